@@ -18,7 +18,7 @@ from toolbank.evaluation.evaluate import make_figures, measure
 from toolbank.evaluation.sets import make_set
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
-from toolbank.journal import Journal
+from toolbank.llm.journal import Journal
 from toolbank.loaders.labelled import read_labelled
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.descriptions.config import DescriptionsConfig

@@ -14,8 +14,6 @@ LAYERS = (
     ("system",),
     ("config",),
     ("bank",),
-    ("chat",),
-    ("journal",),
     ("llm", "training", "loaders", "sources", "export"),
     ("encoders",),
     ("retrievers",),

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from toolbank.commands.keys import describe_keys
-from toolbank.journal import Journal
+from toolbank.llm.journal import Journal
 from toolbank.recipe import dump_recipe, load_recipe, place_replies, recipe_schema
 from toolbank.system.errors import InputError
 

@@ -486,7 +486,7 @@ def _number(file: Path) -> Iterator[Path]:
 
 def _advise_to_copy(replies: Path, target: Path) -> str:
     """How to go on with replies that are elsewhere, if they are."""
-    from toolbank.journal import is_journal
+    from toolbank.llm.journal import is_journal
 
     if not is_journal(replies):
         return ""

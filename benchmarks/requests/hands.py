@@ -30,7 +30,7 @@ from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.generate.sampling import make_offers
 from toolbank.generate.see_also import link_tools
-from toolbank.journal import Journal
+from toolbank.llm.journal import Journal
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
 from toolbank.retrievers.bm25.config import Bm25Config

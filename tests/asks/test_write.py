@@ -14,7 +14,7 @@ from tests.world import SHOP, asks_for, good
 from toolbank.asks.config import KINDS, AsksConfig
 from toolbank.asks.write import ask_for_tools
 from toolbank.bank.records import Tool
-from toolbank.journal import Journal
+from toolbank.llm.journal import Journal
 from toolbank.system.errors import Interrupted, ToolbankError
 
 MANY = [

@@ -11,9 +11,9 @@ from toolbank.asks.prompts import AskPrompts
 from toolbank.asks.write import ask_for_tools
 from toolbank.asks.writers import ASK_WRITERS
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import ChatRequest, PolishTask
-from toolbank.journal import Journal
+from toolbank.llm.chat import ChatRequest, PolishTask
 from toolbank.llm.engines.kind import EngineContext
+from toolbank.llm.journal import Journal
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.python.source import PythonSource
 from toolbank.system.errors import InputError

@@ -5,8 +5,8 @@ import pytest
 from tests.generate.test_loop import run
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good
-from toolbank.chat.chat import ChatReply, ChatRequest, PolishTask
-from toolbank.journal import Journal
+from toolbank.llm.chat import ChatReply, ChatRequest, PolishTask
+from toolbank.llm.journal import Journal
 
 
 @pytest.mark.parametrize(

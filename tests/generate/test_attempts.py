@@ -14,10 +14,10 @@ import pytest
 from tests.engines import kind_of
 from tests.world import SHOP, adds_up, drafted, polished, sentence
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import ChatReply, EngineError, Offer
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
-from toolbank.journal import Journal
+from toolbank.llm.chat import ChatReply, EngineError, Offer
+from toolbank.llm.journal import Journal
 from toolbank.system.errors import ToolbankError
 
 

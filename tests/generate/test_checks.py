@@ -11,7 +11,7 @@ from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.replies import Draft, read_draft, read_polished
 from toolbank.generate.text_checks import is_english
-from toolbank.llm.json_answer import Rejection
+from toolbank.llm.chat import Rejection
 
 TOOLS = (
     Tool(name="numpy.absolute", kind="function", aliases=("numpy.abs",)),

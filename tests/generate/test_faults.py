@@ -13,8 +13,8 @@ from tests.servers.wire import WireServer
 from tests.world import SHOP, good, good_reply
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
-from toolbank.journal import Journal
 from toolbank.llm.accounts import describe_calls
+from toolbank.llm.journal import Journal
 from toolbank.system.errors import ToolbankError
 
 

@@ -8,7 +8,7 @@ from tests.servers.chat import Answer, ChatServer
 from tests.world import SHOP, adds_up, drafted, good, sentence
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
-from toolbank.journal import Journal
+from toolbank.llm.journal import Journal
 from toolbank.system.errors import ToolbankError
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.engines import kind_of
 from tests.world import SHOP, adds_up, drafted, polished, sentence
-from toolbank.chat.chat import ChatReply
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.generate.quotas import share_out
-from toolbank.journal import Journal
+from toolbank.llm.chat import ChatReply
+from toolbank.llm.journal import Journal
 
 SHARES = {1: 0.25, 2: 0.35, 4: 0.4}
 EXACTLY = {1: 10, 2: 14, 4: 16}

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from toolbank.chat.chat import ChatReply
 from toolbank.generate.replies import (
     DRAFT_SCHEMA,
     POLISHED_SCHEMA,
@@ -13,7 +12,7 @@ from toolbank.generate.replies import (
     read_draft,
     read_polished,
 )
-from toolbank.llm.json_answer import MAX_REPLY_CHARACTERS, Rejection, check_finish
+from toolbank.llm.chat import MAX_REPLY_CHARACTERS, ChatReply, Rejection, check_finish
 
 DRAFT = {
     "declined": False,

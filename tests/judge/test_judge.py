@@ -11,10 +11,10 @@ from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.export.export import export_bank
-from toolbank.journal import Journal
 from toolbank.judge.config import JudgeConfig
 from toolbank.judge.judge import judge_bank
 from toolbank.judge.model import make_request
+from toolbank.llm.journal import Journal
 from toolbank.llm.templates import PromptTemplate
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.outputs import OWNER

@@ -3,11 +3,11 @@ import json
 import pytest
 
 from toolbank.generate.config import GenerateConfig
-from toolbank.journal import StepUsage
 from toolbank.judge.config import JudgeConfig
 from toolbank.llm.accounts import describe_calls
 from toolbank.llm.config import Price
 from toolbank.llm.engines.openai.completion import make_identity
+from toolbank.llm.journal import StepUsage
 
 PRICE = Price(input=2, output=10)
 LATENCY = {"p50": 0.4, "p90": 0.9, "p99": 2.0, "max": 3.5}

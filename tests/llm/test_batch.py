@@ -11,9 +11,8 @@ from tests.engines import create_engine
 from tests.llm.batch_rounds import command, config, jsonl, request
 from tests.servers.batch import answer_file, reply_line, unanswered_line
 from tests.servers.chat import Answer
-from toolbank.llm.engines.batch import writing
-from toolbank.llm.engines.batch.folder import Folder
-from toolbank.llm.engines.batch.lines import read_line
+from toolbank.llm.engines.batch import folder as writing
+from toolbank.llm.engines.batch.folder import Folder, read_line
 from toolbank.llm.engines.openai.engine import OpenAIEngine
 from toolbank.system.errors import InputError
 

@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from tests.journal.test_earlier_versions import DATA, QUERIES, config
+from tests.llm.journal.test_earlier_versions import DATA, QUERIES, config
 from tests.servers.batch import BatchServer, HostedBatch, answer_file
 from tests.servers.chat import Answer
 from tests.world import SHOP, drafted, good
 from toolbank.generate.loop import generate
-from toolbank.journal import Journal
 from toolbank.llm.engines.batch import hosted
+from toolbank.llm.journal import Journal
 
 
 @pytest.fixture(autouse=True)

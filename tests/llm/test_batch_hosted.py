@@ -14,7 +14,7 @@ from tqdm import tqdm
 from tests.llm.batch_rounds import command, jsonl, request
 from tests.servers.batch import BatchServer
 from tests.servers.chat import Answer, closed_url
-from toolbank.chat.chat import EngineError
+from toolbank.llm.chat import EngineError
 from toolbank.llm.engines.batch import hosted
 from toolbank.llm.engines.batch.endpoint import Batch
 from toolbank.system.errors import InputError

@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import (
+from toolbank.generate.config import GenerateConfig
+from toolbank.judge.config import JudgeConfig
+from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
     Message,
@@ -13,8 +15,6 @@ from toolbank.chat.chat import (
     count_tokens,
     estimate_tokens,
 )
-from toolbank.generate.config import GenerateConfig
-from toolbank.judge.config import JudgeConfig
 from toolbank.llm.engines.openai.completion import (
     CompletionError,
     check_settings,

@@ -10,9 +10,9 @@ import pytest
 
 from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, Message, WriteTask
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.writers import WRITERS
+from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Message, WriteTask
 from toolbank.llm.engines.kind import EngineContext, EngineKind
 from toolbank.testing.engines import CHECKS, EngineCase, polish_request
 

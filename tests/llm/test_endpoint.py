@@ -13,10 +13,9 @@ import pytest
 from tests.servers.chat import Answer
 from tests.servers.named import forget_host, name_host
 from tests.servers.wire import Wire, WireServer
-from toolbank.chat.chat import ChatReply, EngineError
 from toolbank.generate.config import GenerateConfig
-from toolbank.llm.engines.openai.endpoint import MAX_REPLY_BYTES
-from toolbank.llm.engines.openai.engine import OpenAIEngine
+from toolbank.llm.chat import ChatReply, EngineError
+from toolbank.llm.engines.openai.engine import MAX_REPLY_BYTES, OpenAIEngine
 from toolbank.system.errors import InputError
 from toolbank.testing.engines import polish_request as request
 

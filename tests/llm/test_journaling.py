@@ -7,12 +7,12 @@ from contextlib import suppress
 import pytest
 
 from tests.servers.chat import Answer, ChatServer, closed_url
-from toolbank.chat.chat import ChatRequest, EngineError, Message
 from toolbank.generate.config import GenerateConfig
-from toolbank.journal import Journal
-from toolbank.llm.counts import CallCounts
+from toolbank.llm.accounts import CallCounts
+from toolbank.llm.chat import ChatRequest, EngineError, Message
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
+from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
 from toolbank.system.errors import ToolbankError
 

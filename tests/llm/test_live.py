@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.llm.live import Part, compose
+from toolbank.llm.progress import Part, compose
 
 PARTS = [
     Part(0, "queries 150/1,000"),

@@ -5,8 +5,8 @@ from pydantic import ValidationError
 
 from tests.engines import create_engine
 from tests.servers.chat import Answer, ChatServer, closed_url
-from toolbank.chat.chat import EngineError
 from toolbank.generate.config import GenerateConfig
+from toolbank.llm.chat import EngineError
 from toolbank.llm.engines.openai.engine import OpenAIEngine
 from toolbank.system.errors import InputError
 from toolbank.testing.engines import polish_request as request

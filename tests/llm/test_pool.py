@@ -16,8 +16,8 @@ from tests.llm.virtual import (
     request,
     run,
 )
-from toolbank.chat.chat import ChatReply
-from toolbank.llm.limits.stop import Stopped
+from toolbank.llm.chat import ChatReply
+from toolbank.llm.stop import Stopped
 
 
 def kinds(got):

@@ -1,7 +1,7 @@
 import pytest
 
+from toolbank.llm.accounts import cost, resolve_price
 from toolbank.llm.config import EngineConfig, Price
-from toolbank.llm.prices import cost, resolve_price
 from toolbank.system.errors import InputError
 
 PRICES = """\

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from tests.llm.virtual import Endpoint, broken, carry, good, make_pool, request, run
-from toolbank.chat.chat import EngineError
-from toolbank.llm.limits.stop import Stopped
+from toolbank.llm.chat import EngineError
+from toolbank.llm.stop import Stopped
 
 
 def any_settings(random):

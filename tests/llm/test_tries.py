@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 
 from tests.llm.virtual import Endpoint, ask_all, broken, good
-from toolbank.chat.chat import ChatReply, EngineError
-from toolbank.llm.limits.stop import Stopped
+from toolbank.llm.chat import ChatReply, EngineError
+from toolbank.llm.stop import Stopped
 from toolbank.system.errors import ToolbankError
 
 

@@ -18,8 +18,8 @@ import psutil
 import pytest
 
 from tests.engines import create_engine
-from toolbank.chat.chat import ChatRequest, EngineError, Message, WriteTask
 from toolbank.generate.config import GenerateConfig
+from toolbank.llm.chat import ChatRequest, EngineError, Message, WriteTask
 from toolbank.llm.engines.vllm import engine as vllm
 from toolbank.llm.engines.vllm import thread as vllm_thread
 from toolbank.llm.executor import release_engines

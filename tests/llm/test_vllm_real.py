@@ -57,7 +57,7 @@ CONVERT = """
 ASK = """
     import asyncio, json, sys
     from tests.engines import create_engine
-    from toolbank.chat.chat import ChatRequest, Message, WriteTask
+    from toolbank.llm.chat import ChatRequest, Message, WriteTask
     from toolbank.generate.config import GenerateConfig
 
     SCHEMA = {"type": "object", "properties": {"city": {"enum": ["Graz", "Wien"]}},

@@ -7,12 +7,12 @@ from unittest import mock
 
 from tests.engines import kind_of
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, Message, PolishTask
 from toolbank.generate.config import GenerateConfig
-from toolbank.journal import Failure
+from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Message, PolishTask
 from toolbank.llm.engines.kind import EngineContext
-from toolbank.llm.limits.stop import Stopped
+from toolbank.llm.journal import Failure
 from toolbank.llm.pool import Pool
+from toolbank.llm.stop import Stopped
 from toolbank.system.errors import ToolbankError
 
 
@@ -39,7 +39,7 @@ def run(coroutine):
     """Run a coroutine to its end in virtual time, which begins at 0."""
     loop = _VirtualLoop()
     with (
-        mock.patch("toolbank.llm.limits.admission.monotonic", loop.time),
+        mock.patch("toolbank.llm.admission.monotonic", loop.time),
         mock.patch("toolbank.llm.caller.monotonic", loop.time),
         mock.patch("toolbank.llm.pool.monotonic", loop.time),
     ):

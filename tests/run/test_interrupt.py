@@ -18,7 +18,7 @@ import pytest
 
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good, write_recipe
-from toolbank.journal import Journal
+from toolbank.llm.journal import Journal
 from toolbank.recipe import load_recipe
 from toolbank.retrievers.bm25.retriever import Bm25Retriever
 from toolbank.run.run import run_recipe

@@ -15,7 +15,7 @@ import pytest
 from tests.servers.kill import digest
 from tests.small_disk import small_disk
 from tests.world import write_recipe
-from toolbank.journal import Journal
+from toolbank.llm.journal import Journal
 
 ROOT = Path(__file__).parents[2]
 TOOLBANK = [str(Path(sys.executable).with_name("toolbank"))]

@@ -17,7 +17,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_attempts
 from toolbank.commands.refresh.describe import describe
 from toolbank.commands.show.show import show_one
-from toolbank.journal import Journal
+from toolbank.llm.journal import Journal
 from toolbank.recipe import load_recipe
 from toolbank.run.refresh import refresh_run
 from toolbank.run.result import describe_result

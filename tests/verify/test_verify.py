@@ -13,7 +13,7 @@ from tests.servers.chat import Answer, ChatServer
 from tests.world import SHOP
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.journal import Journal
+from toolbank.llm.journal import Journal
 from toolbank.system.errors import InputError, Interrupted
 from toolbank.verify.config import VerifyConfig
 from toolbank.verify.verify import verify_bank

@@ -11,13 +11,12 @@ from toolbank.asks.replies import Answered, Lost, read_asks
 from toolbank.asks.writers import find_ask_writer
 from toolbank.bank.catalogue import Version
 from toolbank.bank.records import Provenance, Tool
-from toolbank.chat.chat import ChatRequest, EngineError, number_of
 from toolbank.generate.text_checks import TextChecker
 from toolbank.generate.writers import describe_writer
-from toolbank.journal import Journal
+from toolbank.llm.chat import ChatRequest, EngineError, number_of
 from toolbank.llm.engines.kind import EngineContext
-from toolbank.llm.limits.failures import FailuresInARow
-from toolbank.llm.pool import Pool
+from toolbank.llm.journal import Journal
+from toolbank.llm.pool import FailuresInARow, Pool
 
 
 class Asker:

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from toolbank.asks.writers import find_ask_writer
-from toolbank.llm.spent import describe_spent, note_unpriced
+from toolbank.llm.progress import describe_spent, note_unpriced
 from toolbank.system.numbers import count
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from toolbank.asks.neighbours import Neighbours
 from toolbank.bank.catalogue import Version
 from toolbank.bank.records import Tool
 from toolbank.bank.twins import group_siblings
-from toolbank.chat.chat import AskTask, ChatRequest, Message, number_of
 from toolbank.config.assets import Asset, find_asset
 from toolbank.generate.brief import brief
+from toolbank.llm.chat import AskTask, ChatRequest, Message, number_of
 from toolbank.llm.templates import PromptTemplate
 
 TEMPLATE = "asks.j2"

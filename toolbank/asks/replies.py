@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from toolbank.asks.config import AsksConfig, fewest_words
-from toolbank.chat.chat import ChatReply
 from toolbank.generate.text_checks import TextChecker
-from toolbank.llm.json_answer import Rejection, check_finish, find_answer
+from toolbank.llm.chat import ChatReply, Rejection, check_finish, find_answer
 from toolbank.system.terminal import one_line
 from toolbank.system.text import replace_surrogates
 

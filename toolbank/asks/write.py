@@ -19,10 +19,10 @@ from toolbank.asks.messages import (
 from toolbank.bank.catalogue import Version
 from toolbank.bank.records import Ask, Tool
 from toolbank.generate.attempts import UNUSABLE_AT_FIRST
-from toolbank.journal import Journal
-from toolbank.llm.carrier import Carrier
-from toolbank.llm.limits.stop import EarlyEnd
-from toolbank.llm.live import show_progress
+from toolbank.llm.journal import Journal
+from toolbank.llm.pool import Carrier
+from toolbank.llm.progress import show_progress
+from toolbank.llm.stop import EarlyEnd
 from toolbank.system import aio
 from toolbank.system.errors import Interrupted, ToolbankError
 

@@ -9,17 +9,23 @@ from typing import Any
 
 from toolbank.bank.catalogue import Version
 from toolbank.bank.records import Provenance, Query, Tool
-from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, Offer, WriteTask
 from toolbank.generate.attempt import Attempt
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.dealing import Dealings
 from toolbank.generate.replies import read_draft, read_polished
 from toolbank.generate.writers import describe_writer, find_writer
-from toolbank.journal import Journal
+from toolbank.llm.chat import (
+    ChatReply,
+    ChatRequest,
+    EngineError,
+    Offer,
+    Rejection,
+    WriteTask,
+    check_finish,
+)
 from toolbank.llm.engines.kind import EngineContext
-from toolbank.llm.json_answer import Rejection, check_finish
-from toolbank.llm.limits.failures import FailuresInARow
-from toolbank.llm.pool import Ask, Pool
+from toolbank.llm.journal import Journal
+from toolbank.llm.pool import Ask, FailuresInARow, Pool
 
 # What an attempt makes at most: it writes and polishes.
 _CALLS = 2

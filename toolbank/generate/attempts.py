@@ -9,7 +9,7 @@ from toolbank.bank.records import AttemptRecord
 from toolbank.generate.attempt_maker import AttemptMaker
 from toolbank.generate.bank_builder import BankBuilder
 from toolbank.generate.messages import explain_nothing
-from toolbank.llm.carrier import Carrier
+from toolbank.llm.pool import Carrier
 from toolbank.system.errors import ToolbankError
 
 # A model whose first replies are all unusable will hardly do better.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toolbank.bank.bank import Bank
 from toolbank.generate.replies import Draft
 from toolbank.generate.text_checks import TextChecker, check_signs
-from toolbank.llm.json_answer import Rejection
+from toolbank.llm.chat import Rejection
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool

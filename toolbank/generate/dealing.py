@@ -7,11 +7,11 @@ from functools import lru_cache
 
 from toolbank.bank.catalogue import Version, find_version
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import ChatRequest, Offers
 from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.prompts import Prompts
 from toolbank.generate.sampling import make_offers
+from toolbank.llm.chat import ChatRequest, Offers
 
 # Each is looked at where an attempt is begun, and used a moment later.
 _OFFERS_AT_HAND = 2048

@@ -25,9 +25,9 @@ from toolbank.generate.messages import (
 from toolbank.generate.quotas import Quotas
 from toolbank.generate.tool_numbers import fit_to_tools
 from toolbank.generate.writers import find_writer
-from toolbank.journal import Journal
-from toolbank.llm.limits.stop import EarlyEnd
-from toolbank.llm.live import show_progress
+from toolbank.llm.journal import Journal
+from toolbank.llm.progress import show_progress
+from toolbank.llm.stop import EarlyEnd
 from toolbank.system import aio
 from toolbank.system.errors import Interrupted
 

@@ -9,7 +9,7 @@ from toolbank.generate.attempt import Outcome
 from toolbank.generate.attempt_maker import AttemptMaker
 from toolbank.generate.bank_builder import BankBuilder
 from toolbank.generate.writers import find_writer
-from toolbank.llm.spent import describe_spent, note_unpriced
+from toolbank.llm.progress import describe_spent, note_unpriced
 from toolbank.system.numbers import count
 from toolbank.system.terminal import command
 

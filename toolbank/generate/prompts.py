@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import ChatRequest, Message, PolishTask, WriteTask
 from toolbank.config.assets import Asset, find_asset
 from toolbank.generate.brief import brief
 from toolbank.generate.config import GenerateConfig
@@ -22,6 +21,7 @@ from toolbank.generate.examples import (
     load_single_examples,
 )
 from toolbank.generate.replies import Draft
+from toolbank.llm.chat import ChatRequest, Message, PolishTask, WriteTask
 from toolbank.llm.templates import PromptTemplate
 
 WRITE_TEMPLATE = "write.j2"

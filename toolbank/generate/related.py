@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from random import Random
 
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import Offer
 from toolbank.generate.affinity import Affinity
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.decks import Decks
 from toolbank.generate.families import Families
 from toolbank.generate.tool_numbers import draw_numbers, fit_to_tools
+from toolbank.llm.chat import Offer
 
 _RELATED = 0.6
 

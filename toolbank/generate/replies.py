@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from toolbank.config.assets import shipped
-from toolbank.llm.json_answer import Rejection, find_answer
+from toolbank.llm.chat import Rejection, find_answer
 from toolbank.system.text import replace_surrogates
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import Offer, Offers
 from toolbank.generate.affinity import Affinity
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.decks import Decks
 from toolbank.generate.families import Families
 from toolbank.generate.related import RelatedOffers
 from toolbank.generate.tool_numbers import draw_numbers, fit_to_tools
+from toolbank.llm.chat import Offer, Offers
 
 
 def make_offers(tools: Sequence[Tool], config: GenerateConfig, seed: int) -> Offers:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from toolbank.llm.json_answer import Rejection
+from toolbank.llm.chat import Rejection
 from toolbank.system.text import find_control_sign
 
 if TYPE_CHECKING:

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from itertools import count as count_from
 from pathlib import Path
 
-from toolbank.chat.chat import ChatRequest, EngineError
 from toolbank.judge.config import JudgeConfig
 from toolbank.judge.model import TEMPLATE, make_request, read_winner
 from toolbank.judge.pairs import Pair
-from toolbank.llm.carrier import Carrier
-from toolbank.llm.json_answer import Rejection
-from toolbank.llm.limits.failures import FailuresInARow
-from toolbank.llm.live import show_progress
-from toolbank.llm.pool import Pool
-from toolbank.llm.spent import describe_spent
+from toolbank.llm.chat import ChatRequest, EngineError, Rejection
+from toolbank.llm.pool import Carrier, FailuresInARow, Pool
+from toolbank.llm.progress import describe_spent, show_progress
 from toolbank.llm.templates import PromptTemplate
 from toolbank.system.errors import Interrupted, ToolbankError
 from toolbank.system.numbers import count

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from toolbank.bank.bank import Bank
-from toolbank.journal import Journal
 from toolbank.judge import heuristic
 from toolbank.judge.asker import ORDERS, Answer, Answers, Asker
 from toolbank.judge.config import JudgeConfig
@@ -15,8 +14,9 @@ from toolbank.judge.engine import find_judge
 from toolbank.judge.lengths import compare_lengths
 from toolbank.judge.pairs import Pair, draw_pairs
 from toolbank.judge.summary import METHOD, Judgement, Verdict, summarise
+from toolbank.llm.chat import Rejection
 from toolbank.llm.engines.kind import EngineContext
-from toolbank.llm.json_answer import Rejection
+from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
 from toolbank.system import aio
 from toolbank.system.numbers import count

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from toolbank.chat.chat import ChatReply, ChatRequest, Message
 from toolbank.judge.config import Criterion
-from toolbank.llm.json_answer import Rejection, check_finish, find_answer
+from toolbank.llm.chat import (
+    ChatReply,
+    ChatRequest,
+    Message,
+    Rejection,
+    check_finish,
+    find_answer,
+)
 from toolbank.llm.templates import PromptTemplate
 from toolbank.system.terminal import one_line
 

@@ -1,21 +1,72 @@
-"""What calls came to: replies, tokens, dollars, failed tries and latencies, by step."""
+"""Count the calls of a run: replies, tokens, dollars, failed tries and latencies."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from toolbank.llm.prices import cost, known_prices
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_text
 from toolbank.system.numbers import count
 
 if TYPE_CHECKING:
-    from toolbank.journal import StepUsage
+    from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
     from toolbank.llm.config import EngineConfig, Price
+    from toolbank.llm.journal import StepUsage
+
+
+_MILLION = 1_000_000
+
+
+def resolve_price(config: EngineConfig) -> Price | None:
+    """The price of the configured model, or None where it isn't known.
+
+    Raises:
+        InputError: as of `known_prices`.
+    """
+    return known_prices(config).get(config.model)
+
+
+def known_prices(config: EngineConfig) -> dict[str, Price]:
+    """Prices by model: that of the configuration, or those of the YAML file that it names.
+
+    Such a file has a line for each model, such as `some-model: {input: 0.15, output: 0.6}`.
+
+    Raises:
+        InputError: the file is missing or not one of prices; the message names line and key.
+    """
+    if isinstance(config.price, Path):
+        return _read(config.price)
+    return {} if config.price is None else {config.model: config.price}
+
+
+def _read(path: Path) -> dict[str, Price]:
+    from pydantic import TypeAdapter, ValidationError
+
+    from toolbank.config.explain import explain
+    from toolbank.config.yaml import parse_mapping
+    from toolbank.llm.config import Price
+
+    data, lines = parse_mapping(read_text(path), str(path))
+    prices = TypeAdapter(dict[str, Price])
+    try:
+        return prices.validate_python(data)
+    except ValidationError as error:
+        message = explain(error, prices.json_schema(), str(path), lines, ())
+        raise InputError(message) from error
+
+
+def cost(price: Price, prompt_tokens: float, completion_tokens: float) -> float:
+    """Dollars for so many tokens in and out."""
+    dollars = price.input * prompt_tokens + price.output * completion_tokens
+    return dollars / _MILLION
+
 
 _Count = Annotated[int, Field(ge=0, lt=2**63)]
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -151,3 +202,74 @@ def cost_of(row: StepUsage, price: Price | None) -> float | None:
     if price is None or not (row.prompt_tokens or row.completion_tokens):
         return None
     return cost(price, row.prompt_tokens, row.completion_tokens)
+
+
+@dataclass
+class CallCounts:
+    """What the calls of a run came to. `retries` are counted by the reason of the failure.
+
+    Of `estimated` replies and failed tries, the endpoint did not report the tokens.
+    """
+
+    asked: int = 0
+    from_journal: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    estimated: int = 0
+    retries: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+
+    def add(self, reply: ChatReply) -> None:
+        """Count a reply that was asked for."""
+        self.asked += 1
+        self.charge(reply)
+
+    def charge(self, call: ChatReply | EngineError) -> None:
+        """Count the tokens of a reply, or of a failed try that was charged for."""
+        self.prompt_tokens += call.prompt_tokens
+        self.completion_tokens += call.completion_tokens
+        self.estimated += call.estimated
+
+    def summary(self) -> str:
+        """The counts in a line.
+
+        Such as "27 replies asked for (41,210 tokens in, 9,300 out; 3 retries: http-429 2,
+        timeout 1), 12 from the journal".
+        """
+        details = []
+        if self.prompt_tokens or self.completion_tokens:
+            estimated = describe_estimated(self.estimated)
+            details.append(
+                f"{self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
+                f"{estimated and ', ' + estimated}"
+            )
+        if self.retries:
+            details.append(_describe(self.retries, "retry", "retries"))
+        if self.failures:
+            details.append(_describe(self.failures, "failed call", "failed calls"))
+        asked = count(self.asked, "reply", "replies")
+        particulars = f" ({'; '.join(details)})" if details else ""
+        return f"{asked} asked for{particulars}, {self.from_journal:,} from the journal"
+
+
+def _describe(reasons: Counter[str], one: str, many: str) -> str:
+    """Such as "3 retries: http-429 2, timeout 1", the most common reason first."""
+    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    listed = ", ".join(f"{reason} {number:,}" for reason, number in ordered)
+    return f"{count(reasons.total(), one, many)}: {listed}"
+
+
+# Of English.
+CHARACTERS_PER_TOKEN = 4
+# What a completion is taken to cost before the first came.
+FIRST_COMPLETION = 300.0
+
+
+def estimate_prompt(request: ChatRequest) -> float:
+    """Tokens of a request's messages, by their characters."""
+    return count_characters(request) / CHARACTERS_PER_TOKEN
+
+
+def count_characters(request: ChatRequest) -> int:
+    """Characters of a request's messages."""
+    return sum(len(message.content) for message in request.messages)

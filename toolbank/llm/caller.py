@@ -8,7 +8,13 @@ from random import Random
 from time import monotonic, strftime
 from typing import TYPE_CHECKING
 
-from toolbank.chat.chat import (
+from toolbank.llm.admission import (
+    Admission,
+    CircuitBreaker,
+    ConcurrencyLimit,
+    RateLimiter,
+)
+from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
     Engine,
@@ -16,21 +22,17 @@ from toolbank.chat.chat import (
     count_tokens,
     estimate_tokens,
 )
-from toolbank.journal import Journal
-from toolbank.llm.credentials import hide_in_reply
-from toolbank.llm.limits.admission import Admission
-from toolbank.llm.limits.circuit_breaker import CircuitBreaker
-from toolbank.llm.limits.concurrency_limit import ConcurrencyLimit
-from toolbank.llm.limits.rate_limiter import RateLimiter
-from toolbank.llm.limits.stop import Stop, Stopped
+from toolbank.llm.config import hide_in_reply
+from toolbank.llm.journal import Journal
+from toolbank.llm.stop import Stop, Stopped
 from toolbank.system.errors import ToolbankError
 from toolbank.system.secrets import hide
 from toolbank.system.terminal import print_above_bars
 
 if TYPE_CHECKING:
+    from toolbank.llm.accounts import CallCounts
+    from toolbank.llm.budget import Budget, Reservation
     from toolbank.llm.config import EngineConfig
-    from toolbank.llm.counts import CallCounts
-    from toolbank.llm.limits.budget import Budget, Reservation
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 30.0

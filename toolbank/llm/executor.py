@@ -12,7 +12,7 @@ from toolbank.system.extras import demand_library
 from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
-    from toolbank.chat.chat import Engine
+    from toolbank.llm.chat import Engine
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.engines.kind import EngineContext, EngineKind
 
@@ -41,7 +41,7 @@ def make_engine(kind: EngineKind[C], config: C, context: EngineContext) -> Engin
         return kind.create(config, context)
     kind.check(config)
     demand(kind.sends(config), config.section)
-    from toolbank.llm.cluster.engine import ClusterEngine
+    from toolbank.llm.cluster import ClusterEngine
 
     return ClusterEngine(kind, config, context)
 

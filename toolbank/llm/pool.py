@@ -1,4 +1,4 @@
-"""The door to a model: many attempts at once, each answered by the journal or else through it."""
+"""The model client: many attempts at once, each answered from the journal or by a call."""
 
 from __future__ import annotations
 
@@ -18,21 +18,75 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolbank.chat.chat import ChatReply, ChatRequest
+from toolbank.llm.accounts import CallCounts, estimate_prompt
+from toolbank.llm.budget import Budget, Reservation
 from toolbank.llm.caller import Caller
-from toolbank.llm.counts import CallCounts
+from toolbank.llm.chat import ChatReply, ChatRequest
 from toolbank.llm.executor import make_engine
-from toolbank.llm.limits.budget import Budget, Reservation
-from toolbank.llm.limits.interrupt import interruptible
-from toolbank.llm.limits.stop import EarlyEnd, Stop, Stopped
-from toolbank.llm.rounds import Missing, choose, exchange
-from toolbank.llm.tokens import estimate_prompt
+from toolbank.llm.stop import EarlyEnd, Stop, Stopped, interruptible
 from toolbank.system.errors import ToolbankError
 
 if TYPE_CHECKING:
-    from toolbank.journal import Journal
+    from toolbank.llm.chat import EngineError
     from toolbank.llm.config import EngineConfig
-    from toolbank.llm.engines.kind import EngineContext, EngineKind
+    from toolbank.llm.engines.kind import EngineContext, EngineKind, Filler
+    from toolbank.llm.journal import Journal
+
+
+class Missing(Exception):  # noqa: N818 - no error: the reply comes with a later round
+    """The journal lacks a reply, which comes with a later round.
+
+    `calls` is how many the attempt needs, this one included.
+    """
+
+    def __init__(self, request: ChatRequest, calls: int) -> None:
+        super().__init__()
+        self.request = request
+        self.calls = calls
+
+
+def choose(
+    missing: Sequence[Missing], filler: Filler, budget: Budget, identity: str
+) -> tuple[list[ChatRequest], EarlyEnd | None]:
+    """The requests that a budget lets through, in their order, and why it stops the others.
+
+    Those that were sent before cost nothing more. The first that has no room ends the choice, so
+    that what is missing in the end is at the end.
+    """
+    sent = [filler.holds(one.request.key(identity)) for one in missing]
+    for one, is_sent in zip(missing, sent, strict=True):
+        if is_sent:
+            budget.hold(one.calls)
+    passed: list[ChatRequest] = []
+    why: EarlyEnd | None = None
+    for one, is_sent in zip(missing, sent, strict=True):
+        if not (is_sent or why) and not budget.reserve(
+            one.calls, estimate_prompt(one.request)
+        ):
+            why = budget.explain(one.calls)
+        if is_sent or not why:
+            passed.append(one.request)
+    return passed, why
+
+
+async def exchange(
+    filler: Filler, requests: Sequence[ChatRequest], stop: Stop
+) -> str | None:
+    """What the user has to do, "" where replies came, and None where the run is stopped meanwhile.
+
+    Raises:
+        ToolbankError: the round can't be sent.
+    """
+    exchanging = asyncio.create_task(filler.exchange(requests))
+    stop.listen(exchanging.cancel)
+    try:
+        return await exchanging
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if not stop or (task is not None and task.cancelling()):
+            raise
+        return None
+
 
 # Attempts past the calls in flight, so that one waits for each place that another gives back.
 _SPARE = 8
@@ -279,3 +333,99 @@ class Pool:
             self.stop.fail(error)
         self._open -= 1
         self._fill()
+
+
+class Carrier:
+    """Carries numbered attempts to their ends.
+
+    `make` makes one, and `begin` gives the number of the next, or None where none is to begin
+    now. One whose reply comes with a later round is made again after it: `missing` are those,
+    and `pending` is how many wait so at the end. `open` is how many are under way. When the run
+    is stopped, attempts end with the call that is in flight, or by a budget with their last; those
+    that got no end are left for the next run.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        make: Callable[[int], Awaitable[None]],
+        begin: Callable[[], int | None],
+    ) -> None:
+        self.missing: dict[int, Missing] = {}
+        self.open = 0
+        self.pending = 0
+        self._pool = pool
+        self._make = make
+        self._next = begin
+        self._again: deque[int] = deque()
+
+    async def work(self) -> str:
+        """Make all attempts; gives what the user has to do before the pending ones, or "".
+
+        Raises:
+            ToolbankError: an attempt raised it, or a round can't be sent.
+        """
+        pool = self._pool
+        while True:
+            await pool.carry(self._begin)
+            numbers = sorted(self.missing)
+            requests = pool.choose_round([self.missing[n] for n in numbers])
+            self.missing.clear()
+            self._again.extend(numbers)
+            todo = await pool.exchange(requests) if requests else None
+            self.pending = len(requests) if todo else 0
+            if todo != "":
+                return todo or ""
+
+    def _begin(self) -> Coroutine[Any, Any, None] | None:
+        if self._again:
+            return self._start(self._again.popleft())
+        number = None if self._pool.stop else self._next()
+        return None if number is None else self._start(number)
+
+    def _start(self, number: int) -> Coroutine[Any, Any, None]:
+        self.open += 1
+        return self._carry(number)
+
+    async def _carry(self, number: int) -> None:
+        try:
+            await self._make(number)
+        except Missing as missing:
+            self.missing[number] = missing
+        finally:
+            self.open -= 1
+
+
+# So many attempts in a row: refused, and failed in ways that may pass.
+_REFUSED = 10
+_FAILED = 100
+
+
+class FailuresInARow:
+    """Stops a pool where call after call is refused, or fails however often it is tried."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._count = 0
+
+    def end(self) -> None:
+        """Note an attempt whose calls were answered."""
+        self._count = 0
+
+    def add(self, error: EngineError) -> None:
+        """Note an attempt that failed."""
+        self._count += 1
+        most = self._pool.limit.now + _FAILED if error.retryable else _REFUSED
+        if self._count >= most:
+            advice = (
+                "run the same command again when the endpoint answers."
+                if error.retryable
+                else "look at what it is asked and what it says, by `toolbank preview RECIPE`, "
+                "and change `model`, `max_tokens` or `parameters`."
+            )
+            self._pool.stop.fail(
+                ToolbankError(
+                    f"{self._count} attempts failed one after another, the last with: "
+                    f"{error} The replies that came are kept; {advice}"
+                )
+            )

@@ -8,15 +8,13 @@ from contextlib import nullcontext
 from pathlib import Path
 from threading import Lock
 
-from toolbank.chat.chat import ChatReply, ChatRequest, EngineError
-from toolbank.journal import Journal, copy_journal, is_journal
-from toolbank.llm.carrier import Carrier
+from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
 from toolbank.llm.config import SearchModelConfig
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
-from toolbank.llm.limits.failures import FailuresInARow
-from toolbank.llm.live import show_progress
-from toolbank.llm.pool import Pool
+from toolbank.llm.journal import Journal, copy_journal, is_journal
+from toolbank.llm.pool import Carrier, FailuresInARow, Pool
+from toolbank.llm.progress import show_progress
 from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
 from toolbank.system.numbers import count

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolbank.chat.chat import ChatRequest, Message, number_of
+from toolbank.llm.chat import ChatRequest, Message, number_of
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool

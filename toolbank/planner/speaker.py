@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from toolbank.chat.chat import EngineError
-from toolbank.llm.json_answer import Rejection, check_finish, find_answer
+from toolbank.llm.chat import EngineError, Rejection, check_finish, find_answer
 from toolbank.llm.searches import ask_all, explain_unanswered
 from toolbank.planner.config import PlannerModelConfig
 from toolbank.planner.language_model import END, LanguageModel

@@ -22,7 +22,7 @@ from toolbank.training.planned import PlannedTraining, count_steps
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
     from toolbank.bank.records import Tool
-    from toolbank.chat.chat import ChatRequest
+    from toolbank.llm.chat import ChatRequest
     from toolbank.llm.config import SearchModelConfig
 
 Baseline = Literal["words", "nearest neighbours", "descriptions", "decomposition"]

@@ -22,7 +22,7 @@ from toolbank.config.assets import (
     looking_in,
     shipped,
 )
-from toolbank.journal import Journal
+from toolbank.llm.journal import Journal
 from toolbank.run.folder import KEPT_KINDS
 from toolbank.run.origin import read_noted
 from toolbank.system.errors import InputError

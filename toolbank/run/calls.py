@@ -20,8 +20,8 @@ def refresh_calls(
 
     They stand in the JSON file at `path` under "calls". Gives the file if it was changed.
     """
-    from toolbank.journal import Journal
     from toolbank.llm.accounts import describe_calls
+    from toolbank.llm.journal import Journal
 
     if not folder.journal.is_file():
         return ()
@@ -52,8 +52,8 @@ def write_searches(recipe: Recipe, folder: RunFolder) -> tuple[Path, ...]:
 
 def describe_searches(recipe: Recipe) -> dict[str, Any]:
     """`SearchCalls` as JSON, by the labels of retrievers; those of one journal stand together."""
-    from toolbank.journal import Journal
     from toolbank.llm.accounts import describe_calls
+    from toolbank.llm.journal import Journal
 
     labels: dict[tuple[Path, tuple[str, ...]], list[str]] = {}
     configs = {config.label: config.asks for config in recipe.retrievers if config.asks}

@@ -20,7 +20,7 @@ from toolbank.system.files import read_text, sha256_file, write_json
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
-    from toolbank.journal import Journal
+    from toolbank.llm.journal import Journal
     from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
 
@@ -68,7 +68,7 @@ def count_begun(recipe: Recipe, folder: RunFolder, catalogue: Catalogue) -> int:
     Raises:
         ToolbankError: the journal is damaged.
     """
-    from toolbank.journal import Journal
+    from toolbank.llm.journal import Journal
 
     if not folder.journal.is_file():
         return 0
@@ -107,7 +107,7 @@ def _count_sent(
     from toolbank.generate.dealing import Dealing
     from toolbank.generate.loop import wanted_queries
     from toolbank.generate.writers import find_writer
-    from toolbank.llm.counts import CallCounts
+    from toolbank.llm.accounts import CallCounts
 
     config = recipe.generate
     kind = find_writer(config)

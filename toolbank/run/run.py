@@ -38,7 +38,7 @@ from toolbank.system.terminal import advise_to_finish, command, print_message
 from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
-    from toolbank.llm.limits.stop import EarlyEnd
+    from toolbank.llm.stop import EarlyEnd
     from toolbank.recipe import Recipe
 
 # Where what a stage says of itself begins, after its name.

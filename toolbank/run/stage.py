@@ -14,7 +14,7 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, sha256_file
 
 if TYPE_CHECKING:
-    from toolbank.llm.limits.stop import EarlyEnd
+    from toolbank.llm.stop import EarlyEnd
     from toolbank.recipe import Recipe
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.system.trust import Grant

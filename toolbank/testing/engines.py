@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import (
+from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
     Engine,

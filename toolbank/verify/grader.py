@@ -8,16 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolbank.bank.bank import Bank, GraderKind, Label
-from toolbank.chat.chat import EngineError
-from toolbank.journal import Journal
-from toolbank.llm.carrier import Carrier
+from toolbank.llm.chat import EngineError, Rejection
 from toolbank.llm.engines.kind import EngineContext, EngineKind
-from toolbank.llm.json_answer import Rejection
-from toolbank.llm.limits.failures import FailuresInARow
-from toolbank.llm.limits.stop import EarlyEnd
-from toolbank.llm.live import show_progress
-from toolbank.llm.pool import Pool
-from toolbank.llm.spent import describe_spent, note_unpriced
+from toolbank.llm.journal import Journal
+from toolbank.llm.pool import Carrier, FailuresInARow, Pool
+from toolbank.llm.progress import describe_spent, note_unpriced, show_progress
+from toolbank.llm.stop import EarlyEnd
 from toolbank.system.errors import Interrupted
 from toolbank.system.numbers import count
 from toolbank.verify.candidates import Candidate

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from toolbank.bank.bank import Bank, GraderKind, Label, read_labels
-from toolbank.chat.chat import number_of
-from toolbank.journal import Journal
 from toolbank.llm.accounts import model_of
-from toolbank.llm.json_answer import Rejection
+from toolbank.llm.chat import Rejection, number_of
+from toolbank.llm.journal import Journal
 from toolbank.system.files import read_json
 from toolbank.verify.candidates import read_hashed, write_hashed
 from toolbank.verify.engine import CHECKS_ALONE, RECORDED

@@ -7,9 +7,9 @@ from random import Random
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
-from toolbank.chat.chat import ChatRequest, Message, VerifyTask, number_of
 from toolbank.config.assets import Asset, find_asset
 from toolbank.generate.brief import brief
+from toolbank.llm.chat import ChatRequest, Message, VerifyTask, number_of
 from toolbank.llm.templates import PromptTemplate
 from toolbank.verify.candidates import Candidate
 

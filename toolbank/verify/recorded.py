@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, VerifyTask
 from toolbank.generate.writers.recorded import find_replies
+from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Rejection, VerifyTask
 from toolbank.llm.engines.kind import EngineKind, refuse_settings
-from toolbank.llm.json_answer import Rejection
 from toolbank.system.errors import InputError
 from toolbank.system.files import get_text, json_text, read_lines, sha256_file
 from toolbank.verify.replies import read_grades

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from toolbank.bank.bank import Label
-from toolbank.chat.chat import ChatReply
-from toolbank.llm.json_answer import Rejection, check_finish, find_answer
+from toolbank.llm.chat import ChatReply, Rejection, check_finish, find_answer
 from toolbank.system.terminal import one_line
 
 _EXCERPT = 100

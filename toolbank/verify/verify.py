@@ -10,8 +10,8 @@ from typing import Any
 
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.files import read_records, write_records
-from toolbank.journal import Journal
-from toolbank.llm.limits.stop import EarlyEnd
+from toolbank.llm.journal import Journal
+from toolbank.llm.stop import EarlyEnd
 from toolbank.system import aio
 from toolbank.system.numbers import count
 from toolbank.verify.candidates import pool_candidates

@@ -6,10 +6,10 @@ import pytest
 from tests.engines import create_engine
 from tests.shared import shared
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import ChatRequest, PolishTask
 from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.replies import read_draft, read_polished
+from toolbank.llm.chat import ChatRequest, PolishTask
 from toolbank.system.errors import InputError
 
 TOOLS = (

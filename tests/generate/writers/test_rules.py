@@ -14,13 +14,13 @@ import pytest
 from tests.engines import create_engine
 from tests.world import WORDS
 from toolbank.bank.records import SeeAlso, Tool
-from toolbank.chat.chat import ChatRequest, EngineError, PolishTask, WriteTask
 from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.near_duplicates import NearDuplicates
 from toolbank.generate.replies import read_draft, read_polished
 from toolbank.generate.writers.rules.profile import Profiles
 from toolbank.generate.writers.rules.writer import write_request
+from toolbank.llm.chat import ChatRequest, EngineError, PolishTask, WriteTask
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.source import PythonSource
 from toolbank.system.errors import InputError

@@ -1,9 +1,9 @@
 import pytest
 
-from toolbank.chat.chat import ChatReply
 from toolbank.generate.config import GenerateConfig
-from toolbank.journal import StepUsage
-from toolbank.llm.limits.budget import Budget
+from toolbank.llm.budget import Budget
+from toolbank.llm.chat import ChatReply
+from toolbank.llm.journal import StepUsage
 from toolbank.system.errors import InputError
 
 USED = StepUsage("write", "{}", 10, 1000, 500, {"http-500": 2})

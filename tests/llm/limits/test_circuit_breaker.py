@@ -1,6 +1,6 @@
 from random import Random
 
-from toolbank.llm.limits.circuit_breaker import CircuitBreaker
+from toolbank.llm.admission import CircuitBreaker
 
 
 def down(breaker, at=0.0):

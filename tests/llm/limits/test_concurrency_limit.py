@@ -3,7 +3,7 @@
 import heapq
 from random import Random
 
-from toolbank.llm.limits.concurrency_limit import ConcurrencyLimit
+from toolbank.llm.admission import ConcurrencyLimit
 
 
 def serve(limit, endpoint, calls, seed=0):

@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.chat.chat import ChatReply, ChatRequest, Message
 from toolbank.generate.config import GenerateConfig
-from toolbank.llm.limits.rate_limiter import RateLimiter, TokenBucket
+from toolbank.llm.admission import RateLimiter, TokenBucket
+from toolbank.llm.chat import ChatReply, ChatRequest, Message
 
 
 def request(characters):

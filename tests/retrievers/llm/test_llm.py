@@ -10,8 +10,7 @@ import pytest
 from tests.retrievers.llm.reranker import answer_by_words, asked, shown
 from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import ChatReply
-from toolbank.llm.json_answer import Rejection
+from toolbank.llm.chat import ChatReply, Rejection
 from toolbank.recipe import load_recipe
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext

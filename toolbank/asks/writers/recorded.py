@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolbank.asks.config import KINDS
 from toolbank.bank.bank import Bank
-from toolbank.chat.chat import AskTask, ChatReply, ChatRequest, EngineError
 from toolbank.config.explain import first_problem
 from toolbank.generate.writers.recorded import find_replies
+from toolbank.llm.chat import AskTask, ChatReply, ChatRequest, EngineError
 from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_settings
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_lines, sha256_file

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
-from toolbank.chat.chat import AskTask, ChatReply, ChatRequest, EngineError
 from toolbank.generate.writers.rules.profile import Profile, Profiles
 from toolbank.generate.writers.rules.steps import merge_steps
 from toolbank.generate.writers.rules.wording import say_plainly
 from toolbank.generate.writers.rules.writer import choose_things, write_request
+from toolbank.llm.chat import AskTask, ChatReply, ChatRequest, EngineError
 from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_settings
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from toolbank.commands.init.given import entry
 from toolbank.config.assets import shipped
 from toolbank.config.explain import explain
 from toolbank.generate.config import GenerateConfig
-from toolbank.llm.credentials import find_grants
+from toolbank.llm.config import find_grants
 from toolbank.loaders.detect import find_format
 from toolbank.recipe import SCHEMA_FILE, Recipe, recipe_schema
 from toolbank.sources.kind import SourceConfig

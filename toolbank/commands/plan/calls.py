@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.llm.accounts import describe_estimated
-from toolbank.llm.prices import cost, resolve_price
-from toolbank.llm.tokens import CHARACTERS_PER_TOKEN
+from toolbank.llm.accounts import (
+    CHARACTERS_PER_TOKEN,
+    cost,
+    describe_estimated,
+    resolve_price,
+)
 from toolbank.system.numbers import about, count, dollars, duration, rate, seconds, span
 
 if TYPE_CHECKING:

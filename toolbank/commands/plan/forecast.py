@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from toolbank.asks.prompts import AskPrompts, group_asked
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
-from toolbank.chat.chat import WriteTask
 from toolbank.commands.plan.history import History, read_history
 from toolbank.generate.dealing import Dealings
 from toolbank.generate.examples import load_examples
 from toolbank.generate.loop import most_attempts, most_queries, wanted_queries
 from toolbank.generate.replies import Draft
 from toolbank.judge.model import TEMPLATE, make_request
+from toolbank.llm.accounts import CHARACTERS_PER_TOKEN, count_characters
+from toolbank.llm.chat import WriteTask
 from toolbank.llm.templates import PromptTemplate
-from toolbank.llm.tokens import CHARACTERS_PER_TOKEN, count_characters
 from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
 from toolbank.verify.candidates import Candidate
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from toolbank.asks.config import AsksConfig
     from toolbank.bank.catalogue import Catalogue
     from toolbank.bank.records import Tool
-    from toolbank.chat.chat import ChatRequest
+    from toolbank.llm.chat import ChatRequest
     from toolbank.llm.config import EngineConfig, SearchModelConfig
     from toolbank.recipe import Recipe
     from toolbank.retrievers.kind import RetrieverConfig

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from toolbank.generate.writers import WRITERS
 
 if TYPE_CHECKING:
-    from toolbank.chat.chat import ChatRequest
-    from toolbank.journal import Journal, StepUsage
+    from toolbank.llm.chat import ChatRequest
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.engines.kind import EngineKind
+    from toolbank.llm.journal import Journal, StepUsage
 
 # The attempts on whose prompts the length of a token is measured.
 _ATTEMPTS = 20
@@ -71,7 +71,7 @@ def read_history(
     Raises:
         ToolbankError: the journal is damaged.
     """
-    from toolbank.journal import Journal
+    from toolbank.llm.journal import Journal
 
     if not path.is_file():
         return History()

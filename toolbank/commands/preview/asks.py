@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from toolbank.asks.config import AsksConfig
     from toolbank.asks.replies import Answered
     from toolbank.bank.records import Tool
-    from toolbank.journal import Journal
+    from toolbank.llm.journal import Journal
     from toolbank.recipe import Recipe
 
 

@@ -10,8 +10,8 @@ from toolbank.system import aio
 from toolbank.system.errors import Interrupted, ToolbankError
 
 if TYPE_CHECKING:
-    from toolbank.journal import Journal
     from toolbank.llm.config import EngineConfig
+    from toolbank.llm.journal import Journal
     from toolbank.llm.pool import Pool
 
 

@@ -13,7 +13,7 @@ from toolbank.generate.writers import find_writer
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
-    from toolbank.journal import Journal
+    from toolbank.llm.journal import Journal
     from toolbank.recipe import Recipe
 
 

@@ -11,7 +11,7 @@ from toolbank.asks.writers import find_ask_writer
 from toolbank.commands.preview.asks import preview_asks
 from toolbank.commands.preview.generation import preview_generation
 from toolbank.generate.writers import find_writer
-from toolbank.journal import Journal
+from toolbank.llm.journal import Journal
 from toolbank.recipe import Recipe
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.asks.config import AsksConfig
 from toolbank.bank.files import read_frame
-from toolbank.chat.chat import number_of
 from toolbank.commands.show.transcript import format_attempt, format_ending
-from toolbank.journal import Entry, Failure, Journal
+from toolbank.llm.chat import number_of
+from toolbank.llm.journal import Entry, Failure, Journal
 from toolbank.system.files import read_json
 from toolbank.system.terminal import command, one_line
 

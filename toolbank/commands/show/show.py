@@ -20,7 +20,7 @@ from toolbank.commands.show.transcript import format_attempt, format_ending
 from toolbank.commands.show.verified import show_verified
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.replies import Draft, read_draft
-from toolbank.journal import Entry, Failure, Journal
+from toolbank.llm.journal import Entry, Failure, Journal
 from toolbank.recipe import load_recipe
 from toolbank.run.folder import RunFolder, open_run
 from toolbank.system.errors import InputError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from toolbank.chat.chat import ChatRequest
-from toolbank.journal import Entry, Failure
+from toolbank.llm.chat import ChatRequest
+from toolbank.llm.journal import Entry, Failure
 
 
 def format_attempt(

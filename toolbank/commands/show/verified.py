@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from toolbank.bank.bank import Verified, group_labels, read_labels
 from toolbank.bank.records import Query
-from toolbank.chat.chat import number_of
 from toolbank.commands.show.transcript import format_attempt
-from toolbank.journal import Journal
+from toolbank.llm.chat import number_of
+from toolbank.llm.journal import Journal
 from toolbank.run.folder import RunFolder
 from toolbank.verify.config import VerifyConfig
 

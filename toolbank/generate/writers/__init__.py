@@ -11,8 +11,8 @@ from toolbank.llm.engines.kind import EngineKind
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
-    from toolbank.chat.chat import Engine
     from toolbank.generate.config import GenerateConfig
+    from toolbank.llm.chat import Engine
 
 WRITERS: Registry[EngineKind[GenerateConfig]] = Registry(
     "engine",

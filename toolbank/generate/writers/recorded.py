@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolbank.bank.bank import Bank
-from toolbank.chat.chat import ChatReply, ChatRequest, Offer
 from toolbank.config.explain import first_problem
 from toolbank.generate.disk_list import DiskList
+from toolbank.llm.chat import ChatReply, ChatRequest, Offer
 from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_settings
 from toolbank.system.errors import InputError
 from toolbank.system.files import iterate_lines, sha256_file

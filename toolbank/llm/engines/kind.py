@@ -1,4 +1,4 @@
-"""What a kind of engine says of itself."""
+"""Describe a kind of engine, and make one for each version of the tools."""
 
 from __future__ import annotations
 
@@ -9,22 +9,65 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from toolbank.llm.config import DEFAULT_TIMEOUT_S
-from toolbank.llm.credentials import find_grants, read_values
-from toolbank.llm.engines.by_version import EngineByVersion
+from toolbank.bank.catalogue import Version, find_version
+from toolbank.llm.chat import ChatReply, ChatRequest, Engine, Offer, Offers
+from toolbank.llm.config import DEFAULT_TIMEOUT_S, find_grants, read_values
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.extras import telling_extras
 from toolbank.system.secrets import hide
 from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
-    from toolbank.bank.catalogue import Version
     from toolbank.bank.records import Tool
-    from toolbank.chat.chat import ChatRequest, Engine, EngineError
-    from toolbank.journal import Journal
+    from toolbank.llm.accounts import CallCounts
+    from toolbank.llm.chat import EngineError
     from toolbank.llm.config import EngineConfig
-    from toolbank.llm.counts import CallCounts
+    from toolbank.llm.journal import Journal
     from toolbank.system.trust import Grant
+
+
+class EngineByVersion:
+    """Each attempt is offered and answered by the engine of the version that it was begun under.
+
+    Its identity is that of the first, so that what the journal has stays good: no two versions
+    deal the same attempt. What it lacks is what the newest one does.
+    """
+
+    def __init__(self, engines: Sequence[Engine], earlier: Sequence[Version]) -> None:
+        self._engines = engines
+        self._earlier = earlier
+        newest = engines[-1]
+        self.name, self.model = newest.name, newest.model
+        self.identity = engines[0].identity
+        self.missing: dict[str, int] = getattr(newest, "missing", {})
+        self.unused: dict[str, int] = getattr(newest, "unused", {})
+
+    @property
+    def offers(self) -> Offers | None:
+        """The attempts that the engines bring, if they do."""
+        return None if self._engines[-1].offers is None else self
+
+    def offer(self, attempt: int) -> Offer | None:
+        """The offer of an attempt, or None past the last one."""
+        offers = self._engine_of(attempt).offers
+        return None if offers is None else offers.offer(attempt)
+
+    async def answer(self, request: ChatRequest) -> ChatReply:
+        """Answer one request.
+
+        Raises:
+            EngineError: no answer came.
+        """
+        return await self._engine_of(request.attempt).answer(request)
+
+    async def close(self) -> None:
+        """Let go of what the engines hold."""
+        for engine in self._engines:
+            await engine.close()
+
+    def _engine_of(self, attempt: int) -> Engine:
+        return self._engines[find_version(attempt, self._earlier)]
+
 
 C = TypeVar("C", bound="EngineConfig", contravariant=True)
 

@@ -14,7 +14,7 @@ from toolbank.retrievers.kind import Baseline, RetrieverKind, TwoStageConfig
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
-    from toolbank.chat.chat import ChatRequest
+    from toolbank.llm.chat import ChatRequest
 
 
 class DecomposeConfig(SearchModelConfig):

@@ -6,8 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from toolbank.chat.chat import ChatReply, EngineError
-from toolbank.llm.json_answer import Rejection, check_finish, find_answer
+from toolbank.llm.chat import (
+    ChatReply,
+    EngineError,
+    Rejection,
+    check_finish,
+    find_answer,
+)
 from toolbank.llm.searches import ask_all, explain_unanswered
 from toolbank.retrievers.decomposition.prompt import KEY, make_request
 from toolbank.system.numbers import count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolbank.chat.chat import ChatRequest, Message, number_of
+from toolbank.llm.chat import ChatRequest, Message, number_of
 
 if TYPE_CHECKING:
     from toolbank.llm.templates import PromptTemplate

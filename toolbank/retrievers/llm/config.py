@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from toolbank.bank.records import Tool
-    from toolbank.chat.chat import ChatRequest
+    from toolbank.llm.chat import ChatRequest
 
 
 class LlmConfig(SearchModelConfig, TwoStageConfig):

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from toolbank.chat.chat import ChatRequest, Message, number_of
+from toolbank.llm.chat import ChatRequest, Message, number_of
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool

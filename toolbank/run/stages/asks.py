@@ -56,8 +56,8 @@ class AsksStage(Stage):
         """Have the asks written, as far as the journal doesn't hold them."""
         from toolbank.asks.write import ask_for_tools
         from toolbank.bank.files import write_asks
-        from toolbank.journal import Journal
         from toolbank.llm.accounts import describe_calls
+        from toolbank.llm.journal import Journal
         from toolbank.run.catalogue import read_catalogue
 
         recipe, bank = self.recipe, self.folder.bank

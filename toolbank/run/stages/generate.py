@@ -74,8 +74,8 @@ class GenerateStage(Stage):
         from toolbank.generate.attempts import NothingAcceptedError
         from toolbank.generate.loop import generate, most_queries
         from toolbank.generate.tool_numbers import describe_fit
-        from toolbank.journal import Journal
         from toolbank.llm.accounts import describe_calls
+        from toolbank.llm.journal import Journal
         from toolbank.run.advice import advise_before
         from toolbank.run.catalogue import read_catalogue
 

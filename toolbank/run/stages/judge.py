@@ -51,9 +51,9 @@ class JudgeStage(Stage):
     def work(self) -> Outcome:
         """Have the pairs judged, as far as the journal doesn't hold it."""
         from toolbank.bank.bank import Bank
-        from toolbank.journal import Journal
         from toolbank.judge.judge import judge_bank, keep_comparisons
         from toolbank.llm.accounts import describe_calls
+        from toolbank.llm.journal import Journal
 
         config, path = self.recipe.judge, self.folder.judge
         bank = Bank.load(self.folder.bank)

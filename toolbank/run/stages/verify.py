@@ -72,8 +72,8 @@ class VerifyStage(Stage):
         from dataclasses import replace
 
         from toolbank.bank.bank import Bank, read_labels, write_labels
-        from toolbank.journal import Journal
         from toolbank.llm.accounts import describe_calls
+        from toolbank.llm.journal import Journal
         from toolbank.verify.verify import FINDINGS, verify_bank
 
         folder = self.folder

@@ -9,7 +9,12 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import (
+from toolbank.generate.affinity import Affinity
+from toolbank.generate.related import RelatedOffers
+from toolbank.generate.writers.rules.profile import Profiles
+from toolbank.generate.writers.rules.steps import merge_steps
+from toolbank.generate.writers.rules.writer import write_request
+from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
     EngineError,
@@ -17,11 +22,6 @@ from toolbank.chat.chat import (
     PolishTask,
     WriteTask,
 )
-from toolbank.generate.affinity import Affinity
-from toolbank.generate.related import RelatedOffers
-from toolbank.generate.writers.rules.profile import Profiles
-from toolbank.generate.writers.rules.steps import merge_steps
-from toolbank.generate.writers.rules.writer import write_request
 
 if TYPE_CHECKING:
     from toolbank.generate.config import GenerateConfig

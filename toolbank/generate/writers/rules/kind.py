@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_settings
 
 if TYPE_CHECKING:
-    from toolbank.chat.chat import Engine
     from toolbank.generate.config import GenerateConfig
+    from toolbank.llm.chat import Engine
 
 
 def _make(config: GenerateConfig, context: EngineContext) -> Engine:

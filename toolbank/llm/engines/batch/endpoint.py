@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from toolbank.chat.chat import EngineError
 from toolbank.config.explain import first_problem
-from toolbank.llm.config import DEFAULT_TIMEOUT_S
-from toolbank.llm.credentials import NO_KEY, read_credentials
-from toolbank.llm.engines.openai.answer import Answer
-from toolbank.llm.engines.openai.errors import connection_error, status_error
+from toolbank.llm.chat import EngineError
+from toolbank.llm.config import DEFAULT_TIMEOUT_S, NO_KEY, read_credentials
+from toolbank.llm.engines.openai.errors import Answer, connection_error, status_error
 from toolbank.system.errors import ToolbankError
 from toolbank.system.files import atomic_path
 

@@ -1,34 +1,152 @@
-"""Filling the journal through files of requests and replies, a round at a time."""
+"""Fill the journal through files of requests and replies, a round at a time."""
 
 from __future__ import annotations
 
 import asyncio
+import re
+import shlex
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
-from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, count_tokens
-from toolbank.llm.credentials import find_engine_secrets, hide_in_reply
-from toolbank.llm.engines.batch.earlier import name_rounds
-from toolbank.llm.engines.batch.folder import Folder, read_round
-from toolbank.llm.engines.batch.hosted import HostedBatches
-from toolbank.llm.engines.batch.lines import Refusal
-from toolbank.llm.engines.batch.message import describe_round
-from toolbank.llm.engines.batch.options import read_options
-from toolbank.llm.engines.batch.submissions import Submissions
-from toolbank.llm.engines.batch.writing import write_requests
+from pydantic import TypeAdapter, ValidationError
+
+from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, count_tokens
+from toolbank.llm.config import SearchModelConfig, find_engine_secrets, hide_in_reply
+from toolbank.llm.engines.batch.folder import (
+    URL,
+    Folder,
+    Refusal,
+    RequestFile,
+    read_options,
+    read_round,
+    write_requests,
+)
+from toolbank.llm.engines.batch.hosted import HostedBatches, Submissions
 from toolbank.llm.engines.openai.completion import make_body
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.files import unwritable
 from toolbank.system.numbers import count
 from toolbank.system.secrets import hide
-from toolbank.system.terminal import print_above_bars
+from toolbank.system.terminal import command, print_above_bars
 
 if TYPE_CHECKING:
-    from toolbank.journal import Journal
+    from toolbank.llm.accounts import CallCounts
     from toolbank.llm.config import EngineConfig
-    from toolbank.llm.counts import CallCounts
+    from toolbank.llm.journal import Journal
+
+
+def describe_round(
+    config: EngineConfig,
+    folder: Path,
+    written: Sequence[RequestFile],
+    waiting: Mapping[str, str],
+) -> str:
+    """Which files wait for replies, how to get these, and how to go on.
+
+    `written` are new; `waiting` are of earlier rounds, by name, with their batch where the
+    hosted API has one.
+    """
+    lines = [*_list_files(config, folder, written, waiting), ""]
+    return "\n".join([*lines, *_list_steps(config, folder, written)])
+
+
+def _list_files(
+    config: EngineConfig,
+    folder: Path,
+    written: Sequence[RequestFile],
+    waiting: Mapping[str, str],
+) -> Iterator[str]:
+    if written:
+        tokens = sum(file.tokens for file in written)
+        requests = sum(file.requests for file in written)
+        yield (
+            f"Written: {count(requests, 'request')} for {config.model}, about {tokens:,.0f} "
+            "tokens of prompts:"
+        )
+        for file in written:
+            yield f"  {file.path}  {count(file.requests, 'request')}, {_size(file.size)}"
+    if waiting:
+        yield "These were written before, and no reply to them lies there yet:"
+        for name in sorted(waiting):
+            batch = f"  submitted as {waiting[name]}" if waiting[name] else ""
+            yield f"  {folder / name}{batch}"
+
+
+def _list_steps(
+    config: EngineConfig, folder: Path, written: Sequence[RequestFile]
+) -> Iterator[str]:
+    base = config.base_url.rstrip("/")
+    # What searches ask lies beside their journal, and not in a run's folder.
+    of_search = isinstance(config, SearchModelConfig)
+    run = "the same command" if of_search else command("run", folder.parent)
+    bearer = {"Authorization": f"Bearer ${config.api_key_env}"}
+    headers = {name: f"${variable}" for name, variable in config.headers.items()}
+    sent = {**(bearer if config.api_key_env else {}), **headers}
+    key = " ".join(f'-H "{name}: {value}"' for name, value in sent.items())
+    query = f"?{urlencode(config.url_query)}" if config.url_query else ""
+    file = shlex.quote(str(written[0].path if written else folder / "FILE.jsonl"))
+    yield "1. Make a batch of each file, in the provider's dashboard or so:"
+    yield (
+        f"     curl {shlex.quote(f'{base}/files{query}')} {key} -F purpose=batch -F file=@{file}"
+    )
+    yield (
+        f"     curl {shlex.quote(f'{base}/batches{query}')} {key} -H 'Content-Type: application/json' "
+        f'-d \'{{"input_file_id": "ID OF THE FILE", "endpoint": "{URL}", '
+        '"completion_window": "24h"}\''
+    )
+    yield (
+        f"2. When it is done, put its output file, and its file of errors where there is one, "
+        f"into {folder}, under any name that ends in .jsonl. Once read, it gets its round "
+        "before that name."
+    )
+    yield f"3. Go on: {run}"
+    yield (
+        "All three steps in one, where the endpoint has the Batch API: "
+        f"{run} --set {config.section}.options.submit=true"
+    )
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:,.0f} kB"
+
+
+_HAS_ROUND = re.compile(r"round-\d+\b")
+
+
+def name_rounds(folder: Path) -> None:
+    """Put the round before the name of each file of replies that was read.
+
+    `seen.json` has the bytes of the files that lay there when a round was written, by its
+    number: these are of an earlier one.
+
+    Raises:
+        InputError: `seen.json` can't be read.
+        ToolbankError: the folder can't be written to.
+    """
+    path = folder / "seen.json"
+    if not path.exists():
+        return
+    try:
+        seen = TypeAdapter(dict[int, dict[str, int]]).validate_json(path.read_bytes())
+        for number, sizes in sorted(seen.items()):
+            for name, size in sizes.items():
+                file = folder / name
+                is_named = _HAS_ROUND.match(name) or Path(name).name != name
+                if not is_named and file.is_file() and file.stat().st_size == size:
+                    file.rename(folder / f"round-{number - 1:03d}.{name}")
+        path.unlink()
+    except ValidationError as error:
+        raise InputError(
+            f"{path}: not as it was written here. Delete it; replies to requests that were "
+            "asked twice may then be looked for once more."
+        ) from error
+    except OSError as error:
+        raise ToolbankError(unwritable(path, error)) from error
+
 
 # So many replies are put into the journal at once.
 _AT_ONCE = 256

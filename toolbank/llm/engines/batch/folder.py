@@ -1,17 +1,120 @@
-"""The folder of the files that went out and came back."""
+"""The folder of batch files: requests that went out and replies that came back."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from filecmp import cmp
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from toolbank.chat.chat import ChatReply
-from toolbank.llm.engines.batch.lines import LIMIT, Refusal, read_line
-from toolbank.system.errors import ToolbankError
-from toolbank.system.files import reading, unwritable
+from pydantic import Field, ValidationError
+
+from toolbank.config.base import Config
+from toolbank.config.explain import first_problem
+from toolbank.llm.accounts import estimate_prompt
+from toolbank.llm.chat import ChatReply, ChatRequest
+from toolbank.llm.engines.openai.completion import (
+    CompletionError,
+    Format,
+    read_completion,
+)
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.files import atomic_path, reading, unwritable
 from toolbank.system.numbers import count
+from toolbank.system.text import replace_surrogates
+
+if TYPE_CHECKING:
+    from toolbank.llm.config import EngineConfig
+
+
+# A longer one is a reply that nobody can use.
+_MOST_BYTES = 4 * 2**20
+_EXCERPT = 100_000
+# Of an error's message; more than is shown of it, so that a key in it can be hidden whole.
+_MESSAGE = 1000
+# What no further try of the same request can mend.
+_FINAL_STATUS = (400, 413, 422)
+# But for one that wants its limit of tokens under another name.
+LIMIT = "max_completion_tokens"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a request was not answered; `is_final` where it would not be again.
+
+    The tokens are those that it was charged for all the same.
+    """
+
+    reason: str
+    message: str = ""
+    is_final: bool = False
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Line:
+    """The request of this key, in the journal, and its reply; None where it is the request."""
+
+    key: str
+    reply: ChatReply | Refusal | None
+
+
+def read_line(line: bytes, model: str) -> Line | None:
+    """Read a line of requests, output or errors; None where it is no such thing.
+
+    `model` is what was asked, where a reply names none. Nothing that a line can hold raises.
+    """
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(row, dict) or not isinstance(row.get("custom_id"), str):
+        return None
+    if "response" not in row and "error" not in row:
+        return Line(row["custom_id"], None)
+    reply = _read_answer(row.get("response"), row.get("error"), model)
+    if isinstance(reply, ChatReply) and len(line) > _MOST_BYTES:
+        reply = replace(reply, text=reply.text[:_EXCERPT], finish="too-large")
+    return Line(row["custom_id"], reply)
+
+
+def _read_answer(response: Any, error: Any, model: str) -> ChatReply | Refusal:
+    if not isinstance(response, dict):
+        code = error.get("code") if isinstance(error, dict) else None
+        return Refusal(_reason(code or "batch-error"), _message(error))
+    status, body = response.get("status_code"), response.get("body")
+    if status != 200 or error:
+        told = body.get("error") if isinstance(body, dict) else None
+        message = _message(told or error or body)
+        is_final = status in _FINAL_STATUS and LIMIT not in message
+        return Refusal(_reason(f"http-{status}"), message, is_final)
+    if not isinstance(body, dict):
+        return Refusal("not-json-response", _message(body))
+    try:
+        return read_completion(body, model=model)
+    except CompletionError as problem:
+        return Refusal(
+            problem.reason,
+            _message(problem.said),
+            prompt_tokens=problem.prompt_tokens,
+            completion_tokens=problem.completion_tokens,
+        )
+
+
+def _reason(code: Any) -> str:
+    """A short name for counts, of what may be anything."""
+    return re.sub(r"[^a-z0-9]+", "-", str(code).lower())[:40].strip("-")
+
+
+def _message(error: Any) -> str:
+    message = error.get("message") if isinstance(error, dict) else None
+    text = " ".join(str(message or error or "").split())[:_MESSAGE]
+    return replace_surrogates(text)
+
 
 _REQUESTS = re.compile(r"round-(\d+)-[a-z]+-\d+\.jsonl")
 _ROUND = re.compile(r"round-(\d+)\b")
@@ -186,3 +289,106 @@ def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
                 content = content.removeprefix(_BOM)
             if content.strip():
                 yield number, content
+
+
+# Of the Batch API, for one file.
+MOST_REQUESTS = 50_000
+MOST_BYTES = 200 * 1000 * 1000
+
+
+class BatchOptions(Config):
+    """How a recipe's `options` may tell the batch engine to go about it."""
+
+    submit: bool = Field(
+        default=False, description="upload, poll and fetch by the endpoint's Batch API"
+    )
+    max_requests: int = Field(
+        default=MOST_REQUESTS,
+        ge=1,
+        le=MOST_REQUESTS,
+        description="requests a file; fewer where the account's queue of tokens is short",
+    )
+    answer_as: Format = Field(
+        default="json_schema",
+        description="how structured output is asked for; an endpoint may know less",
+    )
+
+
+def read_options(config: EngineConfig) -> BatchOptions:
+    """The options of a configuration.
+
+    Raises:
+        InputError: one of them has no such value; the message names the key.
+    """
+    try:
+        return BatchOptions.model_validate(config.options)
+    except ValidationError as error:
+        raise InputError(f"{config.section}.options.{first_problem(error)}.") from error
+
+
+URL = "/v1/chat/completions"
+
+
+@dataclass(frozen=True)
+class RequestFile:
+    """A file of requests: how many, their bytes, and about how many tokens of prompts."""
+
+    path: Path
+    requests: int
+    size: int
+    tokens: float
+
+
+def write_requests(
+    folder: Path,
+    number: int,
+    requests: Iterable[tuple[str, ChatRequest, Mapping[str, Any]]],
+    most: int,
+) -> list[RequestFile]:
+    """Write a round's requests (key, request, body), at most so many a file.
+
+    `round-001-write-002.jsonl` is the second file of the first round's write requests. Each is
+    whole or not there; a kill between two leaves the others to the next round.
+
+    Raises:
+        ToolbankError: the folder can't be written to, or the disk is full.
+    """
+    for left in folder.glob(".round-*"):
+        left.unlink(missing_ok=True)
+    by_step: dict[str, list[tuple[bytes, float]]] = {}
+    for key, request, body in requests:
+        row = {"custom_id": key, "method": "POST", "url": URL, "body": body}
+        # All ASCII, so that no reader can see a line's end in a line.
+        line = json.dumps(row).encode() + b"\n"
+        by_step.setdefault(request.step, []).append((line, estimate_prompt(request)))
+    written: list[RequestFile] = []
+    for step, lines in sorted(by_step.items()):
+        for part, chunk in enumerate(_split(lines, most), start=1):
+            path = folder / f"round-{number:03d}-{step}-{part:03d}.jsonl"
+            with atomic_path(path) as temporary, temporary.open("wb") as file:
+                file.writelines(line for line, _ in chunk)
+            written.append(
+                RequestFile(
+                    path,
+                    len(chunk),
+                    sum(len(line) for line, _ in chunk),
+                    sum(tokens for _, tokens in chunk),
+                )
+            )
+    return written
+
+
+def _split(
+    lines: Iterable[tuple[bytes, float]], most: int
+) -> Iterator[list[tuple[bytes, float]]]:
+    """As many lines at once as a file may have."""
+    chunk: list[tuple[bytes, float]] = []
+    size = 0
+    for line in lines:
+        if chunk and (len(chunk) == most or size + len(line[0]) > MOST_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(line)
+        size += len(line[0])
+    if chunk:
+        yield chunk

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolbank.chat.chat import EngineError
-from toolbank.llm.credentials import find_grants, read_credentials
-from toolbank.llm.engines.batch.options import BatchOptions, read_options
+from toolbank.llm.chat import EngineError
+from toolbank.llm.config import find_grants, read_credentials
+from toolbank.llm.engines.batch.folder import BatchOptions, read_options
 from toolbank.llm.engines.kind import EngineKind, refuse_executor, refuse_options
 from toolbank.llm.engines.openai.completion import check_settings, make_identity
 
 if TYPE_CHECKING:
-    from toolbank.chat.chat import ChatReply, ChatRequest
-    from toolbank.journal import Journal
+    from toolbank.llm.accounts import CallCounts
+    from toolbank.llm.chat import ChatReply, ChatRequest
     from toolbank.llm.config import EngineConfig
-    from toolbank.llm.counts import CallCounts
     from toolbank.llm.engines.kind import Filler
+    from toolbank.llm.journal import Journal
     from toolbank.system.trust import Grant
 
 

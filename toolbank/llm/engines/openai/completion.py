@@ -10,7 +10,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-from toolbank.chat.chat import ChatReply, ChatRequest, count_visible
+from toolbank.llm.chat import ChatReply, ChatRequest, count_visible
 from toolbank.system.errors import InputError
 from toolbank.system.text import replace_surrogates
 

@@ -1,4 +1,4 @@
-"""What an endpoint's failures are called, and whether trying again can help."""
+"""Name the failures of an endpoint, and decide whether another try can help."""
 
 from __future__ import annotations
 
@@ -6,17 +6,91 @@ import json
 import os
 import re
 import ssl
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from toolbank.chat.chat import EngineError
-from toolbank.llm.engines.openai.rate_headers import read_wait
+from toolbank.llm.chat import EngineError
+from toolbank.system.net import read_number, read_seconds
 
 if TYPE_CHECKING:
-    from toolbank.llm.credentials import Credentials
-    from toolbank.llm.engines.openai.answer import Answer
+    from toolbank.llm.config import Credentials
     from toolbank.llm.engines.openai.completion import CompletionError
+
+
+# A longer wait is no help to a run, and may be an absurd number.
+LONGEST_WAIT = 86_400.0
+
+# OpenAI's headers, those of gateways, and those of the IETF's draft of 2019 to 2024.
+_RATE_LIMITS = (
+    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
+    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+    ("x-ratelimit-remaining", "x-ratelimit-reset"),
+    ("ratelimit-remaining", "ratelimit-reset"),
+)
+
+
+def read_pause(headers: Mapping[str, str]) -> float:
+    """Seconds until a limit that is used up is reset; 0 where none is.
+
+    A negative number is how some gateways say that there is no limit.
+    `headers` finds names in lower case.
+    """
+    resets = (reset for left, reset in _limits(headers) if left == 0)
+    return max(resets, default=0.0)
+
+
+def read_wait(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a refused call is asked to wait, at most a day, or None where nothing is said.
+
+    Retry-After (RFC 9110, 10.2.3) and its form in milliseconds go first; then the limit that is
+    used up, or, where none seems to be, the one that is reset first.
+    """
+    milliseconds = read_number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return _bounded(milliseconds / 1000)
+    wait = _seconds(headers.get("retry-after", ""))
+    if wait is None:
+        resets = [reset for _, reset in _limits(headers)]
+        wait = read_pause(headers) or min(resets, default=None)
+    return wait
+
+
+def _limits(headers: Mapping[str, str]) -> Iterator[tuple[float | None, float]]:
+    for remaining, reset in _RATE_LIMITS:
+        wait = _seconds(headers.get(reset, ""))
+        if wait is not None:
+            yield read_number(headers.get(remaining, "")), wait
+
+
+def _seconds(text: str) -> float | None:
+    wait = read_seconds(text, time.time())
+    return None if wait is None else _bounded(wait)
+
+
+def _bounded(seconds: float) -> float:
+    return min(max(0.0, seconds), LONGEST_WAIT)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back of an HTTP request. Not `whole`: the body is longer, and this its beginning.
+
+    `headers` finds names in lower case.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    whole: bool = True
+
+    @property
+    def text(self) -> str:
+        """The body as text, whatever its bytes."""
+        return self.body.decode("utf-8", "replace")
+
 
 _SHOWN = 300
 _CREDIT = re.compile(r"insufficient.?(quota|funds|credit|balance)", re.IGNORECASE)

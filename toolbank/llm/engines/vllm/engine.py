@@ -8,8 +8,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from toolbank.chat.chat import ChatReply, ChatRequest
 from toolbank.llm import executor
+from toolbank.llm.chat import ChatReply, ChatRequest
 from toolbank.llm.engines.kind import EngineKind
 from toolbank.llm.engines.vllm.thread import (
     Call,

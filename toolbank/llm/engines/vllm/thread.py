@@ -20,7 +20,7 @@ from multiprocessing import resource_tracker
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from toolbank.chat.chat import ChatReply, ChatRequest, EngineError
+from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
 from toolbank.llm.executor import keep_for_later_stages
 from toolbank.system.errors import InputError, ToolbankError
 

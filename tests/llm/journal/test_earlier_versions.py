@@ -17,10 +17,10 @@ import pytest
 
 from tests.servers.chat import closed_url
 from tests.world import SHOP
-from toolbank.chat.chat import ChatReply
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
-from toolbank.journal import Journal
+from toolbank.llm.chat import ChatReply
+from toolbank.llm.journal import Journal
 from toolbank.system.errors import ToolbankError
 
 DATA = Path(__file__).parent / "data"
@@ -136,7 +136,7 @@ def test_a_kill_while_layout_1_is_taken_over_leaves_it_as_it_was(tmp_path):
 import os, sys
 sys.path[:0] = {sys.path!r}
 from pathlib import Path
-from toolbank.journal import Journal, layout_1
+from toolbank.llm.journal import Journal, layout_1
 
 compress, calls = layout_1.compress, []
 

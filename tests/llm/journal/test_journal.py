@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.small_disk import small_disk
-from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, Message, PolishTask
-from toolbank.journal import Failure, Journal, StepUsage
-from toolbank.journal.prompts import compress, decode, decompress, encode
-from toolbank.journal.writer import Writer
+from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Message, PolishTask
+from toolbank.llm.journal import Failure, Journal, StepUsage
+from toolbank.llm.journal.layout import compress, decode, decompress, encode
+from toolbank.llm.journal.writer import Writer
 from toolbank.system.errors import InputError, ToolbankError
 
 
@@ -61,9 +61,9 @@ def test_what_was_put_before_a_kill_is_there(tmp_path):
 import asyncio, sys
 sys.path[:0] = {sys.path!r}
 from pathlib import Path
-from tests.journal.test_journal import request
-from toolbank.journal import Journal
-from toolbank.chat.chat import ChatReply
+from tests.llm.journal.test_journal import request
+from toolbank.llm.journal import Journal
+from toolbank.llm.chat import ChatReply
 
 async def main(journal):
     for i in range(1000):
@@ -183,7 +183,7 @@ def test_nobody_waits_for_a_writer_that_died(tmp_path, monkeypatch):
 def test_a_journal_that_another_process_holds_is_not_called_damaged(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("toolbank.journal.store._LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("toolbank.llm.journal.store._LOCK_WAIT_S", 0.05)
     path = tmp_path / "journal.sqlite"
     with Journal(path) as journal:
         holder = sqlite3.connect(path, isolation_level=None)

@@ -9,18 +9,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolbank.llm.accounts import cost_of, describe_estimated, find_prices, own_usage
-from toolbank.llm.limits.stop import EarlyEnd
-from toolbank.llm.prices import cost, resolve_price
-from toolbank.llm.tokens import FIRST_COMPLETION
+from toolbank.llm.accounts import (
+    FIRST_COMPLETION,
+    cost,
+    cost_of,
+    describe_estimated,
+    find_prices,
+    own_usage,
+    resolve_price,
+)
+from toolbank.llm.stop import EarlyEnd
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
 
 if TYPE_CHECKING:
-    from toolbank.chat.chat import ChatReply, EngineError
-    from toolbank.journal import StepUsage
+    from toolbank.llm.chat import ChatReply, EngineError
     from toolbank.llm.config import EngineConfig
-    from toolbank.llm.limits.stop import Stop
+    from toolbank.llm.journal import StepUsage
+    from toolbank.llm.stop import Stop
 
 # So many attempts begin before the first reply has told what a call costs.
 _MOST_GUESSED = 8

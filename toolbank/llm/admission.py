@@ -1,0 +1,448 @@
+"""Decide when a call may be made: concurrency, rate limits, and a circuit breaker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from statistics import median
+from time import monotonic
+from typing import Literal, NamedTuple
+
+from toolbank.llm.accounts import FIRST_COMPLETION, estimate_prompt
+from toolbank.llm.chat import ChatReply, ChatRequest
+from toolbank.llm.config import MOST_AUTO, EngineConfig
+from toolbank.llm.stop import Stop, Stopped
+
+# A server that fails a call in three at random does so this often in a row once in 40 million.
+_IN_A_ROW = 16
+_FIRST_PROBE = 2.0
+_LONGEST_PROBE = 30.0
+# An address that never gave a reply is mostly a wrong one.
+_LONGEST_AT_START = 30.0
+
+
+class CircuitBreaker:
+    """Whether the endpoint is down: calls fail in a row, and none is answered between.
+
+    Then all calls wait but one at a time, the probe: after 2 s, 4 s ... at most 30 s. Any reply
+    ends the outage. It is too long past `max_outage` seconds, and past 30 s where no call was
+    ever answered. Faults that come at once count for less where many calls are in flight: of
+    those sent together, the ones that fail at once end before the first that is answered.
+    """
+
+    def __init__(self, max_outage: float) -> None:
+        self.is_open = False
+        self.number = 0
+        self.since = 0.0
+        self._max_outage = max_outage
+        self._answered = False
+        self._failures = 0
+        self._interval = _FIRST_PROBE
+        self._probe_at = 0.0
+        self._is_probing = False
+
+    @property
+    def longest(self) -> float:
+        """Seconds that an outage may last now."""
+        if self._answered:
+            return self._max_outage
+        return min(self._max_outage, _LONGEST_AT_START)
+
+    def answer(self) -> bool:
+        """Note a reply, and say whether it ends an outage."""
+        ended = self.is_open
+        self.is_open = self._is_probing = False
+        self._answered = True
+        self._failures = 0
+        return ended
+
+    def fail(self, most_in_flight: int, now: float) -> bool:
+        """Note a call that failed as on an endpoint that is down; say whether an outage begins."""
+        if self.is_open:
+            return False
+        if not self._failures:
+            self.since = now
+        self._failures += 1
+        if self._failures < _IN_A_ROW + most_in_flight:
+            return False
+        self.is_open = True
+        self.number += 1
+        self._interval = _FIRST_PROBE
+        self._plan_probe(now)
+        return True
+
+    def delay(self, now: float) -> float | None:
+        """Seconds until a call may be made, or None until a probe has ended."""
+        if not self.is_open:
+            return 0.0
+        return None if self._is_probing else max(0.0, self._probe_at - now)
+
+    def begin_probe(self) -> None:
+        """Note that a call is made although the endpoint is down."""
+        self._is_probing = True
+
+    def end_probe(self, now: float) -> None:
+        """Note a probe that was not answered."""
+        if self.is_open:
+            self._is_probing = False
+            self._interval = min(_LONGEST_PROBE, 2 * self._interval)
+            self._plan_probe(now)
+
+    def is_too_long(self, now: float) -> bool:
+        """Whether nothing more is to be hoped for."""
+        return self.is_open and now - self.since >= self.longest
+
+    def _plan_probe(self, now: float) -> None:
+        """The last probe is made when the outage has become too long, and not after."""
+        self._probe_at = max(now, min(now + self._interval, self.since + self.longest))
+
+
+_FIRST = 8
+_SMALLEST_ROUND = 16
+# So much more throughput than the best before is more than chance.
+_GAIN = 1.1
+# So far beyond the best limit it is tried whether more calls in flight bring more.
+_BEYOND = 1.25
+# What an endpoint says or does that has too much to do. Other failures may be of its own.
+_OVERLOAD = frozenset({"http-429", "http-503", "http-529", "timeout"})
+# The usual share of other failures is learned over so many rounds; up to twice as many, and up
+# to 40 % of all calls, are taken to have nothing to do with the load.
+_ROUNDS_TO_LEARN = 10
+_MOST_USUAL = 0.2
+
+
+class ConcurrencyLimit:
+    """A bound, and under it as many calls in flight as the endpoint takes.
+
+    Additive increase and multiplicative decrease (Chiu and Jain, "Analysis of the increase and
+    decrease algorithms for congestion avoidance", 1989), with the slow start of TCP (RFC 5681,
+    3.1), and a decrease in proportion to the share of congested calls (RFC 8257, 3.3). All of it
+    happens once a round trip, which is as many ended calls as may be in flight. A number as bound
+    is where it begins. "auto" begins at 8, and stays where more calls in flight would only each
+    take longer: throughput is limit / median latency (Little's law).
+    """
+
+    def __init__(self, concurrency: int | Literal["auto"]) -> None:
+        self._is_auto = concurrency == "auto"
+        self._bound = MOST_AUTO if concurrency == "auto" else concurrency
+        self._limit = float(min(_FIRST, self._bound) if self._is_auto else self._bound)
+        self._threshold = float(self._bound)
+        self._best = (0.0, self._limit)
+        self._usual = 0.0
+        # The calls of the first round after a leap were sent before it.
+        self._is_settling = False
+        # A leap that brought nothing is taken back where a second round says so, too.
+        self._is_in_doubt = False
+        self._latencies: list[float] = []
+        self._ended = self._overloads = self._others = self._most = 0
+
+    @property
+    def now(self) -> int:
+        """The most calls that may be in flight."""
+        return int(self._limit)
+
+    def answer(self, latency: float, in_flight: int) -> None:
+        """Note a reply after `latency` seconds, with so many calls in flight, itself included."""
+        self._latencies.append(latency)
+        self._end_call(in_flight)
+
+    def fail(self, reason: str, in_flight: int) -> None:
+        """Note a call that failed in a way that may have to do with the load."""
+        if reason in _OVERLOAD:
+            self._overloads += 1
+        else:
+            self._others += 1
+        self._end_call(in_flight)
+
+    def restart(self) -> None:
+        """Begin again with few calls, and come back soon to as many as there were."""
+        self._threshold = max(self._threshold, self._limit)
+        self._limit = min(self._limit, float(_FIRST))
+        self._begin_round()
+
+    def _end_call(self, in_flight: int) -> None:
+        self._ended += 1
+        self._most = max(self._most, in_flight)
+        if self._ended >= max(self._limit, _SMALLEST_ROUND):
+            self._end_round()
+            self._begin_round()
+
+    def _begin_round(self) -> None:
+        self._latencies = []
+        self._ended = self._overloads = self._others = self._most = 0
+
+    def _end_round(self) -> None:
+        share = self._congested_share()
+        is_settling, self._is_settling = self._is_settling, False
+        if share:
+            self._limit = max(1.0, self._limit * (1 - share / 2))
+            self._threshold = self._limit
+            self._limit = min(self._limit + 1, float(self._bound))
+        elif self._most >= self.now and not is_settling and self._brings_more():
+            if self._limit < self._threshold:
+                self._limit = min(2 * self._limit, self._threshold)
+                self._is_settling = True
+            else:
+                self._limit = min(self._limit + 1, float(self._bound))
+
+    def _congested_share(self) -> float:
+        """The share of calls of this round that failed for the load."""
+        others = self._others / self._ended
+        unusual = max(0.0, others - 2 * self._usual)
+        self._usual += (others - self._usual) / _ROUNDS_TO_LEARN
+        self._usual = min(self._usual, _MOST_USUAL)
+        return self._overloads / self._ended + unusual
+
+    def _brings_more(self) -> bool:
+        """Whether still more calls in flight may bring more replies a second."""
+        if not (self._is_auto and self._latencies):
+            return True
+        latency = median(self._latencies)
+        if not latency:
+            return True
+        most, at = self._best
+        throughput = self._limit / latency
+        if throughput > _GAIN * most:
+            self._best = (throughput, self._limit)
+            self._is_in_doubt = False
+            return True
+        if at < self._limit < self._threshold:
+            if not self._is_in_doubt:
+                self._is_in_doubt = True
+                return False
+            self._limit = self._threshold = at
+        return self._limit < _BEYOND * at
+
+
+_WEIGHT_OF_NEW = 0.05
+
+
+class TokenBucket:
+    """So much a minute, evenly: no more than a second's worth is saved up.
+
+    What costs more than the bucket can hold goes when it is full, and leaves it in debt.
+    """
+
+    def __init__(self, per_minute: float, now: float) -> None:
+        self._rate = per_minute / 60
+        self._most = max(1.0, self._rate)
+        self._level = self._most
+        self._at = now
+
+    def delay(self, cost: float, now: float) -> float:
+        """Seconds until so much may be taken."""
+        self._fill(now)
+        return max(0.0, min(cost, self._most) - self._level) / self._rate
+
+    def take(self, cost: float, now: float) -> None:
+        """Take so much, or give back what is negative."""
+        self._fill(now)
+        self._level = min(self._most, self._level - cost)
+
+    def _fill(self, now: float) -> None:
+        passed = max(0.0, now - self._at)
+        self._level = min(self._most, self._level + passed * self._rate)
+        self._at = now
+
+
+class RateLimiter:
+    """The calls and tokens a minute that a configuration allows.
+
+    A call's tokens are estimated before it, by the prompt's characters and the mean of the
+    completions so far, and corrected by what the reply says.
+    """
+
+    def __init__(self, config: EngineConfig, now: float) -> None:
+        self._calls = TokenBucket(config.rpm, now) if config.rpm else None
+        self._tokens = TokenBucket(config.tpm, now) if config.tpm else None
+        self._completion = FIRST_COMPLETION
+
+    def estimate(self, request: ChatRequest) -> float:
+        """Tokens that a call may cost; 0 where nobody counts them."""
+        if self._tokens is None:
+            return 0.0
+        return estimate_prompt(request) + self._completion
+
+    def delay(self, tokens: float, now: float) -> float:
+        """Seconds until a call of so many tokens may be made."""
+        delay = self._calls.delay(1, now) if self._calls else 0.0
+        return max(delay, self._tokens.delay(tokens, now)) if self._tokens else delay
+
+    def take(self, tokens: float, now: float) -> None:
+        """Note that a call of so many tokens is made."""
+        if self._calls:
+            self._calls.take(1, now)
+        if self._tokens:
+            self._tokens.take(tokens, now)
+
+    def correct(self, estimate: float, reply: ChatReply, now: float) -> None:
+        """Note what a call cost in truth, where the endpoint says it."""
+        cost = reply.prompt_tokens + reply.completion_tokens
+        if self._tokens and cost:
+            self._tokens.take(cost - estimate, now)
+            new = reply.completion_tokens - self._completion
+            self._completion += _WEIGHT_OF_NEW * new
+
+
+# Seconds that are rounding alone, and too few to wait for.
+_SOON = 1e-6
+
+
+class _Waiting(NamedTuple):
+    tokens: float
+    place: asyncio.Future[bool]
+
+
+class Admission:
+    """A place for each call in flight; attempts that have begun go first, in the order of coming.
+
+    A broken circuit is probed with others first, in case it was one request that broke it. Nobody
+    goes past the limit, the rates, a pause that the endpoint asked for, or a broken circuit but
+    for its probe. Where a budget has ended the run, those go on whose attempt has begun, so that
+    what was paid for is of use.
+    """
+
+    def __init__(
+        self,
+        limit: ConcurrencyLimit,
+        rates: RateLimiter,
+        breaker: CircuitBreaker,
+        stop: Stop,
+    ) -> None:
+        self.in_flight = 0
+        self._limit = limit
+        self._rates = rates
+        self._breaker = breaker
+        self._stop = stop
+        self._begun: deque[_Waiting] = deque()
+        self._fresh: deque[_Waiting] = deque()
+        self._sleeping: set[asyncio.Future[bool]] = set()
+        self._paused_until = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        stop.listen(self._send_home)
+
+    async def enter(self, tokens: float, *, has_begun: bool) -> bool:
+        """Return when a call may be made, and whether it is a probe; it holds a place until `leave`.
+
+        Raises:
+            Stopped: the run is ending.
+        """
+        if self._is_over(has_begun=has_begun):
+            raise Stopped
+        if not (self._begun or self._fresh) and self._may_go(tokens):
+            return self._take(tokens)
+        place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        (self._begun if has_begun else self._fresh).append(_Waiting(tokens, place))
+        try:
+            return await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled() and not place.exception():
+                self.leave(is_probe=place.result())
+            raise
+
+    def leave(self, *, is_probe: bool) -> None:
+        """Give the place back; who was a probe lets the next one be made."""
+        if is_probe:
+            self._breaker.end_probe(monotonic())
+        self.in_flight -= 1
+        self._admit()
+
+    def pause(self, seconds: float) -> bool:
+        """Let nobody go for so long; say whether it was not to be waited as long already."""
+        begun = monotonic()
+        was_open = self._paused_until <= begun
+        self._paused_until = max(self._paused_until, begun + seconds)
+        return was_open
+
+    def describe_hold(self) -> str:
+        """Why no call is made just now, in a few words, or "" where calls are made."""
+        now = monotonic()
+        if self._breaker.is_open:
+            since = now - self._breaker.since
+            return f"waiting for the endpoint, down for {since:.0f} s"
+        left = self._paused_until - now
+        return f"waiting {left:.0f} s as the endpoint asks" if left >= 1 else ""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait without a place.
+
+        Raises:
+            Stopped: the run is ending.
+        """
+        if self._stop:
+            raise Stopped
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+        timer = loop.call_later(seconds, _settle, future)
+        self._sleeping.add(future)
+        try:
+            await future
+        finally:
+            timer.cancel()
+            self._sleeping.discard(future)
+
+    def _is_over(self, *, has_begun: bool) -> bool:
+        """Whether the run is ending for a call."""
+        if not self._stop:
+            return False
+        is_held_up = self._breaker.is_open or self._paused_until > monotonic()
+        return self._stop.cause != "budget" or is_held_up or not has_begun
+
+    def _may_go(self, tokens: float) -> bool:
+        """Whether a call may be made now; else what could change this wakes who waits."""
+        if self.in_flight >= self._limit.now:
+            return False
+        now = monotonic()
+        probe = self._breaker.delay(now)
+        if probe is None:
+            return False
+        delay = max(probe, self._paused_until - now, self._rates.delay(tokens, now))
+        if delay <= _SOON:
+            return True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(delay, self._admit)
+        return False
+
+    def _take(self, tokens: float) -> bool:
+        self.in_flight += 1
+        self._rates.take(tokens, monotonic())
+        if self._breaker.is_open:
+            self._breaker.begin_probe()
+        return self._breaker.is_open
+
+    def _admit(self) -> None:
+        if self._stop:
+            self._send_home()
+        while waiting := self._first():
+            tokens, place = waiting[0]
+            if not place.done():
+                if not self._may_go(tokens):
+                    return
+                place.set_result(self._take(tokens))
+            waiting.popleft()
+
+    def _first(self) -> deque[_Waiting]:
+        """Those of whom the first goes next; empty where nobody waits."""
+        if self._breaker.is_open:
+            return self._fresh or self._begun
+        return self._begun or self._fresh
+
+    def _send_home(self) -> None:
+        for waiting, has_begun in ((self._begun, True), (self._fresh, False)):
+            if self._is_over(has_begun=has_begun):
+                for _, place in waiting:
+                    _dismiss(place)
+                waiting.clear()
+        for sleeping in self._sleeping:
+            _dismiss(sleeping)
+
+
+def _dismiss(future: asyncio.Future[bool]) -> None:
+    if not future.done():
+        future.set_exception(Stopped())
+
+
+def _settle(future: asyncio.Future[bool]) -> None:
+    if not future.done():
+        future.set_result(False)
