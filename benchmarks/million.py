@@ -324,7 +324,7 @@ def publish(work: Work) -> dict[str, Any]:
 
 def embed(work: Work) -> dict[str, Any]:
     from toolbank.encoders import load_encoder
-    from toolbank.encoders.sentence.config import SentenceConfig
+    from toolbank.encoders.sentence import SentenceConfig
 
     path = work.folder / "run" / "bank" / "queries.parquet"
     texts = read_column(path, "query").head(_EMBEDDED).to_list()

@@ -20,13 +20,11 @@ from development import make_development
 from natural import whole
 
 from toolbank.bank.files import read_tools
-from toolbank.encoders.adapt import SETTINGS
-from toolbank.encoders.finetune.config import EncoderTraining
-from toolbank.encoders.finetune.finetune import make_loss, make_rows
-from toolbank.encoders.finetune.texts import make_texts
+from toolbank.encoders.finetune import make_loss, make_rows
+from toolbank.encoders.finetune_data import EncoderTraining, make_texts
+from toolbank.encoders.locate import SETTINGS, hub_name
 from toolbank.encoders.model import load_model, save_model
-from toolbank.encoders.resolve import hub_name
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.text import title_and_summary
 from toolbank.system.files import read_json, write_json

@@ -22,7 +22,7 @@ from development import ASKS_PREFIX, make_development
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Ask, Query
-from toolbank.encoders.finetune.config import EncoderTraining
+from toolbank.encoders.finetune_data import EncoderTraining
 from toolbank.loaders.labelled import read_labelled
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext

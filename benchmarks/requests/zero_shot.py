@@ -20,10 +20,9 @@ from natural import recall, whole
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.adapt import SETTINGS, merge_adapter
-from toolbank.encoders.model import load_model
-from toolbank.encoders.sentence.config import SentenceConfig
-from toolbank.encoders.sentence.encoder import SentenceEncoder
+from toolbank.encoders.locate import SETTINGS, merge_adapter
+from toolbank.encoders.model import SentenceEncoder, load_model
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.loaders.jsonl import JsonlConfig, read_jsonl
 from toolbank.loaders.labelled import read_labelled
 from toolbank.retrievers import create_retriever

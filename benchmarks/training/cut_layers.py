@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from toolbank.encoders.model import load_model, save_model
-from toolbank.encoders.sentence.config import DEFAULT_MODEL
+from toolbank.encoders.sentence import DEFAULT_MODEL
 
 
 def cut_layers(layers: int, folder: Path) -> None:

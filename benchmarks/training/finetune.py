@@ -25,13 +25,11 @@ from sentence_transformers.sentence_transformer.losses import (
 )
 
 from toolbank.bank.bank import Bank
-from toolbank.encoders.finetune.config import EncoderTraining
-from toolbank.encoders.finetune.finetune import fine_tune, make_rows
-from toolbank.encoders.finetune.masked_ranking import MaskedRankingLoss
-from toolbank.encoders.finetune.masking import SharedTools
-from toolbank.encoders.finetune.texts import make_texts
+from toolbank.encoders.finetune import fine_tune, make_rows
+from toolbank.encoders.finetune_data import EncoderTraining, make_texts
 from toolbank.encoders.model import load_model, save_model
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.ranking_loss import MaskedRankingLoss, SharedTools
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import RETRIEVERS, create_retriever
 from toolbank.retrievers.relevance import find_relevance, train_relevance
 from toolbank.retrievers.text import title_and_summary

@@ -8,7 +8,7 @@ from tests.commands.in_process import toolbank
 from tests.quality.banks import bank
 from tests.tiny_models import tiny_encoder
 from toolbank.commands.compare import measure
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 
 ROWS = [
     (f"How many of {n} boxes came back in week {n}?", ["shop.sum", "shop.weigh"])

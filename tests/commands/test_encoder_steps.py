@@ -8,7 +8,7 @@ import pytest
 from tests.commands.in_process import toolbank
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.encoders.steps.perturb import PERTURBATIONS
 
 NAMES = ("bird", "book", "cat", "dinner", "door", "email", "garden", "house")

@@ -9,10 +9,16 @@ from safetensors.torch import load_file, save_file
 
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
-from toolbank.encoders.adapt import ADAPTED, FOLDER, SETTINGS, WEIGHTS, merge_adapter
+from toolbank.encoders.locate import (
+    ADAPTED,
+    FOLDER,
+    SETTINGS,
+    WEIGHTS,
+    encoder_identity,
+    merge_adapter,
+)
 from toolbank.encoders.model import load_model
-from toolbank.encoders.resolve import encoder_identity
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.network import read_transformer
 from toolbank.system.files import read_json, write_json
 
@@ -79,7 +85,7 @@ def test_another_adapter_is_another_encoder(tmp_path, monkeypatch):
     ours = encoder_identity(SentenceConfig(model=ADAPTED))
     assert ours.startswith(encoder_identity(SentenceConfig()))
     copy = shutil.copytree(FOLDER, tmp_path / "adapter")
-    monkeypatch.setattr("toolbank.encoders.resolve.FOLDER", copy)
+    monkeypatch.setattr("toolbank.encoders.locate.FOLDER", copy)
     assert encoder_identity(SentenceConfig(model=ADAPTED)) == ours
     settings = read_json(copy / SETTINGS)
     write_json(copy / SETTINGS, {**settings, "lora_alpha": 1})

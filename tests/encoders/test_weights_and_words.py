@@ -11,7 +11,7 @@ from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders import load_encoder
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.descriptions.config import DescriptionsConfig

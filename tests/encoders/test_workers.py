@@ -15,9 +15,8 @@ from pydantic import ValidationError
 from tests.tiny_models import tiny_encoder
 from toolbank.config.base import shape
 from toolbank.encoders import load_encoder
-from toolbank.encoders.model import load_model
-from toolbank.encoders.sentence.config import SentenceConfig
-from toolbank.encoders.sentence.encoder import SentenceEncoder
+from toolbank.encoders.model import SentenceEncoder, load_model
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.encoders.workers import check_workers
 from toolbank.system import extras
 from toolbank.system.errors import InputError
@@ -94,7 +93,7 @@ import sys
 import numpy as np
 from tests.encoders.test_workers import TEXTS
 from toolbank.encoders import load_encoder
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 config = SentenceConfig(model=sys.argv[1], executor="ray", workers=2, batch_size=4)
 np.save(sys.argv[2], load_encoder(config).encode_queries(TEXTS))
 """

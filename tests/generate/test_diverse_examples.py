@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from tests.tiny_models import tiny_encoder
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.prompts import Prompts
 

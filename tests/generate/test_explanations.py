@@ -8,7 +8,7 @@ from tests.run.test_tiny_banks import FUNCTION, NOUNS
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders import load_encoder
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.generate.config import ExplanationsConfig
 from toolbank.generate.explanations import check_explanations, describe_explanations
 from toolbank.recipe import load_recipe

@@ -10,7 +10,7 @@ import pytest
 from tests.retrievers.conftest import bank  # noqa: F401 - a fixture
 from tests.retrievers.small_methods import configure, encoder_for, fit
 from tests.tiny_models import tiny_encoder
-from toolbank.encoders.onnx.session import OnnxNetwork
+from toolbank.encoders.onnx import OnnxNetwork
 from toolbank.packed.finder import open_packed
 from toolbank.packed.write import write_packed
 from toolbank.retrievers import create_retriever

@@ -4,8 +4,8 @@ import re
 
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
-from toolbank.encoders.finetune.config import EncoderTraining
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.finetune_data import EncoderTraining
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25.config import Bm25Config

@@ -7,10 +7,9 @@ import torch
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.ranking import Hits
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.finetune.masking import SharedTools
-from toolbank.encoders.finetune.negatives import draw_negatives, mine_negatives
-from toolbank.encoders.finetune.texts import make_texts
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.finetune_data import draw_negatives, make_texts, mine_negatives
+from toolbank.encoders.ranking_loss import SharedTools
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.mlc.examples import Collator, make_rows
 from toolbank.retrievers.mlc.loss import multi_label_loss
 from toolbank.retrievers.protip.examples import PlanCollator

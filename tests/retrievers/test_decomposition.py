@@ -12,7 +12,7 @@ from tests.servers.chat import Answer, ChatServer
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.recipe import load_recipe, place_replies
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import FitContext

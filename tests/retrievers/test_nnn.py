@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25.config import Bm25Config

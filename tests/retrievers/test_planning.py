@@ -5,9 +5,9 @@ import pytest
 from tests.retrievers.small_methods import configure, encoder_for
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Ask, Query, Tool
-from toolbank.encoders.architecture import describe_architecture
-from toolbank.encoders.finetune.config import EncoderTraining
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.finetune_data import EncoderTraining
+from toolbank.encoders.model import describe_architecture
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.kind import RetrieverConfig

@@ -8,7 +8,7 @@ import pytest
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Provenance
 from toolbank.encoders import load_encoder
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.mean_centering import common_part, take_out
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.text import title_and_summary

@@ -243,7 +243,7 @@ def test_the_texts_of_the_configuration_are_embedded(bank, tmp_path):
 def test_both_sides_are_trained_behind_the_prefixes_they_are_searched_with(
     bank, tmp_path, monkeypatch
 ):
-    from toolbank.encoders.finetune import finetune
+    from toolbank.encoders import finetune
 
     given = []
     train = finetune.train_encoder

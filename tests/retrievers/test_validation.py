@@ -6,7 +6,7 @@ import pytest
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
 from toolbank.retrievers.validation import validation_queries, validation_recall

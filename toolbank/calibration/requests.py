@@ -111,7 +111,7 @@ def find_plain_encoder() -> Embed:
     """
     from toolbank.encoders import load_encoder
     from toolbank.encoders.model import find_here
-    from toolbank.encoders.sentence.config import DEFAULT_MODEL, SentenceConfig
+    from toolbank.encoders.sentence import DEFAULT_MODEL, SentenceConfig
     from toolbank.system.extras import advise_to_install, telling_extras
 
     with telling_extras():

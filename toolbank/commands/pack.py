@@ -14,7 +14,7 @@ from toolbank.system.terminal import command, print_message
 
 if TYPE_CHECKING:
     from toolbank.calibration.requests import CalibrationRequests
-    from toolbank.encoders.encoder import Precision
+    from toolbank.encoders.base import Precision
 
 
 def pack(

@@ -7,22 +7,20 @@ from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
 from toolbank.config.registry import Registry, TaggedUnion
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.kind import EncoderKind
-from toolbank.encoders.locate import locate
-from toolbank.encoders.resolve import Stamp, find_folder, stamp_files
+from toolbank.encoders.base import EncoderConfig, EncoderKind
+from toolbank.encoders.locate import Stamp, find_folder, locate, stamp_files
 
 if TYPE_CHECKING:
-    from toolbank.encoders.encoder import Encoder
+    from toolbank.encoders.base import Encoder
 
 ENCODERS = Registry(
     "encoder",
     "toolbank.encoders",
     EncoderKind,
     {
-        "sentence": "toolbank.encoders.sentence.config:KIND",
+        "sentence": "toolbank.encoders.sentence:KIND",
         "layers": "toolbank.encoders.layers.config:KIND",
-        "onnx": "toolbank.encoders.onnx.config:KIND",
+        "onnx": "toolbank.encoders.onnx:KIND",
     },
 )
 

@@ -1,21 +1,28 @@
-"""Reading sentence-transformers models: from a folder, the hub's cache, the hub."""
+"""Load sentence-transformers models, and embed texts with them."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from toolbank.encoders.adapt import ADAPTED, merge_adapter
-from toolbank.encoders.resolve import (
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.encoders.base import Encoder, EncoderConfig, Precision
+from toolbank.encoders.locate import (
+    ADAPTED,
     READ_PATTERNS,
     find_cached,
     find_folder,
     find_packaged,
     hub_name,
     is_default,
+    locate,
+    merge_adapter,
 )
 from toolbank.system.errors import InputError
 from toolbank.system.extras import (
@@ -27,6 +34,7 @@ from toolbank.training.quiet import quiet
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
 
 _HUB_TIMEOUT_S = 10
 _TOKENIZERS = (
@@ -219,3 +227,90 @@ def _unreachable(repository: str, reason: str) -> str:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().split("\n")[0][:300]
+
+
+_LONGEST = 8192
+"""Tokens of a text, where the model sets no bound."""
+
+
+class SentenceEncoder(Encoder):
+    """A sentence encoder with its prefixes."""
+
+    def __init__(self, model: SentenceTransformer, config: EncoderConfig) -> None:
+        super().__init__(config)
+        self._model = model
+
+    @classmethod
+    def read(cls, name: str, config: EncoderConfig) -> Self:
+        """Read the model as `load_model` does."""
+        return cls(load_model(name), config)
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        return int(self._model.get_embedding_dimension() or 0)
+
+    def embed(self, texts: list[str]) -> NDArray[np.float32]:
+        """Unit vectors [n, dimension] of texts as they are."""
+        vectors: Any = self._model.encode(
+            texts,
+            prompt="",
+            batch_size=len(texts),
+            show_progress_bar=False,
+            normalize_embeddings=True,
+        )
+        return np.asarray(vectors, dtype=np.float32)
+
+    def export(self, folder: Path, precision: Precision) -> None:
+        """Write the network with its pooling and norm, and the tokenizer."""
+        from toolbank.encoders.onnx_export import TextVectors, export_network
+
+        model: Any = self._model
+        longest = min(model.max_seq_length or _LONGEST, _LONGEST)
+        export_network(
+            folder,
+            TextVectors(model, unit=True),
+            model.tokenizer,
+            longest,
+            self.dimension,
+            precision,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write the model to a folder from which it can be read as any other."""
+        save_model(self._model, folder)
+
+
+_WIDTH = ("hidden_size", "dim", "d_model")
+_LAYERS = ("num_hidden_layers", "n_layers", "num_layers")
+
+
+def describe_architecture(encoder: EncoderConfig) -> str:
+    """Its kind, its layers and their width, such as "bert, 6 layers of 384"; "" if not known.
+
+    Only its configuration is read; it is not downloaded.
+
+    Raises:
+        InputError: there is no such folder, it has no tokenizer or no weights, or as `locate` does.
+    """
+    folder = find_here(locate(encoder))
+    config = _read_config(folder) if folder else {}
+    width, layers = (
+        next((config[name] for name in names if name in config), None)
+        for names in (_WIDTH, _LAYERS)
+    )
+    if width is None or layers is None:
+        return ""
+    return f"{config.get('model_type')}, {layers} layers of {width}"
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    """The transformer's; sentence-transformers once put that into a folder of its own."""
+    for path in (folder / "config.json", folder / "0_Transformer" / "config.json"):
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}

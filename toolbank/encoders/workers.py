@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.resolve import find_folder, name_identity
+from toolbank.encoders.base import EncoderConfig
+from toolbank.encoders.locate import find_folder, name_identity
 from toolbank.system.cluster import describe_room, join
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.extras import demand_library
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.encoders.encoder import Embedded, Encoder
+    from toolbank.encoders.base import Embedded, Encoder
 
 _KEY = "encoder.executor"
 # Ray Data tells of each dataset; and has Ray warn of arguments, which it takes care of itself.

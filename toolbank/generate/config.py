@@ -7,8 +7,8 @@ from pydantic import Field, model_validator
 
 from toolbank.config.base import Config
 from toolbank.encoders import AnyEncoder
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.base import EncoderConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.llm.config import ENGINE_NAME, EngineConfig
 
 # No model is paid for more, and the numbers of attempts stay such as files can hold.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.base import EncoderConfig
 
 _GROUPINGS_AT_HAND = 8
 
@@ -19,7 +19,7 @@ def group_texts(
         InputError: the encoder can't be had or read.
     """
     from toolbank.encoders import load_encoder
-    from toolbank.encoders.clusters import cluster
+    from toolbank.encoders.base import cluster
 
     vectors = load_encoder(encoder).encode_queries(texts)
     of = cluster(vectors, most, seed).tolist()

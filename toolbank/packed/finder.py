@@ -17,7 +17,7 @@ from toolbank.bank.function_writer import FORMS, write_function
 from toolbank.bank.records import Tool
 from toolbank.calibration.calibration import Calibration
 from toolbank.calibration.signals import DEPTH
-from toolbank.encoders.onnx.session import OnnxNetwork, open_network
+from toolbank.encoders.onnx import OnnxNetwork, open_network
 from toolbank.finder.finder import Hit
 from toolbank.finder.given import check_request
 from toolbank.packed.catalogue import ALL, Catalogue, Wanted

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from toolbank.bank.records import Tool
 from toolbank.calibration.calibration import Calibration
-from toolbank.encoders.encoder import Precision
+from toolbank.encoders.base import Precision
 from toolbank.packed.catalogue import write_catalogue
 from toolbank.packed.layout import (
     CALIBRATION,

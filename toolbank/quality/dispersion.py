@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from toolbank.encoders.clusters import cluster
+from toolbank.encoders.base import cluster
 from toolbank.quality.texts import content_words, words_of
 
 _TOPICS = 12

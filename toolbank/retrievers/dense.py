@@ -14,10 +14,10 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
-from toolbank.encoders.encoder import Encoder
-from toolbank.encoders.resolve import saved_encoder
-from toolbank.encoders.sentence.config import SentenceConfig
-from toolbank.encoders.sentence.encoder import SentenceEncoder
+from toolbank.encoders.base import Encoder
+from toolbank.encoders.locate import saved_encoder
+from toolbank.encoders.model import SentenceEncoder
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.kind import DenseConfig
 from toolbank.retrievers.packing import Packing
@@ -169,8 +169,8 @@ class DenseRetriever(Retriever):
         return saved_encoder(folder, self._trainable)
 
     def _fine_tune(self, bank: Bank, context: FitContext) -> None:
-        from toolbank.encoders.finetune.finetune import fine_tune
-        from toolbank.encoders.finetune.texts import make_texts
+        from toolbank.encoders.finetune import fine_tune
+        from toolbank.encoders.finetune_data import make_texts
 
         config, training = self._trainable, self.config.training
         assert training is not None

@@ -12,10 +12,10 @@ from pydantic import Field, model_validator
 
 from toolbank.config.base import Config
 from toolbank.encoders import AnyEncoder
-from toolbank.encoders.architecture import describe_architecture
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.finetune.config import EncoderTraining
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.base import EncoderConfig
+from toolbank.encoders.finetune_data import EncoderTraining
+from toolbank.encoders.model import describe_architecture
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.training.config import TrainingConfig
 from toolbank.training.planned import PlannedTraining, count_steps
 
@@ -180,7 +180,7 @@ class DenseConfig(RetrieverConfig):
 
     def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:
         """That of its encoder."""
-        from toolbank.encoders.finetune.rows import count_rows
+        from toolbank.encoders.finetune_data import count_rows
         from toolbank.retrievers.relevance import train_relevance
 
         if self.training is None:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from toolbank.config.explain import read_checked
 from toolbank.encoders import load_encoder
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.encoder import Encoder, Precision
-from toolbank.encoders.onnx.config import OnnxConfig
+from toolbank.encoders.base import Encoder, EncoderConfig, Precision
+from toolbank.encoders.onnx import OnnxConfig
 from toolbank.retrievers.head import CONFIG
 from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.system.files import read_text, sha256_file, write_json

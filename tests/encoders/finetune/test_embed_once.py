@@ -8,10 +8,8 @@ from sentence_transformers.sentence_transformer.losses import (
 )
 
 from tests.tiny_models import KINDS, tiny_encoder
-from toolbank.encoders.finetune.embed_once import embed_once
-from toolbank.encoders.finetune.masked_ranking import MaskedRankingLoss
-from toolbank.encoders.finetune.masking import SharedTools
 from toolbank.encoders.model import load_model
+from toolbank.encoders.ranking_loss import MaskedRankingLoss, SharedTools, embed_once
 from toolbank.training.pairs import PairCollator, encode_texts
 
 TEXTS = ["water the lawn", "read a book " * 8, "play a song", "drive the car home"]

@@ -7,10 +7,9 @@ from pydantic import ValidationError
 from tests.encoders.finetune.test_pairs import tools_of
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
-from toolbank.encoders.finetune.config import EncoderTraining
-from toolbank.encoders.finetune.finetune import make_rows
-from toolbank.encoders.finetune.texts import make_texts
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.finetune import make_rows
+from toolbank.encoders.finetune_data import EncoderTraining, make_texts
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.system.errors import InputError
 
 QUERIES = ["water the lawn", "water it", "play jazz", "sing a song", "read the mail"]

@@ -9,12 +9,14 @@ from sentence_transformers.sentence_transformer.losses import (
 )
 
 from tests.tiny_models import tiny_encoder
-from toolbank.encoders.finetune.cached_ranking import CachedMaskedRankingLoss
-from toolbank.encoders.finetune.config import EncoderTraining
-from toolbank.encoders.finetune.finetune import make_loss
-from toolbank.encoders.finetune.masked_ranking import MaskedRankingLoss
-from toolbank.encoders.finetune.masking import SharedTools, ranking_losses
-from toolbank.encoders.finetune.texts import TrainingTexts
+from toolbank.encoders.finetune import make_loss
+from toolbank.encoders.finetune_data import EncoderTraining, TrainingTexts
+from toolbank.encoders.ranking_loss import (
+    CachedMaskedRankingLoss,
+    MaskedRankingLoss,
+    SharedTools,
+    ranking_losses,
+)
 
 E1, E2, E3 = torch.eye(3)
 NOTHING = torch.nn.Identity()

@@ -5,10 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.encoders.finetune.negatives import draw_negatives, mine_negatives
-from toolbank.encoders.finetune.pairs import draw_pairs
-from toolbank.encoders.finetune.texts import make_texts, share_tool
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.finetune_data import (
+    draw_negatives,
+    draw_pairs,
+    make_texts,
+    mine_negatives,
+    share_tool,
+)
+from toolbank.encoders.sentence import SentenceConfig
 
 USES = st.lists(st.sets(st.integers(0, 4), max_size=3), min_size=1, max_size=12)
 PLAIN = SentenceConfig()

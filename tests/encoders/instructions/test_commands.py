@@ -10,8 +10,8 @@ import pytest
 from tests.commands.in_process import toolbank
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
-from toolbank.encoders.finetune.masked_ranking import MaskedRankingLoss
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.ranking_loss import MaskedRankingLoss
+from toolbank.encoders.sentence import SentenceConfig
 
 pytest.importorskip("textblob")
 

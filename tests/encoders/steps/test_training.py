@@ -5,7 +5,7 @@ import pytest
 
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.encoders.steps.comparing import compare_chains
 from toolbank.encoders.steps.config import StepsTraining
 from toolbank.encoders.steps.perturb import PERTURBATIONS

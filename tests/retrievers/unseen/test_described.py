@@ -11,7 +11,7 @@ from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders import load_encoder
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.unseen.described import DescriptionOdds

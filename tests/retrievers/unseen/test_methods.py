@@ -7,7 +7,7 @@ import pytest
 from tests.retrievers.small_methods import TRAINED, configure, encoder_for, fit
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.nearest.config import NearestConfig
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolbank.bank.bank import Bank
 from toolbank.encoders import load_encoder
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.loaders import DATASETS
 from toolbank.loaders.detect import find_format
 from toolbank.loaders.jsonl import read_query_lines
@@ -18,7 +18,7 @@ from toolbank.system.outputs import is_run_folder
 from toolbank.system.terminal import one_line, print_message
 
 if TYPE_CHECKING:
-    from toolbank.encoders.encoder import Encoder
+    from toolbank.encoders.base import Encoder
 
 _LONGEST = 200
 

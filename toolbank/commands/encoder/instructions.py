@@ -10,7 +10,7 @@ from toolbank.commands.encoder.options import DataOption, JsonOption, OutOption,
 from toolbank.commands.options import echo
 from toolbank.encoders.instructions.prompts import PROMPTS
 from toolbank.encoders.layers.config import Pooling
-from toolbank.encoders.sentence.config import DEFAULT_MODEL
+from toolbank.encoders.sentence import DEFAULT_MODEL
 from toolbank.system.errors import InputError
 from toolbank.system.files import json_text
 

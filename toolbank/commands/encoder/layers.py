@@ -47,7 +47,7 @@ def evaluate(
 ) -> None:
     """Find contexts of questions by every layer of language models."""
     from toolbank.encoders.model import demand_model
-    from toolbank.encoders.sentence.config import DEFAULT_MODEL
+    from toolbank.encoders.sentence import DEFAULT_MODEL
     from toolbank.experiments.layers.data import read_passages
     from toolbank.experiments.layers.evaluate import evaluate_layers
     from toolbank.experiments.result import check_out

@@ -78,7 +78,7 @@ def evaluate(
 ) -> None:
     """Tell how often chains of the half held out lie nearer to their context than perturbed ones."""
     from toolbank.encoders import load_encoder
-    from toolbank.encoders.sentence.config import SentenceConfig
+    from toolbank.encoders.sentence import SentenceConfig
     from toolbank.encoders.steps.problems import halve, read_problems
     from toolbank.experiments.result import check_out
     from toolbank.experiments.steps.evaluate import choose_seed, evaluate_steps

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.encoders.clusters import cluster
+from toolbank.encoders.base import cluster
 
 Vectors = NDArray[np.float32]
 

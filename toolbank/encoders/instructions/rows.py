@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from toolbank.encoders.finetune.texts import Rows
+from toolbank.encoders.finetune_data import Rows
 from toolbank.encoders.instructions.tasks import Task
 
 _Key = TypeVar("_Key")

@@ -41,8 +41,7 @@ def train_on_instructions(
         MultipleNegativesRankingLoss,
     )
 
-    from toolbank.encoders.finetune.masked_ranking import MaskedRankingLoss
-    from toolbank.encoders.finetune.masking import SharedTools
+    from toolbank.encoders.ranking_loss import MaskedRankingLoss, SharedTools
 
     model = load_model(name)
     longest = min(model.max_seq_length or training.max_length, training.max_length)

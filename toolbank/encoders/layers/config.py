@@ -4,8 +4,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.kind import EncoderKind
+from toolbank.encoders.base import EncoderConfig, EncoderKind
 
 Pooling = Literal["mean", "sum", "last", "mask"]
 """How the states of a text's tokens become one vector; "last" is that of its last token."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.encoder import Encoder
+from toolbank.encoders.base import Encoder, EncoderConfig
 from toolbank.encoders.layers.config import LayersConfig
 from toolbank.encoders.layers.pooling import pool
 from toolbank.system.errors import InputError

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.encoders.adapt import ADAPTED, merge_adapter
 from toolbank.encoders.layers.prompt import put_in_prompt
+from toolbank.encoders.locate import ADAPTED, merge_adapter
 from toolbank.encoders.model import find_model, reading_model
 from toolbank.system.errors import InputError
 from toolbank.training.precision import find_inference_type

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.encoders.encoder import Encoder
+from toolbank.encoders.base import Encoder
 from toolbank.encoders.steps.alignment import Vectors, faithfulness
 from toolbank.encoders.steps.order import Steps
 from toolbank.encoders.steps.perturb import PERTURBATIONS, perturb

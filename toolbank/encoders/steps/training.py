@@ -9,11 +9,10 @@ from random import Random
 
 import numpy as np
 
-from toolbank.encoders.finetune.texts import Rows
+from toolbank.encoders.finetune_data import Rows
 from toolbank.encoders.locate import locate
-from toolbank.encoders.model import load_model
-from toolbank.encoders.sentence.config import SentenceConfig
-from toolbank.encoders.sentence.encoder import SentenceEncoder
+from toolbank.encoders.model import SentenceEncoder, load_model
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.encoders.steps.config import StepsTraining
 from toolbank.encoders.steps.perturb import PERTURBATIONS, perturb
 from toolbank.encoders.steps.problems import Problem, draw_others, join_steps
@@ -59,8 +58,7 @@ def train_on_steps(
     Raises:
         InputError: no chain can be perturbed, or the encoder can't be had or trained.
     """
-    from toolbank.encoders.finetune.masked_ranking import MaskedRankingLoss
-    from toolbank.encoders.finetune.masking import SharedTools
+    from toolbank.encoders.ranking_loss import MaskedRankingLoss, SharedTools
 
     triples = make_triples(config, problems, training.negatives, context.seed)
     model = load_model(locate(config))

@@ -16,9 +16,9 @@ from toolbank.encoders.instructions.prompts import PROMPTS
 from toolbank.encoders.instructions.rows import hold_back
 from toolbank.encoders.instructions.tasks import Task, parse_task
 from toolbank.encoders.instructions.training import train_on_instructions
+from toolbank.encoders.locate import encoder_identity
 from toolbank.encoders.model import save_model
-from toolbank.encoders.resolve import encoder_identity
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.experiments.instructions.embed import embed
 from toolbank.experiments.result import Result
 from toolbank.system.errors import InputError

@@ -17,7 +17,7 @@ from toolbank.bank.ranking import Ties, draw_ties
 from toolbank.encoders import load_encoder
 from toolbank.encoders.layers.config import ONE_WORD, TEXT, Pooling
 from toolbank.encoders.layers.model import LanguageModel
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.evaluation.cells import with_intervals
 from toolbank.evaluation.figures import Figure
 from toolbank.evaluation.interval import mean_intervals

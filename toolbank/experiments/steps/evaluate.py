@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from toolbank.encoders.encoder import Encoder
-from toolbank.encoders.resolve import find_folder
+from toolbank.encoders.base import Encoder
+from toolbank.encoders.locate import find_folder
 from toolbank.encoders.steps.comparing import Compared, Values, compare_chains
 from toolbank.encoders.steps.perturb import PERTURBATIONS
 from toolbank.encoders.steps.problems import Problem

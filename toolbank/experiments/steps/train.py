@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from toolbank.config.explain import first_problem
 from toolbank.config.yaml import parse_value
-from toolbank.encoders.resolve import encoder_identity
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.locate import encoder_identity
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.encoders.steps.config import StepsTraining
 from toolbank.encoders.steps.problems import Problem, halve, read_problems
 from toolbank.experiments.result import Result

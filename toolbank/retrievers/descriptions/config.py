@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from toolbank.encoders.finetune.config import EncoderTraining, PairKind
+from toolbank.encoders.finetune_data import EncoderTraining, PairKind
 from toolbank.retrievers.kind import Baseline, DenseConfig, RetrieverKind
 
 

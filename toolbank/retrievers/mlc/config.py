@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from toolbank.encoders.architecture import describe_architecture
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.model import describe_architecture
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
 from toolbank.training.config import TrainingConfig
 from toolbank.training.planned import PlannedTraining, count_steps

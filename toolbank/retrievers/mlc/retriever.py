@@ -14,7 +14,7 @@ from toolbank.bank.ranking import Hits, blocks, join, rank_blocks, top_k
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.locate import locate
-from toolbank.encoders.onnx.session import OnnxNetwork
+from toolbank.encoders.onnx import OnnxNetwork
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.head import is_retriever
@@ -192,7 +192,7 @@ class MlcRetriever(Retriever):
         self.prior.pack(folder / _PRIOR, packing)
         if self.classifier is None:
             return
-        from toolbank.encoders.onnx.export import export_head, export_network
+        from toolbank.encoders.onnx_export import export_head, export_network
 
         packing.networks.append(folder / _MODEL)
         if self.tokenizer is None:

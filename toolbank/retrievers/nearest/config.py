@@ -5,8 +5,8 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from toolbank.encoders import AnyEncoder
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.base import EncoderConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.kind import Baseline, RetrieverConfig, RetrieverKind
 
 

@@ -14,7 +14,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, rank_blocks, top_k
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
-from toolbank.encoders.encoder import Encoder
+from toolbank.encoders.base import Encoder
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.nearest.config import NearestConfig
 from toolbank.retrievers.nearest.similarity import (

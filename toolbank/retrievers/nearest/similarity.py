@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from toolbank.bank.ranking import cosine_scores
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.encoder import Encoder
+from toolbank.encoders.base import Encoder, EncoderConfig
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.stored import Arrays, Stored, Texts, demand, floats
 from toolbank.retrievers.text import all_words, title_and_summary

@@ -13,10 +13,9 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, rank_blocks
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
-from toolbank.encoders.encoder import Encoder
+from toolbank.encoders.base import Encoder
 from toolbank.encoders.locate import locate
-from toolbank.encoders.onnx.config import OnnxConfig
-from toolbank.encoders.onnx.session import OnnxNetwork
+from toolbank.encoders.onnx import OnnxConfig, OnnxNetwork
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.packing import Packing, read_encoder
 from toolbank.retrievers.protip.config import ProtipConfig
@@ -226,8 +225,7 @@ class ProtipRetriever(Retriever):
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:
         """Write the trained encoder as ONNX, and the untrained one."""
-        from toolbank.encoders.onnx.export import export_network
-        from toolbank.encoders.sentence.network import TextVectors
+        from toolbank.encoders.onnx_export import TextVectors, export_network
 
         encoder: Any = self.encoder
         packing.networks.append(folder / _ENCODER)

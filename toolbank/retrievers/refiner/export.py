@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from toolbank.encoders.encoder import Precision
-from toolbank.encoders.onnx.export import export_network
+from toolbank.encoders.base import Precision
+from toolbank.encoders.onnx_export import export_network
 from toolbank.retrievers.refiner.model import RefinerModel
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, Ties, top_k
 from toolbank.encoders.locate import locate
-from toolbank.encoders.onnx.session import OnnxNetwork
+from toolbank.encoders.onnx import OnnxNetwork
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.packing import Packing
 from toolbank.retrievers.refiner.config import RefinerConfig

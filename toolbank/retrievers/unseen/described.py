@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from toolbank.bank.ranking import blocks, cosine_scores
 from toolbank.bank.records import Tool
-from toolbank.encoders.encoder import Encoder
+from toolbank.encoders.base import Encoder
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.logistic import regress
 from toolbank.retrievers.mean_centering import common_part, take_out

@@ -71,7 +71,7 @@ class FitStage(Stage):
 
     def depends(self) -> dict[str, Any]:
         """The bank, the settings that shape the retriever, and what it builds on."""
-        from toolbank.encoders.resolve import encoder_identity
+        from toolbank.encoders.locate import encoder_identity
 
         verified = self.recipe.labels == "verified"
         return {
@@ -145,8 +145,7 @@ class FitStage(Stage):
 
     def places(self) -> tuple[Path, ...]:
         """The encoders that lie in a folder."""
-        from toolbank.encoders.locate import locate
-        from toolbank.encoders.resolve import find_folder
+        from toolbank.encoders.locate import find_folder, locate
 
         found = (find_folder(locate(encoder)) for encoder in self.config.encoders)
         return tuple(filter(None, found))

@@ -48,7 +48,7 @@ class GenerateStage(Stage):
 
     def depends(self) -> dict[str, Any]:
         """The tools, the settings that shape queries, and the prompts."""
-        from toolbank.encoders.resolve import encoder_identity
+        from toolbank.encoders.locate import encoder_identity
         from toolbank.generate.prompts import prompt_hash
         from toolbank.run.catalogue import depends_on_catalogue
 

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toolbank.encoders.finetune.config import EncoderTraining
-from toolbank.encoders.finetune.negatives import draw_negatives, mine_negatives
-from toolbank.encoders.finetune.pairs import draw_pairs
-from toolbank.encoders.finetune.rows import demand_rows
-from toolbank.encoders.finetune.texts import Rows, TrainingTexts
+from toolbank.encoders.finetune_data import (
+    EncoderTraining,
+    Rows,
+    TrainingTexts,
+    demand_rows,
+    draw_negatives,
+    draw_pairs,
+    mine_negatives,
+)
 from toolbank.encoders.locate import locate
-from toolbank.encoders.model import load_model
-from toolbank.encoders.sentence.config import SentenceConfig
-from toolbank.encoders.sentence.encoder import SentenceEncoder
+from toolbank.encoders.model import SentenceEncoder, load_model
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.training.run import Training, train_encoder
 
 if TYPE_CHECKING:
@@ -113,9 +116,11 @@ def make_loss(
         TripletLoss,
     )
 
-    from toolbank.encoders.finetune.cached_ranking import CachedMaskedRankingLoss
-    from toolbank.encoders.finetune.masked_ranking import MaskedRankingLoss
-    from toolbank.encoders.finetune.masking import SharedTools
+    from toolbank.encoders.ranking_loss import (
+        CachedMaskedRankingLoss,
+        MaskedRankingLoss,
+        SharedTools,
+    )
 
     loss: torch.nn.Module
     if training.loss == "triplet":

@@ -1,23 +1,24 @@
-"""Writing a network of torch as ONNX, in 32 or in 8 bits."""
+"""Write a torch network as ONNX, in 32 or in 8 bits."""
 
 from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from toolbank.encoders.encoder import Precision
-from toolbank.encoders.onnx.session import ABOUT, MODEL, TOKENIZER
+from toolbank.encoders.base import Precision
+from toolbank.encoders.onnx import ABOUT, MODEL, TOKENIZER
 from toolbank.system.files import write_json, write_text
 from toolbank.training.quiet import quiet
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
 
 _OPSET = 18
 
@@ -143,3 +144,21 @@ def _tokenizer_json(tokenizer: Any, max_length: int) -> str:
     backend.enable_truncation(max_length)
     text: str = backend.to_str(pretty=False)
     return text
+
+
+class TextVectors(torch.nn.Module):
+    """Tokens to vectors: all of a model's modules, and, with `unit`, the norm behind them."""
+
+    def __init__(self, modules: Iterable[torch.nn.Module], *, unit: bool) -> None:
+        super().__init__()
+        self.parts, self.unit = torch.nn.ModuleList(list(modules)), unit
+
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor
+    ) -> torch.Tensor:
+        """Vectors [n, d] of tokens [n, l]."""
+        features = {"input_ids": input_ids, "attention_mask": attention_mask}
+        for part in self.parts:
+            features = part(features)
+        vectors = features["sentence_embedding"]
+        return torch.nn.functional.normalize(vectors, dim=-1) if self.unit else vectors

@@ -6,8 +6,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from toolbank.config.base import NAME_OR_PATH, Transport
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.kind import EncoderKind
+from toolbank.encoders.base import EncoderConfig, EncoderKind
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
@@ -66,4 +65,4 @@ class SentenceConfig(EncoderConfig):
         return self
 
 
-KIND = EncoderKind(SentenceConfig, "toolbank.encoders.sentence.encoder:SentenceEncoder")
+KIND = EncoderKind(SentenceConfig, "toolbank.encoders.model:SentenceEncoder")

@@ -1,18 +1,46 @@
-"""A network as ONNX with its tokenizer: texts in, arrays out, by onnxruntime alone."""
+"""Encoders as ONNX, run by onnxruntime and tokenizers without torch."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar, Literal, Self
 from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from toolbank.encoders.base import Encoder, EncoderConfig, EncoderKind, Precision
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
+
+
+class OnnxConfig(EncoderConfig):
+    """An encoder that was written as ONNX, such as one of a packed finder."""
+
+    named_by_content: ClassVar[bool] = True
+
+    type: Literal["onnx"]
+    model: str = Field(
+        description="a folder with model.onnx, tokenizer.json and onnx.json, as ./name or /path"
+    )
+    query_prefix: str = Field(default="", description="before each request")
+    document_prefix: str = Field(default="", description="before each description")
+
+    def as_query(self, text: str) -> str:
+        """The request behind its prefix."""
+        return self.query_prefix + text
+
+    def as_document(self, text: str) -> str:
+        """The description behind its prefix."""
+        return self.document_prefix + text
+
+
+KIND = EncoderKind(OnnxConfig, "toolbank.encoders.onnx:OnnxEncoder")
+
 
 MODEL, TOKENIZER, ABOUT = "model.onnx", "tokenizer.json", "onnx.json"
 
@@ -109,3 +137,41 @@ def open_network(folder: Path) -> OnnxNetwork:
         if network is None:
             network = _OPEN[key] = OnnxNetwork(place)
     return network
+
+
+class OnnxEncoder(Encoder):
+    """A sentence encoder by onnxruntime; pooling and norm are in its graph."""
+
+    remembered = 1_000
+
+    def __init__(self, network: OnnxNetwork, config: EncoderConfig) -> None:
+        super().__init__(config)
+        self._network = network
+
+    @classmethod
+    def read(cls, name: str, config: EncoderConfig) -> Self:
+        """Read the encoder of a folder."""
+        return cls(open_network(Path(name)), config)
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        return self._network.dimension
+
+    def export(self, folder: Path, precision: Precision) -> None:
+        """Copy what is ONNX already.
+
+        Raises:
+            InputError: it is of another precision.
+        """
+        if self._network.alone != (precision == "int8"):
+            raise InputError(
+                f"{self.config.label}: is ONNX already, and not of {precision}. Pack it as it is."
+            )
+        folder.mkdir(parents=True)
+        for name in (MODEL, TOKENIZER, ABOUT):
+            shutil.copy(Path(self.config.model) / name, folder / name)
+
+    def embed(self, texts: list[str]) -> NDArray[np.float32]:
+        """Unit vectors [n, dimension] of texts as they are."""
+        return self._network.run_texts(texts)

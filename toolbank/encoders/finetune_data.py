@@ -1,0 +1,271 @@
+"""The texts, pairs and negatives of a fine-tuning, and its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from toolbank.bank.ranking import blocks, top_k
+from toolbank.encoders.sentence import SentenceConfig
+from toolbank.system.errors import InputError
+from toolbank.system.numbers import count, unsigned
+from toolbank.training.config import TrainingConfig
+
+PairKind = Literal["query-query", "query-description"]
+
+
+class EncoderTraining(TrainingConfig):
+    """How an encoder is fine-tuned before tools are embedded by it.
+
+    Tool2Vec as published (arXiv 2409.02141): loss triplet, pairs query-query, epochs 1,
+    batch_size 32, learning_rate 2e-5, warmup 100.
+    """
+
+    epochs: float = Field(default=2, gt=0, description="passes over the train queries")
+    batch_size: int = Field(default=64, ge=2, description="of one device")
+    loss: Literal["mnrl", "triplet"] = Field(
+        default="mnrl",
+        description="mnrl: multiple negatives ranking, the batch's other texts as negatives",
+    )
+    pairs: tuple[PairKind, ...] = Field(
+        default=("query-query", "query-description"),
+        min_length=1,
+        description="what is drawn together: queries that share a tool, a query and its tools",
+    )
+    scale: float = Field(default=20, gt=0, description="of cosines; for mnrl")
+    margin: float = Field(
+        default=0.3, gt=0, lt=2, description="between cosines; for triplet"
+    )
+    hard_negatives: int = Field(
+        default=0,
+        ge=0,
+        description="a pair: the nearest by the encoder that share no tool; triplet: "
+        "0 is a random one",
+    )
+    mini_batch: int = Field(
+        default=0,
+        ge=0,
+        description="texts in memory at once for mnrl, by gradient caching; 0: the whole batch",
+    )
+
+    @property
+    def negatives(self) -> int:
+        """How many negatives of its own each pair has."""
+        return 1 if self.loss == "triplet" else self.hard_negatives
+
+    @model_validator(mode="after")
+    def _fits_the_loss(self) -> Self:
+        if self.loss == "triplet" and (self.hard_negatives > 1 or self.mini_batch):
+            raise ValueError("triplet takes one negative a pair, and no mini_batch")
+        return self
+
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TrainingTexts:
+    """Queries and, behind them, the tools' descriptions; each behind its prefix.
+
+    `tools` [n_texts, most] are the indices of the tools that each text is about, padded with
+    -1: those that a query uses, the one that a description describes. `related` [n_texts, more]
+    are these and the tools that would serve in their place: texts that have one in common are no
+    negatives of each other.
+    """
+
+    texts: tuple[str, ...]
+    tools: Rows
+    related: Rows
+    n_queries: int
+
+    @property
+    def n_tools(self) -> int:
+        """How many descriptions there are."""
+        return len(self.texts) - self.n_queries
+
+
+def make_texts(
+    encoder: SentenceConfig,
+    queries: Sequence[str],
+    uses: Rows,
+    documents: Sequence[str],
+    spared: Rows | None = None,
+) -> TrainingTexts:
+    """Put prefixes before queries and documents.
+
+    `uses` [n_queries, most] and `spared` [n_queries, any], tools that would serve in place of
+    those, are padded with -1.
+    """
+    tools = np.full(
+        (len(queries) + len(documents), max(uses.shape[1], 1)), -1, np.int64
+    )
+    tools[: len(queries), : uses.shape[1]] = uses
+    tools[len(queries) :, 0] = np.arange(len(documents))
+    texts = (
+        *(encoder.query_prefix + text for text in queries),
+        *(encoder.document_prefix + text for text in documents),
+    )
+    related = tools
+    if spared is not None and spared.size:
+        more = np.full((len(tools), spared.shape[1]), -1, np.int64)
+        more[: len(queries)] = spared
+        related = np.concatenate([tools, more], axis=1)
+    return TrainingTexts(texts, tools, related, len(queries))
+
+
+def share_tool(left: Rows, right: Rows) -> NDArray[np.bool_]:
+    """Whether texts are about a tool in common: [n, m] of tools [n, most] and [m, most]."""
+    tools = np.unique(left[left >= 0])
+    return np.asarray(_mark(left, tools) @ _mark(right, tools).T > 0)
+
+
+def _mark(rows: Rows, tools: Rows) -> NDArray[np.float32]:
+    """Ones [n, n_tools] where a text is about one of the tools, which are in order."""
+    row, place = np.nonzero(np.isin(rows, tools))
+    marks = np.zeros((len(rows), len(tools)), np.float32)
+    marks[row, np.searchsorted(tools, rows[row, place])] = 1
+    return marks
+
+
+def draw_pairs(texts: TrainingTexts, kinds: Sequence[PairKind], seed: int) -> Rows:
+    """Positions [n_pairs, 2] of an anchor, always a query, and of its positive.
+
+    One a use: for query-query another query of the tool, drawn at random, and none where
+    there is no other; for query-description the tool's description.
+    """
+    queries, places = np.nonzero(texts.tools[: texts.n_queries] >= 0)
+    tools = texts.tools[queries, places]
+    parts = [np.zeros((0, 2), np.int64)]
+    if "query-query" in kinds:
+        parts.append(
+            _draw_partners(queries, tools, np.random.default_rng(unsigned(seed)))
+        )
+    if "query-description" in kinds:
+        parts.append(np.stack([queries, texts.n_queries + tools], axis=1))
+    return np.concatenate(parts)
+
+
+def _draw_partners(queries: Rows, tools: Rows, random: np.random.Generator) -> Rows:
+    """For each use another query of the same tool."""
+    order = np.argsort(tools, kind="stable")
+    queries, tools = queries[order], tools[order]
+    _, starts, sizes = np.unique(tools, return_index=True, return_counts=True)
+    start, size = np.repeat(starts, sizes), np.repeat(sizes, sizes)
+    own = np.arange(len(tools)) - start
+    # The other places of the tool's block are those from 1 to size - 1 after the own one.
+    step = 1 + np.floor(random.random(len(tools)) * (size - 1)).astype(np.int64)
+    partners = queries[start + (own + step) % size]
+    pairs = np.stack([queries, partners], axis=1)
+    return pairs[size > 1]
+
+
+_ROUNDS = 30
+
+
+def draw_negatives(texts: TrainingTexts, pairs: Rows, seed: int) -> Rows:
+    """A random negative a pair [n_pairs], of the same kind as the positive.
+
+    Where there is none it is the positive itself.
+    """
+    random = np.random.default_rng([unsigned(seed), 1])
+    negatives = pairs[:, 1].copy()
+    start, count = _pool(texts, pairs)
+    left = np.arange(len(pairs))
+    for _ in range(_ROUNDS):
+        drawn = start[left] + np.floor(random.random(len(left)) * count[left]).astype(
+            np.int64
+        )
+        fits = ~_shares(texts.related[pairs[left, 0]], texts.related[drawn])
+        negatives[left[fits]] = drawn[fits]
+        left = left[~fits]
+    # What is left uses tools that nearly all others use: look through them all.
+    for row in left:
+        pool = np.arange(start[row], start[row] + count[row])
+        fits = ~share_tool(texts.related[pairs[row, :1]], texts.related[pool])[0]
+        if fits.any():
+            negatives[row] = random.choice(pool[fits])
+    return negatives
+
+
+def mine_negatives(
+    texts: TrainingTexts, pairs: Rows, vectors: NDArray[np.float32], count: int
+) -> Rows:
+    """The `count` nearest negatives of each pair's anchor [n_pairs, count], the nearest first.
+
+    `vectors` [n_texts, d] are unit vectors of all texts. Negatives are of the same kind as the
+    positive. Where there are fewer, the positive itself fills the row up.
+    """
+    negatives = np.repeat(pairs[:, 1:], count, axis=1)
+    is_query = pairs[:, 1] < texts.n_queries
+    halves = (
+        (is_query, slice(0, texts.n_queries)),
+        (~is_query, slice(texts.n_queries, None)),
+    )
+    for chosen, pool in halves:
+        rows = np.flatnonzero(chosen)
+        related, candidates = texts.related[pool], vectors[pool]
+        most = min(count, len(candidates))
+        for part in blocks(len(rows), len(candidates)):
+            block = rows[part]
+            anchors = pairs[block, 0]
+            cosines = vectors[anchors] @ candidates.T
+            cosines[share_tool(texts.related[anchors], related)] = -np.inf
+            best, nearness = top_k(cosines, most)
+            negatives[block, :most] = np.where(
+                np.isfinite(nearness),
+                best + (pool.start or 0),
+                negatives[block, :most],
+            )
+    return negatives
+
+
+def _pool(texts: TrainingTexts, pairs: Rows) -> tuple[Rows, Rows]:
+    """Where the texts of each positive's kind start, and how many they are."""
+    is_query = pairs[:, 1] < texts.n_queries
+    return (
+        np.where(is_query, 0, texts.n_queries),
+        np.where(is_query, texts.n_queries, texts.n_tools),
+    )
+
+
+def _shares(left: Rows, right: Rows) -> NDArray[np.bool_]:
+    """Row by row, whether two texts share a tool: [n] of tools [n, most] both."""
+    same = (left[:, :, None] == right[:, None, :]) & (left[:, :, None] >= 0)
+    return np.asarray(same.any(axis=(1, 2)))
+
+
+def count_rows(training: EncoderTraining, uses: Rows, n_tools: int, seed: int) -> int:
+    """The number of rows that are trained on; neither texts nor an encoder are needed.
+
+    `uses` [n_queries, most] are the indices of each query's tools, padded with -1.
+
+    Raises:
+        InputError: there is none.
+    """
+    texts = make_texts(SentenceConfig(), [""] * len(uses), uses, [""] * n_tools)
+    pairs = draw_pairs(texts, training.pairs, seed)
+    rows = len(pairs)
+    if training.loss == "triplet":
+        # Which negative it is does not matter: a pair has one or has none.
+        rows = int((draw_negatives(texts, pairs, seed) != pairs[:, 1]).sum())
+    demand_rows(rows, training, len(uses))
+    return rows
+
+
+def demand_rows(rows: int, training: EncoderTraining, n_queries: int) -> None:
+    """Refuse a fine-tuning without any row.
+
+    Raises:
+        InputError: there is none.
+    """
+    if not rows:
+        raise InputError(
+            f"training: no {' or '.join(training.pairs)} pairs can be made of "
+            f"{count(n_queries, 'train query', 'train queries')}. Add queries that use the same "
+            "tools, or leave training out."
+        )

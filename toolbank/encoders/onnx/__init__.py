@@ -1,1 +1,0 @@
-"""Encoders as ONNX: run by onnxruntime and tokenizers alone, without torch."""

@@ -1,0 +1,168 @@
+"""Multiple negatives ranking loss that masks false negatives, also for batches larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import (
+    CachedMultipleNegativesRankingLoss,
+    MultipleNegativesRankingLoss,
+)
+from torch import Tensor
+from torch.nn.functional import pad
+
+from toolbank.encoders.finetune_data import Rows, share_tool
+
+# As many as the library makes of a batch of pairs. More have less padding, but a GPU waits.
+_PARTS = 2
+
+
+def embed_once(
+    model: torch.nn.Module, columns: Sequence[dict[str, Tensor]]
+) -> list[Tensor]:
+    """The vectors [batch, d] of each column's texts.
+
+    A column has `input_ids` and `attention_mask` [batch, its longest], padded on the right. Where
+    a text stands more than once, its gradients add up, as they would if it were embedded so often;
+    dropout takes the same from all of them.
+    """
+    width = max(column["input_ids"].shape[1] for column in columns)
+    ids, mask = (
+        torch.cat([pad(c[name], (0, width - c[name].shape[1])) for c in columns])
+        for name in ("input_ids", "attention_mask")
+    )
+    texts, places = torch.unique(ids * mask, dim=0, return_inverse=True)
+    lengths = mask.new_zeros(len(texts)).index_copy_(0, places, mask.sum(dim=1))
+    order = lengths.argsort(stable=True)
+    vectors = []
+    for part in order.chunk(_PARTS):
+        longest = int(lengths[part[-1]])
+        features = {
+            "input_ids": texts[part, :longest],
+            "attention_mask": (
+                torch.arange(longest, device=mask.device) < lengths[part, None]
+            ).to(mask.dtype),
+        }
+        vectors.append(model(features)["sentence_embedding"])
+    found = torch.cat(vectors)[order.argsort()][places]
+    return list(found.chunk(len(columns)))
+
+
+class SharedTools:
+    """Knows by the numbers of a batch's rows which candidates share a tool with which anchor.
+
+    `rows` [n_rows, 1 + n] are positions of texts: the anchor, its positive, its negatives;
+    `tools` [n_texts, most] those of the tools that each text is about, padded with -1.
+    """
+
+    def __init__(self, rows: Rows, tools: Rows) -> None:
+        self._rows = rows
+        self._tools = tools
+
+    def excluded(self, numbers: Tensor, anchors: slice) -> Tensor:
+        """Whether to leave a candidate out of an anchor's softmax: bool [b, m].
+
+        The rows `numbers` [batch] are of the batch, `anchors` [b] a part of them. Candidates
+        stand as the losses put them together: all positives, then all first negatives, and
+        so on. An anchor's own positive is never left out.
+        """
+        rows = self._rows[numbers.long().cpu().numpy()]
+        own = np.arange(len(rows))[anchors]
+        left, right = self._tools[rows[anchors, 0]], self._tools[rows[:, 1:].T.ravel()]
+        shared = share_tool(left, right)
+        shared[np.arange(len(left)), own] = False
+        return torch.from_numpy(shared).to(numbers.device)
+
+
+def ranking_losses(
+    anchors: Tensor, candidates: Tensor, own: Tensor, excluded: Tensor, scale: float
+) -> Tensor:
+    """Cross-entropy [b] of each anchor's own candidate among those not excluded.
+
+    Scores are scaled cosines of `anchors` [b, d] with `candidates` [m, d]; `own` [b] are the
+    columns of the positives. Multiple negatives ranking (arXiv 1705.00652, section 4.4), but
+    for the exclusion.
+    """
+    from sentence_transformers.util import cos_sim
+
+    scores = scale * cos_sim(anchors, candidates)
+    scores = scores.masked_fill(excluded, -torch.inf)
+    return torch.nn.functional.cross_entropy(scores, own, reduction="none")
+
+
+class CachedMaskedRankingLoss(CachedMultipleNegativesRankingLoss):
+    """The library's gradient caching (arXiv 2101.06983) around `MaskedRankingLoss`.
+
+    The same loss and gradients as that one, `mini_batch` texts in memory at once.
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        shared: SharedTools,
+        scale: float,
+        mini_batch: int,
+    ) -> None:
+        super().__init__(model, scale=scale, mini_batch_size=mini_batch)
+        self._shared = shared
+
+    def calculate_loss(
+        self,
+        reps: list[list[Tensor]],
+        labels: Tensor | None = None,
+        *,
+        with_backward: bool = False,
+    ) -> Tensor:
+        """The mean over the batch of embedded mini-batches, and its gradients if asked for."""
+        assert labels is not None
+        anchors, *others = (torch.cat(parts) for parts in reps)
+        candidates = torch.cat(others)
+        columns = torch.arange(len(anchors), device=anchors.device)
+        total = torch.zeros((), device=anchors.device)
+        for start in range(0, len(anchors), self.mini_batch_size):
+            part = slice(start, start + self.mini_batch_size)
+            excluded = self._shared.excluded(labels, part)
+            losses = ranking_losses(
+                anchors[part], candidates, columns[part], excluded, self.scale
+            )
+            loss = losses.sum() / len(anchors)
+            if with_backward:
+                loss.backward()  # type: ignore[no-untyped-call]
+                loss = loss.detach()
+            total = total + loss
+        return total
+
+
+class MaskedRankingLoss(MultipleNegativesRankingLoss):
+    """The library's loss, without the candidates that share a tool with the anchor.
+
+    A batch's labels are the numbers of its rows. A text that stands in several of them is
+    embedded once.
+    """
+
+    def __init__(
+        self, model: SentenceTransformer, shared: SharedTools, scale: float
+    ) -> None:
+        super().__init__(model, scale=scale)
+        self._shared = shared
+
+    def forward(
+        self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor
+    ) -> Tensor:
+        """The mean over the batch, of the columns' tokens."""
+        embeddings = embed_once(self.model, list(sentence_features))
+        return self.compute_loss_from_embeddings(embeddings, labels)
+
+    def compute_loss_from_embeddings(
+        self, embeddings: list[Tensor], labels: Tensor
+    ) -> Tensor:
+        """The mean over the batch: `embeddings` [batch, d] of anchors, positives, negatives."""
+        anchors, *others = embeddings
+        own = torch.arange(len(anchors), device=anchors.device)
+        excluded = self._shared.excluded(labels, slice(None))
+        return ranking_losses(
+            anchors, torch.cat(others), own, excluded, self.scale
+        ).mean()

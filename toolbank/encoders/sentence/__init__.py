@@ -1,1 +1,0 @@
-"""Sentence-transformers models, as they are or fine-tuned."""
