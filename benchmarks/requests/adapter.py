@@ -28,7 +28,7 @@ from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.text import title_and_summary
 from toolbank.system.files import read_json, write_json
-from toolbank.training.context import TrainingContext
+from toolbank.training.config import TrainingContext
 from toolbank.training.run import seed_weights, train_encoder
 
 APIS = ("numpy", "aws", "pandas")

@@ -16,7 +16,7 @@ from toolbank.bank.bank import Bank
 from toolbank.loaders import DATASETS
 from toolbank.retrievers import RETRIEVERS, create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.training import saving
+from toolbank.training import callbacks as saving
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from toolbank.retrievers import RETRIEVERS, create_retriever
 from toolbank.retrievers.relevance import find_relevance, train_relevance
 from toolbank.retrievers.text import title_and_summary
 from toolbank.retrievers.validation import mean_recall
-from toolbank.training.context import TrainingContext
+from toolbank.training.config import TrainingContext
 
 ENCODER = SentenceConfig()
 

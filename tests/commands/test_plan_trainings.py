@@ -17,7 +17,7 @@ from toolbank.recipe import load_recipe
 from toolbank.retrievers.refiner.config import RefinerConfig
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import Interrupted
-from toolbank.training import saving
+from toolbank.training import callbacks as saving
 from toolbank.training.trainers import CarefulTrainer
 
 TRAINING = {"epochs": 2, "batch_size": 4, "learning_rate": 1e-3}

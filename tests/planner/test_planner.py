@@ -328,7 +328,7 @@ def test_a_hundred_plans_can_be_learnt_by_heart(tmp_path):
     from toolbank.planner.prompt import TEMPLATE, Prompts
     from toolbank.planner.speaker import TrainedSpeaker
     from toolbank.planner.train import train_planner
-    from toolbank.training.context import TrainingContext
+    from toolbank.training.config import TrainingContext
 
     bank = make_bank([*rows, *tested])
     examples = unroll(read_plans(bank, bank.split("train"))[0])

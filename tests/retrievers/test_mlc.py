@@ -61,8 +61,8 @@ def make_config(folder, **settings):
 
 
 def save_each_step(monkeypatch):
-    monkeypatch.setattr("toolbank.training.saving._PAUSE_S", 0.0)
-    monkeypatch.setattr("toolbank.training.saving._SHARE", float("inf"))
+    monkeypatch.setattr("toolbank.training.callbacks._PAUSE_S", 0.0)
+    monkeypatch.setattr("toolbank.training.callbacks._SHARE", float("inf"))
 
 
 def fit(bank, config, **context):

@@ -8,7 +8,7 @@ from tests.training.small_run import write_recipe
 from toolbank.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import Interrupted
-from toolbank.training import saving
+from toolbank.training import callbacks as saving
 from toolbank.training.trainers import CarefulTrainer
 
 

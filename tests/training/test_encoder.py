@@ -13,8 +13,8 @@ from toolbank.encoders.model import load_model
 from toolbank.retrievers.base import FitContext
 from toolbank.system.errors import InputError
 from toolbank.training.config import TrainingConfig
-from toolbank.training.pairs import PairCollator, encode_texts
 from toolbank.training.run import train_encoder
+from toolbank.training.trainers import PairCollator, encode_texts
 
 ANCHORS = [
     f"{verb} the {thing}"

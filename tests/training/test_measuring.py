@@ -9,8 +9,7 @@ import torch
 
 from tests.training.classifier import Classifier, Clock
 from toolbank.retrievers.base import FitContext
-from toolbank.training.config import TrainingConfig
-from toolbank.training.planned import PlannedTraining
+from toolbank.training.config import PlannedTraining, TrainingConfig
 from toolbank.training.rates import Rate, read_rates
 
 # Forty steps.
@@ -91,7 +90,7 @@ def test_where_the_system_tells_no_memory_it_is_not_known(folder, monkeypatch):
     """As on Windows, which has no module `resource`."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setitem(sys.modules, "resource", None)
-    monkeypatch.delitem(sys.modules, "toolbank.training.measuring")
+    monkeypatch.delitem(sys.modules, "toolbank.training.callbacks")
     train(folder, 20)
     assert read_rates(OWN) == [Rate(pytest.approx(20), None)]
 

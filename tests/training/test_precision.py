@@ -12,8 +12,7 @@ from tests.training.test_encoder import ROWS
 from tests.training.test_encoder import TEXTS as PAIRED
 from toolbank.encoders.model import load_model, save_model
 from toolbank.retrievers.base import FitContext
-from toolbank.training.config import TrainingConfig
-from toolbank.training.precision import choose_precision
+from toolbank.training.config import TrainingConfig, choose_precision
 from toolbank.training.run import train_encoder
 
 CONFIG = TrainingConfig(

@@ -8,8 +8,7 @@ import pytest
 
 from toolbank.system.outputs import cache_folder
 from toolbank.training import rates
-from toolbank.training.config import TrainingConfig
-from toolbank.training.planned import PlannedTraining, count_steps
+from toolbank.training.config import PlannedTraining, TrainingConfig, count_steps
 from toolbank.training.rates import Rate, add_up, read_rates, write_rate
 
 PLANNED = PlannedTraining("mlc", "labels", "bert, 6 layers of 384", TrainingConfig(), 9)

@@ -10,8 +10,7 @@ import pytest
 
 from tests.training.classifier import TEXTS, Classifier, Clock, difference
 from toolbank.retrievers.base import FitContext
-from toolbank.training.config import TrainingConfig
-from toolbank.training.context import Saves
+from toolbank.training.config import Saves, TrainingConfig
 
 # Three epochs of four steps.
 CONFIG = TrainingConfig(epochs=3, batch_size=16, learning_rate=1e-3)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    from toolbank.training.context import TrainingContext
+    from toolbank.training.config import TrainingContext
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from toolbank.system.extras import (
     advise_to_install,
     telling_extras,
 )
-from toolbank.training.quiet import quiet
+from toolbank.training.ranks import quiet
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

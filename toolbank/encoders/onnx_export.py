@@ -14,7 +14,7 @@ import torch
 from toolbank.encoders.base import Precision
 from toolbank.encoders.onnx import ABOUT, MODEL, TOKENIZER
 from toolbank.system.files import write_json, write_text
-from toolbank.training.quiet import quiet
+from toolbank.training.ranks import quiet
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

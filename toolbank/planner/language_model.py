@@ -13,8 +13,8 @@ from toolbank.planner.config import LoraConfig, NewModelSize
 from toolbank.retrievers.network import read_transformer
 from toolbank.system.errors import InputError
 from toolbank.system.extras import telling_extras
-from toolbank.training.precision import find_inference_type
-from toolbank.training.quiet import quiet
+from toolbank.training.config import find_inference_type
+from toolbank.training.ranks import quiet
 from toolbank.training.text import Ids, batches_by_length, pad
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from toolbank.training.text import pad
 if TYPE_CHECKING:
     from toolbank.planner.config import PlannerConfig
     from toolbank.planner.plans import Example
-    from toolbank.training.context import TrainingContext
+    from toolbank.training.config import TrainingContext
 
 _NOT_LEARNT = -100
 

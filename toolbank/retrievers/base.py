@@ -24,7 +24,7 @@ from toolbank.retrievers.relevance import Relevance, train_relevance
 from toolbank.retrievers.stored import Stored
 from toolbank.system.errors import InputError
 from toolbank.training.card import read_card, write_card
-from toolbank.training.context import TrainingContext
+from toolbank.training.config import TrainingContext
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, join
 from toolbank.retrievers.stored import floats, integers, load_arrays, save_arrays
 from toolbank.system.errors import InputError
-from toolbank.training.context import TrainingContext
+from toolbank.training.config import TrainingContext
 from toolbank.training.ranks import broadcast, rank
 
 C = TypeVar("C", bound=TrainingContext)

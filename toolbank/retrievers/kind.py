@@ -16,8 +16,7 @@ from toolbank.encoders.base import EncoderConfig
 from toolbank.encoders.finetune_data import EncoderTraining
 from toolbank.encoders.model import describe_architecture
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.training.config import TrainingConfig
-from toolbank.training.planned import PlannedTraining, count_steps
+from toolbank.training.config import PlannedTraining, TrainingConfig, count_steps
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank

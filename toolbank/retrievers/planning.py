@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from toolbank.bank.bank import Bank
 from toolbank.retrievers.crossfit import assign_folds, name_part
 from toolbank.retrievers.kind import RetrieverConfig
-from toolbank.training.planned import PlannedTraining, name_training
+from toolbank.training.config import PlannedTraining, name_training
 
 
 def plan_fits(

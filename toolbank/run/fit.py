@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from toolbank.bank.bank import Labels
 from toolbank.run.folder import RunFolder
-from toolbank.training.planned import PlannedTraining
+from toolbank.training.config import PlannedTraining
 from toolbank.training.ranks import broadcast, is_joined, join_ranks, leave_ranks
 
 if TYPE_CHECKING:

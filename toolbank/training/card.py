@@ -11,7 +11,7 @@ from toolbank.config.base import Config
 from toolbank.system.files import write_text
 from toolbank.system.numbers import count
 from toolbank.system.version import __version__
-from toolbank.training.arguments import METRIC
+from toolbank.training.config import METRIC
 from toolbank.training.run import Training
 
 _NAME = "README.md"

@@ -1,10 +1,25 @@
-"""Configuration of a training."""
+"""Settings of a training, and their translation into the arguments of transformers."""
 
-from typing import Literal
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, field_validator
 
 from toolbank.config.base import Config, Transport
+from toolbank.system.errors import InputError
+from toolbank.system.numbers import unsigned
+from toolbank.training.ranks import world_size
+
+if TYPE_CHECKING:
+    import torch
 
 
 class TrainingConfig(Config):
@@ -53,3 +68,246 @@ class TrainingWithoutValidation(TrainingConfig):
                 "leave it out, and set `epochs`"
             )
         return patience
+
+
+def choose_precision(config: TrainingConfig) -> str:
+    """The precision asked for, or the one that suits this machine: fp32, bf16, or fp16.
+
+    Raises:
+        InputError: fp16 without a GPU, or bf16 on a GPU that lacks it.
+    """
+    import torch
+
+    cuda = torch.cuda.is_available()
+    has_bf16 = torch.cuda.is_bf16_supported() if cuda else _has_tiles()
+    if config.precision == "auto":
+        return "bf16" if has_bf16 else "fp32"
+    if config.precision == "fp16" and not cuda:
+        raise InputError(
+            "training.precision: fp16 needs a GPU. Use fp32 or bf16 here, or auto."
+        )
+    if config.precision == "bf16" and cuda and not has_bf16:
+        raise InputError(
+            "training.precision: this GPU has no bf16. Use fp16 or fp32, or auto."
+        )
+    return config.precision
+
+
+def find_inference_type() -> torch.dtype:
+    """What a language model that is only read computes in: half precision on a GPU, else 32 bits."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return torch.float32
+    return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+
+
+@contextmanager
+def full_precision(model: torch.nn.Module) -> Iterator[None]:
+    """Have a model in training compute as it will once it is trained and saved.
+
+    For a training in fewer bits accelerate puts another `forward` before the model's own.
+    """
+    trained = vars(model).pop("forward", None)
+    try:
+        yield
+    finally:
+        if trained is not None:
+            model.forward = trained
+
+
+def end_training_precision(model: torch.nn.Module) -> None:
+    """Give a model its own `forward` back."""
+    vars(model).pop("forward", None)
+    vars(model).pop("_original_forward", None)
+
+
+def _has_tiles() -> bool:
+    """Whether the CPU multiplies matrices in bf16 by AMX.
+
+    By AVX-512 alone it has bf16 as well, but it is slower there than fp32. An older torch can't
+    tell.
+    """
+    import torch
+
+    ask = getattr(torch.cpu, "get_capabilities", None)
+    return ask is not None and bool(ask().get("amx_bf16", False))
+
+
+METRIC = "recall@5"
+"""What is taken of the validation set."""
+
+_LOG_STEPS = 10
+
+
+def make_arguments(
+    config: TrainingConfig, output: Path, seed: int, *, validates: bool
+) -> dict[str, Any]:
+    """Keyword arguments of TrainingArguments and SentenceTransformerTrainingArguments.
+
+    Checkpoints go to `output`; when they are written is not said here. Where it `validates`,
+    `METRIC` is taken after each epoch.
+
+    Raises:
+        InputError: the precision or a program to report to can't be had on this machine.
+    """
+    import torch
+
+    cuda = torch.cuda.is_available()
+    precision = choose_precision(config)
+    return {
+        "output_dir": str(output.resolve()),
+        "num_train_epochs": config.epochs,
+        "per_device_train_batch_size": config.batch_size,
+        "gradient_accumulation_steps": config.accumulation,
+        "learning_rate": config.learning_rate,
+        "weight_decay": config.weight_decay,
+        "warmup_steps": config.warmup,
+        "lr_scheduler_type": _schedule(config),
+        "bf16": precision == "bf16",
+        "fp16": precision == "fp16",
+        "seed": unsigned(seed, 32),
+        "data_seed": unsigned(seed, 32),
+        "save_strategy": "no",
+        "eval_strategy": "epoch" if validates else "no",
+        "metric_for_best_model": METRIC if validates else None,
+        "restore_callback_states_from_checkpoint": True,
+        "logging_strategy": "steps",
+        "logging_steps": _LOG_STEPS,
+        "report_to": _find_reporters(config),
+        "disable_tqdm": True,
+        "log_level": "error",
+        "log_level_replica": "error",
+        "remove_unused_columns": False,
+        "dataloader_pin_memory": cuda,
+        "use_cpu": not cuda and (world_size() > 1 or precision == "bf16"),
+        "ddp_find_unused_parameters": world_size() > 1,
+        "ddp_broadcast_buffers": False,
+    }
+
+
+def one_gpu(arguments: Any) -> Any:
+    """TrainingArguments of a process that trains on one GPU at most.
+
+    Else transformers would cut each batch into a part for every GPU of the machine.
+    """
+    arguments._n_gpu = min(1, arguments.n_gpu)
+    return arguments
+
+
+def check_training(config: TrainingConfig) -> None:
+    """Refuse a training that this machine can't do, before anything is made for it.
+
+    Raises:
+        InputError: the precision or a program to report to can't be had on this machine.
+    """
+    if config.precision not in ("auto", "fp32"):
+        choose_precision(config)
+    if config.report_to:
+        _find_reporters(config)
+
+
+def _schedule(config: TrainingConfig) -> str:
+    warms_up = config.warmup and config.schedule == "constant"
+    return "constant_with_warmup" if warms_up else config.schedule
+
+
+def _find_reporters(config: TrainingConfig) -> list[str]:
+    from transformers.integrations import integration_utils
+
+    known = integration_utils.INTEGRATION_TO_CALLBACK
+    available = integration_utils.get_available_reporting_integrations()  # type: ignore[no-untyped-call]
+    for name in config.report_to:
+        if name not in known:
+            raise InputError(
+                f"training.report_to: no program {name!r}; there are "
+                f"{', '.join(sorted(known))}."
+            )
+        if name not in available:
+            raise InputError(
+                f"training.report_to: {name} is not installed. Install it with: pip install {name}"
+            )
+    return list(config.report_to)
+
+
+@dataclass(frozen=True)
+class PlannedTraining:
+    """A training to come.
+
+    `title` is what its progress is called; `task` says what a step computes, but for the network
+    and the settings: such as "mnrl of 2 texts". `network` says how large the network is, such as
+    "bert, 6 layers of 384"; "" where it isn't known. `steps` is None where that isn't known.
+    """
+
+    title: str
+    task: str
+    network: str
+    training: TrainingConfig
+    steps: int | None
+
+    def within(self, of: str) -> Self:
+        """The same in another fit, such as "held-out part 1 of 2, for refiner"."""
+        return replace(self, title=name_training(self.title, of))
+
+
+def name_training(title: str, of: str) -> str:
+    """What a training is called in a fit; `of` is "" in a retriever's own."""
+    return f"{title}, {of}" if of else title
+
+
+def count_steps(examples: int, training: TrainingConfig) -> int:
+    """Steps of a training on so many examples, if no patience ends it: as the Trainer counts."""
+    batches = math.ceil(examples / training.batch_size)
+    batches = math.ceil(batches / world_size())
+    an_epoch = max(1, math.ceil(batches / training.accumulation))
+    return math.ceil(training.epochs * an_epoch)
+
+
+@dataclass
+class Saves:
+    """What saving took in the trainings of one fit up to now, all in seconds.
+
+    `cost` is what the latest save took, None before the first; `spent` what all took, of
+    `trained`, the time of the trainings that ended. `unkept` of that a kill would lose.
+    """
+
+    cost: float | None = None
+    spent: float = 0.0
+    trained: float = 0.0
+    unkept: float = 0.0
+
+
+@dataclass(frozen=True)
+class TrainingContext:
+    """The seed, and where a training keeps what it can go on from.
+
+    `checkpoints` is a folder of its own, kept until the training is done, from which one that
+    was killed goes on; None: none are kept. `logs` is a folder for what TensorBoard shows;
+    None: with the checkpoints. `of` says which fit it is in, where that is not a retriever's
+    own, such as "held-out part 1 of 2, for refiner". `planned` are the trainings that are known
+    to come, this one among them, in their order. `most_steps` ends each after so many, for what
+    only measures them. `saves` is shared by all trainings of a fit. `clock` gives seconds, and
+    `wait` lets so many go by unless an event comes first, which it tells.
+    """
+
+    seed: int = 0
+    checkpoints: Path | None = None
+    logs: Path | None = None
+    of: str = ""
+    planned: tuple[PlannedTraining, ...] = ()
+    most_steps: int | None = None
+    saves: Saves = field(default_factory=Saves)
+    clock: Callable[[], float] = time.monotonic
+    wait: Callable[[threading.Event, float], bool] = threading.Event.wait
+
+    def name(self, title: str) -> str:
+        """What a training of this title is called here."""
+        return name_training(title, self.of)
+
+    def within(self, part: str) -> Self:
+        """The same for a training inside this one, with folders of its own."""
+        return replace(
+            self,
+            checkpoints=self.checkpoints and self.checkpoints / part,
+            logs=self.logs and self.logs / part,
+        )

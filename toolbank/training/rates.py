@@ -25,7 +25,7 @@ from toolbank.system.errors import ToolbankError
 from toolbank.system.files import write_json
 from toolbank.system.numbers import duration, span
 from toolbank.system.outputs import cache_folder
-from toolbank.training.planned import PlannedTraining
+from toolbank.training.config import PlannedTraining
 from toolbank.training.ranks import world_size
 
 _NAME = "training-rates.json"

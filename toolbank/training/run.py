@@ -15,23 +15,25 @@ from numpy.typing import NDArray
 
 from toolbank.system.files import read_json
 from toolbank.system.numbers import unsigned
-from toolbank.training.arguments import make_arguments, one_gpu
 from toolbank.training.checkpoints import (
     find_best,
     find_checkpoint,
     read_history,
     read_state,
 )
-from toolbank.training.config import TrainingConfig
-from toolbank.training.precision import end_training_precision
-from toolbank.training.quiet import quiet
-from toolbank.training.ranks import broadcast, join_ranks, rank, wait_for_ranks
+from toolbank.training.config import (
+    TrainingConfig,
+    end_training_precision,
+    make_arguments,
+    one_gpu,
+)
+from toolbank.training.ranks import broadcast, join_ranks, quiet, rank, wait_for_ranks
 
 if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    from toolbank.training.context import TrainingContext
+    from toolbank.training.config import TrainingContext
 
 
 @dataclass(frozen=True)
@@ -129,8 +131,12 @@ def train_encoder(
     from datasets import Dataset
     from sentence_transformers import SentenceTransformerTrainingArguments
 
-    from toolbank.training.pairs import PairCollator, encode_texts, sample_by_length
-    from toolbank.training.trainers import EncoderTrainer
+    from toolbank.training.trainers import (
+        EncoderTrainer,
+        PairCollator,
+        encode_texts,
+        sample_by_length,
+    )
 
     ids = encode_texts(encoder, texts, config.max_length)
     names = ["anchor", "positive", *(f"negative_{i}" for i in range(rows.shape[1] - 2))]
@@ -168,10 +174,8 @@ def _train(
 ) -> Training:
     from transformers import EarlyStoppingCallback, PrinterCallback
 
-    from toolbank.training.best import BestWeights
-    from toolbank.training.measuring import Measuring
-    from toolbank.training.progress import Progress
-    from toolbank.training.saving import Saving
+    from toolbank.training.callbacks import Measuring, Progress, Saving
+    from toolbank.training.checkpoints import BestWeights
     from toolbank.training.trainers import ROWS, BeginEpoch, ValidateFirst
 
     join_ranks()

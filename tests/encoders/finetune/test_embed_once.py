@@ -10,7 +10,7 @@ from sentence_transformers.sentence_transformer.losses import (
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.encoders.model import load_model
 from toolbank.encoders.ranking_loss import MaskedRankingLoss, SharedTools, embed_once
-from toolbank.training.pairs import PairCollator, encode_texts
+from toolbank.training.trainers import PairCollator, encode_texts
 
 TEXTS = ["water the lawn", "read a book " * 8, "play a song", "drive the car home"]
 # The first text stands in all rows, the second in two.

@@ -12,7 +12,7 @@ from toolbank.encoders.steps.perturb import PERTURBATIONS
 from toolbank.encoders.steps.problems import Problem, join_steps
 from toolbank.encoders.steps.training import make_triples, train_on_steps
 from toolbank.system.errors import InputError
-from toolbank.training.context import TrainingContext
+from toolbank.training.config import TrainingContext
 
 NAMES = [
     "bird",

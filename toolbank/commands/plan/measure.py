@@ -13,8 +13,8 @@ from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
 from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.system.terminal import print_message
-from toolbank.training.measuring import STEPS
-from toolbank.training.planned import PlannedTraining
+from toolbank.training.callbacks import STEPS
+from toolbank.training.config import PlannedTraining
 from toolbank.training.ranks import world_size
 from toolbank.training.rates import read_rates
 

@@ -18,7 +18,7 @@ from toolbank.run.folder import RunFolder
 from toolbank.run.stages.dataset import read_split
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.numbers import count
-from toolbank.training.planned import PlannedTraining
+from toolbank.training.config import PlannedTraining
 from toolbank.training.rates import add_up, describe_machine, read_rates
 
 if TYPE_CHECKING:

@@ -105,8 +105,7 @@ class RunPlanner:
         Raises:
             InputError: the model, peft or a setting of the training can't be had here.
         """
-        from toolbank.training.arguments import check_training
-        from toolbank.training.context import TrainingContext
+        from toolbank.training.config import TrainingContext, check_training
 
         check_training(self.config.training)
         lines = []

@@ -23,7 +23,7 @@ from toolbank.system.terminal import command, one_line
 if TYPE_CHECKING:
     from toolbank.commands.plan.forecast import Forecast
     from toolbank.run.refresh import Refreshed
-    from toolbank.training.planned import PlannedTraining
+    from toolbank.training.config import PlannedTraining
 
 _LONGEST = 160
 

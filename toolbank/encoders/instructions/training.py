@@ -18,7 +18,7 @@ from toolbank.training.run import Training, train_encoder
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from toolbank.training.context import TrainingContext
+    from toolbank.training.config import TrainingContext
 
 
 def train_on_instructions(

@@ -10,7 +10,7 @@ from toolbank.encoders.layers.prompt import put_in_prompt
 from toolbank.encoders.locate import ADAPTED, merge_adapter
 from toolbank.encoders.model import find_model, reading_model
 from toolbank.system.errors import InputError
-from toolbank.training.precision import find_inference_type
+from toolbank.training.config import find_inference_type
 
 if TYPE_CHECKING:
     import torch

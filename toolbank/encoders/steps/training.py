@@ -17,7 +17,7 @@ from toolbank.encoders.steps.config import StepsTraining
 from toolbank.encoders.steps.perturb import PERTURBATIONS, perturb
 from toolbank.encoders.steps.problems import Problem, draw_others, join_steps
 from toolbank.system.errors import InputError
-from toolbank.training.context import TrainingContext
+from toolbank.training.config import TrainingContext
 from toolbank.training.run import Training, train_encoder
 
 

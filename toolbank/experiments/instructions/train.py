@@ -24,7 +24,7 @@ from toolbank.experiments.result import Result
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
 from toolbank.system.outputs import check_folder
-from toolbank.training.context import TrainingContext
+from toolbank.training.config import TrainingContext
 
 _CHECKPOINTS, _SETTINGS, _RECORD = "checkpoints", "settings.json", "result.json"
 _HELD_SHARE, _HELD_LEAST = 0.1, 5

@@ -68,8 +68,7 @@ def train_steps(
     """
     from toolbank.encoders import load_encoder
     from toolbank.encoders.steps.training import train_on_steps
-    from toolbank.training.arguments import check_training
-    from toolbank.training.context import TrainingContext
+    from toolbank.training.config import TrainingContext, check_training
 
     check_training(training)
     config = SentenceConfig(model=model)

@@ -9,8 +9,7 @@ from pydantic import Field, model_validator
 from toolbank.encoders.model import describe_architecture
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
-from toolbank.training.config import TrainingConfig
-from toolbank.training.planned import PlannedTraining, count_steps
+from toolbank.training.config import PlannedTraining, TrainingConfig, count_steps
 from toolbank.training.ranks import world_size
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from toolbank.retrievers.protip.mining import mine_negatives
 from toolbank.retrievers.protip.model import PlanModel
 from toolbank.retrievers.protip.plans import Plan
 from toolbank.retrievers.protip.progressive import measure_distances
-from toolbank.training.pairs import encode_texts
 from toolbank.training.run import Training, train_model
 from toolbank.training.text import pad_id
+from toolbank.training.trainers import encode_texts
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -12,7 +12,7 @@ from toolbank.training.config import TrainingConfig
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
-    from toolbank.training.planned import PlannedTraining
+    from toolbank.training.config import PlannedTraining
 
 
 class RefinerTraining(TrainingConfig):

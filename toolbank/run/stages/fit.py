@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.folder import RunFolder
     from toolbank.system.trust import Grant
-    from toolbank.training.planned import PlannedTraining
+    from toolbank.training.config import PlannedTraining
 
 # Of how many other settings, or banks, what a stop left stays: each may be of hours, and large.
 _OTHERS_KEPT = 2
@@ -155,7 +155,7 @@ class FitStage(Stage):
         from toolbank.encoders.locate import locate
         from toolbank.encoders.model import demand_model
         from toolbank.llm.engines import find_engine
-        from toolbank.training.arguments import check_training
+        from toolbank.training.config import check_training
 
         for training in self.config.trainings:
             check_training(training)
