@@ -21,8 +21,8 @@ from toolbank.generate.loop import generate
 from toolbank.llm.journal import Journal
 from toolbank.loaders.labelled import read_labelled
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.descriptions.config import DescriptionsConfig
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.descriptions import DescriptionsConfig
+from toolbank.retrievers.tool2vec import Tool2VecConfig
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.source import PythonSource
 

@@ -17,7 +17,7 @@ LAYERS = (
     ("llm", "training", "loaders", "sources", "export"),
     ("encoders",),
     ("retrievers",),
-    ("generate", "calibration"),
+    ("generate",),
     ("asks",),
     ("judge", "verify"),
     ("evaluation", "quality"),

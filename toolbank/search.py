@@ -29,8 +29,8 @@ from toolbank.system.terminal import advise_to_finish, command
 from toolbank.system.trust import command_of, demand
 
 if TYPE_CHECKING:
-    from toolbank.calibration.calibration import Calibration
     from toolbank.retrievers.base import Retriever
+    from toolbank.retrievers.calibration import Calibration
 
 
 @telling_extras()
@@ -166,7 +166,7 @@ class Calibrator:
             InputError: the bank, or a file of evaluate.on, is damaged.
         """
         from toolbank.bank.bank import Bank
-        from toolbank.calibration.requests import CalibrationRequests
+        from toolbank.retrievers.calibration_requests import CalibrationRequests
         from toolbank.run.stages.evaluate import choose_calibration_requests
 
         self._bank = Bank(())
@@ -185,7 +185,7 @@ class Calibrator:
 
         `fitted` is the one that it was packed from.
         """
-        from toolbank.calibration.fit import FIRST, fit_calibration
+        from toolbank.retrievers.calibration_fit import FIRST, fit_calibration
 
         if self.requests.reason:
             return self.requests.reason

@@ -25,8 +25,8 @@ from toolbank.encoders.finetune_data import EncoderTraining, make_texts
 from toolbank.encoders.locate import SETTINGS, hub_name
 from toolbank.encoders.model import load_model, save_model
 from toolbank.encoders.sentence import SentenceConfig
+from toolbank.retrievers.base import title_and_summary
 from toolbank.retrievers.relevance import train_relevance
-from toolbank.retrievers.text import title_and_summary
 from toolbank.system.files import read_json, write_json
 from toolbank.training.config import TrainingContext
 from toolbank.training.run import seed_weights, train_encoder

@@ -33,10 +33,10 @@ from toolbank.generate.see_also import link_tools
 from toolbank.llm.journal import Journal
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.fusion.config import FusionConfig
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.fusion import FusionConfig
 from toolbank.retrievers.kind import RetrieverConfig
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.tool2vec import Tool2VecConfig
 
 SAMPLINGS = ("uniform", "deck", "related")
 HANDS = 2000

@@ -26,11 +26,11 @@ from toolbank.encoders.finetune_data import EncoderTraining
 from toolbank.loaders.labelled import read_labelled
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.descriptions.config import DescriptionsConfig
-from toolbank.retrievers.fusion.config import FusionConfig
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.descriptions import DescriptionsConfig
+from toolbank.retrievers.fusion import FusionConfig
 from toolbank.retrievers.kind import RetrieverConfig
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.tool2vec import Tool2VecConfig
 
 PLAIN = "plain"
 

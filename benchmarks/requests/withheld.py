@@ -17,12 +17,12 @@ from toolbank.bank.split import SplitConfig, draw_withheld, split_dataset
 from toolbank.loaders.jsonl import JsonlConfig, read_jsonl
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
-from toolbank.retrievers.descriptions.config import DescriptionsConfig
+from toolbank.retrievers.descriptions import DescriptionsConfig
 from toolbank.retrievers.kind import RetrieverConfig
-from toolbank.retrievers.mlc.config import MlcConfig
-from toolbank.retrievers.nearest.config import NearestConfig
-from toolbank.retrievers.nnn.config import NnnConfig
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.mlc.retriever import MlcConfig
+from toolbank.retrievers.nearest import NearestConfig
+from toolbank.retrievers.nnn import NnnConfig
+from toolbank.retrievers.tool2vec import Tool2VecConfig
 
 METHODS: tuple[RetrieverConfig, ...] = (
     DescriptionsConfig(),

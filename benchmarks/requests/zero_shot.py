@@ -27,8 +27,8 @@ from toolbank.loaders.jsonl import JsonlConfig, read_jsonl
 from toolbank.loaders.labelled import read_labelled
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.dense import DenseRetriever
-from toolbank.retrievers.descriptions.config import DescriptionsConfig
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.descriptions import DescriptionsConfig
+from toolbank.retrievers.tool2vec import Tool2VecConfig
 
 APIS = ("numpy", "aws", "pandas")
 TESTS = {"ultratool": "test", "metatool": "test_single", "toollens": "test"}

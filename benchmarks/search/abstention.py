@@ -17,14 +17,15 @@ import numpy as np
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import wilson_interval
 from toolbank.bank.records import McpCall, Query, Tool
-from toolbank.calibration import background, fit
-from toolbank.calibration.reliability import measure_reliability
-from toolbank.calibration.signals import DEPTH, leave_out
+from toolbank.retrievers import calibration_fit as background
+from toolbank.retrievers import calibration_fit as fit
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.fusion.config import FusionConfig
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.calibration import DEPTH, leave_out
+from toolbank.retrievers.calibration_fit import measure_reliability
+from toolbank.retrievers.fusion import FusionConfig
+from toolbank.retrievers.tool2vec import Tool2VecConfig
 from toolbank.search import open_finder
 
 EVERY = background._read()

@@ -15,10 +15,9 @@ from catalogue import make_tools, read_tools
 
 from toolbank.bank.records import Tool
 from toolbank.packed.finder import PackedFinder
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.bm25.retriever import Bm25Retriever
+from toolbank.retrievers.base import all_words
+from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
 from toolbank.retrievers.lexical import LexicalIndex
-from toolbank.retrievers.text import all_words
 
 
 def main(servers, requests, *sizes):

@@ -22,16 +22,16 @@ from toolbank.encoders.sentence import SentenceConfig
 from toolbank.loaders.jsonl import JsonlConfig, read_jsonl
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.descriptions.config import DescriptionsConfig
-from toolbank.retrievers.fusion.config import FusionConfig
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.descriptions import DescriptionsConfig
+from toolbank.retrievers.fusion import FusionConfig
 from toolbank.retrievers.kind import RetrieverConfig
-from toolbank.retrievers.mlc.config import MlcConfig
-from toolbank.retrievers.nearest.config import NearestConfig
-from toolbank.retrievers.nnn.config import NnnConfig
+from toolbank.retrievers.mlc.retriever import MlcConfig
+from toolbank.retrievers.nearest import NearestConfig
+from toolbank.retrievers.nnn import NnnConfig
 from toolbank.retrievers.protip.config import ProtipConfig
 from toolbank.retrievers.refiner.config import RefinerConfig
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.tool2vec import Tool2VecConfig
 
 SHARES = (0.0, 0.2, 0.45, 0.8)
 REQUESTS = {"1": (1,), "2": (2,), "3": (3,), "1 or 3": (1, 3)}

@@ -31,9 +31,8 @@ from toolbank.encoders.model import load_model, save_model
 from toolbank.encoders.ranking_loss import MaskedRankingLoss, SharedTools
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import RETRIEVERS, create_retriever
-from toolbank.retrievers.relevance import find_relevance, train_relevance
-from toolbank.retrievers.text import title_and_summary
-from toolbank.retrievers.validation import mean_recall
+from toolbank.retrievers.base import title_and_summary
+from toolbank.retrievers.relevance import find_relevance, mean_recall, train_relevance
 from toolbank.training.config import TrainingContext
 
 ENCODER = SentenceConfig()

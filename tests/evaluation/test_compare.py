@@ -11,11 +11,11 @@ from toolbank.evaluation.details import format_details
 from toolbank.evaluation.evaluate import Measured, list_metrics, make_figures
 from toolbank.evaluation.interval import difference_intervals
 from toolbank.evaluation.sets import EvaluationSet
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.decomposition.config import DecompositionConfig
-from toolbank.retrievers.descriptions.config import DescriptionsConfig
-from toolbank.retrievers.mlc.config import MlcConfig
-from toolbank.retrievers.nearest.config import NearestConfig
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.decomposition import DecompositionConfig
+from toolbank.retrievers.descriptions import DescriptionsConfig
+from toolbank.retrievers.mlc.retriever import MlcConfig
+from toolbank.retrievers.nearest import NearestConfig
 from toolbank.retrievers.protip.config import ProtipConfig
 from toolbank.retrievers.refiner.config import RefinerConfig
 

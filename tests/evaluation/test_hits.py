@@ -13,7 +13,7 @@ from toolbank.evaluation.evaluate import make_figures, measure
 from toolbank.evaluation.hits import read_hits, write_hits
 from toolbank.evaluation.sets import held_out_set, make_set
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.retrievers.bm25 import Bm25Config
 
 CONFIG = EvaluateConfig(ks=(1, 3, 5), resamples=100)
 WORDS = ("mean", "sort", "plot", "sum", "join", "count", "rank", "fill")

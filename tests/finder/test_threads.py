@@ -8,8 +8,8 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.finder.finder import Finder
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.nearest.config import NearestConfig
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.nearest import NearestConfig
 
 TOOLS = tuple(
     Tool(name=f"{room}.{what}", summary=f"Do the {what} thing of the {room}.")

@@ -14,7 +14,7 @@ from toolbank.generate.writers import find_writer
 from toolbank.judge.config import JudgeConfig
 from toolbank.judge.engine import find_judge
 from toolbank.llm.engines import find_engine
-from toolbank.retrievers.decomposition.config import DecomposeConfig
+from toolbank.retrievers.decomposition import DecomposeConfig
 from toolbank.system.errors import InputError
 
 ENGINE = """

@@ -6,7 +6,6 @@ import numpy as np
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import HttpCall, Tool
-from toolbank.calibration.calibration import Calibration
 from toolbank.packed.layout import (
     read_manifest,
     version_folder,
@@ -15,7 +14,8 @@ from toolbank.packed.layout import (
 )
 from toolbank.packed.write import write_packed
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.calibration import Calibration
 
 TOOLS = (
     Tool(name="music.play", summary="Play a song.", source="home", tags=("sound",)),

@@ -14,10 +14,9 @@ from toolbank.encoders.onnx import OnnxNetwork
 from toolbank.packed.finder import open_packed
 from toolbank.packed.write import write_packed
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.nearest.config import NearestConfig
-from toolbank.retrievers.refiner.create import make_refiner
-from toolbank.retrievers.refiner.export import export_refiner
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.nearest import NearestConfig
+from toolbank.retrievers.refiner.network import export_refiner, make_refiner
 
 METHODS = (
     "bm25",

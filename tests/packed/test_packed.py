@@ -8,7 +8,6 @@ import pytest
 from filelock import FileLock
 
 import toolbank
-from tests.calibration.test_calibration import fit_on_validation, make_bank
 from tests.commands.in_process import toolbank as toolbank_command
 from tests.packed.packs import (
     FITTING,
@@ -19,12 +18,13 @@ from tests.packed.packs import (
     write_calibrated_pack,
     write_pack,
 )
+from tests.retrievers.calibration.test_calibration import fit_on_validation, make_bank
 from toolbank.bank.records import Tool
-from toolbank.calibration.signals import DEPTH
 from toolbank.packed.catalogue import Wanted
 from toolbank.packed.finder import PackedFinder, open_packed
 from toolbank.retrievers.base import Retriever
-from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.calibration import DEPTH
 from toolbank.system.errors import InputError, ToolbankError
 
 

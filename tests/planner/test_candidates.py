@@ -9,7 +9,7 @@ from toolbank.planner.evaluate import show
 from toolbank.planner.plans import read_plans, unroll
 from toolbank.planner.prompt import TEMPLATE, Prompts, Situation
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.retrievers.bm25 import Bm25Config
 
 BANK = make_bank(make_rows(12))
 EXAMPLES = unroll(read_plans(BANK, BANK.split("train"))[0])

@@ -12,10 +12,10 @@ from toolbank.report.maps import lay_out
 from toolbank.report.report import write_report
 from toolbank.report.vectors import Space, ToolVectors, compare_cosines, read_space
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.descriptions.config import DescriptionsConfig
-from toolbank.retrievers.nearest.config import NearestConfig
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.descriptions import DescriptionsConfig
+from toolbank.retrievers.nearest import NearestConfig
+from toolbank.retrievers.tool2vec import Tool2VecConfig
 
 
 @pytest.fixture

@@ -8,18 +8,15 @@ from toolbank.encoders.finetune_data import EncoderTraining
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.decomposition.config import DecompositionConfig
-from toolbank.retrievers.descriptions.config import (
-    DescriptionsConfig,
-    DescriptionsTraining,
-)
-from toolbank.retrievers.fusion.config import FusionConfig
-from toolbank.retrievers.mlc.config import MlcConfig, MlcTraining
-from toolbank.retrievers.nnn.config import NnnConfig
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.decomposition import DecompositionConfig
+from toolbank.retrievers.descriptions import DescriptionsConfig, DescriptionsTraining
+from toolbank.retrievers.fusion import FusionConfig
+from toolbank.retrievers.mlc.retriever import MlcConfig, MlcTraining
+from toolbank.retrievers.nnn import NnnConfig
 from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
 from toolbank.retrievers.refiner.config import RefinerConfig, RefinerTraining
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.tool2vec import Tool2VecConfig
 
 TRAINED = (
     "mlc",

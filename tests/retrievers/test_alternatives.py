@@ -10,12 +10,11 @@ from toolbank.bank.records import Query, Tool
 from toolbank.encoders.finetune_data import draw_negatives, make_texts, mine_negatives
 from toolbank.encoders.ranking_loss import SharedTools
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.retrievers.mlc.examples import Collator, make_rows
-from toolbank.retrievers.mlc.loss import multi_label_loss
-from toolbank.retrievers.protip.examples import PlanCollator
-from toolbank.retrievers.protip.mining import mine_negatives as mine_for_plans
+from toolbank.retrievers.mlc.network import Collator, make_rows, multi_label_loss
 from toolbank.retrievers.protip.plans import read_plans
-from toolbank.retrievers.refiner.candidates import search_rows, train_rows
+from toolbank.retrievers.protip.training import PlanCollator
+from toolbank.retrievers.protip.training import mine_negatives as mine_for_plans
+from toolbank.retrievers.refiner.network import search_rows, train_rows
 from toolbank.retrievers.relevance import train_relevance
 
 A, B, C, D = range(4)

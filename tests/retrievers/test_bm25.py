@@ -6,9 +6,8 @@ import pytest
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.bm25.retriever import Bm25Retriever
-from toolbank.retrievers.text import all_words
+from toolbank.retrievers.base import all_words
+from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
 from toolbank.system.errors import InputError
 
 

@@ -16,15 +16,13 @@ from toolbank.encoders.sentence import SentenceConfig
 from toolbank.recipe import load_recipe, place_replies
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.bm25.retriever import Bm25Retriever
-from toolbank.retrievers.decomposition.config import (
+from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
+from toolbank.retrievers.decomposition import (
     DecomposeConfig,
     DecompositionConfig,
+    DecompositionRetriever,
 )
-from toolbank.retrievers.decomposition.retriever import DecompositionRetriever
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
-from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
+from toolbank.retrievers.tool2vec import Tool2VecConfig, Tool2VecRetriever
 from toolbank.run.stage import files_read
 from toolbank.system.errors import InputError, ToolbankError
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.retrievers.decomposition.rules import split_request
+from toolbank.retrievers.decomposition import split_request
 
 
 @pytest.mark.parametrize(

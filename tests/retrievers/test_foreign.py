@@ -14,7 +14,7 @@ from toolbank.system.errors import InputError
 KINDS = """
     from typing import Literal
 
-    from toolbank.retrievers.bm25.config import Bm25Config
+    from toolbank.retrievers.bm25 import Bm25Config
     from toolbank.retrievers.kind import RetrieverKind
 
 
@@ -25,7 +25,7 @@ KINDS = """
     KIND = RetrieverKind(Config, "odd_method:{name}")
 
     from toolbank.retrievers.base import Retriever
-    from toolbank.retrievers.bm25.retriever import Bm25Retriever
+    from toolbank.retrievers.bm25 import Bm25Retriever
 
 
     class Empty(Retriever):

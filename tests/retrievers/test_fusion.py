@@ -7,9 +7,8 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import top_k
 from toolbank.bank.records import Tool
 from toolbank.retrievers.base import FitContext, Retriever
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.fusion.config import FusionConfig
-from toolbank.retrievers.fusion.retriever import FusionRetriever, standardise
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.fusion import FusionConfig, FusionRetriever, standardise
 
 BANK = Bank(tuple(Tool(name=name) for name in "abcd"))
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.retrievers.interleave import interleave
+from toolbank.retrievers.two_stage import interleave
 
 
 def test_first_hits_of_every_list_come_before_second_ones_and_none_twice():

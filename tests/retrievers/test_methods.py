@@ -13,13 +13,12 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.retrievers import RETRIEVERS, create_retriever, load_retriever
 from toolbank.retrievers.base import ALONE
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.bm25.retriever import Bm25Retriever
-from toolbank.retrievers.descriptions.config import DescriptionsConfig
-from toolbank.retrievers.llm.config import LlmConfig
-from toolbank.retrievers.nearest.config import NearestConfig
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
-from toolbank.retrievers.unseen.described import DescriptionOdds
+from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
+from toolbank.retrievers.descriptions import DescriptionsConfig
+from toolbank.retrievers.llm import LlmConfig
+from toolbank.retrievers.nearest import NearestConfig
+from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.unseen import DescriptionOdds
 from toolbank.system.errors import InputError
 from toolbank.testing.retrievers import (
     CHECKS,
@@ -112,7 +111,7 @@ class Broken(Bm25Retriever):
     ],
 )
 def test_what_a_method_does_wrong_is_told(cases, monkeypatch, check, wrong):
-    monkeypatch.setattr("toolbank.retrievers.bm25.retriever.Bm25Retriever", Broken)
+    monkeypatch.setattr("toolbank.retrievers.bm25.Bm25Retriever", Broken)
     case = RetrieverCase(cases["bm25"].kind, Bm25Config(), cases["bm25"].bank)
     with pytest.raises((AssertionError, InputError), match=wrong):
         check(case)
@@ -134,7 +133,7 @@ class Peeking(Bm25Retriever):
 def test_a_method_that_says_it_needs_no_query_and_reads_them_is_told(
     cases, monkeypatch
 ):
-    monkeypatch.setattr("toolbank.retrievers.bm25.retriever.Bm25Retriever", Peeking)
+    monkeypatch.setattr("toolbank.retrievers.bm25.Bm25Retriever", Peeking)
     case = RetrieverCase(cases["bm25"].kind, Bm25Config(), cases["bm25"].bank)
     with pytest.raises(AssertionError, match="without train queries, same hits"):
         check_without_train(case)

@@ -16,8 +16,8 @@ from toolbank.bank.records import Provenance, Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.mlc.config import MlcConfig, MlcTraining
-from toolbank.retrievers.mlc.loss import multi_label_loss, prior_log_odds
+from toolbank.retrievers.mlc.network import multi_label_loss, prior_log_odds
+from toolbank.retrievers.mlc.retriever import MlcConfig, MlcTraining
 from toolbank.system.errors import InputError
 
 MLC = "toolbank.retrievers.mlc.retriever"
@@ -342,7 +342,9 @@ def test_the_last_layer_is_trained_before_the_encoder_moves(
     still = make_config(folder, training={"epochs": 0.1, "learning_rate": 1e-12})
     made = []
     for rate in (1e-12, 0.1):
-        monkeypatch.setattr("toolbank.retrievers.mlc.config._HEAD_LEARNING_RATE", rate)
+        monkeypatch.setattr(
+            "toolbank.retrievers.mlc.retriever._HEAD_LEARNING_RATE", rate
+        )
         made.append(fit(often(bank), still))
     model = made[1].classifier.model
     after = getattr(model, model.base_model_prefix, model).state_dict()
@@ -374,7 +376,7 @@ class CutError(Exception):
 def test_a_fit_that_was_cut_off_in_the_last_layers_training_goes_on(
     bank, folder, tmp_path, monkeypatch
 ):
-    from toolbank.retrievers.mlc.examples import stack_vectors
+    from toolbank.retrievers.mlc.network import stack_vectors
 
     left = 8
 
@@ -389,7 +391,7 @@ def test_a_fit_that_was_cut_off_in_the_last_layers_training_goes_on(
     whole = fit(few, config)
     with monkeypatch.context() as patch:
         save_each_step(patch)
-        patch.setattr("toolbank.retrievers.mlc.examples.stack_vectors", cut_off)
+        patch.setattr("toolbank.retrievers.mlc.network.stack_vectors", cut_off)
         with pytest.raises(CutError):
             fit(few, config, checkpoints=tmp_path)
     assert list((tmp_path / "last").glob("checkpoint-*"))

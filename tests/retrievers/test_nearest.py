@@ -4,13 +4,10 @@ import numpy as np
 import pytest
 
 from toolbank.bank.bank import Bank
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.bm25.retriever import Bm25Retriever
-from toolbank.retrievers.descriptions.config import DescriptionsConfig
-from toolbank.retrievers.descriptions.retriever import DescriptionsRetriever
-from toolbank.retrievers.nearest.config import NearestConfig
-from toolbank.retrievers.nearest.retriever import NearestRetriever
-from toolbank.retrievers.unseen.described import DescriptionOdds
+from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
+from toolbank.retrievers.descriptions import DescriptionsConfig, DescriptionsRetriever
+from toolbank.retrievers.nearest import NearestConfig, NearestRetriever
+from toolbank.retrievers.unseen import DescriptionOdds
 
 PLACE = DescriptionOdds.place
 REQUEST = "Please soak the roses unless it rains"
@@ -105,7 +102,7 @@ def test_a_train_query_has_no_vote_for_itself_but_its_twin_has(bank, by):
 
 
 def test_a_calibration_compares_few_pairs_however_many_train_queries(bank, monkeypatch):
-    monkeypatch.setattr("toolbank.retrievers.unseen.pairs._PAIRS", 120)
+    monkeypatch.setattr("toolbank.retrievers.unseen._PAIRS", 120)
     train = tuple(
         bank.split("train")[0].model_copy(update={"id": str(i), "query": f"lawn {i}"})
         for i in range(60)

@@ -13,14 +13,10 @@ from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.bm25.retriever import Bm25Retriever
-from toolbank.retrievers.nnn.config import NnnConfig
-from toolbank.retrievers.nnn.elastic_net import solve
-from toolbank.retrievers.nnn.retriever import NnnRetriever
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
-from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
-from toolbank.retrievers.unseen.ranks import keep_ranks
+from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
+from toolbank.retrievers.nnn import NnnConfig, NnnRetriever, solve
+from toolbank.retrievers.tool2vec import Tool2VecConfig, Tool2VecRetriever
+from toolbank.retrievers.unseen import keep_ranks
 from toolbank.system.errors import InputError
 
 
@@ -175,7 +171,7 @@ def test_train_queries_meet_their_own_tools_as_if_they_were_not_there(bank, firs
 
 
 def test_strengths_that_are_not_set_are_chosen_on_validation_queries(bank, first):
-    from toolbank.retrievers.validation import validation_recall
+    from toolbank.retrievers.relevance import validation_recall
 
     chosen = fit(bank, first, candidates=5)
     best = validation_recall(chosen.search, bank)

@@ -9,12 +9,15 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Provenance
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.retrievers.mean_centering import common_part, take_out
+from toolbank.retrievers.base import title_and_summary
+from toolbank.retrievers.dense import common_part, take_out
 from toolbank.retrievers.relevance import train_relevance
-from toolbank.retrievers.text import title_and_summary
-from toolbank.retrievers.tool2vec.centroids import tool_sums, unit_vectors
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
-from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
+from toolbank.retrievers.tool2vec import (
+    Tool2VecConfig,
+    Tool2VecRetriever,
+    tool_sums,
+    unit_vectors,
+)
 
 
 def tool_vectors(queries, descriptions, uses, description_weight):
@@ -119,7 +122,7 @@ def test_a_querys_own_tools_are_as_made_without_it(bank, weight, centre, monkeyp
     # What all queries have in common is held, as the docstring says.
     commons = iter([retriever.common, retriever.common_to_descriptions] * 4)
     monkeypatch.setattr(
-        "toolbank.retrievers.tool2vec.retriever.common_part", lambda _: next(commons)
+        "toolbank.retrievers.tool2vec.common_part", lambda _: next(commons)
     )
     for row, query in enumerate(bank.split("train")):
         blind = Tool2VecRetriever(config)

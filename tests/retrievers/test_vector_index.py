@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toolbank.bank.ranking import draw_ties, search_vectors
-from toolbank.retrievers.vector_index import EXACT, VectorIndex, write_index
+from toolbank.retrievers.dense import EXACT, VectorIndex, write_index
 from toolbank.system.errors import InputError
 
 N, D = 3_000, 48

@@ -9,13 +9,13 @@ from toolbank.evaluation.figures import Figure, write_figures
 from toolbank.generate.writers.recorded import KIND as RECORDED
 from toolbank.generate.writers.rules.kind import KIND as RULES
 from toolbank.recipe import load_recipe
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.decomposition.config import DecompositionConfig
-from toolbank.retrievers.descriptions.config import DescriptionsConfig
-from toolbank.retrievers.fusion.config import FusionConfig
-from toolbank.retrievers.llm.config import LlmConfig
-from toolbank.retrievers.nearest.config import NearestConfig
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.decomposition import DecompositionConfig
+from toolbank.retrievers.descriptions import DescriptionsConfig
+from toolbank.retrievers.fusion import FusionConfig
+from toolbank.retrievers.llm import LlmConfig
+from toolbank.retrievers.nearest import NearestConfig
+from toolbank.retrievers.tool2vec import Tool2VecConfig
 from toolbank.run.advice import warn_of_setbacks
 from toolbank.run.choice import choose_retriever
 from toolbank.run.folder import RunFolder

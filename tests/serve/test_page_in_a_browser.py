@@ -12,7 +12,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.packed.write import write_packed
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.retrievers.bm25 import Bm25Config
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = [

@@ -13,8 +13,8 @@ from toolbank.system.numbers import count
 from toolbank.system.terminal import command, print_message
 
 if TYPE_CHECKING:
-    from toolbank.calibration.requests import CalibrationRequests
     from toolbank.encoders.base import Precision
+    from toolbank.retrievers.calibration_requests import CalibrationRequests
 
 
 def pack(
@@ -84,7 +84,7 @@ def _describe_calibration(
     requests: CalibrationRequests, reasons: Mapping[str, str]
 ) -> Iterator[str]:
     """What the retrievers were calibrated on, and why those with `reasons` were not."""
-    from toolbank.calibration.requests import REMEDY
+    from toolbank.retrievers.calibration_requests import REMEDY
 
     yield from requests.warn_of_near()
     if skipped := requests.describe_skipped():

@@ -9,7 +9,7 @@ import numpy as np
 
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.steps.alignment import faithfulness, split_sentences
-from toolbank.retrievers.text import title_and_summary
+from toolbank.retrievers.base import title_and_summary
 from toolbank.system.numbers import count
 
 if TYPE_CHECKING:

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from toolbank.bank.function_writer import FORMS, write_function
 from toolbank.bank.records import Tool
-from toolbank.calibration.calibration import Calibration
-from toolbank.calibration.signals import DEPTH
 from toolbank.encoders.onnx import OnnxNetwork, open_network
 from toolbank.finder.finder import Hit
 from toolbank.finder.given import check_request
@@ -34,7 +32,8 @@ from toolbank.packed.layout import (
 )
 from toolbank.packed.requests import NearRequest, RequestIndex
 from toolbank.retrievers import answering_for
-from toolbank.retrievers.packing import ENCODERS, list_encoders
+from toolbank.retrievers.base import ENCODERS, list_encoders
+from toolbank.retrievers.calibration import DEPTH, Calibration
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from toolbank.bank.records import Tool
-from toolbank.calibration.calibration import Calibration
 from toolbank.encoders.base import Precision
 from toolbank.packed.catalogue import write_catalogue
 from toolbank.packed.layout import (
@@ -32,7 +31,8 @@ from toolbank.packed.layout import (
 )
 from toolbank.packed.requests import write_requests
 from toolbank.retrievers import load_retriever
-from toolbank.retrievers.packing import Packing
+from toolbank.retrievers.base import Packing
+from toolbank.retrievers.calibration import Calibration
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import reading, unwritable
 from toolbank.system.outputs import check_place, describe_files

@@ -14,8 +14,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, top_k
 from toolbank.planner.config import GOLD, NONE, RANDOM
 from toolbank.planner.plans import Example
-from toolbank.retrievers.base import FitContext, Retriever
-from toolbank.retrievers.text import title_and_summary
+from toolbank.retrievers.base import FitContext, Retriever, title_and_summary
 
 
 @runtime_checkable

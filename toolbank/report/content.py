@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import make_frame, read_frame
 from toolbank.bank.records import AttemptRecord
-from toolbank.calibration.measured import CalibrationRecord, read_calibration_record
 from toolbank.config.explain import check, read_checked
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import (
@@ -27,6 +26,10 @@ from toolbank.judge.lengths import LengthPart
 from toolbank.judge.summary import CriterionSummary
 from toolbank.llm.accounts import SearchCalls, StepCalls
 from toolbank.report.verification import Verification
+from toolbank.retrievers.calibration_fit import (
+    CalibrationRecord,
+    read_calibration_record,
+)
 from toolbank.system.errors import InputError
 from toolbank.system.secrets import without_credentials
 

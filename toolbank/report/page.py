@@ -13,7 +13,6 @@ from typing import Any
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.bank.twins import find_first_twins
-from toolbank.calibration.requests import REMEDY
 from toolbank.config.yaml import dump_mapping
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Difference
@@ -48,6 +47,7 @@ from toolbank.report.scores import (
 )
 from toolbank.report.vectors import MADE_OF, Space, compare_cosines, read_space
 from toolbank.report.verification import CHECKS, sample_changed
+from toolbank.retrievers.calibration_requests import REMEDY
 from toolbank.system.errors import InputError
 
 _LIBRARIES = ("numpy", "polars", "bm25s", "sentence-transformers", "torch")

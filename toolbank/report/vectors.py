@@ -15,7 +15,7 @@ from toolbank.bank.records import Query
 from toolbank.encoders.base import EncoderConfig
 from toolbank.report.content import Content
 from toolbank.retrievers import RETRIEVERS, load_retriever
-from toolbank.retrievers.mean_centering import take_out
+from toolbank.retrievers.dense import take_out
 
 if TYPE_CHECKING:
     from toolbank.retrievers.dense import DenseRetriever
@@ -138,8 +138,8 @@ def compare_cosines(space: Space, bank: Bank, method: str, seed: int) -> Cosines
 
 def _load_dense(folder: Path, bank: Bank) -> DenseRetriever | None:
     """The fitted retriever of a folder, if it has vectors of the bank's tools."""
+    from toolbank.retrievers.base import read_settings, read_tools
     from toolbank.retrievers.dense import DenseRetriever
-    from toolbank.retrievers.head import read_settings, read_tools
 
     kind = RETRIEVERS.find(read_settings(folder)["type"], str(folder))
     if not kind.config.has_vectors or read_tools(folder) != bank.tool_names:

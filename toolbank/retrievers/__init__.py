@@ -21,17 +21,17 @@ RETRIEVERS = Registry(
     "toolbank.retrievers",
     RetrieverKind,
     {
-        "bm25": "toolbank.retrievers.bm25.config:KIND",
-        "descriptions": "toolbank.retrievers.descriptions.config:KIND",
-        "nearest": "toolbank.retrievers.nearest.config:KIND",
-        "tool2vec": "toolbank.retrievers.tool2vec.config:KIND",
-        "mlc": "toolbank.retrievers.mlc.config:KIND",
+        "bm25": "toolbank.retrievers.bm25:KIND",
+        "descriptions": "toolbank.retrievers.descriptions:KIND",
+        "nearest": "toolbank.retrievers.nearest:KIND",
+        "tool2vec": "toolbank.retrievers.tool2vec:KIND",
+        "mlc": "toolbank.retrievers.mlc.retriever:KIND",
         "refiner": "toolbank.retrievers.refiner.config:KIND",
         "protip": "toolbank.retrievers.protip.config:KIND",
-        "nnn": "toolbank.retrievers.nnn.config:KIND",
-        "fusion": "toolbank.retrievers.fusion.config:KIND",
-        "decomposition": "toolbank.retrievers.decomposition.config:KIND",
-        "llm": "toolbank.retrievers.llm.config:KIND",
+        "nnn": "toolbank.retrievers.nnn:KIND",
+        "fusion": "toolbank.retrievers.fusion:KIND",
+        "decomposition": "toolbank.retrievers.decomposition:KIND",
+        "llm": "toolbank.retrievers.llm:KIND",
     },
 )
 
@@ -82,8 +82,12 @@ def load_retriever(folder: Path) -> Retriever:
     Raises:
         InputError: the folder or a file in it is missing, damaged, or of an unknown method.
     """
-    from toolbank.retrievers.head import read_config, read_settings, read_tools
-    from toolbank.retrievers.packing import find_packed
+    from toolbank.retrievers.base import (
+        find_packed,
+        read_config,
+        read_settings,
+        read_tools,
+    )
 
     settings = read_settings(folder)
     kind = RETRIEVERS.find(settings["type"], str(folder))

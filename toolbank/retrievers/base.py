@@ -1,7 +1,9 @@
-"""What every retriever is: it is fitted, searched, added to, saved and loaded."""
+"""The base of every retriever: fit, search, add, remove, save, load, pack."""
 
 from __future__ import annotations
 
+import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -12,19 +14,208 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, Order, Ties, hash_texts
 from toolbank.bank.records import Ask, Tool
+from toolbank.config.explain import read_checked
+from toolbank.encoders import load_encoder
+from toolbank.encoders.base import Encoder, EncoderConfig, Precision
+from toolbank.encoders.onnx import OnnxConfig
 from toolbank.retrievers.crossfit import Search, cross_fit
-from toolbank.retrievers.head import write_head
 from toolbank.retrievers.kind import RetrieverConfig
-from toolbank.retrievers.packing import Packing
 from toolbank.retrievers.relevance import Relevance, train_relevance
-from toolbank.retrievers.stored import Stored
+from toolbank.retrievers.stored import AGAIN, Stored, demand
 from toolbank.system.errors import InputError
+from toolbank.system.files import read_json, read_text, sha256_file, write_json
 from toolbank.training.card import read_card, write_card
 from toolbank.training.config import TrainingContext
+
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SEPARATOR = re.compile(r"[\W_]+")
+
+
+def title_and_summary(tool: Tool) -> str:
+    """The text whose embedding stands for a tool: its name and its summary."""
+    gist = tool.summary or tool.description
+    return f"{tool.name}: {gist}" if gist else tool.name
+
+
+def full_text(tool: Tool) -> str:
+    """Name, summary, description, and the parameters with what is said of them.
+
+    What a dense retriever reads of an API in ToolBench (arXiv 2307.16789, section 3.2).
+    """
+    parts = [title_and_summary(tool)]
+    if tool.summary and tool.description:
+        parts.append(tool.description)
+    properties = tool.parameters.get("properties", {})
+    for name, schema in properties.items() if isinstance(properties, dict) else ():
+        said = schema.get("description", "") if isinstance(schema, dict) else ""
+        parts.append(f"{name}: {said}" if said else name)
+    return "\n".join(parts)
+
+
+def all_words(tool: Tool) -> str:
+    """The text that BM25 indexes: name, the words in the name, summary, description."""
+    words = _SEPARATOR.sub(" ", _HUMP.sub(" ", tool.name))
+    return "\n".join((tool.name, words, tool.summary, tool.description))
+
+
+LAYOUT = 2
+"""Of the files of a saved retriever; those of another can't be read."""
+
+CONFIG, _TOOLS = "config.json", "tools.json"
+
+
+def write_head(folder: Path, config: RetrieverConfig, tools: Sequence[str]) -> None:
+    """Write the settings and the tools' names."""
+    settings = config.model_dump(mode="json")
+    write_json(folder / CONFIG, {"layout": LAYOUT, **settings})
+    write_json(folder / _TOOLS, list(tools))
+
+
+def is_retriever(folder: Path) -> bool:
+    """Whether a folder holds a saved retriever."""
+    return (folder / CONFIG).is_file()
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """The settings of a saved retriever, as they are written; its `type` among them.
+
+    Raises:
+        InputError: the file is missing or damaged, or of another layout.
+    """
+    path = folder / CONFIG
+    content = read_json(path)
+    is_head = isinstance(content, dict) and isinstance(content.get("type"), str)
+    demand(is_head, path, 'no "type" in it')
+    if content.pop("layout", None) != LAYOUT:
+        raise InputError(f"{folder}: saved by another version of toolbank. {AGAIN}")
+    return dict(content)
+
+
+def read_config(
+    folder: Path, kind: type[RetrieverConfig], settings: dict[str, Any]
+) -> RetrieverConfig:
+    """The settings as a method's configuration.
+
+    Raises:
+        InputError: they are none.
+    """
+    try:
+        return kind.model_validate(settings)
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()
+        )
+        raise InputError(
+            f"{folder / CONFIG}: not a {kind.__name__} ({wrong}). {AGAIN}"
+        ) from error
+
+
+def read_tools(folder: Path) -> tuple[str, ...]:
+    """The tools' names.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    names = read_json(folder / _TOOLS)
+    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    demand(is_list, folder / _TOOLS, "not a list of names")
+    return tuple(names)
+
+
+ENCODERS = "encoders"
+_ENCODER = re.compile(rf"/{ENCODERS}/([0-9a-f]{{16}})\"")
+_NAMED = "onnx-encoder.json"
+
+
+@dataclass(frozen=True)
+class Packing:
+    """A pack in the making: its folder, and the precision that networks are written in.
+
+    What several retrievers share, as an encoder, lies in `root` once. `networks` are the folders
+    of those written, one for each time that a retriever asked for it.
+    """
+
+    root: Path
+    precision: Precision
+    networks: list[Path] = field(default_factory=list)
+    _encoders: dict[Encoder, Path] = field(default_factory=dict)
+
+    def write_encoder(self, encoder: Encoder, folder: Path) -> OnnxConfig:
+        """Write an encoder as ONNX, unless it is there; its settings in a retriever's folder.
+
+        Raises:
+            InputError: an encoder of its kind can't be written so.
+        """
+        if encoder not in self._encoders:
+            place = self.root / ENCODERS / f"new-{len(self._encoders)}"
+            encoder.export(place, self.precision)
+            named = place.with_name(sha256_file(place / "model.onnx")[:16])
+            if not named.exists():
+                place.rename(named)
+            self._encoders[encoder] = named
+        self.networks.append(self._encoders[encoder])
+        config = encoder.config
+        return OnnxConfig(
+            type="onnx",
+            model=os.path.relpath(self._encoders[encoder], folder),
+            query_prefix=config.as_query(""),
+            document_prefix=config.as_document(""),
+            batch_size=config.batch_size,
+        )
+
+    def name_encoder(self, encoder: Encoder, folder: Path) -> None:
+        """Write an encoder, and in a retriever's folder which it is, for `read_encoder`."""
+        config = self.write_encoder(encoder, folder)
+        write_json(folder / _NAMED, config.model_dump(mode="json"))
+
+    def pack_encoders(self, config: RetrieverConfig, folder: Path) -> RetrieverConfig:
+        """A retriever's settings with its encoders, as they are, as ONNX."""
+        encoders = {
+            name: self.write_encoder(load_encoder(value), folder)
+            for name, value in config
+            if isinstance(value, EncoderConfig) and value in config.encoders
+        }
+        return config.model_copy(update=encoders)
+
+
+def read_encoder(folder: Path) -> OnnxConfig:
+    """The settings of the encoder that `name_encoder` named.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    config = read_checked(folder / _NAMED, OnnxConfig)
+    return _beside(config, folder)
+
+
+def list_encoders(folder: Path) -> set[str]:
+    """The names of the encoders that a packed retriever shares with others.
+
+    Raises:
+        InputError: one of its files can't be read.
+    """
+    heads = [path for name in (CONFIG, _NAMED) for path in folder.rglob(name)]
+    return {name for path in heads for name in _ENCODER.findall(read_text(path))}
+
+
+def find_packed(config: RetrieverConfig, folder: Path) -> RetrieverConfig:
+    """A retriever's settings with the encoders that were packed beside its folder."""
+    found = {
+        name: _beside(value, folder)
+        for name, value in config
+        if isinstance(value, OnnxConfig) and not Path(value.model).is_absolute()
+    }
+    return config.model_copy(update=found) if found else config
+
+
+def _beside(config: OnnxConfig, folder: Path) -> OnnxConfig:
+    place = str((folder / config.model).resolve())
+    return config.model_copy(update={"model": place})
 
 
 @dataclass(frozen=True)

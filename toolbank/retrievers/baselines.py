@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.descriptions.config import DescriptionsConfig
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.descriptions import DescriptionsConfig
 from toolbank.retrievers.kind import Baseline, RetrieverConfig
-from toolbank.retrievers.nearest.config import NearestConfig
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.nearest import NearestConfig
+from toolbank.retrievers.tool2vec import Tool2VecConfig
 
 BASELINES: tuple[RetrieverConfig, ...] = (
     Bm25Config(),

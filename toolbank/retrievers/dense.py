@@ -1,32 +1,128 @@
-"""Retrievers by the cosines of an encoder, which is fine-tuned first or stays as it is."""
+"""Retrievers by the cosine of embeddings, exact or by an approximate index."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.ranking import Hits
+from toolbank.bank.ranking import Hits, Ties, top_k
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
 from toolbank.encoders.locate import saved_encoder
 from toolbank.encoders.model import SentenceEncoder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.retrievers.base import ALONE, FitContext, Retriever
+from toolbank.retrievers.base import (
+    ALONE,
+    FitContext,
+    Packing,
+    Retriever,
+    title_and_summary,
+)
 from toolbank.retrievers.kind import DenseConfig
-from toolbank.retrievers.packing import Packing
-from toolbank.retrievers.relevance import train_relevance
+from toolbank.retrievers.relevance import (
+    train_relevance,
+    validation_queries,
+    validation_recall,
+)
 from toolbank.retrievers.stored import Arrays, floats
-from toolbank.retrievers.text import title_and_summary
-from toolbank.retrievers.validation import validation_queries, validation_recall
-from toolbank.retrievers.vector_index import VectorIndex, write_index
+from toolbank.system.errors import InputError
 from toolbank.training.card import make_card
+
+EXACT = 100_000
+"""Up to as many vectors all are compared: that takes under 10 ms."""
+_FILE = "vectors.usearch"
+_MORE = 4
+_DEEPEST = 250
+_PART = 1_000
+# HNSW (arXiv 1603.09320): M, and how many are looked at when it is made and when it is searched.
+_CONNECTIVITY, _EFFORT_MADE, _EFFORT = 16, 256, 512
+
+
+class VectorIndex:
+    """HNSW over vectors in 8 bits, mapped into memory from a file; threads may share one.
+
+    It gives four candidates a hit, which are ranked by their exact cosines.
+    """
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+
+    @classmethod
+    def read(cls, folder: Path, shape: tuple[int, ...]) -> Self | None:
+        """The index that `write_index` left in a folder; None if it left none.
+
+        Raises:
+            InputError: it is damaged, or of other vectors than those of a shape [n, d].
+            ImportError: usearch is not installed.
+        """
+        path = folder / _FILE
+        if not path.is_file():
+            return None
+        from usearch.index import Index
+
+        try:
+            index = Index.restore(str(path), view=True, expansion_search=_EFFORT)
+            fits = index is not None and (len(index), index.ndim) == shape
+        except (RuntimeError, ValueError) as error:
+            raise InputError(f"{path}: damaged ({error}). Pack it again.") from error
+        if not fits:
+            raise InputError(f"{path}: damaged (of other vectors). Pack it again.")
+        return cls(index)
+
+    @staticmethod
+    def reaches(k: int) -> bool:
+        """Whether the first k of all are to be had from it; more are searched for exactly."""
+        return k * _MORE <= _DEEPEST
+
+    def search(
+        self,
+        queries: NDArray[np.float32],
+        vectors: NDArray[np.float32],
+        ties: Ties,
+        k: int,
+    ) -> Hits:
+        """The k nearest of `vectors` [m, d] to `queries` [n, d], but for those it overlooks."""
+        found = [self._index.search(query, k * _MORE).keys for query in queries]
+        least = min(map(len, found), default=0)
+        candidates = np.stack([one[:least] for one in found]).astype(np.int64)
+        cosines = np.einsum("nmd,nd->nm", vectors[candidates], queries)
+        places, scores = top_k(
+            np.round(cosines, 6).astype(np.float32), k, ties.order_of(candidates)
+        )
+        return np.take_along_axis(candidates, places, axis=1), scores
+
+
+def write_index(vectors: NDArray[np.float32], folder: Path, exact: int = EXACT) -> None:
+    """Write an index of unit vectors [n, d], if they are more than `exact`.
+
+    By one thread: more would make another index each time.
+    """
+    if len(vectors) <= exact:
+        return
+    from tqdm import tqdm
+    from usearch.index import Index
+
+    folder.mkdir(parents=True, exist_ok=True)
+    index = Index(
+        ndim=vectors.shape[1],
+        metric="ip",
+        dtype="i8",
+        connectivity=_CONNECTIVITY,
+        expansion_add=_EFFORT_MADE,
+    )
+    with tqdm(total=len(vectors), desc="index", unit="vector", disable=None) as bar:
+        for start in range(0, len(vectors), _PART):
+            part = vectors[start : start + _PART]
+            index.add(np.arange(start, start + len(part)), part, threads=1)
+            bar.update(len(part))
+    index.save(str(folder / _FILE))
 
 
 class DenseRetriever(Retriever):
@@ -202,3 +298,24 @@ class DenseRetriever(Retriever):
             counts=found.counts,
             trainings={"encoder": found.training},
         )
+
+
+_PSEUDO_TEXTS = 20
+
+
+def common_part(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The mean [d] of unit vectors [n, d], drawn toward zero where n is small.
+
+    As if 20 vectors more had lain at zero, so that a handful of queries is not taken for all.
+    """
+    total = vectors.sum(axis=0, dtype=np.float64)
+    return np.asarray(total / (len(vectors) + _PSEUDO_TEXTS), dtype=np.float32)
+
+
+def take_out(
+    common: NDArray[np.float32], vectors: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Unit vectors [n, d] less `common` [d], of unit length again."""
+    rest = vectors - common
+    lengths = np.linalg.norm(rest, axis=1, keepdims=True)
+    return np.asarray(rest / np.maximum(lengths, 1e-9), dtype=np.float32)

@@ -1,12 +1,15 @@
-"""Which tools are relevant to which query: the labels of a bank."""
+"""Which tools are relevant to which query, and how well a retriever finds them during training."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, find_gold, ndcg, recall
 from toolbank.bank.records import Query
 
 _RULES_WEIGHT = 0.25
@@ -63,3 +66,36 @@ def _pad(rows: Sequence[set[int]]) -> NDArray[np.int64]:
 def _weight(query: Query) -> float:
     by_rules = query.provenance is not None and query.provenance.engine == "rules"
     return _RULES_WEIGHT if by_rules else 1.0
+
+
+RECALL_AT = 5
+
+
+def validation_queries(bank: Bank) -> list[Query]:
+    """The queries of split "validation" that have a tool of the bank; others tell nothing."""
+    return [
+        query
+        for query in bank.split("validation")
+        if any(name in bank.index for name in query.tools)
+    ]
+
+
+def validation_recall(
+    search: Callable[[Sequence[str], int], Hits], bank: Bank
+) -> float:
+    """Mean Recall@5 of a search on `validation_queries`, of which there must be some.
+
+    With a millionth of the mean nDCG@5: of epochs that find as much, the one whose tools stand
+    higher is better. Where nearly all is found, many do.
+    """
+    relevance = find_relevance(bank, validation_queries(bank))
+    hits = search(relevance.queries, RECALL_AT)
+    found = find_gold(hits[0][:, :RECALL_AT], relevance.tools)
+    places = ndcg(found, (relevance.tools >= 0).sum(axis=1), RECALL_AT)
+    return mean_recall(hits, relevance) + 1e-6 * float(places.mean())
+
+
+def mean_recall(hits: Hits, relevance: Relevance) -> float:
+    """Mean Recall@5 of the first five hits of queries, of which there must be some."""
+    found = find_gold(hits[0], relevance.tools)
+    return float(recall(found, (relevance.tools >= 0).sum(axis=1), RECALL_AT).mean())

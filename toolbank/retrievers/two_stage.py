@@ -1,4 +1,4 @@
-"""Retrievers that work on what others find, or on others' vectors."""
+"""Retrievers that build on the hits or vectors of others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.bank.ranking import Hits, by_rank
 from toolbank.bank.records import Tool
 from toolbank.retrievers import load_retriever
-from toolbank.retrievers.base import Retriever
+from toolbank.retrievers.base import Packing, Retriever
 from toolbank.retrievers.dense import DenseRetriever
 from toolbank.retrievers.kind import TwoStageConfig
-from toolbank.retrievers.packing import Packing
 from toolbank.retrievers.relevance import Relevance
 from toolbank.retrievers.stored import demand
 from toolbank.system.errors import InputError
@@ -111,3 +111,34 @@ class TwoStage(Retriever):
 
 def _folder(folder: Path, label: str) -> Path:
     return folder / "stages" / label
+
+
+def interleave(
+    lists: NDArray[np.int64], lengths: NDArray[np.int64], n_tools: int, k: int
+) -> Hits:
+    """Interleave each request's lists of hits, as ProTIP is evaluated (arXiv 2312.10332, 4.3).
+
+    `lists` [n, most, depth] are indices of tools, best first and none twice in a list; the
+    first `lengths` [n] lists of each request count, at least one. Its depth is at least
+    min(k, n_tools); a list with fewer hits is filled up with -1.
+
+    Returns:
+        Indices and scores, [n, min(k, n_tools)]; the score of rank r, from 1, is 1 / r. Where
+        the lists have fewer tools, the rest is -1 and -inf.
+    """
+    n, most, depth = lists.shape
+    k = min(k, n_tools)
+    never = most * depth
+    # The last column takes the padding and is cut off.
+    places = np.full((n, n_tools + 1), never, dtype=np.int64)
+    for number in range(most):
+        hits = lists[:, number]
+        place = np.where(
+            (number < lengths)[:, None], np.arange(depth) * most + number, never
+        )
+        known = np.take_along_axis(places, hits, axis=1)
+        np.put_along_axis(places, hits, np.minimum(known, place), axis=1)
+    places = places[:, :n_tools]
+    indices = np.argsort(places, axis=1, kind="stable")[:, :k]
+    found = np.take_along_axis(places, indices, axis=1) < never
+    return by_rank(np.where(found, indices, -1))

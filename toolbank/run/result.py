@@ -60,7 +60,6 @@ def _describe_bank(result: RunResult) -> str:
 
 
 def _describe_figures(result: RunResult, everything: bool) -> Iterator[str]:
-    from toolbank.calibration.measured import read_calibration_record
     from toolbank.evaluation.details import format_details
     from toolbank.evaluation.figures import (
         read_differences,
@@ -69,6 +68,7 @@ def _describe_figures(result: RunResult, everything: bool) -> Iterator[str]:
         read_warnings,
     )
     from toolbank.evaluation.table import format_notes, format_table
+    from toolbank.retrievers.calibration_fit import read_calibration_record
     from toolbank.run.choice import choose_retriever
 
     folder = result.folder

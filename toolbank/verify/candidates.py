@@ -169,8 +169,8 @@ def _pool(
 def _search(bank: Bank, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first k tools of every request by BM25, and by Tool2Vec fitted without it."""
     from toolbank.retrievers import create_retriever
-    from toolbank.retrievers.bm25.config import Bm25Config
-    from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+    from toolbank.retrievers.bm25 import Bm25Config
+    from toolbank.retrievers.tool2vec import Tool2VecConfig
 
     learnt = replace(
         bank,

@@ -8,8 +8,8 @@ from functools import partial
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Record, Tool
+from toolbank.retrievers.base import all_words
 from toolbank.retrievers.lexical import LexicalIndex
-from toolbank.retrievers.text import all_words
 from toolbank.sources.twins import find_aliases
 from toolbank.verify.candidates import ROUND_TRIP, Candidate, own_labels
 from toolbank.verify.config import Check

@@ -14,9 +14,8 @@ from toolbank.llm.chat import ChatReply, Rejection
 from toolbank.recipe import load_recipe
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.llm.config import LlmConfig
-from toolbank.retrievers.llm.model import read_order
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.llm import LlmConfig, read_order
 from toolbank.run.stage import files_read
 from toolbank.system.errors import InputError, ToolbankError
 

@@ -13,12 +13,12 @@ from toolbank.bank.records import Query, Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
-from toolbank.retrievers.protip import train as train_module
+from toolbank.retrievers.base import title_and_summary
+from toolbank.retrievers.protip import training as train_module
 from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
-from toolbank.retrievers.protip.examples import PlanExamples
 from toolbank.retrievers.protip.plans import Plan, read_plans
 from toolbank.retrievers.protip.retriever import ProtipRetriever
-from toolbank.retrievers.text import title_and_summary
+from toolbank.retrievers.protip.training import PlanExamples
 from toolbank.system.errors import InputError
 
 NAMES = ["rain", "song", "light", "parcel", "mail", "road", "rose", "house"]
@@ -166,7 +166,7 @@ def test_without_validation_ranks_are_measured_on_plans_not_trained_on(
     )
     seen = []
     monkeypatch.setattr(
-        "toolbank.retrievers.protip.train.PlanExamples",
+        "toolbank.retrievers.protip.training.PlanExamples",
         lambda plans, *more: seen.extend(plans) or PlanExamples(plans, *more),
     )
     fit(Bank(bank.tools, train), trained.config.encoder, epochs=1)
@@ -219,7 +219,7 @@ def test_training_reads_the_tokens_that_search_reads(bank, tmp_path, monkeypatch
     )
     read = []
     monkeypatch.setattr(
-        "toolbank.retrievers.protip.train.PlanExamples",
+        "toolbank.retrievers.protip.training.PlanExamples",
         lambda plans, ids, *more: read.extend(ids) or PlanExamples(plans, ids, *more),
     )
     loud = tuple(

@@ -7,19 +7,29 @@ import torch
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import draw_ties
 from toolbank.bank.records import Ask, Query, Tool
-from toolbank.retrievers.interleave import interleave
-from toolbank.retrievers.protip import progressive
-from toolbank.retrievers.protip.examples import PlanCollator, PlanExamples
-from toolbank.retrievers.protip.loss import contrastive_losses, plan_loss, step_queries
-from toolbank.retrievers.protip.mining import mine_negatives
-from toolbank.retrievers.protip.odds import measure_ranks, score_hits
-from toolbank.retrievers.protip.plans import Plan, divide_plans, hold_back
-from toolbank.retrievers.protip.progressive import (
+from toolbank.retrievers.protip import plans as progressive
+from toolbank.retrievers.protip.plans import (
+    Plan,
     SearchTrace,
+    divide_plans,
+    hold_back,
     search_plans,
     trace_search,
 )
-from toolbank.retrievers.protip.stop import choose_threshold
+from toolbank.retrievers.protip.retriever import (
+    choose_threshold,
+    measure_ranks,
+    score_hits,
+)
+from toolbank.retrievers.protip.training import (
+    PlanCollator,
+    PlanExamples,
+    contrastive_losses,
+    mine_negatives,
+    plan_loss,
+    step_queries,
+)
+from toolbank.retrievers.two_stage import interleave
 
 # Tools a, b, c, d of the examples worked by hand.
 VECTORS = np.array([[3, 0], [0, 4], [1, 1], [-2, 0]], np.float32)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from toolbank.retrievers.refiner.candidates import search_rows, train_rows
+from toolbank.retrievers.refiner.network import search_rows, train_rows
 from toolbank.retrievers.relevance import Relevance
 
 N_TOOLS, D = 9, 4

@@ -8,9 +8,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from tests.tiny_models import KINDS, tiny_encoder
-from toolbank.retrievers.refiner.candidates import collate
-from toolbank.retrievers.refiner.create import make_refiner
-from toolbank.retrievers.refiner.sequence import longest_request
+from toolbank.retrievers.refiner.network import collate, longest_request, make_refiner
 from toolbank.system.errors import InputError
 
 DIMENSION = 24

@@ -10,14 +10,12 @@ from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.descriptions.config import DescriptionsConfig
-from toolbank.retrievers.nearest.config import NearestConfig
-from toolbank.retrievers.nearest.retriever import NearestRetriever
-from toolbank.retrievers.nnn.config import NnnConfig
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.descriptions import DescriptionsConfig
+from toolbank.retrievers.nearest import NearestConfig, NearestRetriever
+from toolbank.retrievers.nnn import NnnConfig
 from toolbank.retrievers.refiner.config import RefinerConfig, RefinerTraining
-from toolbank.retrievers.tool2vec.config import Tool2VecConfig
-from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
+from toolbank.retrievers.tool2vec import Tool2VecConfig, Tool2VecRetriever
 from toolbank.system.errors import InputError
 
 REQUESTS = ["soak the plants", "", "refund order 17", "give me a song " * 200]

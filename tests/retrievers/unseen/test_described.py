@@ -14,8 +14,7 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.relevance import train_relevance
-from toolbank.retrievers.unseen.described import DescriptionOdds
-from toolbank.retrievers.unseen.pairs import spread_rows, unseen_without
+from toolbank.retrievers.unseen import DescriptionOdds, spread_rows, unseen_without
 from toolbank.system.errors import InputError
 
 

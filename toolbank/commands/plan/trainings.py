@@ -13,7 +13,7 @@ from toolbank.commands.plan.asks import expect_asks
 from toolbank.generate.loop import most_queries
 from toolbank.generate.tool_numbers import fit_to_tools
 from toolbank.recipe import Recipe
-from toolbank.retrievers.planning import plan_fits
+from toolbank.retrievers.kind import plan_fits
 from toolbank.run.folder import RunFolder
 from toolbank.run.stages.dataset import read_split
 from toolbank.run.stages.fit import FitStage

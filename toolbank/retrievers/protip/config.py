@@ -1,16 +1,22 @@
-"""Configuration of ProTIP."""
+"""Settings of ProTIP, and its encoder (the mean of a text's token vectors)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
+from toolbank.encoders.model import load_model
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind, plan_training
 from toolbank.training.config import TrainingConfig
 
 if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
     from toolbank.bank.bank import Bank
     from toolbank.training.config import PlannedTraining
 
@@ -69,3 +75,39 @@ class ProtipConfig(RetrieverConfig):
 KIND = RetrieverKind(
     ProtipConfig, "toolbank.retrievers.protip.retriever:ProtipRetriever"
 )
+
+
+def mean_encoder(name: str, max_length: int) -> SentenceTransformer:
+    """The body of an encoder under a mean of tokens, whatever it is pooled by elsewhere.
+
+    Vectors keep their lengths: ProTIP subtracts them, and compares by L2 distance.
+
+    Raises:
+        InputError: there is no such model, or it can't be had or read.
+    """
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    body: Any = load_model(name)[0]
+    width = body.get_embedding_dimension()
+    encoder = SentenceTransformer(modules=[body, Pooling(width, "mean")])
+    encoder.max_seq_length = min(max_length, encoder.max_seq_length or max_length)
+    return encoder
+
+
+def embed(
+    encoder: SentenceTransformer, texts: Sequence[str], batch_size: int
+) -> NDArray[np.float32]:
+    """Vectors [n, d] of texts, not normalised."""
+    if not texts:
+        return np.zeros((0, encoder.get_embedding_dimension() or 0), np.float32)
+    return np.asarray(
+        encoder.encode(
+            list(texts),
+            prompt="",
+            batch_size=batch_size,
+            normalize_embeddings=False,
+            show_progress_bar=False,
+        ),
+        dtype=np.float32,
+    )

@@ -1,4 +1,4 @@
-"""The plans of a bank: requests and their tools in call order."""
+"""The plans of a bank, and the greedy progressive search for their tools."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+import numpy as np
+from numpy.typing import NDArray
+
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, Ties, blocks, join, top_k
 from toolbank.bank.records import Query
+from toolbank.retrievers.two_stage import interleave
 from toolbank.system.errors import InputError
 
 
@@ -86,3 +91,137 @@ def hold_back(plans: Sequence[Plan], seed: int) -> tuple[list[Plan], list[Plan]]
             held.add(place)
     train = [plan for place, plan in enumerate(plans) if place not in held]
     return train, [plans[place] for place in sorted(held)]
+
+
+Vectors = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class SearchTrace:
+    """Every step of a search for n requests.
+
+    `hits` [n, steps, depth] are the tools by their distance to the step's query, nearest first,
+    and those taken before last; the first is the one that is taken. `distances` [n, steps,
+    depth] are theirs. `residuals` [n, steps] is how much of the request is left at the step, the
+    norm of its query over the distance of the nearest tool: below 1, no tool is as near as
+    nothing at all.
+    """
+
+    hits: NDArray[np.int64]
+    distances: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+
+    def lengths(
+        self, stop_threshold: float, at_least: int | NDArray[np.int64] = 1
+    ) -> NDArray[np.int64]:
+        """How many steps [n] each plan has: it ends before the first with a smaller residual."""
+        goes_on = np.minimum.accumulate(self.residuals >= stop_threshold, axis=1)
+        return np.asarray(np.maximum(goes_on.sum(axis=1), at_least), dtype=np.int64)
+
+
+def trace_search(
+    queries: Vectors,
+    tools: Vectors,
+    ties: Ties,
+    steps: int,
+    depth: int,
+    history: Sequence[Sequence[int]] = (),
+) -> SearchTrace:
+    """Search by L2 distance for `steps` tools in turn (arXiv 2312.10332, section 3).
+
+    Step j's query is E(q) less the vectors of the tools taken before it; `queries` [n, d] are
+    E(q) and `tools` [m, d] E(t). No tool is taken twice. `history` are the tools that each
+    request's execution has used already: they count as taken before the first step. Requests
+    are searched for in blocks, so that memory holds few distances at once.
+    """
+    vectors = tools.astype(np.float64, copy=False)
+    parts = [
+        _search_block(
+            queries[block], vectors, ties.of(block), steps, depth, history[block]
+        )
+        for block in blocks(len(queries), 3 * len(tools) + steps * depth)
+        or [slice(None)]
+    ]
+    return SearchTrace(
+        np.concatenate([part.hits for part in parts]),
+        np.concatenate([part.distances for part in parts]),
+        np.concatenate([part.residuals for part in parts]),
+    )
+
+
+def search_plans(
+    queries: Vectors,
+    tools: Vectors,
+    ties: Ties,
+    steps: int,
+    stop_threshold: float,
+    k: int,
+) -> Hits:
+    """The interleaved hits of the steps of every plan: two arrays [n, min(k, m)]."""
+    k = min(k, len(tools))
+    vectors = tools.astype(np.float64, copy=False)
+    parts = []
+    for block in blocks(len(queries), len(tools) * (3 + steps)):
+        found = _search_block(
+            queries[block], vectors, ties.of(block), steps, k, (), stop_threshold
+        )
+        lengths = found.lengths(stop_threshold)
+        parts.append(interleave(found.hits, lengths, len(tools), k))
+    return join(parts, k)
+
+
+def measure_distances(
+    queries: Vectors, tools: Vectors, squares: Vectors | None = None
+) -> NDArray[np.float64]:
+    """L2 distances [n, m], rounded as cosines are (see `cosine_scores`).
+
+    `squares` [m] are the tools' squared norms, where they are known.
+    """
+    if squares is None:
+        squares = square_norms(tools)
+    squares = square_norms(queries)[:, None] + squares - 2 * queries @ tools.T
+    return np.asarray(np.round(np.sqrt(np.maximum(squares, 0)), 6), dtype=np.float64)
+
+
+def square_norms(vectors: Vectors) -> Vectors:
+    """Squared norms [m] of vectors [m, d]."""
+    return np.asarray(np.einsum("md,md->m", vectors, vectors))
+
+
+def _search_block(
+    queries: Vectors,
+    vectors: NDArray[np.float64],
+    ties: Ties,
+    steps: int,
+    depth: int,
+    history: Sequence[Sequence[int]],
+    stop_threshold: float = 0.0,
+) -> SearchTrace:
+    """The steps, until no plan of the block goes on; with a threshold of 0 all of them."""
+    residual = queries.astype(np.float64)
+    taken = np.zeros((len(queries), len(vectors)), dtype=np.bool_)
+    for row, used in enumerate(history):
+        distinct = list(dict.fromkeys(used))
+        taken[row, distinct] = True
+        residual[row] -= vectors[distinct].sum(axis=0)
+    rows, squares = np.arange(len(queries)), square_norms(vectors)
+    goes_on = np.ones(len(queries), np.bool_)
+    hits, near, residuals = [], [], []
+    for _ in range(min(steps, len(vectors))):
+        distances = measure_distances(residual, vectors, squares)
+        distances[taken] = np.inf
+        nearest_first, _ = top_k(-distances.astype(np.float32), depth, ties)
+        best = nearest_first[:, 0]
+        nearest = distances[rows, best]
+        norms = np.linalg.norm(residual, axis=1)
+        hits.append(nearest_first)
+        near.append(np.take_along_axis(distances, hits[-1], axis=1))
+        residuals.append(
+            np.where(np.isinf(nearest), 0, norms / np.maximum(nearest, 1e-9))
+        )
+        goes_on &= residuals[-1] >= stop_threshold
+        if stop_threshold and not goes_on.any():
+            break
+        taken[rows, best] = True
+        residual -= vectors[best]
+    return SearchTrace(*(np.stack(found, axis=1) for found in (hits, near, residuals)))

@@ -16,27 +16,93 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
 from toolbank.encoders.locate import locate
 from toolbank.encoders.onnx import OnnxConfig, OnnxNetwork
-from toolbank.retrievers.base import ALONE, FitContext, Retriever
-from toolbank.retrievers.packing import Packing, read_encoder
+from toolbank.retrievers.base import (
+    ALONE,
+    FitContext,
+    Packing,
+    Retriever,
+    read_encoder,
+    title_and_summary,
+)
 from toolbank.retrievers.protip.config import ProtipConfig
-from toolbank.retrievers.protip.odds import RANKS, measure_ranks, score_hits
-from toolbank.retrievers.protip.plans import Plan, divide_plans, read_plans
-from toolbank.retrievers.protip.progressive import (
+from toolbank.retrievers.protip.plans import (
+    Plan,
     SearchTrace,
+    divide_plans,
+    read_plans,
     search_plans,
     trace_search,
 )
-from toolbank.retrievers.protip.stop import choose_threshold
-from toolbank.retrievers.relevance import train_relevance
+from toolbank.retrievers.relevance import train_relevance, validation_recall
 from toolbank.retrievers.stored import Arrays, Stored, demand, flags, floats
-from toolbank.retrievers.text import title_and_summary
-from toolbank.retrievers.unseen.described import DescriptionOdds
-from toolbank.retrievers.validation import validation_recall
+from toolbank.retrievers.unseen import DescriptionOdds
 from toolbank.system.errors import InputError
 from toolbank.training.card import make_card
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+
+RANKS = 20
+"""How many are measured; those after them are taken to be like the last."""
+
+_FALL = 1e-4
+
+
+def measure_ranks(
+    hits: NDArray[np.int64], plans: Sequence[Sequence[int]]
+) -> NDArray[np.float64]:
+    """Log-odds [ranks] that the hit of a rank is one of the plan's tools; they never rise.
+
+    `hits` [n, ranks] are what was found for the requests of `plans`, the indices of their tools.
+    """
+    right = np.array(
+        [np.isin(row, plan) for row, plan in zip(hits, plans, strict=True)]
+    ).sum(axis=0)
+    odds = (right + 0.5) / (len(plans) - right + 0.5)
+    return np.minimum.accumulate(np.log(odds))
+
+
+def score_hits(
+    hits: NDArray[np.int64], by_rank: NDArray[np.float64], n_tools: int
+) -> NDArray[np.float32]:
+    """Log-odds [n, n_tools] of hits [n, k] by their ranks, which always fall; -inf of the rest."""
+    ranks = np.arange(hits.shape[1])
+    falling = by_rank[np.minimum(ranks, len(by_rank) - 1)] - _FALL * ranks
+    scores = np.full((len(hits), n_tools), -np.inf, np.float32)
+    np.put_along_axis(scores, hits, falling.astype(np.float32)[None], axis=1)
+    return scores
+
+
+_CHOICES = 100
+
+
+def choose_threshold(trace: SearchTrace, plans: Sequence[Sequence[int]]) -> float:
+    """The least residual of a step for which the tools that are taken are most like the plans'.
+
+    By the mean F1 of a request's tools; among equals, the one that ends plans sooner.
+    """
+    shares = np.linspace(0, 1, _CHOICES)
+    choices = np.unique(np.quantile(trace.residuals, shares, method="lower"))
+    taken = trace.hits[:, :, 0]
+    right = np.array(
+        [np.isin(row, plan) for row, plan in zip(taken, plans, strict=True)]
+    )
+    # How many were right by each step; none is taken twice.
+    found = right.cumsum(axis=1)
+    sizes = np.array([len(set(plan)) for plan in plans])
+    means = [_mean_f1(found, sizes, trace.lengths(choice)) for choice in choices]
+    best = len(means) - 1 - int(np.argmax(means[::-1]))
+    return float(choices[best])
+
+
+def _mean_f1(
+    found: NDArray[np.int64], sizes: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> float:
+    """Of plans [n] that end after so many steps; `found` [n, steps] are right ones up to each."""
+    hits = found[np.arange(len(found)), lengths - 1]
+    return float((2 * hits / (sizes + lengths)).mean())
+
 
 _ENCODER = "encoder"
 
@@ -87,9 +153,8 @@ class ProtipRetriever(Retriever):
             InputError: the order of the bank's tools means nothing, no train query has a tool,
                 or the encoder or a setting of the training can't be had.
         """
-        from toolbank.retrievers.protip.encoder import mean_encoder
-        from toolbank.retrievers.protip.examples import find_used
-        from toolbank.retrievers.protip.train import train_plans
+        from toolbank.retrievers.protip.config import mean_encoder
+        from toolbank.retrievers.protip.training import find_used, train_plans
 
         plans, known = divide_plans(bank, context.seed)
         if not plans:
@@ -247,7 +312,7 @@ class ProtipRetriever(Retriever):
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if self.network is not None:
             return self.network.run_texts(texts)
-        from toolbank.retrievers.protip.encoder import embed
+        from toolbank.retrievers.protip.config import embed
 
         return embed(self.encoder, texts, self.config.encoder.batch_size)
 

@@ -15,14 +15,15 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, Ties, top_k
 from toolbank.encoders.locate import locate
 from toolbank.encoders.onnx import OnnxNetwork
-from toolbank.retrievers.base import ALONE, FitContext
-from toolbank.retrievers.packing import Packing
-from toolbank.retrievers.refiner.config import RefinerConfig
-from toolbank.retrievers.refiner.first_stage import first_stage_features
-from toolbank.retrievers.relevance import train_relevance
+from toolbank.retrievers.base import ALONE, FitContext, Packing
+from toolbank.retrievers.refiner.config import RefinerConfig, first_stage_features
+from toolbank.retrievers.relevance import (
+    train_relevance,
+    validation_queries,
+    validation_recall,
+)
 from toolbank.retrievers.two_stage import TwoStage
-from toolbank.retrievers.unseen.ranks import keep_ranks
-from toolbank.retrievers.validation import validation_queries, validation_recall
+from toolbank.retrievers.unseen import keep_ranks
 from toolbank.system.errors import InputError
 from toolbank.training.card import make_card
 from toolbank.training.ranks import broadcast, rank
@@ -30,8 +31,7 @@ from toolbank.training.ranks import broadcast, rank
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from toolbank.retrievers.refiner.candidates import TrainRows
-    from toolbank.retrievers.refiner.model import RefinerModel
+    from toolbank.retrievers.refiner.network import RefinerModel, TrainRows
     from toolbank.training.text import Ids
 
 _MODEL = "model"
@@ -75,9 +75,8 @@ class RefinerRetriever(TwoStage):
         """
         import torch
 
-        from toolbank.retrievers.refiner.candidates import collate
-        from toolbank.retrievers.refiner.create import make_refiner
-        from toolbank.retrievers.refiner.first_stage import fit_log_odds
+        from toolbank.retrievers.refiner.config import fit_log_odds
+        from toolbank.retrievers.refiner.network import collate, make_refiner
         from toolbank.training.run import seed_weights, train_model
         from toolbank.training.text import pad_id
 
@@ -155,7 +154,7 @@ class RefinerRetriever(TwoStage):
             return
         import torch
 
-        from toolbank.retrievers.refiner.create import load_refiner
+        from toolbank.retrievers.refiner.network import load_refiner
 
         self.model, self.tokenizer = load_refiner(
             folder / _MODEL, self.dense.vectors.shape[1]
@@ -169,7 +168,7 @@ class RefinerRetriever(TwoStage):
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:
         """Pack what it is built on, and write the network as ONNX."""
-        from toolbank.retrievers.refiner.export import export_refiner
+        from toolbank.retrievers.refiner.network import export_refiner
 
         super().pack_parts(folder, packing)
         packing.networks.append(folder / _MODEL)
@@ -184,7 +183,7 @@ class RefinerRetriever(TwoStage):
         )
 
     def _train_rows(self, bank: Bank, context: FitContext) -> TrainRows:
-        from toolbank.retrievers.refiner.candidates import search_rows, train_rows
+        from toolbank.retrievers.refiner.network import search_rows, train_rows
 
         dense = self.dense
         held_out = self.first.search_train(
@@ -224,7 +223,7 @@ class RefinerRetriever(TwoStage):
     @property
     def _longest(self) -> int:
         """Tokens that are read of a request."""
-        from toolbank.retrievers.refiner.sequence import longest_request
+        from toolbank.retrievers.refiner.network import longest_request
 
         return min(self.config.training.max_length, longest_request(self.model.body))
 
@@ -282,7 +281,7 @@ class RefinerRetriever(TwoStage):
     def _judge_together(self, ids: Sequence[Ids], hits: Hits) -> NDArray[np.float32]:
         import torch
 
-        from toolbank.retrievers.refiner.candidates import collate, search_rows
+        from toolbank.retrievers.refiner.network import collate, search_rows
         from toolbank.training.text import batches_by_length, pad_id
 
         model = self.model

@@ -25,14 +25,14 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
-    from toolbank.calibration.measured import Calibrated
-    from toolbank.calibration.requests import CalibrationRequests
     from toolbank.evaluation.config import EvaluateConfig
     from toolbank.evaluation.evaluate import Measured
     from toolbank.evaluation.figures import Difference, Figure
     from toolbank.evaluation.sets import EvaluationSet
     from toolbank.recipe import Recipe
     from toolbank.retrievers.base import Retriever
+    from toolbank.retrievers.calibration_fit import Calibrated
+    from toolbank.retrievers.calibration_requests import CalibrationRequests
     from toolbank.run.folder import RunFolder
     from toolbank.system.trust import Grant
 
@@ -79,7 +79,6 @@ class EvaluateStage(Stage):
     def work(self) -> Outcome:
         """Search with every retriever, and write what is found and the figures."""
         from toolbank.bank.bank import Bank
-        from toolbank.calibration.measured import write_calibration
         from toolbank.evaluation.figures import write_figures
         from toolbank.evaluation.hits import write_hits
         from toolbank.evaluation.sets import (
@@ -89,6 +88,7 @@ class EvaluateStage(Stage):
             verified_set,
         )
         from toolbank.llm.searches import Waiting
+        from toolbank.retrievers.calibration_fit import write_calibration
         from toolbank.run.advice import warn_of_setbacks
         from toolbank.system.files import write_json
 
@@ -200,13 +200,13 @@ def choose_calibration_requests(
     Raises:
         InputError: a file that is there is broken.
     """
-    from toolbank.calibration.requests import (
+    from toolbank.generate.writers import has_copied_wording
+    from toolbank.loaders.labelled import read_labelled
+    from toolbank.retrievers.calibration_requests import (
         TrainRequests,
         choose_requests,
         find_plain_encoder,
     )
-    from toolbank.generate.writers import has_copied_wording
-    from toolbank.loaders.labelled import read_labelled
 
     return choose_requests(
         bank,
@@ -221,8 +221,8 @@ def _calibrate(
     retriever: Retriever, bank: Bank, requests: CalibrationRequests
 ) -> list[Calibrated]:
     """What a retriever's probabilities are worth, where they can be learnt without asking a model."""
-    from toolbank.calibration.measured import measure_calibration
     from toolbank.retrievers import answering_for
+    from toolbank.retrievers.calibration_fit import measure_calibration
 
     if retriever.config.asks or requests.reason:
         return []

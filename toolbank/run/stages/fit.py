@@ -193,7 +193,7 @@ class FitStage(Stage):
         return tuple(chain.from_iterable(self.planned[label] for label in ahead))
 
     def _plan(self) -> None:
-        from toolbank.retrievers.planning import plan_fits
+        from toolbank.retrievers.kind import plan_fits
         from toolbank.run.fit import load_labelled
 
         stages = self.of(self.recipe, self.folder)

@@ -138,7 +138,7 @@ class VerifyStage(Stage):
         """Refuse an engine whose key or package isn't here; get the encoder."""
         from toolbank.encoders.locate import locate
         from toolbank.encoders.model import find_model
-        from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+        from toolbank.retrievers.tool2vec import Tool2VecConfig
 
         if self._config is None:
             return

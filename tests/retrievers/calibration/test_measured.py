@@ -1,0 +1,66 @@
+"""What probabilities are worth, told on queries that they were not learnt from."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.retrievers.calibration.test_calibration import TOOLS, make_bank
+from toolbank.bank.bank import Bank
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.calibration_fit import (
+    measure_calibration,
+    read_calibration_record,
+    write_calibration,
+)
+from toolbank.retrievers.calibration_requests import CalibrationRequests, Nearness
+from toolbank.system.files import write_json
+
+REQUESTS = CalibrationRequests(
+    make_bank().split("validation"),
+    "30 validation requests",
+    skipped={"a label names a tool that the bank lacks": 2},
+    near={"validation": Nearness(30, 3), "test": Nearness(30, None)},
+)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    retriever = create_retriever(Bm25Config())
+    retriever.fit(make_bank())
+    return measure_calibration(retriever, make_bank(), REQUESTS)
+
+
+def test_probabilities_are_held_against_the_test_queries(measured):
+    assert (measured.retriever, measured.n_requests, measured.n) == ("bm25", 30, 30)
+    # Each query names a thing and a deed: its tool is found first, by some always.
+    assert measured.n_served == 30
+    assert measured.refused <= 1
+    counts, happened = np.array(measured.counts), np.array(measured.happened)
+    assert np.isclose((counts * happened).sum(), 30)
+    distance = np.abs(np.array(measured.said) - happened)
+    assert np.isclose(measured.error, (distance * counts).sum() / counts.sum())
+
+
+def test_they_are_written_and_read(measured, tmp_path):
+    path = tmp_path / "calibration.json"
+    write_calibration(path, REQUESTS, [measured])
+    record = read_calibration_record(path)
+    assert record.retrievers == (measured,)
+    assert record.requests == replace(REQUESTS, queries=())
+
+
+def test_a_list_as_version_0_7_0_wrote_it_says_that_nothing_is_known(tmp_path):
+    path = tmp_path / "calibration.json"
+    write_json(path, [{"retriever": "bm25", "n_validation": 90, "threshold": 0.83}])
+    record = read_calibration_record(path)
+    assert record.retrievers == ()
+    assert "an earlier version" in record.requests.reason
+
+
+def test_without_test_queries_there_is_nothing_to_tell():
+    bank = Bank(TOOLS, make_bank().split("validation"))
+    retriever = create_retriever(Bm25Config())
+    retriever.fit(bank)
+    assert measure_calibration(retriever, bank, REQUESTS) is None

@@ -1,1 +1,0 @@
-"""What a retriever's scores mean: how likely a tool is needed, and whether any fits."""

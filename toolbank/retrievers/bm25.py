@@ -1,0 +1,146 @@
+"""Configuration of BM25."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, rank_blocks
+from toolbank.bank.records import Tool
+from toolbank.retrievers.base import ALONE, FitContext, Packing, Retriever, all_words
+from toolbank.retrievers.kind import Baseline, RetrieverConfig, RetrieverKind
+from toolbank.retrievers.lexical import LexicalIndex
+from toolbank.retrievers.relevance import Relevance, train_relevance
+from toolbank.retrievers.stored import Texts, demand
+from toolbank.system.errors import InputError
+
+
+class Bm25Config(RetrieverConfig):
+    """BM25 over the tools' names and descriptions, and the requests that use them if so said."""
+
+    score: ClassVar[str] = "BM25, a sum over the words in common: 0 without any"
+
+    type: Literal["bm25"] = "bm25"
+    requests: bool = Field(
+        default=False,
+        description="index the train queries that use a tool with its text",
+    )
+
+    @property
+    def folds(self) -> int:
+        """More with requests, as each part is indexed in no time."""
+        return 10 if self.requests else super().folds
+
+    @property
+    def needs_queries(self) -> bool:
+        """Only to index them."""
+        return self.requests
+
+    @property
+    def lexical(self) -> bool:
+        """By the words of the tools' texts."""
+        return True
+
+    @property
+    def baseline(self) -> Baseline | None:
+        """What words alone can do, if it learns from no request."""
+        return None if self.requests else "words"
+
+
+KIND = RetrieverKind(Bm25Config, "toolbank.retrievers.bm25:Bm25Retriever")
+
+
+class Bm25Retriever(Retriever):
+    """BM25 of a request against the tools' texts (`LexicalIndex` has the variant).
+
+    A tool's text is its name, the words in its name, its summary and its description; with
+    `requests`, the train queries that use it follow. The texts are saved and indexed when they are
+    read: a second for some 20,000 tools.
+    """
+
+    config: Bm25Config
+    documents: tuple[str, ...]
+    index: LexicalIndex
+
+    texts: ClassVar[Texts] = {"documents": "tools"}
+
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
+        """Index the tools; queries are not used without `requests`.
+
+        Raises:
+            InputError: no tool has a word in it.
+        """
+        self.tools, self.documents = bank.tool_names, ()
+        self.extend(bank.tools)
+        self.take_asks(train_relevance(bank))
+        if self.index.is_empty:
+            raise InputError(
+                f"retrievers: none of the tools has a word that {self.name} could index. "
+                "Describe the tools in words, or leave it out."
+            )
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        """Indices and BM25 of the best min(k, n_tools) tools: two arrays [n_queries, k].
+
+        A tool that shares no word with the request, and so scores 0, is no hit.
+        """
+        indices, scores = rank_blocks(
+            lambda rows: self.index.scores(queries[rows]), self.draw_ties(queries), k
+        )
+        found = scores > 0
+        return np.where(found, indices, -1), np.where(
+            found, scores, np.float32(-np.inf)
+        )
+
+    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
+        """Hits for every train query; without `requests` it has seen none of them."""
+        if self.config.requests:
+            return super().search_train(bank, k, context)
+        return self.search([query.query for query in bank.train_queries], k)
+
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Index more tools; how rare a word is counts over all of them, old and new."""
+        self.documents += tuple(all_words(tool) for tool in tools)
+        self.index = LexicalIndex.of(self.documents)
+
+    def take_asks(self, asked: Relevance) -> None:
+        """Index requests with the texts of the tools that they need, if so configured."""
+        if not self.config.requests:
+            return
+        texts = [[document] for document in self.documents]
+        for row, place in zip(*np.nonzero(asked.tools >= 0), strict=True):
+            texts[asked.tools[row, place]].append(asked.queries[row])
+        self.documents = tuple("\n".join(text) for text in texts)
+        self.index = LexicalIndex.of(self.documents)
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Index some of the tools; how rare a word is counts over these."""
+        super().keep(rows)
+        self.index = LexicalIndex.of(self.documents)
+
+    def pack(self, folder: Path, packing: Packing) -> None:
+        """As any other; texts, in which requests may be, are left out: their index is searched."""
+        wordless = copy(self)
+        wordless.documents = ("",) * len(self.documents)
+        super(Bm25Retriever, wordless).pack(folder, packing)
+
+    def pack_parts(self, folder: Path, packing: Packing) -> None:  # noqa: ARG002
+        """Write the index, which a search then need not make."""
+        self.index.save_state(folder / "index")
+
+    def load_parts(self, folder: Path) -> None:
+        """Read the index, or index the texts.
+
+        Raises:
+            InputError: it is damaged.
+        """
+        self.index = LexicalIndex.at(folder / "index", self.documents)
+        same = int(self.index.n_texts) == len(self.documents)
+        demand(same, folder / "index", "not of the texts here")

@@ -1,1 +1,0 @@
-"""BM25 over the tools' names and descriptions."""

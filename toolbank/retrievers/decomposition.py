@@ -1,0 +1,347 @@
+"""Task decomposition: search for each part of the request and interleave the hits."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, blocks, join
+from toolbank.config.base import Choice
+from toolbank.llm.chat import (
+    ChatReply,
+    ChatRequest,
+    EngineError,
+    Message,
+    Rejection,
+    check_finish,
+    find_answer,
+    number_of,
+)
+from toolbank.llm.config import SearchModelConfig
+from toolbank.llm.engines import find_engine
+from toolbank.llm.searches import ask_all, explain_unanswered
+from toolbank.llm.templates import PromptTemplate
+from toolbank.retrievers.base import ALONE, FitContext
+from toolbank.retrievers.kind import Baseline, RetrieverKind, TwoStageConfig
+from toolbank.retrievers.two_stage import TwoStage, interleave
+from toolbank.system.numbers import count
+from toolbank.system.terminal import print_above_bars
+
+if TYPE_CHECKING:
+    from toolbank.bank.records import Tool
+
+
+TEMPLATE = "decompose.j2"
+
+KEY = "subtasks"
+"""What an answer holds them under."""
+
+
+def make_request(template: PromptTemplate, text: str) -> ChatRequest:
+    """Ask for the subtasks of a request.
+
+    Raises:
+        InputError: the user's prompts/decompose.j2 is broken.
+    """
+    return ChatRequest(
+        attempt=number_of(text),
+        step="decompose",
+        messages=(Message("user", template.render(request=text)),),
+        schema=template.schema,
+    )
+
+
+class DecomposeConfig(SearchModelConfig):
+    """A language model that splits requests; every reply is kept in a journal of its own."""
+
+    section: ClassVar[str] = "retrievers.decomposition.decompose"
+    call_steps: ClassVar[tuple[str, ...]] = ("decompose",)
+
+    @field_validator("engine")
+    @classmethod
+    def _check_engine(cls, value: str) -> str:
+        if value == "rules":
+            raise ValueError(
+                "rules writes queries. To split requests by rules, say `decompose: rules`"
+            )
+        return value
+
+
+class DecompositionConfig(TwoStageConfig):
+    """Split the request into subtasks, and search for each by another retriever."""
+
+    score: ClassVar[str] = "1 / rank"
+    scores_compare: ClassVar[bool] = False
+
+    type: Literal["decomposition"] = "decomposition"
+    first_stage: str = Field(
+        default="descriptions", description="a retriever of the recipe"
+    )
+    decompose: Annotated[
+        Literal["rules"] | DecomposeConfig,
+        Choice("should be 'rules', or a mapping of keys"),
+    ] = Field(default="rules", description="rules, or the settings of an engine")
+
+    @property
+    def needs_queries(self) -> bool:
+        """It splits requests by what it knows of language."""
+        return False
+
+    @property
+    def baseline(self) -> Baseline:
+        """What can be done for a request of many parts without learning their order."""
+        return "decomposition"
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The prompt, where a model splits the requests."""
+        return (TEMPLATE,) if self.asks else ()
+
+    @property
+    def asks(self) -> DecomposeConfig | None:
+        """The model that splits the requests, if it isn't done by rules."""
+        return None if self.decompose == "rules" else self.decompose
+
+    def sample_calls(
+        self,
+        tools: Sequence[Tool],  # noqa: ARG002
+        texts: Sequence[str],
+    ) -> tuple[list[ChatRequest], list[Mapping[str, Any]]]:
+        """The prompts of these requests, and each request as its own subtasks."""
+        from toolbank.llm.templates import PromptTemplate
+
+        template = PromptTemplate(TEMPLATE)
+        requests = [make_request(template, text) for text in texts]
+        return requests, [{"subtasks": [text]} for text in texts]
+
+
+KIND = RetrieverKind(
+    DecompositionConfig,
+    "toolbank.retrievers.decomposition:DecompositionRetriever",
+)
+
+
+def ask_subtasks(
+    texts: Sequence[str], config: DecomposeConfig, template: PromptTemplate
+) -> list[list[str]]:
+    """The subtasks of each request, at least one.
+
+    One whose reply is no list of subtasks stays whole; how many there are is told.
+
+    Raises:
+        InputError: the engine or the prompt can't be used.
+        ToolbankError: calls failed or are still to be answered; what was answered is kept, and a
+            new search asks for the rest.
+    """
+    distinct = list(dict.fromkeys(texts))
+    replies = ask_all([make_request(template, text) for text in distinct], config)
+    answered = [reply for reply in replies if isinstance(reply, ChatReply)]
+    if failures := [reply for reply in replies if isinstance(reply, EngineError)]:
+        failed, why = len(failures), str(failures[-1])
+        raise explain_unanswered(failed, len(replies), why, config.replies)
+    unread: Counter[str] = Counter()
+    parts: dict[str, list[str]] = {}
+    for text, reply in zip(distinct, answered, strict=True):
+        found = read_subtasks(reply)
+        if isinstance(found, Rejection):
+            unread[found.reason] += 1
+            found = [text]
+        parts[text] = found
+    if unread:
+        why = ", ".join(f"{reason} {number:,}" for reason, number in unread.items())
+        stay = "stays" if unread.total() == 1 else "stay"
+        print_above_bars(
+            f"{unread.total():,} of {count(len(distinct), 'request')} {stay} whole, because the "
+            f"model gave no list of subtasks ({why})."
+        )
+    return [parts[text] for text in texts]
+
+
+def read_subtasks(reply: ChatReply) -> list[str] | Rejection:
+    """The subtasks that a reply names, or why it names none."""
+    answer = check_finish(reply) or find_answer(reply.text, [KEY])
+    if isinstance(answer, Rejection):
+        return answer
+    found = answer[KEY]
+    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+        return Rejection("wrong-schema", f"{KEY} is no list of texts")
+    subtasks = [item.strip() for item in found if item.strip()]
+    return subtasks or Rejection("empty")
+
+
+# The verbs that an order begins with.
+_VERBS = "|".join(
+    files(__package__)
+    .joinpath("decomposition_verbs.txt")
+    .read_text(encoding="utf-8")
+    .split()
+)
+_OBJECTS = (
+    "a|an|the|this|that|these|those|my|our|your|his|her|its|their|me|us|it|them|him|you|"
+    "all|any|both|each|every|some|another|one|two|three|in|on|up|off|out|for|to|with|from|at|by|"
+    "about|if|whether|what|which|when|where|who|how"
+)
+_AFTER = r"after\s+that|afterwards?|subsequently|finally|lastly"
+_CONDITION = re.compile(r"(?:if|when|once|unless|whenever|as soon as)\b", re.IGNORECASE)
+_NO_END = re.compile(
+    r"(?:\b(?:mr|mrs|ms|dr|st|no|vs|e\.g|i\.e|approx|[a-z])|(?:^|\n)\s*\d{1,2})\.$",
+    re.IGNORECASE,
+)
+
+_GAP = re.compile(r"\s{20,}")
+_SENTENCE = re.compile(r"(?<=[.!?])[ \t]+(?=[\"'(\[]?[A-Z0-9])")
+_CONNECTIVE = re.compile(
+    rf"(?:,|\s)\s*and\s+(?:then|also|next|{_AFTER})\b,?\s+"
+    rf"|,\s*(?:then|next|{_AFTER})\b,?\s+",
+    re.IGNORECASE,
+)
+_COORDINATED = re.compile(
+    rf"(?:,\s+and|,|\s+and)\s+(?=(?:{_VERBS})\s+(?:{_OBJECTS})\b)", re.IGNORECASE
+)
+_PLAIN = re.compile(
+    r"\s*\n\s*(?:(?:\(?\d{1,2}[.)]|[-*\u2022])\s+)?"
+    r"|\s*;\s*"
+    r"|(?<=[\s:,])\(?\d{1,2}\)\s+"
+)
+_OPENING = re.compile(
+    rf"\s*(?:(?:\(?\d{{1,2}}[.)]|[-*\u2022])\s+)?"
+    rf"(?:(?:and|then|also|next|{_AFTER})\b,?\s*)*",
+    re.IGNORECASE,
+)
+_TASK = re.compile(
+    rf"(?:^|\b(?:to|please|me|you|then|also|and|just)\s+)(?:{_VERBS})\b|\?",
+    re.IGNORECASE,
+)
+
+
+def split_request(text: str) -> list[str]:
+    """The parts of a request that ask for something, in their order; at least one.
+
+    It is cut at the ends of sentences, lines and list items, at semicolons, at ", then", "and
+    then", "after that" and the like, and before a further order ("and send it to ..."). A part
+    that asks for nothing, such as "My number is 7.", stays with the one before it. No word is
+    lost but such connectives and the numbers of list items.
+    """
+    # A long gap would be looked through from each of its signs.
+    text = _GAP.sub(lambda gap: "\n" if "\n" in gap[0] else " ", text)
+    parts: list[tuple[int, int]] = []
+    for start, end in _pieces(text):
+        asks = _TASK.search(text[start:end])
+        if parts and not (asks and _TASK.search(text[slice(*parts[-1])])):
+            parts[-1] = (parts[-1][0], end)
+        else:
+            parts.append((start, end))
+    split = [text[start:end].strip(" \t\n,;") for start, end in parts]
+    return [part for part in split if part] or [text]
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Where the pieces between the cuts lie, without the connectives that they open with."""
+    start = 0
+    for cut_start, cut_end in [*_cuts(text), (len(text), len(text))]:
+        opening = _OPENING.match(text, start, cut_start)
+        begin = opening.end() if opening else start
+        if begin < cut_start:
+            yield begin, cut_start
+        start = cut_end
+
+
+def _cuts(text: str) -> list[tuple[int, int]]:
+    """The spans between pieces, in their order; none overlaps another."""
+    plain = {match.span() for match in _PLAIN.finditer(text)}
+    ends = {
+        match.span()
+        for match in _SENTENCE.finditer(text)
+        if not _NO_END.search(text, 0, match.start())
+    }
+    joints = {m.span() for p in (_CONNECTIVE, _COORDINATED) for m in p.finditer(text)}
+    cuts: list[tuple[int, int]] = []
+    for start, end in sorted(
+        plain | ends | joints, key=lambda span: (span[0], -span[1])
+    ):
+        begin = cuts[-1][1] if cuts else 0
+        if start < begin:
+            continue
+        # "If it rains, then cancel it" is one order.
+        if (start, end) in joints and _CONDITION.match(text[begin:start].lstrip()):
+            continue
+        cuts.append((start, end))
+    return cuts
+
+
+class DecompositionRetriever(TwoStage):
+    """The hits of a request's subtasks, interleaved: ProTIP's baseline (arXiv 2312.10332, 4.2)."""
+
+    config: DecompositionConfig
+    prompt: PromptTemplate
+
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
+        """Take the first stage; nothing is trained, and no request is split.
+
+        Raises:
+            InputError: the engine that is to split requests can't be used.
+        """
+        if asks := self.config.asks:
+            kind = find_engine(asks)
+            kind.check(asks)
+            kind.check_access(asks)
+            self.prompt = PromptTemplate(TEMPLATE)
+        self.take_stages(context.fitted)
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+
+        A score is the reciprocal of the rank.
+
+        Raises:
+            ToolbankError: the language model that splits the requests gave no answer.
+        """
+        n_tools = len(self.tools)
+        k = min(k, n_tools)
+        split = self.split(queries)
+        most = max(map(len, split), default=1)
+        parts = []
+        for block in blocks(len(queries), n_tools + k * most):
+            rows = split[block]
+            texts = [text for row in rows for text in row]
+            hits, _ = self.first.search(texts, k)
+            lengths = np.array([len(row) for row in rows])
+            lists = np.zeros((len(rows), most, k), np.int64)
+            lists[np.arange(most) < lengths[:, None]] = hits
+            parts.append(interleave(lists, lengths, n_tools, k))
+        return join(parts, k)
+
+    def split(self, queries: Sequence[str]) -> list[list[str]]:
+        """The subtasks of each request, at least one.
+
+        Raises:
+            ToolbankError: the language model that splits the requests gave no answer.
+        """
+        if not self.config.asks:
+            return [split_request(query) for query in queries]
+
+        return ask_subtasks(queries, self.config.asks, self.prompt)
+
+    def save_parts(self, folder: Path) -> None:
+        """Write what it is built on, and the prompt."""
+        super().save_parts(folder)
+        if self.config.asks:
+            self.prompt.save(folder / "prompts")
+
+    def load_parts(self, folder: Path) -> None:
+        """Read what it is built on, and the prompt.
+
+        Raises:
+            InputError: a file is missing or damaged, or of other tools.
+        """
+        super().load_parts(folder)
+        if self.config.asks:
+            self.prompt = PromptTemplate.saved(TEMPLATE, folder / "prompts")

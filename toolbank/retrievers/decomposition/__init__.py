@@ -1,1 +1,0 @@
-"""Task decomposition: a search for each part of the request, interleaved."""

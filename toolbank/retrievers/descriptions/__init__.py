@@ -1,1 +1,0 @@
-"""Cosine between the request and the tools' embedded descriptions."""

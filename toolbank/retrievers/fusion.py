@@ -1,0 +1,116 @@
+"""Configuration of score fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, rank_blocks
+from toolbank.retrievers.base import ALONE, FitContext
+from toolbank.retrievers.kind import RetrieverKind, TwoStageConfig
+from toolbank.retrievers.two_stage import TwoStage
+
+
+class FusionConfig(TwoStageConfig):
+    """The sum of several retrievers' scores, each brought to one scale: hybrid search."""
+
+    score: ClassVar[str] = (
+        "standard deviations above the hits of each retriever, on average: compare it within one "
+        "search"
+    )
+    scores_compare: ClassVar[bool] = False
+    combines: ClassVar[bool] = True
+
+    type: Literal["fusion"] = "fusion"
+    first_stage: str = Field(
+        default="tool2vec", description="a retriever of the recipe"
+    )
+    beside: tuple[str, ...] = Field(
+        default=("bm25",), min_length=1, description="others that count as much"
+    )
+    candidates: int = Field(
+        default=100,
+        ge=1,
+        description="first hits of each that are weighed; others come last",
+    )
+
+    @property
+    def needs_queries(self) -> bool:
+        """It learns nothing of its own."""
+        return False
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """All whose scores it sums up."""
+        return tuple(dict.fromkeys((self.first_stage, *self.beside)))
+
+
+KIND = RetrieverKind(FusionConfig, "toolbank.retrievers.fusion:FusionRetriever")
+
+
+class FusionRetriever(TwoStage):
+    """The mean of several retrievers' scores, each standardised over its first hits.
+
+    A convex combination of normalised scores, as hybrid search has it (arXiv 2210.11934); the
+    norm is the z-score. A tool that is not among a retriever's first hits has the score of the
+    last one that is.
+    """
+
+    config: FusionConfig
+
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
+        """Take the retrievers; nothing is trained."""
+        self.take_stages(context.fitted)
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+
+        A tool that is among no retriever's first `candidates` hits comes after all others, and one
+        that is not among k of them either is no hit.
+        """
+        n_tools, first = len(self.tools), self.config.candidates
+        hits = [s.search(queries, max(first, k)) for s in self.stages.values()]
+
+        def score(rows: slice) -> NDArray[np.float32]:
+            parts = [
+                standardise((i[rows, :first], s[rows, :first]), n_tools)
+                for i, s in hits
+            ]
+            found = np.max([mark(i[rows], n_tools) for i, _ in hits], axis=0)
+            means = np.round(np.mean(parts, axis=0), 6).astype(np.float32)
+            return np.where(found, means, np.float32(-np.inf))
+
+        indices, scores = rank_blocks(score, self.draw_ties(queries), k)
+        return np.where(np.isinf(scores), -1, indices), scores
+
+
+def standardise(hits: Hits, n_tools: int) -> NDArray[np.float64]:
+    """Scores [n, n_tools] in standard deviations above the mean of the request's hits.
+
+    Of a tool that is none of them: that of the last one. Where there were fewer hits than
+    asked for, the other tools have nothing for them: they count as hits at 0, or at the score
+    of the last one if that is lower.
+    """
+    indices, scores = hits
+    real, width = indices >= 0, max(indices.shape[1], 1)
+    floor = np.where(real, scores, 0).min(axis=1, initial=0, keepdims=True)
+    spread = np.where(real, scores, floor).astype(np.float64)
+    spread -= spread.sum(axis=1, keepdims=True) / width
+    spread /= np.sqrt((spread**2).sum(axis=1, keepdims=True) / width + 1e-12)
+    last = spread.min(axis=1, initial=0, keepdims=True)
+    # The last column takes the padding and is cut off.
+    every = np.repeat(last, n_tools + 1, axis=1)
+    np.put_along_axis(every, indices, spread, axis=1)
+    return every[:, :n_tools]
+
+
+def mark(indices: NDArray[np.int64], n_tools: int) -> NDArray[np.bool_]:
+    """Which tools [n, n_tools] are among each request's hits [n, k]."""
+    marked = np.zeros((len(indices), n_tools + 1), np.bool_)
+    np.put_along_axis(marked, indices, True, axis=1)
+    return marked[:, :n_tools]

@@ -1,1 +1,0 @@
-"""Several retrievers' scores, standardised and summed."""

@@ -1,0 +1,308 @@
+"""A language model as last stage: it reranks a first stage's best hits or rejects them."""
+
+from __future__ import annotations
+
+import hashlib
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, by_rank
+from toolbank.bank.records import Tool
+from toolbank.llm.chat import (
+    ChatReply,
+    ChatRequest,
+    EngineError,
+    Message,
+    Rejection,
+    check_finish,
+    find_answer,
+    number_of,
+)
+from toolbank.llm.config import SearchModelConfig
+from toolbank.llm.engines import find_engine
+from toolbank.llm.searches import ask_all
+from toolbank.llm.templates import PromptTemplate
+from toolbank.retrievers.base import ALONE, FitContext
+from toolbank.retrievers.kind import RetrieverKind, TwoStageConfig
+from toolbank.retrievers.stored import Arrays, Texts, integers
+from toolbank.retrievers.two_stage import TwoStage
+from toolbank.system.numbers import count, unsigned
+from toolbank.system.terminal import one_line, print_above_bars
+
+TEMPLATE = "rank.j2"
+
+KEY = "tools"
+"""What an answer holds the numbers of the tools under."""
+
+_SUMMARY_CHARACTERS = 240
+
+Shown = Sequence[tuple[str, str]]
+"""Names and summaries of the tools that a prompt shows, in its order."""
+
+
+def make_request(template: PromptTemplate, text: str, tools: Shown) -> ChatRequest:
+    """Ask which of these tools a request needs, best first.
+
+    Raises:
+        InputError: the user's prompts/rank.j2 is broken.
+    """
+    listed = [
+        {"number": number, "name": name, "summary": summary}
+        for number, (name, summary) in enumerate(tools, start=1)
+    ]
+    return ChatRequest(
+        attempt=number_of(text),
+        step="rank",
+        messages=(Message("user", template.render(request=text, tools=listed)),),
+        schema=template.schema,
+    )
+
+
+def summarise(tool: Tool) -> str:
+    """What a prompt says of a tool beside its name, on one line."""
+    said = tool.summary or tool.description
+    return textwrap.shorten(said, _SUMMARY_CHARACTERS, placeholder=" ...")
+
+
+class LlmConfig(SearchModelConfig, TwoStageConfig):
+    """Have a language model order the best hits of a first stage, or drop them.
+
+    What it is asked how is among the settings themselves.
+    """
+
+    score: ClassVar[str] = "1 / rank"
+    scores_compare: ClassVar[bool] = False
+    section: ClassVar[str] = "retrievers.llm"
+    call_steps: ClassVar[tuple[str, ...]] = ("rank",)
+    asks_of_train: ClassVar[bool] = False
+
+    type: Literal["llm"] = "llm"
+    first_stage: str = Field(
+        default="tool2vec", description="a retriever of the recipe"
+    )
+    candidates: int = Field(
+        default=20, ge=2, le=200, description="hits of the first stage that it reads"
+    )
+
+    @property
+    def needs_queries(self) -> bool:
+        """It goes by what is said of the tools."""
+        return False
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The prompt."""
+        return (TEMPLATE,)
+
+    @property
+    def asks(self) -> LlmConfig:
+        """These settings."""
+        return self
+
+    def sample_calls(
+        self, tools: Sequence[Tool], texts: Sequence[str]
+    ) -> tuple[list[ChatRequest], list[Mapping[str, Any]]]:
+        """Prompts with tools drawn evenly for the candidates, and an answer that keeps all."""
+        from toolbank.llm.templates import PromptTemplate
+
+        template = PromptTemplate(TEMPLATE)
+        step = max(1, len(tools) // self.candidates)
+        drawn = [(t.name, summarise(t)) for t in tools[::step][: self.candidates]]
+        answer = {KEY: list(range(1, len(drawn) + 1))}
+        return [make_request(template, text, drawn) for text in texts], [answer]
+
+
+KIND = RetrieverKind(LlmConfig, "toolbank.retrievers.llm:LlmRetriever")
+"""Listwise reranking by a language model, as of RankGPT (arXiv 2304.09542)."""
+
+
+_EXCERPT = 100
+
+
+def ask_orders(
+    shown: Mapping[str, Shown], config: LlmConfig, template: PromptTemplate
+) -> dict[str, list[int]]:
+    """For each request, the positions of the tools that the model chooses of those shown, best first.
+
+    A request that it gave no usable answer for is not among them. How many there are and why,
+    and what was passed over in the other answers, is told.
+
+    Raises:
+        InputError: the engine or the prompt can't be used.
+        ToolbankError: as `ask_all` does.
+    """
+    requests = [make_request(template, *pair) for pair in shown.items()]
+    orders: dict[str, list[int]] = {}
+    unread: Counter[str] = Counter()
+    passed: Counter[str] = Counter()
+    replies = ask_all(requests, config) if requests else []
+    for (text, tools), reply in zip(shown.items(), replies, strict=True):
+        if isinstance(reply, EngineError):
+            unread[reply.reason] += 1
+            continue
+        read = read_order(reply, [name for name, _ in tools])
+        if isinstance(read, Rejection):
+            unread[read.reason] += 1
+        else:
+            orders[text] = read[0]
+            passed += read[1]
+    if unread:
+        keep = "keeps" if unread.total() == 1 else "keep"
+        print_above_bars(
+            f"{config.label}: {unread.total():,} of {count(len(shown), 'request')} {keep} the "
+            f"order of {config.first_stage}, because the model gave none ({_list(unread)})."
+        )
+    if passed:
+        print_above_bars(
+            f"{config.label}: {count(passed.total(), 'entry', 'entries')} of the model's lists "
+            f"passed over ({_list(passed)})."
+        )
+    return orders
+
+
+def read_order(
+    reply: ChatReply, names: Sequence[str]
+) -> tuple[list[int], Counter[str]] | Rejection:
+    """The positions of the tools that a reply lists, and what in it was passed over, by reason.
+
+    A tool is named by its number, from 1, or its name. Passed over is what is no tool that was
+    shown (`unknown`), and what was listed before (`repeated`). A list of nothing else is rejected,
+    an empty one is not: it drops all. Nothing that a reply can hold raises.
+    """
+    answer = check_finish(reply) or find_answer(reply.text, [KEY])
+    if isinstance(answer, Rejection):
+        return answer
+    listed = answer[KEY]
+    if not isinstance(listed, list):
+        said = one_line(str(listed), _EXCERPT)
+        return Rejection("wrong-schema", f"{KEY} is no list: {said}")
+    places = {name: place for place, name in enumerate(names)}
+    places |= {str(place + 1): place for place in range(len(names))}
+    order: dict[int, None] = {}
+    passed: Counter[str] = Counter()
+    for item in listed:
+        place = places.get(str(item).strip())
+        if place is None:
+            passed["unknown"] += 1
+        elif place in order:
+            passed["repeated"] += 1
+        else:
+            order[place] = None
+    if listed and not order:
+        return Rejection("unknown", one_line(str(listed), _EXCERPT))
+    return list(order), passed
+
+
+def _list(reasons: Counter[str]) -> str:
+    return ", ".join(f"{reason} {number:,}" for reason, number in reasons.items())
+
+
+_SEED_BITS = 16
+
+
+class LlmRetriever(TwoStage):
+    """The candidates that a model chooses, in its order; then the first stage's other hits.
+
+    It reads all candidates of a request at once (listwise, as of RankGPT, arXiv 2304.09542), in
+    an order that is drawn by lot from the seed, the request and the tools' names: where a tool
+    stands says nothing of what the first stage makes of it. What it drops comes behind what it
+    keeps. Nothing is trained, and no train query is asked about.
+    """
+
+    config: LlmConfig
+    summaries: tuple[str, ...]
+    seed: int
+    prompt: PromptTemplate
+
+    arrays: ClassVar[Arrays] = {"seed": integers(low=0, high=2**_SEED_BITS)}
+    texts: ClassVar[Texts] = {"summaries": "tools"}
+
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
+        """Take the first stage, and what is said of the tools.
+
+        Raises:
+            InputError: the engine can't be used.
+        """
+        kind = find_engine(self.config)
+        kind.check(self.config)
+        kind.check_access(self.config)
+        self.take_stages(context.fitted)
+        self.summaries = tuple(map(summarise, bank.tools))
+        self.seed = unsigned(context.seed, _SEED_BITS)
+        self.prompt = PromptTemplate(TEMPLATE)
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+
+        A score is the reciprocal of the rank. A request whose answer can't be used keeps the
+        first stage's order, which is told.
+
+        Raises:
+            ToolbankError: the model was not asked about all of them; what was answered is kept.
+        """
+        most = self.config.candidates
+        found, _ = self.first.search(queries, max(k, most))
+        shown = {
+            text: self._draw_order(text, row[:most])
+            for text, row in zip(queries, found, strict=True)
+        }
+        # There is nothing to choose of one.
+        asked = {text: tools for text, tools in shown.items() if len(tools) > 1}
+        if fewer := len(shown) - len(asked):
+            print_above_bars(
+                f"{self.config.label}: of {count(len(shown), 'request')} {fewer:,} not asked "
+                f"about, because {self.config.first_stage} finds no two tools to choose of."
+            )
+        orders = ask_orders(
+            {
+                text: [(self.tools[tool], self.summaries[tool]) for tool in tools]
+                for text, tools in asked.items()
+            },
+            self.config,
+            self.prompt,
+        )
+        for row, text in enumerate(queries):
+            if text in orders:
+                chosen = np.array(shown[text], np.int64)[orders[text]]
+                others = found[row][~np.isin(found[row], chosen)]
+                found[row] = np.concatenate([chosen, others])
+        return by_rank(found[:, :k])
+
+    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
+        """The first stage's hits in its own order: no model is paid for train queries."""
+        return by_rank(self.first.search_train(bank, k, context)[0])
+
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Add tools to the first stage, and what is said of them."""
+        super().extend(tools)
+        self.summaries = (*self.summaries, *map(summarise, tools))
+
+    def save_parts(self, folder: Path) -> None:
+        """Write what it is built on, and the prompt."""
+        super().save_parts(folder)
+        self.prompt.save(folder / "prompts")
+
+    def load_parts(self, folder: Path) -> None:
+        """Read what it is built on, and the prompt.
+
+        Raises:
+            InputError: a file is missing or damaged, or of other tools.
+        """
+        super().load_parts(folder)
+        self.prompt = PromptTemplate.saved(TEMPLATE, folder / "prompts")
+
+    def _draw_order(self, text: str, hits: Sequence[int]) -> list[int]:
+        """The tools of some hits in an order that says nothing of how well they do."""
+
+        def lot(tool: int) -> bytes:
+            drawn = f"{self.seed}\n{text}\n{self.tools[tool]}"
+            return hashlib.sha256(drawn.encode("utf-8", "surrogatepass")).digest()
+
+        return sorted((int(hit) for hit in hits if hit >= 0), key=lot)

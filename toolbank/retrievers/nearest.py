@@ -1,0 +1,376 @@
+"""Nearest neighbours: the tools of the most similar train queries."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from copy import copy
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, cosine_scores, rank_blocks, top_k
+from toolbank.bank.records import Tool
+from toolbank.encoders import AnyEncoder, load_encoder
+from toolbank.encoders.base import Encoder, EncoderConfig
+from toolbank.encoders.sentence import SentenceConfig
+from toolbank.retrievers.base import (
+    ALONE,
+    FitContext,
+    Packing,
+    Retriever,
+    all_words,
+    title_and_summary,
+)
+from toolbank.retrievers.kind import Baseline, RetrieverConfig, RetrieverKind
+from toolbank.retrievers.lexical import LexicalIndex
+from toolbank.retrievers.relevance import Relevance, train_relevance
+from toolbank.retrievers.stored import (
+    Arrays,
+    Stored,
+    Texts,
+    demand,
+    floats,
+    integers,
+    renumber,
+)
+from toolbank.retrievers.unseen import DescriptionOdds, spread_rows, unseen_without
+
+
+class NearestConfig(RetrieverConfig):
+    """The tools of the most similar train queries."""
+
+    score: ClassVar[str] = (
+        "a tool's share of what similar requests used: 0 or less without any"
+    )
+
+    type: Literal["nearest"] = "nearest"
+    by: Literal["embedding", "bm25"] = Field(
+        default="embedding", description="what similar means; bm25 uses no encoder"
+    )
+    encoder: AnyEncoder = SentenceConfig()
+    neighbours: int = Field(default=10, ge=1, description="train queries that vote")
+
+    @property
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """None by BM25."""
+        return () if self.by == "bm25" else (self.encoder,)
+
+    @property
+    def lexical(self) -> bool:
+        """By the words of train queries, if not by an encoder."""
+        return self.by == "bm25"
+
+    @property
+    def baseline(self) -> Baseline:
+        """What can be done by train queries without training."""
+        return "nearest neighbours"
+
+
+KIND = RetrieverKind(NearestConfig, "toolbank.retrievers.nearest:NearestRetriever")
+
+
+_QUERIES, _TOOLS = "to_queries", "to_tools"
+
+
+class SimilarityIndex(Stored, ABC):
+    """Train queries and tools' texts that requests are compared with."""
+
+    @abstractmethod
+    def build(self, queries: Sequence[str], tools: Sequence[Tool]) -> None:
+        """Compare with these, and with nothing else."""
+
+    @abstractmethod
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Compare with these tools, too; attributes are set anew."""
+
+    @abstractmethod
+    def add_queries(self, queries: Sequence[str]) -> None:
+        """Compare with these queries, too; attributes are set anew."""
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Compare with these tools alone; attributes are set anew."""
+        self.keep_rows("tools", rows)
+
+    def pack_state(self, folder: Path) -> None:
+        """Write what `load_state` needs to compare, without the text of any query."""
+        self.save_state(folder)
+
+    @abstractmethod
+    def compare(
+        self, requests: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Similarities [n, n_train] to the queries, and [n, n_tools] from 0 to 1 to the tools."""
+
+
+class EmbeddingIndex(SimilarityIndex):
+    """Cosines of embedded texts; a tool's text is its name and summary."""
+
+    queries: NDArray[np.float32]
+    descriptions: NDArray[np.float32]
+
+    arrays: ClassVar[Arrays] = {
+        "queries": floats("queries", "width"),
+        "descriptions": floats("tools", "width"),
+    }
+
+    def __init__(self, encoder: EncoderConfig) -> None:
+        self._encoder = encoder
+
+    def build(self, queries: Sequence[str], tools: Sequence[Tool]) -> None:
+        """Embed them and keep their vectors."""
+        encoder = load_encoder(self._encoder)
+        self.queries = encoder.encode_queries(queries)
+        self.descriptions = _encode_tools(encoder, tools)
+
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Embed tools and keep their vectors.
+
+        Raises:
+            InputError: the encoder gives vectors of another length than those saved.
+        """
+        encoder = load_encoder(self._encoder).of_width(self.queries.shape[1])
+        added = _encode_tools(encoder, tools)
+        self.descriptions = np.concatenate([self.descriptions, added])
+
+    def add_queries(self, queries: Sequence[str]) -> None:
+        """Embed queries and keep their vectors.
+
+        Raises:
+            InputError: the encoder gives vectors of another length than those saved.
+        """
+        encoder = load_encoder(self._encoder).of_width(self.queries.shape[1])
+        added = encoder.encode_queries(queries)
+        self.queries = np.concatenate([self.queries, added])
+
+    def compare(
+        self, requests: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Cosines to the queries; those to the tools brought to 0 ... 1.
+
+        Raises:
+            InputError: the encoder gives vectors of another length than those saved.
+        """
+        encoder = load_encoder(self._encoder).of_width(self.queries.shape[1])
+        vectors = encoder.encode_queries(requests)
+        to_tools = (1 + cosine_scores(vectors, self.descriptions)) * np.float32(0.5)
+        return cosine_scores(vectors, self.queries), to_tools
+
+
+class Bm25Index(SimilarityIndex):
+    """BM25 of texts; a tool's text is all that is said of it."""
+
+    queries: tuple[str, ...]
+    documents: tuple[str, ...]
+
+    texts: ClassVar[Texts] = {"queries": "queries", "documents": "tools"}
+
+    def build(self, queries: Sequence[str], tools: Sequence[Tool]) -> None:
+        """Index them."""
+        self.queries, self.documents = tuple(queries), ()
+        self._to_queries = LexicalIndex.of(self.queries)
+        self.extend(tools)
+
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Index tools; how rare a word is counts over all of them, old and new."""
+        self.documents += tuple(all_words(tool) for tool in tools)
+        self._to_tools = LexicalIndex.of(self.documents)
+
+    def add_queries(self, queries: Sequence[str]) -> None:
+        """Index queries; how rare a word is counts over all of them, old and new."""
+        self.queries += tuple(queries)
+        self._to_queries = LexicalIndex.of(self.queries)
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Index some of the tools; how rare a word is counts over these."""
+        super().keep(rows)
+        self._to_tools = LexicalIndex.of(self.documents)
+
+    def pack_state(self, folder: Path) -> None:
+        """Write the indices, and nothing in place of the texts."""
+        wordless = copy(self)
+        wordless.queries = ("",) * len(self.queries)
+        wordless.documents = ("",) * len(self.documents)
+        wordless.save_state(folder)
+        self._to_queries.save_state(folder / _QUERIES)
+        self._to_tools.save_state(folder / _TOOLS)
+
+    def load_state(self, folder: Path, lengths: dict[str, int]) -> None:
+        """Read the texts, and index them where their indices aren't there.
+
+        Raises:
+            InputError: a file is missing or damaged, or not of so many queries and tools.
+        """
+        super().load_state(folder, lengths)
+        self._to_queries = LexicalIndex.at(folder / _QUERIES, self.queries)
+        self._to_tools = LexicalIndex.at(folder / _TOOLS, self.documents)
+        for index, texts in (
+            (self._to_queries, self.queries),
+            (self._to_tools, self.documents),
+        ):
+            demand(int(index.n_texts) == len(texts), folder, "indices of other texts")
+
+    def compare(
+        self, requests: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """BM25 b of the queries, and b / (1 + b) of the tools."""
+        to_tools = self._to_tools.scores(requests)
+        return self._to_queries.scores(requests), to_tools / (1 + to_tools)
+
+
+def _encode_tools(encoder: Encoder, tools: Sequence[Tool]) -> NDArray[np.float32]:
+    return encoder.encode_documents([title_and_summary(tool) for tool in tools])
+
+
+_TIE = 0.01
+
+
+class NearestRetriever(Retriever):
+    """Votes of the most similar train queries, each weighted by its similarity.
+
+    Similar is what has a high cosine or a high BM25, as `by` says. A tool's score is its share
+    of the votes; among tools with nearly equal shares the similarity to the tool's own text
+    decides. Tools without a vote follow, by that similarity alone; but those that no train
+    query uses, and so can't have one, have the score at which others are as likely needed
+    (`toolbank.retrievers.unseen`).
+
+    `uses` [n_train, most] are the positions of each train query's tools, padded with -1.
+    """
+
+    config: NearestConfig
+    uses: NDArray[np.int64]
+    index: SimilarityIndex
+    described: DescriptionOdds
+
+    arrays: ClassVar[Arrays] = {
+        "uses": integers("queries", "most", low=-1, high="tools"),
+    }
+    parts: ClassVar[Mapping[str, type[Stored]]] = {"described": DescriptionOdds}
+
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
+        """Keep the train queries and the tools' texts, embedded or indexed."""
+        relevance = train_relevance(bank)
+        self.tools, self.uses = bank.tool_names, relevance.tools
+        self.index = self._new_index()
+        self.index.build(relevance.queries, bank.tools)
+        self.described = DescriptionOdds().fit(bank.tools, relevance, self._encoder)
+        rows = spread_rows(len(self.uses), max(len(self.uses), len(self.tools)))
+        self.described.fit_scale(
+            self._score_without(relevance.queries, rows),
+            self.uses[rows],
+            unseen_without(self.uses, len(self.tools))(rows),
+        )
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
+        counts = np.bincount(self.uses[self.uses >= 0], minlength=len(self.tools))
+        unseen = (counts == 0)[None]
+
+        def score(rows: slice) -> NDArray[np.float32]:
+            scores = self._score(*self.index.compare(queries[rows]))
+            return self.described.place(scores, unseen, queries[rows], self._encoder)
+
+        return rank_blocks(score, self.draw_ties(queries), k, len(self.uses))
+
+    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:  # noqa: ARG002
+        """Hits for every train query, which is never its own neighbour.
+
+        Another query with the same words stays one: it would be there without this one, too.
+        By BM25, how rare a word is counts over all train queries, this one among them.
+        """
+        queries = train_relevance(bank).queries
+        unseen = unseen_without(self.uses, len(self.tools))
+
+        def score(block: slice) -> NDArray[np.float32]:
+            scores = self._score_without(queries, np.arange(len(queries))[block])
+            return self.described.place(
+                scores, unseen(block), queries[block], self._encoder
+            )
+
+        return rank_blocks(score, self.draw_ties(queries), k, len(self.uses))
+
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Make tools found by their texts."""
+        self.index = copy(self.index)
+        self.index.extend(tools)
+        self.described = self.described.extended(tools, self._encoder)
+
+    def take_asks(self, asked: Relevance) -> None:
+        """Have asks for added tools vote as train queries do."""
+        most = max(self.uses.shape[1], asked.tools.shape[1])
+        self.uses = np.concatenate(
+            [
+                np.pad(uses, ((0, 0), (0, most - uses.shape[1])), constant_values=-1)
+                for uses in (self.uses, asked.tools)
+            ]
+        )
+        self.index.add_queries(asked.queries)
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Have some of the tools found; a vote for another is nobody's."""
+        super().keep(rows)
+        self.uses = renumber(self.uses, rows, len(self.tools))
+        self.index = copy(self.index)
+        self.index.keep(rows)
+
+    def save_parts(self, folder: Path) -> None:
+        """Write what is compared with; an encoder is named, not copied."""
+        self.index.save_state(folder / "index")
+
+    def pack_parts(self, folder: Path, packing: Packing) -> None:  # noqa: ARG002
+        """Write what is compared with, without the text of any query."""
+        self.index.pack_state(folder / "index")
+
+    def load_parts(self, folder: Path) -> None:
+        """Read what is compared with.
+
+        Raises:
+            InputError: a file is missing or damaged.
+        """
+        self.index = self._new_index()
+        lengths = {"tools": len(self.tools), "queries": len(self.uses)}
+        self.index.load_state(folder / "index", lengths)
+
+    @property
+    def _encoder(self) -> Encoder | None:
+        """What embeds requests and tools; none by BM25."""
+        return None if self.config.by == "bm25" else load_encoder(self.config.encoder)
+
+    def _new_index(self) -> SimilarityIndex:
+        if self.config.by == "bm25":
+            return Bm25Index()
+        return EmbeddingIndex(self.config.encoder)
+
+    def _score_without(
+        self, queries: Sequence[str], rows: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """Scores [n, n_tools] of these train queries without their own votes."""
+        to_queries, to_tools = self.index.compare([queries[row] for row in rows])
+        to_queries[np.arange(len(rows)), rows] = -np.inf
+        return self._score(to_queries, to_tools)
+
+    def _score(
+        self, to_queries: NDArray[np.float32], to_tools: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Scores [n, n_tools]: above 0 with a vote, at most 0 without."""
+        votes = self._votes(to_queries)
+        return np.where(votes > 0, votes + _TIE * to_tools, to_tools - 1).astype(
+            np.float32
+        )
+
+    def _votes(self, to_queries: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Each tool's share [n, n_tools] of its request's votes."""
+        n_tools = len(self.tools)
+        # The last column takes the padding and is cut off.
+        votes = np.zeros((len(to_queries), n_tools + 1), np.float32)
+        nearest, similarities = top_k(to_queries, self.config.neighbours)
+        weights = np.clip(similarities, 0, None)
+        weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
+        voted = self.uses[nearest]
+        rows = np.arange(len(to_queries))[:, None, None]
+        np.add.at(votes, (rows, voted), weights[:, :, None])
+        return votes[:, :n_tools]

@@ -1,1 +1,0 @@
-"""Nearest neighbours: the tools of the most similar train queries."""

@@ -1,0 +1,316 @@
+"""Configuration of the non-negative elastic net."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import (
+    Hits,
+    Ties,
+    blocks,
+    cosine_scores,
+    join,
+    rank_blocks,
+    top_k,
+)
+from toolbank.retrievers.base import ALONE, FitContext
+from toolbank.retrievers.kind import RetrieverKind, TwoStageConfig
+from toolbank.retrievers.relevance import (
+    RECALL_AT,
+    find_relevance,
+    mean_recall,
+    train_relevance,
+    validation_queries,
+)
+from toolbank.retrievers.stored import Arrays, floats
+from toolbank.retrievers.two_stage import TwoStage
+from toolbank.retrievers.unseen import keep_ranks, unseen_without
+
+
+class NnnConfig(TwoStageConfig):
+    """Explain the request's vector as a sum of few tools' vectors.
+
+    Strengths that are unset are chosen on the bank's validation queries; without any, they are
+    0.3 and 3.
+    """
+
+    score: ClassVar[str] = (
+        "1 + a tool's weight in what explains the request; of others, below 1, the cosine"
+    )
+
+    type: Literal["nnn"] = "nnn"
+    first_stage: str = Field(
+        default="tool2vec", description="a dense retriever of the recipe"
+    )
+    candidates: int = Field(
+        default=64, ge=1, description="hits of the first stage that are weighed"
+    )
+    l1: float | None = Field(default=None, ge=0, description="more, fewer tools")
+    l2: float | None = Field(
+        default=None, ge=0, description="more, and the weights are more alike"
+    )
+
+    @property
+    def needs_queries(self) -> bool:
+        """It learns nothing but its strengths, from validation queries where there are any."""
+        return False
+
+    @property
+    def needs_vectors(self) -> str:
+        """Its first stage."""
+        return self.first_stage
+
+
+KIND = RetrieverKind(NnnConfig, "toolbank.retrievers.nnn:NnnRetriever")
+
+
+Floats = NDArray[np.float64]
+
+_TOLERANCE = 1e-7
+_MOST_ITERATIONS = 5_000
+
+
+def solve(gram: Floats, target: Floats, l1: float, l2: float) -> Floats:
+    """The weights w >= 0 that minimise ||q - D w||^2 / 2 + l1 sum(w) + l2 ||w||^2 / 2.
+
+    Of each request, `gram` [n, m, m] is D'D of the vectors of its m candidates, and `target`
+    [n, m] is D'q; gives w [n, m]. By FISTA (Beck and Teboulle 2009) that starts its momentum
+    anew where the objective would rise (O'Donoghue and Candes 2015). A request is done when no
+    weight would move by more than 1e-7 in a step of the plain gradient, scaled by the step's
+    length: so far it is from the conditions of Karush, Kuhn and Tucker. After 5,000 steps it
+    is taken as it is. What one request gets does not depend on the others.
+    """
+    weights = np.zeros_like(target)
+    # Bounds the largest eigenvalue: the largest sum of a row's absolute values.
+    curvature = np.abs(gram).sum(axis=2).max(axis=1, initial=0)[:, None] + l2
+    curvature = np.maximum(curvature, np.finfo(np.float64).tiny)
+    rows = np.arange(len(target))
+    now, ahead, momentum = weights, weights, np.ones((len(target), 1))
+    for _ in range(_MOST_ITERATIONS):
+        if not len(rows):
+            break
+        gradient = (gram @ ahead[:, :, None])[:, :, 0] + l2 * ahead - target + l1
+        after = np.maximum(ahead - gradient / curvature, 0)
+        moved = after - ahead
+        done = np.abs(moved * curvature).max(axis=1, initial=0) <= _TOLERANCE
+        against = (moved * (after - now)).sum(axis=1, keepdims=True) < 0
+        following = np.where(against, 1.0, (1 + np.sqrt(1 + 4 * momentum**2)) / 2)
+        ahead = after + np.where(against, 0, (momentum - 1) / following) * (after - now)
+        now, momentum = after, following
+        if done.any():
+            weights[rows[done]] = now[done]
+            rows, gram, target, curvature, now, ahead, momentum = (
+                array[~done]
+                for array in (rows, gram, target, curvature, now, ahead, momentum)
+            )
+    weights[rows] = now
+    return weights
+
+
+_LEAST_WEIGHT = 1e-6
+# Tried where they are not set; the first without validation queries.
+_L1 = (0.3, 0.05, 0.1, 0.2, 0.4)
+_L2 = (3.0, 0.1, 0.3, 1.0, 10.0)
+
+
+class NnnRetriever(TwoStage):
+    """Non-negative elastic net over the best candidates of a dense first stage.
+
+    A tool near to the request is passed over where another explains the same part of it, and
+    one that explains what is left is found: a request for several tools lies between them.
+
+    A tool of weight w > 0 has the score 1 + w. All others follow, by the first stage's cosine.
+
+    A tool that no train query uses explains nothing: its vector is of its description, to which
+    a request is never as near as to other requests. Where the first stage tells such tools
+    apart (`unseen`), they keep the ranks that its own search gives them, at scores between
+    those of their neighbours (see `keep_ranks`), and the others share the ranks that are left.
+
+    `l1` and `l2` are the strengths: as configured, or else those of some with the best Recall@5
+    on the bank's validation queries.
+    """
+
+    config: NnnConfig
+    l1: float
+    l2: float
+
+    arrays: ClassVar[Arrays] = {
+        "l1": floats(dtype=np.float64, low=0),
+        "l2": floats(dtype=np.float64, low=0),
+    }
+
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
+        """Take the first stage, and choose the strengths that are not set.
+
+        Raises:
+            InputError: the first stage has no vectors of tools.
+        """
+        self.take_stages(context.fitted)
+        choices = list(self._strengths())
+        self.l1, self.l2 = choices[0]
+        queries = validation_queries(bank)
+        if len(choices) == 1 or not queries:
+            return
+        wanted = find_relevance(bank, queries)
+        ties = self.draw_ties(wanted.queries)
+        embedded, first = self._ask_first(wanted.queries, RECALL_AT)
+
+        def try_out(strengths: tuple[float, float]) -> float:
+            self.l1, self.l2 = strengths
+            return mean_recall(self._find(ties, embedded, first, RECALL_AT), wanted)
+
+        self.l1, self.l2 = max(choices, key=try_out)
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
+        return self._find(self.draw_ties(queries), *self._ask_first(queries, k), k)
+
+    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
+        """Hits for every train query, its own tools' vectors made without it.
+
+        Over a trained first stage, whose encoder has seen the query, they are of others that
+        have not.
+        """
+        if self.dense.config.trainings:
+            return super().search_train(bank, k, context)
+        relevance = train_relevance(bank)
+        uses, ties = relevance.tools, self.draw_ties(relevance.queries)
+        own = _Own(uses, self.dense.own_vectors(bank))
+        embedded = self.dense.embed_train(bank)
+        counts = np.bincount(uses[uses >= 0], minlength=len(self.tools))
+        if self.dense.unseen is None or counts.min(initial=2) > 1:
+            return self._explain(ties, embedded, k, own)
+        first = self.dense.search_train(bank, k, context)
+        unseen = unseen_without(uses, len(self.tools))
+        return self._mix(ties, first, unseen, embedded, own)
+
+    def _strengths(self) -> Iterator[tuple[float, float]]:
+        l1, l2 = self.config.l1, self.config.l2
+        return product(_L1 if l1 is None else (l1,), _L2 if l2 is None else (l2,))
+
+    def _ask_first(
+        self, queries: Sequence[str], k: int
+    ) -> tuple[NDArray[np.float32], Hits | None]:
+        """Requests as unit vectors [n, d], and the first stage's hits if tools are unseen."""
+        embedded, unseen = self.dense.embed(queries), self.dense.unseen
+        if unseen is None or not unseen.any():
+            return embedded, None
+        return embedded, self.dense.search(queries, k)
+
+    def _find(
+        self, ties: Ties, embedded: NDArray[np.float32], first: Hits | None, k: int
+    ) -> Hits:
+        unseen = self.dense.unseen
+        if first is None or unseen is None:
+            return self._explain(ties, embedded, k)
+        return self._mix(
+            ties,
+            first,
+            lambda rows: np.broadcast_to(unseen, (len(embedded[rows]), len(unseen))),
+            embedded,
+        )
+
+    def _explain(
+        self,
+        ties: Ties,
+        embedded: NDArray[np.float32],
+        k: int,
+        own: _Own | None = None,
+    ) -> Hits:
+        """Hits [n, k] of requests given as unit vectors [n, d]."""
+        return rank_blocks(
+            lambda rows: self._score(
+                embedded[rows], ties.of(rows), own and own.of(rows), None
+            ),
+            ties,
+            k,
+            self._width(embedded),
+        )
+
+    def _mix(
+        self,
+        ties: Ties,
+        first: Hits,
+        find_unseen: Callable[[slice], NDArray[np.bool_]],
+        embedded: NDArray[np.float32],
+        own: _Own | None = None,
+    ) -> Hits:
+        """As `_explain`, but that unseen tools have their ranks in the first stage's hits."""
+        k, parts = first[0].shape[1], []
+        for block in blocks(len(embedded), self._width(embedded)):
+            unseen = find_unseen(block)
+            lots = ties.of(block)
+            scores = self._score(embedded[block], lots, own and own.of(block), unseen)
+            hits = first[0][block], first[1][block]
+            kept = np.take_along_axis(unseen, hits[0], axis=1)
+            parts.append(keep_ranks(hits, kept, top_k(scores, k, lots)))
+        return join(parts, k)
+
+    def _width(self, embedded: NDArray[np.float32]) -> int:
+        """How many numbers it takes to explain a request."""
+        most = min(self.config.candidates, len(self.tools))
+        width: int = len(self.tools) + most * (most + embedded.shape[1])
+        return width
+
+    def _score(
+        self,
+        embedded: NDArray[np.float32],
+        ties: Ties,
+        own: _Own | None,
+        unseen: NDArray[np.bool_] | None,
+    ) -> NDArray[np.float32]:
+        """Scores [n, n_tools] of requests given as unit vectors [n, d]; -inf of unseen tools."""
+        scores = cosine_scores(embedded, self.dense.vectors)
+        if own:
+            own.put_cosines(scores, embedded)
+        if unseen is not None:
+            scores[unseen] = -np.inf
+        candidates, cosines = top_k(scores, self.config.candidates, ties)
+        vectors = self.dense.vectors[candidates]
+        if own:
+            own.put_vectors(vectors, candidates)
+        # Of fewer used tools than candidates; a vector of zeros explains nothing.
+        left_out = np.isinf(cosines)
+        vectors[left_out] = 0
+        target = np.where(left_out, np.float32(0), cosines)
+        gram = (vectors @ vectors.transpose(0, 2, 1)).astype(np.float64)
+        weights = solve(gram, target.astype(np.float64), self.l1, self.l2)
+        joined = np.where(weights > _LEAST_WEIGHT, 1 + weights, cosines)
+        np.put_along_axis(scores, candidates, joined.astype(np.float32), axis=1)
+        return scores
+
+
+@dataclass(frozen=True)
+class _Own:
+    """Indices of train queries' own tools [n, most], padded with -1, and vectors [n, most, d]."""
+
+    tools: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+
+    def of(self, block: slice) -> _Own:
+        """Those of some of the queries."""
+        return _Own(self.tools[block], self.vectors[block])
+
+    def put_cosines(
+        self, scores: NDArray[np.float32], embedded: NDArray[np.float32]
+    ) -> None:
+        """Set the cosines [n, n_tools] with own tools to those with these vectors."""
+        row, place = np.nonzero(self.tools >= 0)
+        cosines = (embedded[row] * self.vectors[row, place]).sum(axis=1)
+        scores[row, self.tools[row, place]] = np.round(cosines, 6)
+
+    def put_vectors(
+        self, vectors: NDArray[np.float32], candidates: NDArray[np.int64]
+    ) -> None:
+        """Set the vectors [n, m, d] of those of the candidates [n, m] that are own tools."""
+        for tools, own in zip(self.tools.T, self.vectors.swapaxes(0, 1), strict=True):
+            row, place = np.nonzero(candidates == tools[:, None])
+            vectors[row, place] = own[row]
