@@ -51,7 +51,7 @@ from toolbank.llm.config import EngineConfig, SearchModelConfig, change_search_m
 from toolbank.loaders import DATASETS
 from toolbank.loaders.detect import find_format
 from toolbank.loaders.kind import DatasetSettings
-from toolbank.planner.config import PlannerConfig
+from toolbank.papers.planner.config import PlannerConfig
 from toolbank.report.config import ReportConfig
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.baselines import DEFAULTS, add_baselines

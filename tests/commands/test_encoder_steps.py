@@ -9,7 +9,7 @@ from tests.commands.in_process import toolbank
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.encoders.steps.perturb import PERTURBATIONS
+from toolbank.papers.steps.perturb import PERTURBATIONS
 
 NAMES = ("bird", "book", "cat", "dinner", "door", "email", "garden", "house")
 SMALL = (

@@ -14,11 +14,14 @@ from tests.encoders.tiny_llama import tiny_llama
 from tests.run.test_dataset import run, write_recipe
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.encoders import AnyEncoder, load_encoder
-from toolbank.encoders.layers.config import ONE_WORD, LayersConfig
-from toolbank.encoders.layers.model import LanguageModel
-from toolbank.encoders.layers.pooling import pool
-from toolbank.encoders.layers.prompt import put_in_prompt
 from toolbank.encoders.sentence import SentenceConfig
+from toolbank.papers.layers.encoder import (
+    ONE_WORD,
+    LanguageModel,
+    LayersConfig,
+    pool,
+    put_in_prompt,
+)
 from toolbank.search import load
 from toolbank.system.errors import InputError
 

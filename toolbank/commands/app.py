@@ -127,14 +127,15 @@ def make_app(name: str = "") -> typer.Typer:
         command = module.partition(".")[0]
         if name in names - {command}:
             continue
-        function = getattr(import_module(f"toolbank.commands.{module}"), command)
+        package = "papers" if command == "planner" else "commands"
+        function = getattr(import_module(f"toolbank.{package}.{module}"), command)
         app.command(
             cls=ApiCommand if command in ("init", "tools") else HelpedCommand,
             short_help=str(function.__doc__).partition("\n")[0],
             epilog=f"Example: toolbank {example}",
         )(function)
     if name not in names:
-        from toolbank.commands.encoder.command import encoder
+        from toolbank.papers.command import encoder
 
         app.add_typer(encoder)
     return app

@@ -19,7 +19,7 @@ ENCODERS = Registry(
     EncoderKind,
     {
         "sentence": "toolbank.encoders.sentence:KIND",
-        "layers": "toolbank.encoders.layers.config:KIND",
+        "layers": "toolbank.papers.layers.encoder:KIND",
         "onnx": "toolbank.encoders.onnx:KIND",
     },
 )

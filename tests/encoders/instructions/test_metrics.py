@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from toolbank.encoders.instructions.metrics import cluster_figures, pair_figures, purity
+from toolbank.papers.instructions.experiment import (
+    cluster_figures,
+    pair_figures,
+    purity,
+)
 
 
 def test_purity_counts_the_most_frequent_label_of_each_cluster():

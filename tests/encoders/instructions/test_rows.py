@@ -5,8 +5,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.encoders.instructions.rows import draw_rows, hold_back
-from toolbank.encoders.instructions.tasks import Task
+from toolbank.papers.instructions.data import Task
+from toolbank.papers.instructions.training import draw_rows, hold_back
 
 TASKS = st.builds(Task, st.sampled_from("abc"), st.sampled_from("xyz"))
 

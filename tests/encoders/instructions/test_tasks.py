@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.shared import shared
-from toolbank.encoders.instructions.tasks import Task, parse_task
+from toolbank.papers.instructions.data import Task, parse_task
 from toolbank.system.files import read_lines
 
 pytest.importorskip("textblob")

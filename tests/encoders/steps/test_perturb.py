@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.encoders.steps.perturb import PERTURBATIONS, perturb
+from toolbank.papers.steps.perturb import PERTURBATIONS, perturb
 
 WORDS = st.sampled_from(
     [

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from toolbank.encoders.steps.problems import (
+from toolbank.papers.steps.problems import (
     Problem,
     draw_others,
     halve,

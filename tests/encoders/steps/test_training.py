@@ -6,11 +6,14 @@ import pytest
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.encoders.steps.comparing import compare_chains
-from toolbank.encoders.steps.config import StepsTraining
-from toolbank.encoders.steps.perturb import PERTURBATIONS
-from toolbank.encoders.steps.problems import Problem, join_steps
-from toolbank.encoders.steps.training import make_triples, train_on_steps
+from toolbank.papers.steps.perturb import PERTURBATIONS
+from toolbank.papers.steps.problems import Problem, join_steps
+from toolbank.papers.steps.training import (
+    StepsTraining,
+    compare_chains,
+    make_triples,
+    train_on_steps,
+)
 from toolbank.system.errors import InputError
 from toolbank.training.config import TrainingContext
 

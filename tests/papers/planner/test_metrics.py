@@ -1,0 +1,58 @@
+"""Metrics by hand, and ROUGE against the package that the field uses."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rouge_score.rouge_scorer import RougeScorer
+
+from toolbank.papers.planner.evaluate import Prediction, describe, rouge_lsum, score
+from toolbank.papers.planner.plans import Plan, Step, unroll
+
+WORDS = st.lists(
+    st.sampled_from(["call", "a1", "b_c", "to", "the,", "12", "é"]), max_size=12
+)
+
+
+def test_rouge_by_hand():
+    # Common: "call book to", 3 of 4 and of 5 words.
+    assert rouge_lsum("Call book to win", "call book it to lose") == pytest.approx(
+        6 / 9
+    )
+    assert rouge_lsum("same words", "Same, words!") == 1
+    assert rouge_lsum("", "gold") == 0
+
+
+@given(WORDS, WORDS)
+def test_rouge_is_that_of_rouge_score(said, gold):
+    said, gold = " ".join(said), " ".join(gold)
+    theirs = RougeScorer(["rougeLsum"]).score(gold, said)["rougeLsum"].fmeasure
+    assert rouge_lsum(said, gold) == pytest.approx(theirs)
+
+
+EXAMPLES = unroll(
+    [
+        Plan("1", "q", (Step("Call a to x", "a"), Step("Call b to y", "b"))),
+        Plan("2", "r", (Step("Call a to z", "a"), Step("Call c to z", "c"))),
+    ]
+)
+SAID = [
+    Prediction("Call  a to x\n"),
+    Prediction("Call a to y", is_cut=True),
+    Prediction("Call nobody to z"),
+    Prediction("Think"),
+]
+
+
+def test_the_figures_by_hand():
+    found = describe(EXAMPLES, score(EXAMPLES, SAID, {"a", "b", "c"}), 0)
+    assert found["steps"] == 4
+    assert found["exact_match"] == 1 / 4
+    assert found["tool_accuracy"] == 1 / 4
+    assert found["tool_hallucination"] == 1 / 4
+    assert found["prompts_cut"] == 1 / 4
+    assert found["rouge_lsum"] == pytest.approx((1 + 3 / 4 + 3 / 4 + 0) / 4)
+    assert found["by_step"]["1"]["tool_accuracy"] == 1 / 2
+    assert found["by_step"]["2"]["tool_accuracy"] == 0
+    assert found["by_plan_length"].keys() == {"2"}
+    # Two plans: of a resample of one alone, its own mean.
+    assert found["intervals"]["tool_accuracy"] == (0, 1 / 2)

@@ -1,0 +1,360 @@
+"""`toolbank planner`, from a dataset to planner.json."""
+
+import json
+import re
+import weakref
+
+import pytest
+import torch
+from pydantic import ValidationError
+from transformers import LlamaForCausalLM
+
+from tests.commands.in_process import toolbank
+from tests.papers.planner.data import TOOLS, make_rows, write_dataset
+from tests.papers.planner.models import tiny_llama
+from tests.servers.chat import Answer, ChatServer
+from toolbank.papers.planner import language_model
+from toolbank.papers.planner.config import PlannerTraining
+from toolbank.papers.planner.language_model import Said, load_planner
+from toolbank.papers.planner.models import RunPlanner
+
+SETTINGS = """
+    - {test: bm25}
+    - {name: twin, test: random}
+    - {test: bm25, stepwise: true}
+    - {name: oracle, train: gold, test: gold, history: false}
+    - {name: own, train: bm25, test: bm25}
+"""
+RECIPE = """\
+name: plans
+dataset: {type: jsonl, path: data, ordered: true}
+baselines: false
+retrievers: [{type: bm25}]
+planner:
+  PLANNER
+  candidates: 4
+  response: 32
+  training: {epochs: 1, batch_size: 8, max_length: 192}
+  settings: SETTINGS
+"""
+
+
+def make_run(folder, planner, settings=SETTINGS):
+    """A run on forty requests, by a recipe with this planner."""
+    write_dataset(folder / "data", make_rows(40))
+    text = RECIPE.replace("PLANNER", planner).replace("SETTINGS", settings)
+    (folder / "plans.yaml").write_text(text)
+    done = toolbank("run", "plans.yaml", "--out", "run", cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+def plan(folder, *arguments):
+    return toolbank("planner", *arguments, cwd=folder)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plans")
+    tiny_llama(folder / "llama")
+    make_run(folder, "model: ./llama")
+    done = plan(folder, "train", "run")
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout
+
+
+def test_settings_that_differ_in_test_alone_share_a_model(trained):
+    folder, told = trained
+    made = sorted(path.name for path in (folder / "run/planner").iterdir())
+    assert made == ["bm25-history", "gold-alone", "random-history"]
+    assert len(re.findall("trained on ", told)) == 3
+    assert not (folder / "run/checkpoints/planner").exists() or not list(
+        (folder / "run/checkpoints/planner").rglob("*.safetensors")
+    )
+    again = plan(folder, "train", "run")
+    assert again.stdout.count("there already") == 3
+
+
+def test_the_table_is_printed_and_written(trained):
+    folder, _ = trained
+    done = plan(folder, "evaluate", "run")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((folder / "run/planner.json").read_text())
+    names = [row["setting"] for row in found["settings"]]
+    assert names == ["bm25 [T+H]", "twin", "bm25, by step [T+H]", "oracle", "own"]
+    assert all(name in done.stdout for name in names)
+    assert found["plans"] == 10
+    for row in found["settings"]:
+        assert row["steps"] == sum(s["steps"] for s in row["by_step"].values())
+        assert 0 <= row["tool_accuracy"] <= row["intervals"]["tool_accuracy"][1] <= 1
+    oracle = found["settings"][3]
+    assert oracle["offered"] == 1
+    assert oracle["first_candidate"]["tool_accuracy"] > 0
+    said = (folder / "run/planner/said-4.jsonl").read_text().splitlines()
+    assert len(said) == oracle["steps"]
+    assert json.loads(plan(folder, "evaluate", "run", "--json").stdout) == found
+
+
+def test_one_model_is_in_memory_at_a_time(trained, monkeypatch):
+    folder, _ = trained
+    read = []
+
+    def load(place):
+        assert not [name for name, model in read if model() is not None]
+        model = load_planner(place)
+        read.append((place.name, weakref.ref(model)))
+        return model
+
+    monkeypatch.setattr(language_model, "load_planner", load)
+    done = plan(folder, "evaluate", "run")
+    assert done.returncode == 0, done.stderr
+    assert [name for name, _ in read] == [
+        "random-history",
+        "gold-alone",
+        "bm25-history",
+    ]
+
+
+def test_a_planner_that_is_not_trained_is_told_before_any_is_read(trained, monkeypatch):
+    folder, _ = trained
+    monkeypatch.delattr(language_model, "load_planner")
+    more = "planner.settings=[{test: bm25}, {name: none, train: none}]"
+    done = plan(folder, "evaluate", "run", "--set", more)
+    assert done.returncode == 2
+    assert "is not trained" in done.stderr
+
+
+def test_a_trained_planner_is_used(trained):
+    folder, _ = trained
+    done = plan(folder, "use", "run", "find a room", "--json")
+    assert done.returncode == 0, done.stderr
+    steps = json.loads(done.stdout)
+    assert len(steps) <= 6
+    assert {step["tool"] for step in steps} <= {tool.name for tool in TOOLS}
+
+
+class Script:
+    """Says these steps, one at a time, and remembers what it was shown."""
+
+    def __init__(self, *said):
+        self.left = list(said)
+        self.shown = []
+
+    def say(self, situations):
+        self.shown += situations
+        return [self.left.pop(0) for _ in situations]
+
+
+FIRST, SECOND, THIRD = (
+    Said(f"Call {name} for Rome", is_last=False)
+    for name in ("find_room", "book_room", "mail_taxi")
+)
+LAST = Said("Call print_room for Rome", is_last=True)
+
+
+@pytest.mark.parametrize(
+    ("said", "options", "planned", "asked"),
+    [
+        ([FIRST, LAST, SECOND], (), [FIRST, LAST], 2),
+        ([FIRST, SECOND, THIRD], ("--set", "planner.steps=2"), [FIRST, SECOND], 2),
+        ([FIRST, SECOND, FIRST, THIRD], (), [FIRST, SECOND], 3),
+        ([FIRST, Said("Call no_tool", is_last=False), THIRD], (), [FIRST], 2),
+        ([Said("", is_last=True)], (), [], 1),
+    ],
+)
+def test_a_plan_ends_with_its_last_step_or_the_most(
+    trained, monkeypatch, said, options, planned, asked
+):
+    folder, _ = trained
+    script = Script(*said)
+    monkeypatch.setattr(RunPlanner, "speaker", lambda *_: script)
+    done = plan(folder, "use", "run", "find a room", "--json", *options)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [
+        {"tool": one.text.split()[1], "text": one.text} for one in planned
+    ]
+    texts = tuple(one.text for one in planned)
+    assert [one.history for one in script.shown] == [texts[:n] for n in range(asked)]
+    for situation in script.shown:
+        assert situation.request == "find a room"
+        assert len(situation.tools) == 4
+        assert "find_room" in situation.tools
+
+
+def test_batch_and_padding_change_nothing_that_is_said(trained):
+    folder, _ = trained
+    model = load_planner(folder / "run/planner/random-history")
+    prompts = [
+        model.tokenise(text) for text in ("Call", "Request: find a room", "x " * 40)
+    ]
+    assert model.say(prompts, 12) == [model.say([ids], 12)[0] for ids in prompts]
+
+
+def test_a_planner_is_read_onto_a_gpu_in_half_precision(trained, monkeypatch):
+    folder, _ = trained
+    moved = []
+
+    def move(model, device):
+        moved.append(device)
+        return model
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    monkeypatch.setattr(LlamaForCausalLM, "to", move)
+    model = load_planner(folder / "run/planner/random-history").model
+    assert moved == ["cuda"]
+    assert model.dtype == torch.bfloat16
+
+
+def test_what_changed_is_trained_anew_and_not_used_before(trained):
+    folder, _ = trained
+    done = plan(folder, "evaluate", "run", "--set", "planner.training.epochs=2")
+    assert done.returncode == 2
+    assert "was trained by other settings" in done.stderr
+    assert "toolbank planner train run" in done.stderr
+
+
+def test_low_rank_additions_are_merged(trained):
+    pytest.importorskip("peft")
+    folder, _ = trained
+    (folder / "lora").mkdir()
+    tiny_llama(folder / "lora/llama")
+    make_run(
+        folder / "lora",
+        "model: ./llama\n  lora: {rank: 2}",
+        "[{name: one, train: gold, test: bm25}]",
+    )
+    done = plan(folder / "lora", "train", "run")
+    assert done.returncode == 0, done.stderr
+    model = load_planner(folder / "lora/run/planner/gold-history").model
+    before = load_planner(folder / "lora/llama").model.state_dict()
+    after = model.state_dict()
+    assert after.keys() == before.keys()
+    changed = {name for name in after if not torch.equal(after[name], before[name])}
+    assert any("q_proj" in name for name in changed)
+    assert not any("norm" in name for name in changed)
+
+
+def read_prompt(call):
+    tools = re.findall(r"^(\w+): ", call.prompt.partition("Request:")[0], re.MULTILINE)
+    done = call.prompt.partition("\nDone:\n")[2].partition("\nThe request")[0]
+    return [name for name in tools if name not in done]
+
+
+def test_an_engine_plans_untrained_and_each_step_is_asked_for_once(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+
+    def script(call):
+        if "in Lima" in call.prompt:
+            return Answer.json({"step": "Call no_such_tool to win", "last": True})
+        left = read_prompt(call)
+        return Answer.json({"step": f"Call {left[0]} to go on", "last": len(left) < 3})
+
+    with ChatServer(script) as server:
+        ask = f"ask: {{model: m, base_url: '{server.url}', replies: ./plans.sqlite}}"
+        make_run(tmp_path, ask, "[{name: one, test: gold}, {name: two, test: bm25}]")
+        done = plan(tmp_path, "evaluate", "run")
+        assert done.returncode == 0, done.stderr
+        one, _ = json.loads((tmp_path / "run/planner.json").read_text())["settings"]
+        assert 0 < one["tool_hallucination"] < 1
+        assert one["tool_accuracy"] > 0.3
+        calls = len(server.calls)
+        assert plan(tmp_path, "evaluate", "run").returncode == 0
+        assert len(server.calls) == calls
+        used = plan(tmp_path, "use", "run", "find a room, print a table in Oslo")
+        assert used.returncode == 0, used.stderr
+        assert used.stdout.startswith("1. Call ")
+        assert "asked as it is" in plan(tmp_path, "train", "run").stderr
+
+
+@pytest.mark.parametrize(
+    ("planner", "settings", "said"),
+    [
+        (
+            "model: ./llama",
+            "[{test: tool2vec}]",
+            "names tool2vec, which is no retriever",
+        ),
+        ("lora: {rank: 4}", "[{test: bm25}]", "set `model`, to train one, or `ask`"),
+        ("model: ./llama", "[{test: gold, stepwise: true}]", "should be a retriever"),
+        ("model: ./llama", "[{test: gold}, {test: gold}]", "two are called gold"),
+    ],
+)
+def test_a_recipe_that_cant_be_is_refused(tmp_path, planner, settings, said):
+    write_dataset(tmp_path / "data", make_rows(4))
+    text = RECIPE.replace("PLANNER", planner).replace("SETTINGS", settings)
+    (tmp_path / "plans.yaml").write_text(text)
+    done = toolbank("run", "plans.yaml", "--out", "run", cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in " ".join(done.stderr.split())
+
+
+def test_patience_is_refused_since_nothing_is_validated():
+    with pytest.raises(ValidationError, match="nothing is validated"):
+        PlannerTraining(patience=2)
+    assert PlannerTraining(patience=0).patience == 0
+
+
+def test_what_is_missing_is_said_with_the_remedy(trained, tmp_path):
+    folder, _ = trained
+    for arguments, said in (
+        (("train", "nowhere"), "no such folder"),
+        (("use", "run"), "which request?"),
+        (("evaluate", "run", "text"), "takes no request"),
+        (("train", "run", "--setting", "oracle"), "for `planner use`"),
+        (("use", "run", "text", "--setting", "oracle"), "a retriever finds"),
+        (("train", "run", "--set", "planner.model=./none"), "none"),
+    ):
+        done = plan(folder, *arguments)
+        assert done.returncode == 2, arguments
+        assert said in " ".join(done.stderr.split())
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_hundred_plans_can_be_learnt_by_heart(tmp_path):
+    """A model from scratch says every step of the plans that it was trained on."""
+    rows = [{**row, "split": "train"} for row in make_rows(100)]
+    # The same requests are tested with, by other ids and texts that differ in nothing learnt.
+    tested = [{**row, "id": f"t{row['id']}", "split": "test"} for row in rows]
+    from tests.papers.planner.data import make_bank
+    from toolbank.llm.templates import PromptTemplate
+    from toolbank.papers.planner.config import PlannerConfig, PlannerSetting
+    from toolbank.papers.planner.evaluate import evaluate_setting, show
+    from toolbank.papers.planner.language_model import TrainedSpeaker, train_planner
+    from toolbank.papers.planner.plans import (
+        TEMPLATE,
+        Candidates,
+        Prompts,
+        read_plans,
+        unroll,
+    )
+    from toolbank.training.config import TrainingContext
+
+    bank = make_bank([*rows, *tested])
+    examples = unroll(read_plans(bank, bank.split("train"))[0])
+    setting = PlannerSetting(train="gold", test="gold")
+    config = PlannerConfig.model_validate(
+        {
+            "model": {"new": {"vocabulary": 600, "width": 96, "layers": 3}},
+            "response": 48,
+            "training": {
+                "epochs": 60,
+                "batch_size": 16,
+                "learning_rate": 3e-3,
+                "max_length": 192,
+            },
+            "settings": [setting],
+        }
+    )
+    candidates = Candidates(bank, 10, seed=0)
+    prompts = Prompts(PromptTemplate(TEMPLATE), bank.tools)
+    chosen = candidates.choose("gold", examples)
+    shown = show(examples, chosen, candidates, history=True)
+    context = TrainingContext(checkpoints=tmp_path)
+    model, _, _ = train_planner(examples, shown, prompts, config, context)
+    speaker = TrainedSpeaker(model, prompts, 192, 48)
+    found = evaluate_setting(setting, examples, candidates, {}, speaker).figures
+    assert found["exact_match"] > 0.98
+    assert found["tool_accuracy"] > 0.99

@@ -1,1 +1,0 @@
-"""Training and evaluating encoders as their papers do: one file a family."""

@@ -1,1 +1,0 @@
-"""The instruction embeddings of PIE (arXiv 2409.19680)."""

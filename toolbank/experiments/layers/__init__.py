@@ -1,1 +1,0 @@
-"""Hidden layers of language models at finding the contexts of questions, as LMTutor measures them."""

@@ -1,1 +1,0 @@
-"""Chains of reasoning steps against their perturbations, as ROSCOE trains its encoder."""

@@ -1,0 +1,343 @@
+"""The tables of LMTutor: models, layers, poolings, and documents of different sizes."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.bank.ranking import Ties, draw_ties
+from toolbank.encoders import load_encoder
+from toolbank.encoders.sentence import SentenceConfig
+from toolbank.evaluation.cells import with_intervals
+from toolbank.evaluation.figures import Figure
+from toolbank.evaluation.interval import mean_intervals
+from toolbank.evaluation.layout import Columns, lay_out
+from toolbank.papers.layers.encoder import ONE_WORD, TEXT, LanguageModel, Pooling
+from toolbank.papers.layers.states import (
+    METRICS,
+    SHARES,
+    Distance,
+    Documents,
+    Passages,
+    PooledStates,
+    Vectors,
+    compare,
+    measure,
+    pool_layers,
+    split_titles,
+)
+from toolbank.papers.result import Result
+from toolbank.report.figure import line_figure
+from toolbank.report.lines import Mean, draw_lines
+from toolbank.retrievers.lexical import LexicalIndex
+from toolbank.system.terminal import print_message
+
+_RESAMPLES = 1000
+_DISTANCES: tuple[Distance, ...] = ("cosine", "euclidean")
+_PROMPTS = {"plain": TEXT, "one word": ONE_WORD}
+_READ: tuple[tuple[str, Pooling], ...] = (
+    ("plain", "mean"),
+    ("plain", "sum"),
+    ("plain", "last"),
+    ("one word", "last"),
+)
+"""By which prompt a model reads, and how its states are pooled."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A way to find contexts, and what it comes to by each metric.
+
+    `layer` counts from 0, the token embeddings; None where there are no layers.
+    """
+
+    model: str
+    layer: int | None = None
+    prompt: str = ""
+    pooling: str = ""
+    distance: str = ""
+    share: float = 1.0
+    figures: tuple[Mean, ...] = ()
+
+
+Measured = list[tuple[Row, NDArray[np.float64]]]
+
+
+def evaluate_layers(
+    passages: Passages,
+    models: Sequence[str],
+    *,
+    batch_size: int,
+    max_length: int,
+    seed: int,
+) -> Result:
+    """Find the context of each question by every layer of every model, and by two floors.
+
+    The floors are BM25 and the default sentence encoder. Each model reads every text once by each
+    of two prompts.
+
+    Raises:
+        InputError: a model can't be had or read.
+    """
+    documents = {share: split_titles(passages.titles, share, seed) for share in SHARES}
+    work = _Work(passages, documents)
+    measured = [*work.measure_words(), *work.measure_sentences()]
+    for name in models:
+        model = LanguageModel(name)
+        with tempfile.TemporaryDirectory() as folder:
+            measured += work.measure_model(model, Path(folder), batch_size, max_length)
+    rows = _with_figures(measured, passages, seed)
+    return _describe(rows, passages, documents, models)
+
+
+@dataclass(frozen=True)
+class _Work:
+    passages: Passages
+    documents: dict[float, Documents]
+
+    def measure_words(self) -> Iterator[tuple[Row, NDArray[np.float64]]]:
+        """BM25 over the texts of the documents."""
+        for share, documents in self.documents.items():
+            index = LexicalIndex.of(documents.join(self.passages.contexts))
+            yield (
+                Row("BM25", share=share),
+                self._measure(
+                    lambda rows, index=index: index.scores(
+                        self.passages.questions[rows]
+                    ),
+                    documents,
+                ),
+            )
+
+    def measure_sentences(self) -> Iterator[tuple[Row, NDArray[np.float64]]]:
+        """The default sentence encoder; of several contexts, the mean of their vectors."""
+        config = SentenceConfig()
+        encoder = load_encoder(config)
+        questions = encoder.encode_queries(self.passages.questions)
+        contexts = encoder.encode_documents(self.passages.contexts)
+        row = Row(f"{config.label}, as it is", distance="cosine")
+        yield from self._over_shares(
+            row, questions, contexts, np.ones(len(contexts), np.int64)
+        )
+
+    def measure_model(
+        self, model: LanguageModel, folder: Path, batch_size: int, max_length: int
+    ) -> Iterator[tuple[Row, NDArray[np.float64]]]:
+        """Every layer by every way of reading; documents of several contexts by the last layer."""
+        read: dict[str, tuple[PooledStates, PooledStates]] = {}
+        for name, prompt in _PROMPTS.items():
+            begun = time.monotonic()
+            texts = (self.passages.questions, self.passages.contexts)
+            places = [folder / name / kind for kind in ("questions", "contexts")]
+            for place in places:
+                place.mkdir(parents=True)
+            questions, contexts = (
+                pool_layers(
+                    model,
+                    part,
+                    prompt,
+                    place,
+                    batch_size=batch_size,
+                    max_length=max_length,
+                )
+                for part, place in zip(texts, places, strict=True)
+            )
+            read[name] = questions, contexts
+            count = sum(map(len, texts))
+            seconds = time.monotonic() - begun
+            print_message(
+                f"{model.name}, {name}: read {count:,} texts in {seconds:.0f} s"
+            )
+        for name, pooling in _READ:
+            questions, contexts = read[name]
+            for layer in range(model.layers + 1):
+                asked = questions.vectors(layer, pooling)
+                given = contexts.vectors(layer, pooling)
+                for distance in _DISTANCES:
+                    row = Row(model.name, layer, name, pooling, distance)
+                    yield (
+                        row,
+                        self._compare(asked, given, distance, self.documents[1.0]),
+                    )
+            if pooling != "sum":
+                row = Row(model.name, model.layers, name, pooling, "cosine")
+                weights = (
+                    contexts.tokens
+                    if pooling == "mean"
+                    else np.ones_like(contexts.tokens)
+                )
+                # The last layer's.
+                for found in self._over_shares(row, asked, given, weights):
+                    if found[0].share < 1:
+                        yield found
+
+    def _over_shares(
+        self,
+        row: Row,
+        questions: Vectors,
+        contexts: Vectors,
+        weights: NDArray[np.int64],
+    ) -> Iterator[tuple[Row, NDArray[np.float64]]]:
+        for share, documents in self.documents.items():
+            pooled = documents.pool(contexts, weights)
+            yield (
+                replace(row, share=share),
+                self._compare(questions, pooled, "cosine", documents),
+            )
+
+    def _compare(
+        self,
+        questions: Vectors,
+        vectors: Vectors,
+        distance: Distance,
+        documents: Documents,
+    ) -> NDArray[np.float64]:
+        return self._measure(compare(questions, vectors, distance), documents)
+
+    def _measure(self, score: Any, documents: Documents) -> NDArray[np.float64]:
+        gold = documents.of_context[self.passages.gold]
+        return measure(score, self._ties(documents), gold)
+
+    def _ties(self, documents: Documents) -> Ties:
+        names = dict(zip(documents.of_context, self.passages.ids, strict=True))
+        return draw_ties(
+            self.passages.questions, tuple(names[n] for n in range(documents.count))
+        )
+
+
+def _with_figures(measured: Measured, passages: Passages, seed: int) -> list[Row]:
+    """The rows with means and intervals; the same resamples for all of them."""
+    columns = np.concatenate([values for _, values in measured], axis=1)
+    n = len(passages.questions)
+    found = iter(
+        zip(
+            columns.mean(axis=0), mean_intervals(columns, _RESAMPLES, seed), strict=True
+        )
+    )
+    return [
+        replace(
+            row,
+            figures=tuple(
+                Mean(float(mean), low, high, n)
+                for mean, (low, high) in islice(found, len(METRICS))
+            ),
+        )
+        for row, _ in measured
+    ]
+
+
+def _describe(
+    rows: Sequence[Row],
+    passages: Passages,
+    documents: dict[float, Documents],
+    models: Sequence[str],
+) -> Result:
+    whole = [row for row in rows if row.share == 1]
+    tops = {
+        name: max(r.layer or 0 for r in whole if r.model == name) for name in models
+    }
+    floors = [row for row in whole if row.layer is None]
+    mean = [row for row in whole if row.pooling == "mean"]
+    tables = {
+        "1. Models, the mean of the last layer": floors
+        + [row for row in mean if row.layer == tops[row.model]],
+        "2. Layers, by their mean": mean,
+        "3. Poolings, of the last layer": [
+            row for row in whole if row.pooling and row.layer == tops[row.model]
+        ],
+    }
+    split = [
+        row
+        for row in rows
+        if row.distance != "euclidean"
+        and row.pooling != "sum"
+        and (row.layer is None or row.layer == tops[row.model])
+    ]
+    lines: dict[str, list[Mean | None]] = {}
+    for row in sorted(split, key=lambda row: row.share):
+        lines.setdefault(_name(row, models), []).append(row.figures[0])
+    chart = draw_lines([f"{share:g}" for share in SHARES], lines)
+    assert chart is not None
+    figure_text = line_figure(
+        chart,
+        "Recall@1 by the share of contexts apart",
+        "Recall@1 by the share of contexts that are documents of their own",
+    )
+    record = {
+        "experiment": "layers",
+        "questions": len(passages.questions),
+        "contexts": len(passages.contexts),
+        "documents": {str(share): found.count for share, found in documents.items()},
+        "models": list(models),
+        "rows": [_as_json(row) for row in rows],
+    }
+    texts = [f"{title}\n{_format(found, models)}" for title, found in tables.items()]
+    head = (
+        f"{len(passages.questions):,} questions, {len(passages.contexts):,} contexts; "
+        "in percent, MRR x 100. By cosine, and by the Euclidean distance of vectors as they are."
+    )
+    share_rows = [
+        f"  {name:<30} "
+        + " ".join(f"{100 * mean.value:6.2f}" for mean in points if mean)
+        for name, points in lines.items()
+    ]
+    splits = "\n".join(
+        [
+            "Recall@1 by the share of contexts that are documents of their own (split.svg)",
+            f"  {'':<30} " + " ".join(f"{share:6g}" for share in SHARES),
+            f"  {'documents':<30} "
+            + " ".join(f"{found.count:6,}" for found in documents.values()),
+            *share_rows,
+        ]
+    )
+    return Result(
+        record, "\n\n".join([head, *texts, splits]), {"split.svg": figure_text}
+    )
+
+
+def _as_json(row: Row) -> dict[str, Any]:
+    found = asdict(row)
+    del found["figures"]
+    for metric, figure in zip(METRICS, row.figures, strict=True):
+        found[metric] = {
+            "value": figure.value,
+            "low": figure.low,
+            "high": figure.high,
+        }
+    return found
+
+
+def _format(rows: Sequence[Row], models: Sequence[str]) -> str:
+    """A line a row, with the interval of Recall@1."""
+    labels = [_name(row, models, long=True) for row in rows]
+    first_figures = [
+        Figure(label, "questions", "recall", 1, **asdict(row.figures[0]))
+        for label, row in zip(labels, rows, strict=True)
+    ]
+    header, first = with_intervals("R@1", first_figures)
+    cells = [
+        (
+            one,
+            *(f"{100 * figure.value:.2f}" for figure in row.figures[1:]),
+        )
+        for one, row in zip(first, rows, strict=True)
+    ]
+    columns = Columns((header, "R@5", "R@10", "MRR"), tuple(cells))
+    return lay_out(labels, [columns])
+
+
+def _name(row: Row, models: Sequence[str], *, long: bool = False) -> str:
+    """What a table calls a row; in a figure, where all are of one distance, less."""
+    if row.layer is None:
+        return row.model if long or not row.distance else "sentences"
+    of = f"{Path(row.model).name} " if len(models) > 1 else ""
+    way = "one word" if row.prompt == "one word" else row.pooling
+    return f"{of}layer {row.layer} {way} {row.distance}" if long else f"{of}{way}"

@@ -1,0 +1,112 @@
+"""Problems with a chain of steps that solves each, read from JSONL files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from toolbank.encoders.steps.alignment import split_sentences
+from toolbank.papers.steps.perturb import Steps
+from toolbank.system.errors import InputError
+from toolbank.system.files import get_id, get_text, get_texts, read_lines
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is asked, with the facts that are given, and the reference chain.
+
+    `dataset` is the name of its file, `source` the sentences of question and facts.
+    """
+
+    dataset: str
+    id: str
+    source: tuple[str, ...]
+    steps: Steps
+
+    @property
+    def context(self) -> str:
+        """The source as one text."""
+        return " ".join(self.source)
+
+
+def join_steps(steps: Sequence[str]) -> str:
+    """A chain as the one text that is embedded."""
+    return " ".join(steps)
+
+
+def read_problems(folder: Path) -> list[Problem]:
+    """The problems of all JSONL files of a folder, files by name.
+
+    A line has `question` and `steps`, and may have `id` and `context`, a list of facts. Those
+    without a step that says anything are passed over.
+
+    Raises:
+        InputError: there is no such file, one can't be read, or lines are broken.
+    """
+    files = sorted(folder.glob("*.jsonl"))
+    if not files:
+        raise InputError(
+            f"{folder}: no .jsonl file there. Each line is a problem: "
+            '{"question": "...", "steps": ["...", "..."]}.'
+        )
+    found = []
+    for file in files:
+        found += [
+            problem
+            for problem in read_lines(file, lambda row, n: _parse(row, n, file.stem))  # noqa: B023
+            if problem.steps
+        ]
+    if not found:
+        raise InputError(f"{folder}: no problem there has a step.")
+    return found
+
+
+def halve(
+    problems: Sequence[Problem], seed: int
+) -> tuple[list[Problem], list[Problem]]:
+    """Problems to train on, and about as many held out, each in an order of the seed's.
+
+    Those with the same context stand in the same half.
+    """
+    by_context: dict[str, list[Problem]] = {}
+    for problem in problems:
+        by_context.setdefault(problem.context, []).append(problem)
+    groups = list(by_context.values())
+    Random(f"{seed}:halves").shuffle(groups)
+    middle = (len(groups) + 1) // 2
+    trained, held_out = (
+        [problem for group in part for problem in group]
+        for part in (groups[:middle], groups[middle:])
+    )
+    return trained, held_out
+
+
+def draw_others(problems: Sequence[Problem], seed: int) -> list[Problem]:
+    """For each problem another of its dataset, from whose chain a step may be taken.
+
+    Itself where there is no other.
+    """
+    by_dataset: dict[str, list[Problem]] = {}
+    for problem in problems:
+        by_dataset.setdefault(problem.dataset, []).append(problem)
+    for dataset, found in by_dataset.items():
+        Random(f"{seed}:others:{dataset}").shuffle(found)
+    following = {
+        id(problem): found[(place + 1) % len(found)]
+        for found in by_dataset.values()
+        for place, problem in enumerate(found)
+    }
+    return [following[id(problem)] for problem in problems]
+
+
+def _parse(row: dict[str, Any], number: int, dataset: str) -> Problem:
+    facts = get_texts(row, "context") if "context" in row else ()
+    return Problem(
+        dataset,
+        get_id(row, number),
+        (*split_sentences(get_text(row, "question")), *facts),
+        tuple(step for step in get_texts(row, "steps") if step.strip()),
+    )
