@@ -269,7 +269,7 @@ def fold(work: Work) -> dict[str, Any]:
 
 
 def duplicates(work: Work) -> dict[str, Any]:
-    from toolbank.generate.near_duplicates import NearDuplicates
+    from toolbank.requests.write.near_duplicates import NearDuplicates
 
     texts = read_column(work.folder / "run" / "bank" / "queries.parquet", "query")
     seen = NearDuplicates(0.8, lambda number: str(texts[number]))

@@ -16,10 +16,10 @@ from toolbank.bank.bank import Bank
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.evaluate import make_figures, measure
 from toolbank.evaluation.sets import make_set
-from toolbank.generate.config import GenerateConfig
-from toolbank.generate.loop import generate
 from toolbank.llm.journal import Journal
 from toolbank.loaders.labelled import read_labelled
+from toolbank.requests.write.config import GenerateConfig
+from toolbank.requests.write.loop import generate
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.descriptions import DescriptionsConfig
 from toolbank.retrievers.tool2vec import Tool2VecConfig

@@ -1,7 +1,7 @@
 """Engines as the stages of a recipe make them."""
 
-from toolbank.generate.writers import find_writer
 from toolbank.llm.engines.kind import EngineContext, EngineKind
+from toolbank.requests.write.writers import find_writer
 
 
 def create_engine(config, *, tools=(), seed=0, folder=None):

@@ -94,7 +94,7 @@ REFUSED = """
 import pytest
 from my_package.engine import KIND
 
-from toolbank.generate.config import GenerateConfig
+from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import InputError
 
 

@@ -22,7 +22,6 @@ from pydantic import (
     model_validator,
 )
 
-from toolbank.asks.config import AsksConfig
 from toolbank.bank.bank import Labels
 from toolbank.bank.split import SplitConfig
 from toolbank.config.assets import (
@@ -45,14 +44,16 @@ from toolbank.config.yaml import (
     too_long,
 )
 from toolbank.evaluation.config import EvaluateConfig
-from toolbank.generate.config import GenerateConfig
-from toolbank.judge.config import JudgeConfig
 from toolbank.llm.config import EngineConfig, SearchModelConfig, change_search_models
 from toolbank.loaders import DATASETS
 from toolbank.loaders.detect import find_format
 from toolbank.loaders.kind import DatasetSettings
 from toolbank.papers.planner.config import PlannerConfig
 from toolbank.report.config import ReportConfig
+from toolbank.requests.asks.config import AsksConfig
+from toolbank.requests.judge.judges import JudgeConfig
+from toolbank.requests.verify.config import VerifyConfig
+from toolbank.requests.write.config import GenerateConfig
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.baselines import DEFAULTS, add_baselines
 from toolbank.retrievers.kind import RetrieverConfig
@@ -63,7 +64,6 @@ from toolbank.system.files import reading
 from toolbank.system.outputs import is_run_folder
 from toolbank.system.text import find_control_sign
 from toolbank.system.trust import DEFAULT_KEY, Grant, command_of
-from toolbank.verify.config import VerifyConfig
 
 # What makes a bank, where no dataset takes its place.
 _MADE = ("sources", "generate")

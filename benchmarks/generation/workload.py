@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toolbank.bank.files import read_tools
-from toolbank.generate.config import GenerateConfig
-from toolbank.generate.prompts import Prompts
-from toolbank.generate.replies import Draft
-from toolbank.generate.sampling import make_offers
+from toolbank.requests.write.checks import Draft
+from toolbank.requests.write.config import GenerateConfig
+from toolbank.requests.write.prompts import Prompts
+from toolbank.requests.write.sampling import make_offers
 
 ENTRY = ("-m", "toolbank")
 TOOLBANK = (sys.executable, *ENTRY)

@@ -26,11 +26,10 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Tool
 from toolbank.bank.twins import group_siblings
-from toolbank.generate.config import GenerateConfig
-from toolbank.generate.loop import generate
-from toolbank.generate.sampling import make_offers
-from toolbank.generate.see_also import link_tools
 from toolbank.llm.journal import Journal
+from toolbank.requests.write.config import GenerateConfig
+from toolbank.requests.write.loop import generate
+from toolbank.requests.write.sampling import link_tools, make_offers
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
 from toolbank.retrievers.bm25 import Bm25Config

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.commands.in_process import toolbank
-from tests.quality.banks import bank
+from tests.requests.quality.banks import bank
 from tests.tiny_models import tiny_encoder
 from toolbank.commands.compare import measure
 from toolbank.encoders.sentence import SentenceConfig

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from tests.commands.in_process import toolbank
-from toolbank.generate.loop import most_queries
 from toolbank.recipe import load_recipe
+from toolbank.requests.write.loop import most_queries
 from toolbank.run.advice import advise_before
 
 SDK = '''

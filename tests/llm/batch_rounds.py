@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolbank.bank.records import Tool
-from toolbank.generate.config import GenerateConfig
 from toolbank.llm.accounts import CallCounts
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Message, PolishTask
 from toolbank.llm.engines.batch.filler import BatchFiller
 from toolbank.llm.engines.openai.completion import make_identity
 from toolbank.llm.journal import Journal
+from toolbank.requests.write.config import GenerateConfig
 
 SCHEMA = {
     "type": "object",

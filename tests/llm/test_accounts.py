@@ -2,12 +2,12 @@ import json
 
 import pytest
 
-from toolbank.generate.config import GenerateConfig
-from toolbank.judge.config import JudgeConfig
 from toolbank.llm.accounts import describe_calls
 from toolbank.llm.config import Price
 from toolbank.llm.engines.openai.completion import make_identity
 from toolbank.llm.journal import StepUsage
+from toolbank.requests.judge.judges import JudgeConfig
+from toolbank.requests.write.config import GenerateConfig
 
 PRICE = Price(input=2, output=10)
 LATENCY = {"p50": 0.4, "p90": 0.9, "p99": 2.0, "max": 3.5}

@@ -11,9 +11,9 @@ from tests.llm.journal.test_earlier_versions import DATA, QUERIES, config
 from tests.servers.batch import BatchServer, HostedBatch, answer_file
 from tests.servers.chat import Answer
 from tests.world import SHOP, drafted, good
-from toolbank.generate.loop import generate
 from toolbank.llm.engines.batch import hosted
 from toolbank.llm.journal import Journal
+from toolbank.requests.write.loop import generate
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.generate.replies import POLISHED_SCHEMA
 from toolbank.llm.chat import ChatRequest, Message
+from toolbank.requests.write.checks import POLISHED_SCHEMA
 
 SIGNS = st.sampled_from([*'ab "\\\n\t\x00\x7fé☃😀/', "\\u00e9"])
 TEXTS = st.lists(SIGNS, max_size=20).map("".join)

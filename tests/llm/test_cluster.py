@@ -24,12 +24,12 @@ from tests.run.test_interrupt import Held, Terminal
 from tests.servers.chat import Answer, ChatServer
 from tests.servers.kill import digest
 from tests.world import good, write_recipe
-from toolbank.generate.config import GenerateConfig
-from toolbank.generate.writers import find_writer
 from toolbank.llm.chat import ChatReply, EngineError, Message
 from toolbank.llm.cluster import EngineWorker
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.executor import make_engine
+from toolbank.requests.write.config import GenerateConfig
+from toolbank.requests.write.writers import find_writer
 from toolbank.system import extras
 from toolbank.system.errors import InputError
 from toolbank.system.trust import Grant

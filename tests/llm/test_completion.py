@@ -5,8 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.bank.records import Tool
-from toolbank.generate.config import GenerateConfig
-from toolbank.judge.config import JudgeConfig
 from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
@@ -22,6 +20,8 @@ from toolbank.llm.engines.openai.completion import (
     make_identity,
     read_completion,
 )
+from toolbank.requests.judge.judges import JudgeConfig
+from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import InputError
 
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}}

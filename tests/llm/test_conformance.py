@@ -10,10 +10,10 @@ import pytest
 
 from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.records import Tool
-from toolbank.generate.config import GenerateConfig
-from toolbank.generate.writers import WRITERS
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Message, WriteTask
 from toolbank.llm.engines.kind import EngineContext, EngineKind
+from toolbank.requests.write.config import GenerateConfig
+from toolbank.requests.write.writers import WRITERS
 from toolbank.testing.engines import CHECKS, EngineCase, polish_request
 
 KEY = "sk-test-5f1c9a"

@@ -18,12 +18,12 @@ from tests.servers.named import name_host
 from tests.servers.wire import Wire, WireServer
 from tests.world import good, write_recipe
 from toolbank.commands.preview.preview import preview_attempts
-from toolbank.generate.config import GenerateConfig
 from toolbank.llm.chat import ChatReply, EngineError
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
 from toolbank.recipe import load_recipe
+from toolbank.requests.write.config import GenerateConfig
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.secrets import hide

@@ -13,9 +13,9 @@ import pytest
 from tests.servers.chat import Answer
 from tests.servers.named import forget_host, name_host
 from tests.servers.wire import Wire, WireServer
-from toolbank.generate.config import GenerateConfig
 from toolbank.llm.chat import ChatReply, EngineError
 from toolbank.llm.engines.openai.engine import MAX_REPLY_BYTES, OpenAIEngine
+from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import InputError
 from toolbank.testing.engines import polish_request as request
 

@@ -7,13 +7,12 @@ from textwrap import dedent
 import pytest
 
 from tests.engines import create_engine
-from toolbank.asks.config import AsksConfig
-from toolbank.asks.writers import find_ask_writer
-from toolbank.generate.config import GenerateConfig
-from toolbank.generate.writers import find_writer
-from toolbank.judge.config import JudgeConfig
-from toolbank.judge.engine import find_judge
 from toolbank.llm.engines import find_engine
+from toolbank.requests.asks.config import AsksConfig
+from toolbank.requests.asks.writers import find_ask_writer
+from toolbank.requests.judge.judges import JudgeConfig, find_judge
+from toolbank.requests.write.config import GenerateConfig
+from toolbank.requests.write.writers import find_writer
 from toolbank.retrievers.decomposition import DecomposeConfig
 from toolbank.system.errors import InputError
 
@@ -182,12 +181,12 @@ def test_parameters_of_the_heuristic_that_judges_are_refused():
 def test_choosing_an_engine_imports_none_of_the_others():
     script = """
         import sys
-        from toolbank.generate.config import GenerateConfig
+        from toolbank.requests.write.config import GenerateConfig
         from tests.engines import create_engine
         config = GenerateConfig(engine="openai", base_url="http://127.0.0.1:1/v1", model="m")
         create_engine(config)
         others = [m for m in sys.modules if m.startswith(
-            ("vllm", "toolbank.llm.engines.batch", "toolbank.llm.engines.vllm", "toolbank.generate.writers.r"))]
+            ("vllm", "toolbank.llm.engines.batch", "toolbank.llm.engines.vllm", "toolbank.requests.write.writers.r"))]
         assert not others, others
     """
     subprocess.run([sys.executable, "-c", dedent(script)], check=True, timeout=60)

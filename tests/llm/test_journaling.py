@@ -7,13 +7,13 @@ from contextlib import suppress
 import pytest
 
 from tests.servers.chat import Answer, ChatServer, closed_url
-from toolbank.generate.config import GenerateConfig
 from toolbank.llm.accounts import CallCounts
 from toolbank.llm.chat import ChatRequest, EngineError, Message
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
+from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import ToolbankError
 
 GOOD = Answer.json({"query": "fine"})

@@ -5,9 +5,9 @@ from pydantic import ValidationError
 
 from tests.engines import create_engine
 from tests.servers.chat import Answer, ChatServer, closed_url
-from toolbank.generate.config import GenerateConfig
 from toolbank.llm.chat import EngineError
 from toolbank.llm.engines.openai.engine import OpenAIEngine
+from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import InputError
 from toolbank.testing.engines import polish_request as request
 

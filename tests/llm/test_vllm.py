@@ -18,11 +18,11 @@ import psutil
 import pytest
 
 from tests.engines import create_engine
-from toolbank.generate.config import GenerateConfig
 from toolbank.llm.chat import ChatRequest, EngineError, Message, WriteTask
 from toolbank.llm.engines.vllm import engine as vllm
 from toolbank.llm.engines.vllm import thread as vllm_thread
 from toolbank.llm.executor import release_engines
+from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import InputError
 
 STAND_IN = Path(__file__).parent / "vllm_stand_in"
@@ -381,7 +381,7 @@ SCRIPT = """
 import sys, asyncio
 from tests.llm.test_vllm import request
 from tests.engines import create_engine
-from toolbank.generate.config import GenerateConfig
+from toolbank.requests.write.config import GenerateConfig
 
 async def ask():
     config = GenerateConfig(engine='vllm', model=sys.argv[1])

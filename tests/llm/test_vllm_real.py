@@ -58,7 +58,7 @@ ASK = """
     import asyncio, json, sys
     from tests.engines import create_engine
     from toolbank.llm.chat import ChatRequest, Message, WriteTask
-    from toolbank.generate.config import GenerateConfig
+    from toolbank.requests.write.config import GenerateConfig
 
     SCHEMA = {"type": "object", "properties": {"city": {"enum": ["Graz", "Wien"]}},
               "required": ["city"], "additionalProperties": False}

@@ -7,12 +7,12 @@ from unittest import mock
 
 from tests.engines import kind_of
 from toolbank.bank.records import Tool
-from toolbank.generate.config import GenerateConfig
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Message, PolishTask
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Failure
 from toolbank.llm.pool import Pool
 from toolbank.llm.stop import Stopped
+from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import ToolbankError
 
 

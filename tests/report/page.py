@@ -3,11 +3,11 @@
 from selectolax.lexbor import LexborHTMLParser
 
 from toolbank.bank.bank import Bank
-from toolbank.judge.config import JudgeConfig
-from toolbank.judge.judge import judge_bank
 from toolbank.llm.journal import Journal
 from toolbank.report.config import ReportConfig
 from toolbank.report.report import write_report
+from toolbank.requests.judge.judge import judge_bank
+from toolbank.requests.judge.judges import JudgeConfig
 from toolbank.system.files import write_json
 
 

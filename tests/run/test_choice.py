@@ -6,9 +6,9 @@ from tests.world import write_recipe
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.evaluation.figures import Figure, write_figures
-from toolbank.generate.writers.recorded import KIND as RECORDED
-from toolbank.generate.writers.rules.kind import KIND as RULES
 from toolbank.recipe import load_recipe
+from toolbank.requests.rules.engine import KIND as RULES
+from toolbank.requests.write.writers import KIND as RECORDED
 from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.decomposition import DecompositionConfig
 from toolbank.retrievers.descriptions import DescriptionsConfig

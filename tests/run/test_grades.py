@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.commands.in_process import toolbank
+from tests.requests.verify.test_verify import shown
 from tests.servers.chat import Answer, ChatServer
-from tests.verify.test_verify import shown
 from toolbank.bank.bank import group_labels, load_bank, read_labels
 from toolbank.loaders.published import PublishedConfig, read_published
 from toolbank.system.files import read_json, sha256_file, write_json

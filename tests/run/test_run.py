@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.engines import kind_of
-from tests.generate.test_attempts import Rounds
+from tests.requests.write.test_attempts import Rounds
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good, write_recipe
 from toolbank.commands.preview.preview import PreviewStoppedError, preview_attempts
@@ -27,7 +27,7 @@ def run(tmp_path, monkeypatch):
 
     def run_with(engine):
         monkeypatch.setattr(
-            "toolbank.generate.attempt_maker.find_writer", lambda _: kind_of(engine)
+            "toolbank.requests.write.attempts.find_writer", lambda _: kind_of(engine)
         )
         return run_recipe(recipe(tmp_path), tmp_path / "out", until="judge")
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from tests.requests.verify.test_verify import shown
 from tests.servers.chat import Answer, ChatServer
-from tests.verify.test_verify import shown
 from tests.world import good, write_recipe
 from toolbank.bank.bank import Bank
 from toolbank.commands.plan.plan import describe_plan

@@ -12,7 +12,6 @@ from toolbank.evaluation.cells import FEW, percent, with_intervals
 from toolbank.evaluation.config import TEST_PARTS, VERIFIED, main_k
 from toolbank.evaluation.figures import Figure
 from toolbank.evaluation.interval import FEWEST
-from toolbank.generate.writers import has_copied_wording
 from toolbank.loaders.published import ASIDE
 from toolbank.publish.data import Rows
 from toolbank.publish.escape import plain, row
@@ -20,6 +19,7 @@ from toolbank.publish.qrels import ALTERNATIVE, NEEDED, Judged
 from toolbank.publish.retriever import MODELS, Shown
 from toolbank.publish.story import Story
 from toolbank.report.quality import QualityFigure, list_figures
+from toolbank.requests.write.writers import has_copied_wording
 from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.config.explain import read_checked
 from toolbank.evaluation.figures import Figure, read_figures
-from toolbank.quality.measure import Quality
 from toolbank.report.content import Judge
 from toolbank.report.verification import Verification
+from toolbank.requests.quality.measure import Quality
 
 if TYPE_CHECKING:
     from toolbank.recipe import Recipe

@@ -22,10 +22,9 @@ from toolbank.evaluation.figures import (
     read_warnings,
 )
 from toolbank.evaluation.hits import Found, read_hits
-from toolbank.judge.lengths import LengthPart
-from toolbank.judge.summary import CriterionSummary
 from toolbank.llm.accounts import SearchCalls, StepCalls
 from toolbank.report.verification import Verification
+from toolbank.requests.judge.summary import CriterionSummary, LengthPart
 from toolbank.retrievers.calibration_fit import (
     CalibrationRecord,
     read_calibration_record,

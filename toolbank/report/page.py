@@ -17,9 +17,6 @@ from toolbank.config.yaml import dump_mapping
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Difference
 from toolbank.evaluation.interval import FEWEST
-from toolbank.generate.writers import load_writer
-from toolbank.quality.dispersion import measure_dispersion
-from toolbank.quality.measure import measure_quality
 from toolbank.report.analyses.describe import describe_misses, describe_sweeps
 from toolbank.report.analyses.failures import PARTS
 from toolbank.report.asks import follow_asks, sample_asks
@@ -47,6 +44,9 @@ from toolbank.report.scores import (
 )
 from toolbank.report.vectors import MADE_OF, Space, compare_cosines, read_space
 from toolbank.report.verification import CHECKS, sample_changed
+from toolbank.requests.quality.coverage import measure_dispersion
+from toolbank.requests.quality.measure import measure_quality
+from toolbank.requests.write.writers import load_writer
 from toolbank.retrievers.calibration_requests import REMEDY
 from toolbank.system.errors import InputError
 

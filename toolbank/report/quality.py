@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from toolbank.quality.measure import Quality
-from toolbank.quality.overlap import REQUESTS, Overlap
 from toolbank.report.numbers import Bar
+from toolbank.requests.quality.measure import Quality
+from toolbank.requests.quality.texts import REQUESTS, Overlap
 
 _WIDTH, _HEIGHT = 280, 150
 _AT_LEAST = 5

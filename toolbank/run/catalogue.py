@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from toolbank.bank.catalogue import Catalogue, Version
 from toolbank.bank.files import explain_foreign_file, read_tools, write_tools
-from toolbank.generate.config import GenerateConfig
+from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_text, sha256_file, write_json
 
@@ -104,10 +104,10 @@ def _count_sent(
     recipe: Recipe, catalogue: Catalogue, journal: Journal, begun: int
 ) -> int:
     """As `begun`, with the attempts whose requests are on their way to an engine of rounds."""
-    from toolbank.generate.dealing import Dealing
-    from toolbank.generate.loop import wanted_queries
-    from toolbank.generate.writers import find_writer
     from toolbank.llm.accounts import CallCounts
+    from toolbank.requests.write.loop import wanted_queries
+    from toolbank.requests.write.sampling import Dealing
+    from toolbank.requests.write.writers import find_writer
 
     config = recipe.generate
     kind = find_writer(config)

@@ -9,7 +9,7 @@ from typing import Any
 from toolbank.config.explain import read_checked
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Figure, read_figures
-from toolbank.generate.writers import has_copied_wording
+from toolbank.requests.write.writers import has_copied_wording
 from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.run.folder import RunFolder
 from toolbank.system.numbers import count

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toolbank.encoders.steps.alignment import align, faithfulness
+from toolbank.requests.write.explanations import align, faithfulness
 
 EAST, NORTH, WEST = ([1.0, 0.0], [0.0, 1.0], [-1.0, 0.0])
 

@@ -17,10 +17,10 @@ import pytest
 
 from tests.servers.chat import closed_url
 from tests.world import SHOP
-from toolbank.generate.config import GenerateConfig
-from toolbank.generate.loop import generate
 from toolbank.llm.chat import ChatReply
 from toolbank.llm.journal import Journal
+from toolbank.requests.write.config import GenerateConfig
+from toolbank.requests.write.loop import generate
 from toolbank.system.errors import ToolbankError
 
 DATA = Path(__file__).parent / "data"

@@ -1,9 +1,9 @@
 import pytest
 
-from toolbank.generate.config import GenerateConfig
 from toolbank.llm.budget import Budget
 from toolbank.llm.chat import ChatReply
 from toolbank.llm.journal import StepUsage
+from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import InputError
 
 USED = StepUsage("write", "{}", 10, 1000, 500, {"http-500": 2})

@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.generate.config import GenerateConfig
 from toolbank.llm.admission import RateLimiter, TokenBucket
 from toolbank.llm.chat import ChatReply, ChatRequest, Message
+from toolbank.requests.write.config import GenerateConfig
 
 
 def request(characters):

@@ -1,8 +1,8 @@
 import pytest
 
 from tests.report.analyses.found import found
-from toolbank.asks.config import KINDS
 from toolbank.report.analyses.kinds import compare_kinds, kind_of
+from toolbank.requests.asks.config import KINDS
 
 
 def test_the_kind_stands_in_the_id():

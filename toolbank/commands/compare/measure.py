@@ -12,7 +12,7 @@ from toolbank.encoders.sentence import SentenceConfig
 from toolbank.loaders import DATASETS
 from toolbank.loaders.detect import find_format
 from toolbank.loaders.jsonl import read_query_lines
-from toolbank.quality.measure import Quality, add_dispersion, measure_quality
+from toolbank.requests.quality.measure import Quality, add_dispersion, measure_quality
 from toolbank.system.errors import InputError
 from toolbank.system.outputs import is_run_folder
 from toolbank.system.terminal import one_line, print_message

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolbank.quality.measure import Quality
+from toolbank.requests.quality.measure import Quality
 from toolbank.system.terminal import one_line
 
 _NOTHING = "\u2013"

@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from toolbank.commands.init.given import entry
 from toolbank.config.assets import shipped
 from toolbank.config.explain import explain
-from toolbank.generate.config import GenerateConfig
 from toolbank.llm.config import find_grants
 from toolbank.loaders.detect import find_format
 from toolbank.recipe import SCHEMA_FILE, Recipe, recipe_schema
+from toolbank.requests.write.config import GenerateConfig
 from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_text

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toolbank.evaluation.layout import WIDTH, Columns, lay_out
-from toolbank.judge.lengths import LengthPart
-from toolbank.judge.summary import CriterionSummary, VerdictShare
 from toolbank.report.content import read_judge
+from toolbank.requests.judge.summary import CriterionSummary, LengthPart, VerdictShare
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line, wrap
 

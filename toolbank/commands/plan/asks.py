@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolbank.asks.writers import find_ask_writer
 from toolbank.bank.catalogue import Catalogue
 from toolbank.bank.records import Ask
 from toolbank.bank.twins import group_siblings
 from toolbank.commands.plan.calls import describe_forecast, format_paragraph
 from toolbank.commands.plan.forecast import forecast_asks
+from toolbank.requests.asks.writers import find_ask_writer
 from toolbank.system.numbers import count
 
 if TYPE_CHECKING:

@@ -10,32 +10,32 @@ from random import Random
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from toolbank.asks.prompts import AskPrompts, group_asked
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.commands.plan.history import History, read_history
-from toolbank.generate.dealing import Dealings
-from toolbank.generate.examples import load_examples
-from toolbank.generate.loop import most_attempts, most_queries, wanted_queries
-from toolbank.generate.replies import Draft
-from toolbank.judge.model import TEMPLATE, make_request
 from toolbank.llm.accounts import CHARACTERS_PER_TOKEN, count_characters
 from toolbank.llm.chat import WriteTask
 from toolbank.llm.templates import PromptTemplate
+from toolbank.requests.asks.prompts import AskPrompts, group_asked
+from toolbank.requests.judge.judges import TEMPLATE, make_request
+from toolbank.requests.verify.candidates import Candidate
+from toolbank.requests.verify.grader import VerifyPrompts
+from toolbank.requests.write.checks import Draft
+from toolbank.requests.write.loop import most_attempts, most_queries, wanted_queries
+from toolbank.requests.write.prompts import load_examples
+from toolbank.requests.write.sampling import Dealings
 from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
-from toolbank.verify.candidates import Candidate
-from toolbank.verify.prompt import VerifyPrompts
 
 if TYPE_CHECKING:
-    from toolbank.asks.config import AsksConfig
     from toolbank.bank.catalogue import Catalogue
     from toolbank.bank.records import Tool
     from toolbank.llm.chat import ChatRequest
     from toolbank.llm.config import EngineConfig, SearchModelConfig
     from toolbank.recipe import Recipe
+    from toolbank.requests.asks.config import AsksConfig
+    from toolbank.requests.verify.config import VerifyConfig
     from toolbank.retrievers.kind import RetrieverConfig
-    from toolbank.verify.config import VerifyConfig
 
 _ORDERS = 2
 _PROMPTS = 20

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.generate.writers import WRITERS
+from toolbank.requests.write.writers import WRITERS
 
 if TYPE_CHECKING:
     from toolbank.llm.chat import ChatRequest

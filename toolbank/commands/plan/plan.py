@@ -35,11 +35,11 @@ from toolbank.commands.plan.verify import describe_verify
 from toolbank.config.assets import looking_in
 from toolbank.encoders.locate import locate
 from toolbank.encoders.model import find_here
-from toolbank.generate.loop import most_queries
-from toolbank.generate.tool_numbers import describe_fit, fit_to_tools
-from toolbank.generate.writers import find_writer
-from toolbank.judge.engine import find_judge
 from toolbank.recipe import Recipe, RecipeFile, dump_recipe, load_recipe, place_replies
+from toolbank.requests.judge.judges import find_judge
+from toolbank.requests.write.config import describe_fit, fit_to_tools
+from toolbank.requests.write.loop import most_queries
+from toolbank.requests.write.writers import find_writer
 from toolbank.run.advice import advise_before
 from toolbank.run.assets import note_unused
 from toolbank.run.catalogue import read_catalogue
@@ -58,7 +58,7 @@ from toolbank.system.trust import foretell, is_named
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
-    from toolbank.generate.config import GenerateConfig
+    from toolbank.requests.write.config import GenerateConfig
     from toolbank.run.stage import Stage
     from toolbank.sources.kind import Collected
 

@@ -10,9 +10,9 @@ from toolbank.bank.records import Query
 from toolbank.bank.split import assign_splits
 from toolbank.commands.plan.calls import describe_forecast, format_paragraph
 from toolbank.commands.plan.forecast import forecast_searches
-from toolbank.generate.loop import most_queries
 from toolbank.loaders.labelled import read_labelled
 from toolbank.recipe import Recipe
+from toolbank.requests.write.loop import most_queries
 from toolbank.run.advice import advise_on_size
 from toolbank.run.folder import RunFolder
 from toolbank.run.stages.dataset import read_split

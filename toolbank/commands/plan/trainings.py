@@ -10,9 +10,9 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.bank.split import draw_withheld, split_queries
 from toolbank.commands.plan.asks import expect_asks
-from toolbank.generate.loop import most_queries
-from toolbank.generate.tool_numbers import fit_to_tools
 from toolbank.recipe import Recipe
+from toolbank.requests.write.config import fit_to_tools
+from toolbank.requests.write.loop import most_queries
 from toolbank.retrievers.kind import plan_fits
 from toolbank.run.folder import RunFolder
 from toolbank.run.stages.dataset import read_split

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from toolbank.commands.plan.calls import describe_forecast, format_paragraph
 from toolbank.commands.plan.forecast import forecast_verify
-from toolbank.generate.loop import most_queries
+from toolbank.requests.verify.config import find_verifier
+from toolbank.requests.write.loop import most_queries
 from toolbank.run.stages.dataset import read_split
 from toolbank.system.numbers import count
-from toolbank.verify.engine import find_verifier
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from toolbank.asks.asker import Asker
-from toolbank.asks.writers import find_ask_writer
 from toolbank.commands.preview.exchanges import advise_endpoint, carry, format_exchanges
 from toolbank.commands.show.asks import format_answered
 from toolbank.commands.show.transcript import format_prompt
+from toolbank.requests.asks.write import Asker
+from toolbank.requests.asks.writers import find_ask_writer
 
 if TYPE_CHECKING:
-    from toolbank.asks.config import AsksConfig
-    from toolbank.asks.replies import Answered
     from toolbank.bank.records import Tool
     from toolbank.llm.journal import Journal
     from toolbank.recipe import Recipe
+    from toolbank.requests.asks.config import AsksConfig
+    from toolbank.requests.asks.prompts import Answered
 
 
 def preview_asks(

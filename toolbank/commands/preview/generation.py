@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from toolbank.commands.preview.exchanges import advise_endpoint, carry, format_exchanges
 from toolbank.commands.show.transcript import format_ending, format_prompt
-from toolbank.generate.attempt import Attempt
-from toolbank.generate.attempt_maker import AttemptMaker
-from toolbank.generate.writers import find_writer
+from toolbank.requests.write.attempts import Attempt, AttemptMaker
+from toolbank.requests.write.writers import find_writer
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool

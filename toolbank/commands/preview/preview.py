@@ -7,12 +7,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from toolbank.asks.writers import find_ask_writer
 from toolbank.commands.preview.asks import preview_asks
 from toolbank.commands.preview.generation import preview_generation
-from toolbank.generate.writers import find_writer
 from toolbank.llm.journal import Journal
 from toolbank.recipe import Recipe
+from toolbank.requests.asks.writers import find_ask_writer
+from toolbank.requests.write.writers import find_writer
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
 from toolbank.run.stages.dataset import read_split

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from toolbank.asks.writers import find_ask_writer
 from toolbank.bank.bank import Bank
 from toolbank.commands.plan.asks import describe_asks, expect_asks
 from toolbank.commands.plan.calls import describe_forecast, format_paragraph
 from toolbank.commands.plan.forecast import forecast_asks, forecast_generation
 from toolbank.commands.plan.trainings import describe_trainings, plan_trainings
-from toolbank.generate.writers import find_writer
+from toolbank.requests.asks.writers import find_ask_writer
+from toolbank.requests.write.writers import find_writer
 from toolbank.run.run import find_todo
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.sources import SourcesStage

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolbank.asks.config import AsksConfig
 from toolbank.bank.files import read_frame
 from toolbank.commands.show.transcript import format_attempt, format_ending
 from toolbank.llm.chat import number_of
 from toolbank.llm.journal import Entry, Failure, Journal
+from toolbank.requests.asks.config import AsksConfig
 from toolbank.system.files import read_json
 from toolbank.system.terminal import command, one_line
 
 if TYPE_CHECKING:
-    from toolbank.asks.replies import Answered
     from toolbank.bank.records import Tool
+    from toolbank.requests.asks.prompts import Answered
     from toolbank.run.folder import RunFolder
 
 _EXAMPLES = 3

@@ -9,8 +9,8 @@ from toolbank.bank.records import Query
 from toolbank.commands.show.transcript import format_attempt
 from toolbank.llm.chat import number_of
 from toolbank.llm.journal import Journal
+from toolbank.requests.verify.config import VerifyConfig
 from toolbank.run.folder import RunFolder
-from toolbank.verify.config import VerifyConfig
 
 
 def show_verified(folder: RunFolder, query: Query) -> str:

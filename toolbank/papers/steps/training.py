@@ -16,9 +16,9 @@ from toolbank.encoders.finetune_data import Rows
 from toolbank.encoders.locate import locate
 from toolbank.encoders.model import SentenceEncoder, load_model
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.encoders.steps.alignment import Vectors, faithfulness
 from toolbank.papers.steps.perturb import PERTURBATIONS, Steps, perturb
 from toolbank.papers.steps.problems import Problem, draw_others, join_steps
+from toolbank.requests.write.explanations import Vectors, faithfulness
 from toolbank.system.errors import InputError
 from toolbank.training.config import TrainingContext, TrainingWithoutValidation
 from toolbank.training.run import Training, train_encoder

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from toolbank.asks.config import KINDS
 from toolbank.evaluation.hits import Found
 from toolbank.report.lines import LineChart, draw_lines, take_mean
+from toolbank.requests.asks.config import KINDS
 
 _OTHER = "others"
 

@@ -12,9 +12,9 @@ from toolbank.system.files import sha256_file, write_json
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.asks.config import AsksConfig
     from toolbank.config.assets import Asset
     from toolbank.llm.engines.kind import EngineKind
+    from toolbank.requests.asks.config import AsksConfig
     from toolbank.system.trust import Grant
 
 
@@ -54,10 +54,10 @@ class AsksStage(Stage):
 
     def work(self) -> Outcome:
         """Have the asks written, as far as the journal doesn't hold them."""
-        from toolbank.asks.write import ask_for_tools
         from toolbank.bank.files import write_asks
         from toolbank.llm.accounts import describe_calls
         from toolbank.llm.journal import Journal
+        from toolbank.requests.asks.write import ask_for_tools
         from toolbank.run.catalogue import read_catalogue
 
         recipe, bank = self.recipe, self.folder.bank
@@ -131,12 +131,12 @@ class AsksStage(Stage):
 
     @property
     def _prompts(self) -> tuple[Asset, ...]:
-        from toolbank.asks.prompts import ask_assets
+        from toolbank.requests.asks.prompts import ask_assets
 
         return ask_assets()
 
     @property
     def _writer(self) -> EngineKind[AsksConfig]:
-        from toolbank.asks.writers import find_ask_writer
+        from toolbank.requests.asks.writers import find_ask_writer
 
         return find_ask_writer(self._config)

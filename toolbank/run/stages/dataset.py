@@ -180,7 +180,7 @@ def read_split(recipe: Recipe) -> SplitDataset:
         make_units,
         split_dataset,
     )
-    from toolbank.generate.across_splits import find_across_splits
+    from toolbank.requests.write.near_duplicates import find_across_splits
 
     config = _config(recipe)
     dataset = _find_kind(config).read(config)

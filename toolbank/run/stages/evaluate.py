@@ -200,8 +200,8 @@ def choose_calibration_requests(
     Raises:
         InputError: a file that is there is broken.
     """
-    from toolbank.generate.writers import has_copied_wording
     from toolbank.loaders.labelled import read_labelled
+    from toolbank.requests.write.writers import has_copied_wording
     from toolbank.retrievers.calibration_requests import (
         TrainRequests,
         choose_requests,

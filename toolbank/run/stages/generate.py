@@ -21,8 +21,8 @@ from toolbank.system.version import __version__
 if TYPE_CHECKING:
     from toolbank.bank.records import Query, Tool
     from toolbank.config.assets import Asset
-    from toolbank.generate.config import GenerateConfig
     from toolbank.llm.engines.kind import EngineKind
+    from toolbank.requests.write.config import GenerateConfig
     from toolbank.system.trust import Grant
 
 # Libraries whose versions may change a bank's content or its files' bytes.
@@ -49,7 +49,7 @@ class GenerateStage(Stage):
     def depends(self) -> dict[str, Any]:
         """The tools, the settings that shape queries, and the prompts."""
         from toolbank.encoders.locate import encoder_identity
-        from toolbank.generate.prompts import prompt_hash
+        from toolbank.requests.write.prompts import prompt_hash
         from toolbank.run.catalogue import depends_on_catalogue
 
         config = self.recipe.generate
@@ -71,11 +71,14 @@ class GenerateStage(Stage):
         """Write the queries, as far as the journal doesn't hold them."""
         from toolbank.bank.files import write_attempts, write_queries
         from toolbank.bank.split import make_units, split_queries
-        from toolbank.generate.attempts import NothingAcceptedError
-        from toolbank.generate.loop import generate, most_queries
-        from toolbank.generate.tool_numbers import describe_fit
         from toolbank.llm.accounts import describe_calls
         from toolbank.llm.journal import Journal
+        from toolbank.requests.write.config import describe_fit
+        from toolbank.requests.write.loop import (
+            NothingAcceptedError,
+            generate,
+            most_queries,
+        )
         from toolbank.run.advice import advise_before
         from toolbank.run.catalogue import read_catalogue
 
@@ -167,7 +170,7 @@ class GenerateStage(Stage):
         self, queries: Collection[Query], tools: Sequence[Tool]
     ) -> tuple[tuple[Path, ...], list[str]]:
         """The file of the check, and what it tells; nothing where none is asked for."""
-        from toolbank.generate.explanations import (
+        from toolbank.requests.write.explanations import (
             check_explanations,
             describe_explanations,
         )
@@ -204,7 +207,7 @@ class GenerateStage(Stage):
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompts and the examples in them."""
-        from toolbank.generate.prompts import prompt_assets
+        from toolbank.requests.write.prompts import prompt_assets
 
         return tuple(prompt_assets(self.recipe.domain_name, self.recipe.generate))
 
@@ -215,7 +218,7 @@ class GenerateStage(Stage):
 
     def notes(self) -> list[str]:
         """Which prompts are the user's own, and whether there are examples of the domain."""
-        from toolbank.generate.prompts import prompt_notes
+        from toolbank.requests.write.prompts import prompt_notes
 
         if not self._writer.asks_model:
             return []
@@ -229,7 +232,7 @@ class GenerateStage(Stage):
 
     @property
     def _writer(self) -> EngineKind[Any]:
-        from toolbank.generate.writers import find_writer
+        from toolbank.requests.write.writers import find_writer
 
         return find_writer(self.recipe.generate)
 
@@ -245,7 +248,7 @@ def _count_removed(queries: Collection[Query], gone: frozenset[str]) -> dict[str
 
 def _describe_part(queries: Collection[Query], config: GenerateConfig) -> str:
     """Such as "412 of 500 queries"."""
-    from toolbank.generate.loop import wanted_queries
+    from toolbank.requests.write.loop import wanted_queries
 
     wanted = wanted_queries(config)
     return f"{len(queries):,}{f' of {wanted:,}' if wanted else ''} queries"

@@ -51,9 +51,9 @@ class JudgeStage(Stage):
     def work(self) -> Outcome:
         """Have the pairs judged, as far as the journal doesn't hold it."""
         from toolbank.bank.bank import Bank
-        from toolbank.judge.judge import judge_bank, keep_comparisons
         from toolbank.llm.accounts import describe_calls
         from toolbank.llm.journal import Journal
+        from toolbank.requests.judge.judge import judge_bank, keep_comparisons
 
         config, path = self.recipe.judge, self.folder.judge
         bank = Bank.load(self.folder.bank)
@@ -80,35 +80,35 @@ class JudgeStage(Stage):
 
     def check(self) -> None:
         """Refuse an engine that can't be made."""
-        from toolbank.judge.engine import find_judge
+        from toolbank.requests.judge.judges import find_judge
 
         if judge := find_judge(self.recipe.judge):
             judge.check(self.recipe.judge)
 
     def sends(self) -> tuple[Grant, ...]:
         """The key of the engine, and where it is."""
-        from toolbank.judge.engine import find_judge
+        from toolbank.requests.judge.judges import find_judge
 
         judge = find_judge(self.recipe.judge)
         return tuple(judge.sends(self.recipe.judge)) if judge else ()
 
     def prepare(self) -> None:
         """Refuse an engine whose key or package isn't here."""
-        from toolbank.judge.engine import find_judge
+        from toolbank.requests.judge.judges import find_judge
 
         if judge := find_judge(self.recipe.judge):
             judge.check_access(self.recipe.judge)
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt."""
-        from toolbank.judge.model import TEMPLATE
+        from toolbank.requests.judge.judges import TEMPLATE
 
         return (find_asset("prompts", TEMPLATE),)
 
     @property
     def reads_assets(self) -> bool:
         """Whether a model judges."""
-        from toolbank.judge.engine import find_judge
+        from toolbank.requests.judge.judges import find_judge
 
         return find_judge(self.recipe.judge) is not None
 
@@ -122,7 +122,7 @@ class JudgeStage(Stage):
 
     @property
     def _others(self) -> tuple[Path, ...]:
-        from toolbank.judge.sides import find_files
+        from toolbank.requests.judge.summary import find_files
 
         against = self.recipe.judge.against
         return find_files(against) if isinstance(against, Path) else ()

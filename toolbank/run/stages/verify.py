@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from toolbank.config.base import shape
+from toolbank.requests.verify.config import VerifyConfig
 from toolbank.run.calls import refresh_calls
 from toolbank.run.stage import Outcome, Stage, bank_hashes, has_grades, hash_file
 from toolbank.system.files import atomic_path, read_json, sha256_file, write_json
 from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
-from toolbank.verify.config import VerifyConfig
 
 if TYPE_CHECKING:
     from toolbank.config.assets import Asset
@@ -74,7 +74,7 @@ class VerifyStage(Stage):
         from toolbank.bank.bank import Bank, read_labels, write_labels
         from toolbank.llm.accounts import describe_calls
         from toolbank.llm.journal import Journal
-        from toolbank.verify.verify import FINDINGS, verify_bank
+        from toolbank.requests.verify.verify import FINDINGS, verify_bank
 
         folder = self.folder
         bank = replace(
@@ -123,7 +123,7 @@ class VerifyStage(Stage):
         path = self._grades_file
         if path and self._is_bank_done():
             from toolbank.bank.files import read_column, read_tools
-            from toolbank.verify.recorded import read_grades_file
+            from toolbank.requests.verify.grader import read_grades_file
 
             tools = read_tools(self.folder.bank / "tools.parquet")
             ids = read_column(self.folder.bank / "queries.parquet", "id")
@@ -149,7 +149,7 @@ class VerifyStage(Stage):
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt, where a model reads it."""
-        from toolbank.verify.prompt import verify_assets
+        from toolbank.requests.verify.grader import verify_assets
 
         return verify_assets() if self._kind and self._kind.asks_model else ()
 
@@ -162,7 +162,7 @@ class VerifyStage(Stage):
     def _read_earlier(self) -> dict[str, Any]:
         """What the verification before came to; version 0.7.0 has `set_aside` in the labels alone."""
         from toolbank.bank.bank import read_labels
-        from toolbank.verify.fold import find_set_aside
+        from toolbank.requests.verify.gradings import find_set_aside
 
         path = self.folder.verified
         if not path.is_file():
@@ -182,7 +182,7 @@ class VerifyStage(Stage):
 
     @property
     def _kind(self) -> EngineKind[VerifyConfig] | None:
-        from toolbank.verify.engine import find_verifier
+        from toolbank.requests.verify.config import find_verifier
 
         return find_verifier(self._config) if self._config else None
 
@@ -223,7 +223,7 @@ def keep_earlier_grades(folder: RunFolder, recipe: Recipe) -> None:
         InputError: the folder's labels, verify.json or bank can't be read.
         ToolbankError: its journal can't be read.
     """
-    from toolbank.verify.gradings import read_earlier_gradings, write_gradings
+    from toolbank.requests.verify.gradings import read_earlier_gradings, write_gradings
 
     labels = folder.bank / "labels.parquet"
     if folder.grades.exists() or not (labels.is_file() and folder.verified.is_file()):

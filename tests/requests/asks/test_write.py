@@ -1,0 +1,276 @@
+"""Asks by a real server on loopback, good and bad."""
+
+import json
+import os
+import signal
+from random import Random
+from time import sleep
+
+import pytest
+
+from tests.servers.batch import answer_file
+from tests.servers.chat import Answer, ChatServer
+from tests.world import SHOP, asks_for, good
+from toolbank.bank.records import Tool
+from toolbank.llm.journal import Journal
+from toolbank.requests.asks.config import KINDS, AsksConfig
+from toolbank.requests.asks.write import ask_for_tools
+from toolbank.system.errors import Interrupted, ToolbankError
+
+MANY = [
+    Tool(name=f"yard.lift{n}", kind="function", summary=f"Lift the load number {n}.")
+    for n in range(70)
+]
+SISTERS = [
+    Tool(name=f"cal.{kind}.is_open", kind="method", summary="Whether a day is open.")
+    for kind in ("Bank", "Church", "Shop")
+]
+
+
+def ask(server, folder, tools=SHOP, withheld=(), **settings):
+    config = AsksConfig(
+        **{"model": "m", "base_url": getattr(server, "url", ""), **settings}
+    )
+    with Journal(folder / "journal.sqlite") as journal:
+        return ask_for_tools(
+            tools, config, domain="shop", seed=0, journal=journal, withheld=withheld
+        )
+
+
+def told(written):
+    return [(ask.tool, ask.kind, ask.ask) for ask in written.asks]
+
+
+def adds_up(counts, per_tool=4):
+    return counts["groups"] * per_tool == (
+        counts["accepted"]
+        + counts["declined"]
+        + sum(counts["rejected"].values())
+        + sum(counts["failed"].values())
+    )
+
+
+def test_a_good_model_is_asked_once_a_tool_and_its_asks_are_the_banks(tmp_path):
+    with ChatServer(good) as server:
+        written = ask(server, tmp_path)
+    assert len(server.calls) == len(SHOP)
+    expected = [
+        (tool.name, kind, text)
+        for tool in SHOP
+        for kind, text in asks_for(tool.name).items()
+    ]
+    assert told(written) == expected
+    assert not (written.lacks or written.problems[1:])
+    assert adds_up(written.content["counts"])
+
+
+def test_where_an_ask_came_from_is_found_in_the_journal(tmp_path):
+    with ChatServer(good) as server:
+        one = ask(server, tmp_path).asks[7]
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        [entry] = journal.entries(one.provenance.attempt)
+    assert entry.key in one.provenance.requests
+    assert one.tool in entry.messages[0]["content"]
+    assert one.ask in entry.reply.text
+
+
+def test_of_a_reply_that_is_bad_in_parts_the_good_asks_stay(tmp_path):
+    first, second, third, fourth = (tool.name for tool in SHOP[:4])
+    bad = {
+        first: {"plain": "Too short by far.", "terse": "two words"},
+        second: {"voiced": 5, "larger": f"Would you call {first} for my old aunt?"},
+        third: {"plain": "", "terse": "Что это за снег"},
+    }
+
+    def script(call):
+        reply = asks_for(call.asked_for) | bad.get(call.asked_for, {})
+        if call.asked_for == fourth:
+            del reply["larger"]
+        return Answer.json(reply)
+
+    with ChatServer(script) as server:
+        written = ask(server, tmp_path)
+    counts = written.content["counts"]
+    assert counts["rejected"] == {
+        "identifier": 1,
+        "missing": 1,
+        "not-english": 1,
+        "too-short": 2,
+        "wrong-schema": 1,
+    }
+    assert counts["declined"] == 1
+    assert counts["accepted"] == 4 * len(SHOP) - 7
+    assert adds_up(counts)
+    lost = {(row["tool"], row["kind"]) for row in written.content["not_accepted"]}
+    assert (second, "voiced") in lost
+    assert lost.isdisjoint((tool, kind) for tool, kind, _ in told(written))
+
+
+def test_half_a_crowd_of_bad_replies_leaves_the_other_half(tmp_path):
+    def script(call):
+        if SHOP.index(by_name[call.asked_for]) % 2:
+            return Answer.text('{"plain": "I would rather')
+        return good(call)
+
+    by_name = {tool.name: tool for tool in SHOP}
+    with ChatServer(script) as server:
+        written = ask(server, tmp_path)
+        asked = len(server.calls)
+        again = ask(server, tmp_path)
+    assert [tool for tool, kind, _ in told(written) if kind == "terse"] == [
+        tool.name for tool in SHOP[::2]
+    ]
+    assert written.content["counts"]["rejected"] == {"not-json": 4 * len(SHOP) // 2}
+    assert any("not accepted: not-json 32" in line for line in written.problems)
+    # A bad reply was paid for, and another would be no better.
+    assert len(server.calls) == asked
+    assert told(again) == told(written)
+
+
+def test_a_model_that_answers_rubbish_is_asked_for_a_few_tools_alone(tmp_path):
+    with (
+        ChatServer(lambda call: Answer.text("la la la")) as server,
+        pytest.raises(ToolbankError, match=r"None of 50 replies(.|\n)*not-json 200"),
+    ):
+        ask(server, tmp_path, MANY, concurrency=8)
+    assert len(server.calls) == 50
+
+
+def test_replies_in_any_order_give_the_same_asks(tmp_path):
+    def slow(call):
+        sleep(Random(call.prompt).random() / 50)
+        return good(call)
+
+    with ChatServer(slow) as server:
+        one = ask(server, tmp_path / "one", MANY, concurrency=1)
+        many = ask(server, tmp_path / "many", MANY, concurrency=32)
+    assert one.asks == many.asks
+    assert one.content == many.content
+
+
+def test_an_ask_that_was_written_before_is_rejected_whoever_wrote_it_first(tmp_path):
+    def same(call):
+        reply = asks_for(call.asked_for)
+        return Answer.json({**reply, "plain": "Which of my letters came in last May?"})
+
+    with ChatServer(same) as server:
+        written = ask(server, tmp_path, concurrency=16)
+    assert written.content["counts"]["rejected"] == {"near-duplicate": len(SHOP) - 1}
+    plain = [tool for tool, kind, _ in told(written) if kind == "plain"]
+    assert plain == [SHOP[0].name]
+
+
+def test_siblings_are_asked_for_once_and_have_the_same_asks(tmp_path):
+    tools = [*SISTERS, Tool(name="cal.is_open", kind="function", summary="Open?")]
+    with ChatServer(good) as server:
+        written = ask(server, tmp_path, tools)
+    assert [call.asked_for for call in server.calls].count(SISTERS[0].name) == 1
+    assert len(server.calls) == 2
+    texts = {tool.name: [] for tool in tools}
+    for tool, _, text in told(written):
+        texts[tool].append(text)
+    assert texts["cal.Bank.is_open"] == texts["cal.Church.is_open"]
+    assert texts["cal.Bank.is_open"] == texts["cal.Shop.is_open"]
+    assert texts["cal.is_open"] == list(asks_for("cal.is_open").values())
+    assert written.content["counts"]["accepted"] == 8
+    assert written.content["counts"]["tools"] == 4
+    assert "siblings share theirs" in written.message
+
+
+def test_a_withheld_tool_is_not_asked_for(tmp_path):
+    names = {SHOP[0].name, SISTERS[0].name}
+    with ChatServer(good) as server:
+        written = ask(server, tmp_path, [*SHOP, *SISTERS], withheld=names)
+    assert names.isdisjoint(tool for tool, *_ in told(written))
+    assert names.isdisjoint(call.asked_for for call in server.calls)
+    assert SISTERS[1].name in {tool for tool, *_ in told(written)}
+    assert not any("without an ask" in line for line in written.problems)
+
+
+def test_a_tool_that_is_added_leaves_the_replies_for_others_as_they_were(tmp_path):
+    other = Tool(name="moon.paint", kind="function", summary="Paint it yellow.")
+    with ChatServer(good) as server:
+        ask(server, tmp_path, SHOP[1:])
+        before = len(server.calls)
+        ask(server, tmp_path, [other, *SHOP[1:]])
+    assert [call.asked_for for call in server.calls[before:]] == [other.name]
+
+
+def test_calls_that_fail_are_counted_and_made_again_by_the_next_run(tmp_path):
+    broken = {SHOP[2].name, SHOP[5].name}
+
+    def script(call):
+        return Answer.error(500) if call.asked_for in broken else good(call)
+
+    with ChatServer(script) as server:
+        written = ask(server, tmp_path, retries=0)
+        assert written.content["counts"]["failed"].keys() == {"http-500"}
+        assert written.lacks == "asks for 2 of 16 tools"
+        assert adds_up(written.content["counts"])
+        server.script = good
+        before = len(server.calls)
+        again = ask(server, tmp_path)
+    assert {call.asked_for for call in server.calls[before:]} == broken
+    assert not again.lacks
+    assert len(again.asks) == 4 * len(SHOP)
+
+
+def test_a_spent_budget_leaves_asks_for_some_and_the_next_run_for_all(tmp_path):
+    with ChatServer(good) as server:
+        whole = ask(server, tmp_path / "whole")
+        part = ask(server, tmp_path / "part", budget={"calls": 5}, concurrency=2)
+        assert len(server.calls) == len(SHOP) + 5
+        assert part.content["counts"]["groups"] == 5
+        assert part.lacks == "asks for 11 of 16 tools"
+        assert part.ended_early.option == "--set asks.budget.calls=10"
+        rest = ask(server, tmp_path / "part")
+    assert len(server.calls) == 2 * len(SHOP)
+    assert rest.asks == whole.asks
+
+
+def test_ctrl_c_keeps_what_came_and_the_next_run_goes_on(tmp_path):
+    def script(call):
+        if call.number == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+        return good(call)
+
+    with ChatServer(script) as server:
+        with pytest.raises(Interrupted, match="the same command goes on from there"):
+            ask(server, tmp_path / "cut", concurrency=2)
+        asked = len(server.calls)
+        assert asked < len(SHOP)
+        rest = ask(server, tmp_path / "cut")
+        assert len(server.calls) == len(SHOP)
+        whole = ask(server, tmp_path / "whole")
+    assert rest.asks == whole.asks
+    assert rest.content == whole.content
+
+
+def test_by_batch_files_the_asks_are_those_of_an_endpoint(tmp_path):
+    with ChatServer(good) as server:
+        expected = ask(server, tmp_path / "endpoint")
+    by_hand = tmp_path / "by-hand"
+    waits = ask(server, by_hand, engine="batch", base_url="https://api.example.com/v1")
+    assert "16 requests wait" in waits.message
+    [path] = (by_hand / "batch").glob("round-*.jsonl")
+    path.with_name("output.jsonl").write_text(answer_file(path.read_text(), good))
+    made = ask(server, by_hand, engine="batch", base_url="https://api.example.com/v1")
+    assert told(made) == told(expected)
+    assert made.content["counts"] == expected.content["counts"]
+
+
+def test_more_asks_than_kinds_take_the_kinds_in_turn(tmp_path):
+    with ChatServer(good) as server:
+        written = ask(server, tmp_path, kinds=["terse", "plain", "plain"], per_tool=4)
+    assert server.calls[0].keys == ["terse", "plain", "plain_2", "terse_2"]
+    kinds = [kind for tool, kind, _ in told(written) if tool == SHOP[0].name]
+    assert kinds == ["terse", "plain", "plain", "terse"]
+
+
+def test_instructions_and_every_kind_stand_in_the_prompt(tmp_path):
+    with ChatServer(good) as server:
+        ask(server, tmp_path, instructions="Our users are sailors.")
+    prompt = server.calls[0].prompt
+    assert "Our users are sailors." in prompt
+    assert json.dumps(list(KINDS)) == json.dumps(server.calls[0].keys)
+    assert all(f"- {kind}: " in prompt for kind in KINDS)

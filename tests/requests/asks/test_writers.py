@@ -1,0 +1,178 @@
+"""The engines that write asks without a model."""
+
+import json
+
+import pytest
+
+from tests.shared import shared
+from tests.world import SHOP, asks_for
+from toolbank.bank.records import Tool
+from toolbank.llm.chat import ChatRequest, PolishTask
+from toolbank.llm.engines.kind import EngineContext
+from toolbank.llm.journal import Journal
+from toolbank.requests.asks.config import AsksConfig
+from toolbank.requests.asks.prompts import AskPrompts
+from toolbank.requests.asks.write import ask_for_tools
+from toolbank.requests.asks.writers import ASK_WRITERS
+from toolbank.sources.collect import collect_tools
+from toolbank.sources.python.source import PythonSource
+from toolbank.system.errors import InputError
+from toolbank.testing.engines import CHECKS, EngineCase
+
+TEXTS = list(asks_for("any").values())
+
+
+def record(folder, *lines):
+    path = folder / "asks.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return AsksConfig(engine="recorded", replies=path)
+
+
+def write(folder, config, tools=SHOP, seed=0):
+    with Journal(folder / "journal.sqlite") as journal:
+        return ask_for_tools(tools, config, domain="shop", seed=seed, journal=journal)
+
+
+def by_tool(written):
+    found = {}
+    for ask in written.asks:
+        found.setdefault(ask.tool, {})[ask.kind] = ask.ask
+    return found
+
+
+def test_recorded_asks_are_played_in_the_order_of_their_kinds(tmp_path):
+    lines = [
+        {"tool": tool.name, "asks": [*asks_for(tool.name).values()]} for tool in SHOP
+    ]
+    written = write(tmp_path, record(tmp_path, *lines))
+    assert by_tool(written) == {tool.name: asks_for(tool.name) for tool in SHOP}
+
+
+def test_of_recorded_asks_the_kinds_that_are_wanted_are_taken(tmp_path):
+    config = record(tmp_path, {"tool": SHOP[0].name, "asks": TEXTS})
+    config = config.model_copy(update={"kinds": ("terse",), "per_tool": 1})
+    assert by_tool(write(tmp_path, config)) == {SHOP[0].name: {"terse": TEXTS[2]}}
+
+
+def test_which_tools_are_siblings_is_what_the_file_says(tmp_path):
+    first, second, third = (tool.name for tool in SHOP[:3])
+    line = {"tool": first, "siblings": [second, "shop.gone"], "asks": TEXTS}
+    written = write(tmp_path, record(tmp_path, line, {"tool": second, "asks": ["x"]}))
+    assert by_tool(written)[first] == by_tool(written)[second]
+    assert third not in by_tool(written)
+    assert written.content["missing_tools"] == {"shop.gone": 1}
+    assert any("not in the bank: 1 tool" in line for line in written.problems)
+    assert any("without an ask: 14 tools of 16" in line for line in written.problems)
+
+
+def test_recorded_asks_that_are_not_played_are_counted(tmp_path):
+    first, second = (tool.name for tool in SHOP[:2])
+    more = [*asks_for(first).values(), "One ask more than there are kinds."]
+    lines = [
+        {"tool": first, "asks": more},
+        {"tool": second, "asks": [*asks_for(second).values()]},
+        {"tool": second, "asks": ["Another line of a tool that stood above."]},
+    ]
+    said = "not used: 2 recorded asks of 2 tools, such as"
+    assert any(
+        p.startswith(said) for p in write(tmp_path, record(tmp_path, *lines)).problems
+    )
+    (tmp_path / "other").mkdir()
+    written = write(tmp_path / "other", record(tmp_path, *lines[1:2]))
+    assert not any("not used" in line for line in written.problems)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"tool": "shop.gone", "asks": ["x"]}, "none of its tools, such as shop.gone"),
+        ({"tool": SHOP[0].name, "asks": []}, "no recorded asks"),
+        ({"tool": SHOP[0].name}, "no recorded asks"),
+    ],
+)
+def test_a_file_that_cannot_be_played_is_refused(tmp_path, line, said):
+    with pytest.raises(InputError, match=said):
+        write(tmp_path, record(tmp_path, line))
+
+
+def test_the_recorded_engine_wants_a_file():
+    config = AsksConfig(engine="recorded")
+    with pytest.raises(InputError, match=r"asks\.replies"):
+        ASK_WRITERS.find("recorded", "").create(config, EngineContext(SHOP))
+
+
+def test_rules_write_plain_and_terse_asks_and_say_that_they_write_no_other(tmp_path):
+    tools = [
+        Tool(
+            name="box.sort",
+            kind="function",
+            summary="Sort an array of letters by month.",
+        ),
+        Tool(name="box.mute", kind="function"),
+    ]
+    written = write(tmp_path, AsksConfig(engine="rules"), tools)
+    [(name, asks)] = by_tool(written).items()
+    assert name == "box.sort"
+    assert asks.keys() == {"plain", "terse"}
+    assert all("month" in text for text in asks.values())
+    assert any(
+        "not written by rules: voiced 2, larger 2" in line for line in written.problems
+    )
+
+
+def test_rules_asks_follow_from_the_seed_alone(tmp_path):
+    config = AsksConfig(engine="rules")
+    one, same, other = (
+        by_tool(write(tmp_path / str(n), config, seed=seed))
+        for n, seed in enumerate((1, 1, 2))
+    )
+    assert one == same
+    assert one != other
+
+
+@pytest.fixture(scope="module")
+def numpy_tools(tmp_path_factory):
+    source = PythonSource(type="python", package="numpy")
+    return collect_tools((source,), tmp_path_factory.mktemp("cache")).tools
+
+
+def test_the_asks_that_a_model_wrote_for_numpy_pass_but_for_one_said_twice(
+    tmp_path, numpy_tools
+):
+    config = AsksConfig(engine="recorded", replies=shared("asks/numpy.jsonl"))
+    written = write(tmp_path, config, numpy_tools)
+    lost = [(row["tool"], row["reason"]) for row in written.content["not_accepted"]]
+    assert lost == [("numpy.tensordot", "near-duplicate")]
+    assert len(written.asks) == 4 * 536 - 1
+
+
+def test_rules_find_something_to_ask_for_nearly_every_tool_of_numpy(
+    tmp_path, numpy_tools
+):
+    written = write(tmp_path, AsksConfig(engine="rules"), numpy_tools)
+    counts = written.content["counts"]
+    assert counts["tools"] >= 520
+    assert counts["by_kind"]["plain"]["accepted"] >= 500
+    assert counts["by_kind"]["terse"]["accepted"] >= 400
+
+
+def case_of(name, folder):
+    config = AsksConfig(engine=name)
+    if name == "recorded":
+        config = record(folder, *({"tool": one.name, "asks": TEXTS} for one in SHOP))
+    prompts = AskPrompts(SHOP, config, "shop")
+    foreign = ChatRequest(0, "polish", (), {}, PolishTask("", ()))
+    return EngineCase(
+        ASK_WRITERS.find(name, ""),
+        config,
+        EngineContext(SHOP, 0, folder),
+        requests=[prompts.ask((tool,)) for tool in SHOP],
+        shaping=[EngineContext(SHOP, 1, folder)] if name == "rules" else [],
+        fails=(config, foreign),
+    )
+
+
+@pytest.mark.parametrize("name", ["recorded", "rules"])
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_they_do_what_every_engine_does(check, name, tmp_path):
+    check(case_of(name, tmp_path))

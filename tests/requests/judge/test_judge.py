@@ -1,0 +1,404 @@
+import asyncio
+import json
+import os
+import re
+import signal
+
+import pytest
+
+from tests.servers.batch import answer_file
+from tests.servers.chat import Answer, ChatServer
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
+from toolbank.export.export import export_bank
+from toolbank.llm.journal import Journal
+from toolbank.llm.templates import PromptTemplate
+from toolbank.requests.judge.judge import judge_bank
+from toolbank.requests.judge.judges import JudgeConfig, make_request
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.outputs import OWNER
+
+TEMPLATE = "Which is better by {{ criterion }}?\nA: {{ first }}\nB: {{ second }}"
+CRITERIA = ("naturalness", "fluency", "coherence")
+
+
+@pytest.fixture
+def bank():
+    tools = tuple(Tool(name=f"lib.t{i}", kind="function") for i in range(3))
+    queries = tuple(
+        Query(
+            id=f"q{i}",
+            query=f"good {i}: what came of it all?",
+            draft=f"bad {i}: Sort the table, then sum it, then save it, and print it.",
+            tools=("lib.t0", "lib.t1"),
+        )
+        for i in range(8)
+    )
+    return Bank(tools, queries)
+
+
+@pytest.fixture
+def judge(bank, tmp_path, monkeypatch):
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts/judge.j2").write_text(TEMPLATE)
+    monkeypatch.chdir(tmp_path)
+
+    def run(bank=bank, seed=0, **settings):
+        config = JudgeConfig(**settings)
+        with Journal(tmp_path / "journal.sqlite") as journal:
+            run.judged = judge_bank(bank, config, seed=seed, journal=journal)
+            return run.judged.content
+
+    return run
+
+
+def model(server):
+    return {"engine": "openai", "base_url": server.url, "model": "m"}
+
+
+def sides(call):
+    return re.search(r"A: (.*)\nB: (.*)", call.prompt).groups()
+
+
+def prefer(start):
+    def script(call):
+        first, _ = sides(call)
+        return Answer.json(
+            {"reason": "", "winner": "A" if first.startswith(start) else "B"}
+        )
+
+    return script
+
+
+def counts(judged, criterion="fluency"):
+    summary = judged["criteria"][criterion]
+    return tuple(summary[verdict]["count"] for verdict in ("win", "tie", "lose"))
+
+
+def test_the_heuristic_is_labelled_and_says_how_often_a_reader_disagrees(judge):
+    judged = judge()
+    assert judged["heuristic"] is True
+    assert "heuristic" in judged["judge"]
+    assert judged["read_by_eye"]["pairs"] == 30
+    assert counts(judged, "naturalness") == (8, 0, 0)
+
+
+def test_a_model_that_knows_the_better_text_wins_in_both_orders(judge):
+    with ChatServer(prefer("good")) as server:
+        judged = judge(**model(server))
+    assert [counts(judged, name) for name in CRITERIA] == [(8, 0, 0)] * 3
+    assert judged["criteria"]["fluency"]["consistency"] == 1
+    assert (judged["judge"], judged["heuristic"]) == ("m", False)
+    assert len(server.calls) == 8 * 2 * 3
+    firsts = [sides(call)[0][:4] for call in server.calls]
+    assert firsts.count("good") == firsts.count("bad ") == 24
+
+
+def test_a_model_that_likes_the_first_text_gives_ties_without_consistency(judge):
+    with ChatServer(lambda call: Answer.json({"winner": "A"})) as server:
+        judged = judge(**model(server))
+    assert counts(judged) == (0, 8, 0)
+    assert judged["criteria"]["fluency"]["consistency"] == 0
+    orders = judged["pairs"][0]["verdicts"]["fluency"]
+    assert orders == {"query_first": "win", "query_second": "lose", "verdict": "tie"}
+
+
+def test_rubbish_and_failed_calls_are_counted_and_the_rest_is_judged(judge):
+    def script(call):
+        first, _ = sides(call)
+        if "fluency" in call.prompt and first.startswith("good 1"):
+            return Answer.text("I like both!")
+        if "fluency" in call.prompt and first.startswith("good 2"):
+            return Answer.json({"winner": "C"})
+        if "fluency" in call.prompt and first.startswith("good 3"):
+            return Answer.error(500)
+        return prefer("good")(call)
+
+    with ChatServer(script) as server:
+        judged = judge(**model(server), retries=0)
+    assert counts(judged) == (5, 0, 0)
+    failed = judged["criteria"]["fluency"]["failed"]
+    assert (failed.pop("not-json"), failed.pop("wrong-schema")) == (1, 1)
+    assert sum(failed.values()) == 1
+    assert judged["calls_failed"] == 1
+    assert judged["criteria"]["coherence"]["failed"] == {}
+
+
+def test_where_no_call_is_answered_it_fails_and_nothing_is_judged(judge):
+    with (
+        ChatServer(lambda call: Answer.error(500)) as server,
+        pytest.raises(
+            ToolbankError, match=r"no call was answered.*[Rr]un the same command"
+        ),
+    ):
+        judge(**model(server), retries=0, pairs=1, criteria=["fluency"])
+    with ChatServer(prefer("good")) as server:
+        judged = judge(**model(server), pairs=1, criteria=["fluency"])
+    assert counts(judged) == (1, 0, 0)
+
+
+def test_replies_without_a_verdict_are_told_by_reason_the_most_common_first(judge):
+    def script(call):
+        first, _ = sides(call)
+        if first.startswith(("good 1", "good 2")):
+            return Answer.text("I like both!")
+        if first.startswith("good 3"):
+            return Answer.text('{"reason": "hm', finish_reason="length")
+        if first.startswith("good 4"):
+            return Answer.text("")
+        return prefer("good")(call)
+
+    with ChatServer(script) as server:
+        judge(**model(server))
+    [problem] = judge.judged.problems
+    assert "not-json 6, cut-off 3, empty 3" in problem
+
+
+def test_a_verdict_that_was_cut_is_counted_and_never_asked_for_again(judge):
+    def script(call):
+        if sides(call)[0].startswith("good 1"):
+            return Answer.text('{"reason": "hm', finish_reason="length")
+        return prefer("good")(call)
+
+    with ChatServer(script) as server:
+        judged = judge(**model(server))
+        asked = len(server.calls)
+        assert judge(**model(server)) == judged
+        assert len(server.calls) == asked
+    assert judged["calls_failed"] == 0
+    assert judged["criteria"]["fluency"]["failed"] == {"cut-off": 1}
+    assert counts(judged) == (7, 0, 0)
+
+
+def test_no_journaled_verdict_is_asked_for_again_and_more_pairs_go_on_from_there(judge):
+    with ChatServer(prefer("good")) as server:
+        few = judge(pairs=3, **model(server))
+        assert len(server.calls) == 18
+        assert judge(pairs=3, **model(server)) == few
+        assert len(server.calls) == 18
+        more = judge(pairs=5, **model(server))
+        assert len(server.calls) == 30
+    assert more["pairs"][:3] == few["pairs"]
+
+
+def test_verdicts_do_not_depend_on_concurrency(judge):
+    with ChatServer(prefer("good")) as server:
+        one = judge(concurrency=1, **model(server))
+    assert judge(concurrency=8, **model(server)) == one
+
+
+def test_a_refused_key_ends_the_judge_and_loses_no_verdict_that_came(judge, tmp_path):
+    def script(call):
+        return prefer("good")(call) if call.number < 9 else Answer.error(401)
+
+    with ChatServer(script) as server:
+        with pytest.raises(ToolbankError, match="401"):
+            judge(concurrency=4, **model(server))
+        with Journal(tmp_path / "journal.sqlite") as journal:
+            assert len(journal) == 9
+        asked = len(server.calls)
+        server.script = prefer("good")
+        assert counts(judge(**model(server))) == (8, 0, 0)
+        assert len(server.calls) == asked + 48 - 9
+
+
+def test_a_budget_ends_the_judge_with_the_pairs_that_were_judged(judge):
+    with ChatServer(prefer("good")) as server:
+        judged = judge(concurrency=1, budget={"calls": 20}, **model(server))
+        assert len(server.calls) == 20
+        unjudged = sum(
+            judged["criteria"][name]["failed"].get("budget", 0) for name in CRITERIA
+        )
+        assert unjudged == judged["calls_failed"] == 28
+        assert "20 replies asked for" in judge.judged.message
+        stopped, missing = judge.judged.problems
+        assert "judge.budget.calls=40" in stopped
+        assert "verdicts missing: 28" in missing
+        assert counts(judge(**model(server))) == (8, 0, 0)
+
+
+def test_ctrl_c_in_the_judge_finishes_what_is_in_flight(judge, tmp_path):
+    def script(call):
+        if call.number == 12:
+            os.kill(os.getpid(), signal.SIGINT)
+        return prefer("good")(call)
+
+    with ChatServer(script) as server:
+        with pytest.raises(ToolbankError, match="stopped in judge"):
+            judge(concurrency=4, **model(server))
+        asked = len(server.calls)
+        assert 13 <= asked < 48
+        with Journal(tmp_path / "journal.sqlite") as journal:
+            assert len(journal) == asked
+        assert counts(judge(**model(server))) == (8, 0, 0)
+        assert len(server.calls) == 48
+
+
+def test_a_notebook_whose_loop_runs_can_judge(judge):
+    async def cell():
+        return judge()
+
+    assert asyncio.run(cell())["n"] == 8
+
+
+def test_equal_texts_are_counted_apart_and_judged_by_nobody(judge, bank):
+    same = tuple(
+        query.model_copy(update={"draft": query.query}) for query in bank.queries
+    )
+    with ChatServer(lambda _: Answer.json({"winner": "A"})) as server:
+        judged = judge(Bank(bank.tools, same), **model(server))
+        assert server.calls == []
+        assert (judged["n"], judged["identical"]) == (0, 8)
+        assert judged["criteria"]["fluency"]["consistency"] is None
+        some = (*same[:3], *bank.queries[3:])
+        judged = judge(Bank(bank.tools, some), **model(server))
+    assert len(server.calls) == 5 * 2 * 3
+    assert (judged["n"], judged["identical"]) == (5, 3)
+    assert counts(judged) == (0, 5, 0)
+    assert judged["criteria"]["fluency"]["consistency"] == 0
+    assert judge.judged.message.startswith(
+        "5 pairs by m, and 3 of the same text twice that nobody judged"
+    )
+
+
+def test_equal_texts_are_no_ties_of_the_heuristic(judge, bank):
+    query = bank.queries[0]
+    same = query.model_copy(update={"id": "same", "draft": query.query})
+    judged = judge(Bank(bank.tools, (*bank.queries, same)))
+    assert (judged["n"], judged["identical"]) == (8, 1)
+    assert counts(judged, "naturalness") == (8, 0, 0)
+
+
+def test_by_a_batch_file_all_orders_are_asked_for_at_once(judge, tmp_path):
+    settings = {"engine": "batch", "model": "m"}
+    judge(**settings)
+    assert "48 requests" in judge.judged.waiting
+    assert judge.judged.problems == ("48 verdicts wait for a reply",)
+    [path] = (tmp_path / "batch").glob("round-*.jsonl")
+    answers = answer_file(path.read_text(), prefer("good"))
+    path.with_name("output.jsonl").write_text(answers)
+    judged = judge(**settings)
+    assert (judge.judged.waiting, judge.judged.problems) == ("", ())
+    assert counts(judged) == (8, 0, 0)
+    assert judged["criteria"]["fluency"]["consistency"] == 1
+
+
+def test_another_dataset_is_paired_at_random_by_the_seed(judge, tmp_path):
+    lines = [json.dumps({"id": f"o{i}", "query": f"bad other {i}"}) for i in range(6)]
+    path = tmp_path / "other.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    judged = judge(against=path)
+    assert judged["n"] == 6
+    assert judged["against"] == "other.jsonl"
+    pairs = [(pair["query_id"], pair["other_id"]) for pair in judged["pairs"]]
+    assert len({other for _, other in pairs}) == 6
+    assert pairs != [
+        (pair["query_id"], pair["other_id"])
+        for pair in judge(against=path, seed=1)["pairs"]
+    ]
+    assert judge(against=path) == judged
+
+
+def test_a_run_and_the_folder_of_a_dataset_can_be_held_against(judge, bank, tmp_path):
+    export_bank(bank, "jsonl", tmp_path / "jsonl")
+    run = tmp_path / "run"
+    bank.save(run / "bank")
+    (run / "recipe.yaml").write_text("name: other\n")
+    (run / OWNER).write_text("process 1\n")
+    expected = {query.query for query in bank.queries}
+    for place in (tmp_path / "jsonl", run):
+        judged = judge(against=place)
+        assert {pair["other"] for pair in judged["pairs"]} == expected
+        assert judged["against"] == place.name
+
+
+def test_a_folder_of_no_format_is_told(judge, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="the files of no format"):
+        judge(against=tmp_path / "empty")
+
+
+@pytest.mark.parametrize(
+    ("words", "part"), [(20, "shorter"), (7, "as long"), (2, "longer")]
+)
+def test_wins_are_told_by_how_long_the_text_is_beside_the_other(
+    judge, tmp_path, words, part
+):
+    lines = [json.dumps({"query": f"{i} " * words}) for i in range(8)]
+    path = tmp_path / "other.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    lengths = judge(against=path)["lengths"]
+    assert {one["part"]: one["n"] for one in lengths if one["n"]} == {part: 8}
+    (told,) = (one for one in lengths if one["n"])
+    assert told["ratio"] == pytest.approx(7 / words)
+    assert told["criteria"]["fluency"]["n"] == 8
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[1]",
+        '{"text": "x"}',
+        '{"query": ""}',
+        '{"query": 3}',
+        '"query"',
+        r'{"query": "\ud800"}',
+    ],
+)
+def test_a_broken_line_of_the_other_dataset_is_named(judge, tmp_path, line):
+    path = tmp_path / "other.jsonl"
+    path.write_text('{"query": "fine"}\n' + line + "\n")
+    with pytest.raises(InputError, match=r"other\.jsonl: 1 line is broken\.\n +line 2"):
+        judge(against=path)
+
+
+def test_a_missing_dataset_is_named(judge, tmp_path):
+    with pytest.raises(InputError, match=r"nowhere\.jsonl"):
+        judge(against=tmp_path / "nowhere.jsonl")
+
+
+def test_a_template_that_asks_for_the_unknown_is_named(judge, tmp_path):
+    (tmp_path / "prompts/judge.j2").write_text("{{ nothing }}")
+    with (
+        ChatServer(prefer("good")) as server,
+        pytest.raises(InputError, match=r"judge\.j2"),
+    ):
+        judge(**model(server))
+
+
+def test_texts_are_never_run_as_templates(judge, bank):
+    hostile = bank.queries[0].model_copy(update={"query": "{{ 7 * 7 }} {% raw %}"})
+    with ChatServer(lambda call: Answer.json({"winner": "tie"})) as server:
+        judge(Bank(bank.tools, (hostile,)), **model(server))
+    assert all("{{ 7 * 7 }} {% raw %}" in call.prompt for call in server.calls)
+
+
+def test_a_bank_without_drafts_has_nothing_to_judge(judge, bank):
+    bare = tuple(query.model_copy(update={"draft": ""}) for query in bank.queries)
+    judged = judge(Bank(bank.tools, bare))
+    assert judged["n"] == 0
+    assert judged["criteria"]["fluency"]["win"]["share"] is None
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_the_prompt_that_comes_along_explains_every_criterion(
+    tmp_path, monkeypatch, criterion
+):
+    monkeypatch.chdir(tmp_path)
+    request = make_request(
+        PromptTemplate("judge.j2"), 0, criterion, "this one", "that one"
+    )
+    prompt = request.messages[0].content
+    assert f"Criterion: {criterion}." in prompt
+    assert "more" in prompt.partition(f"Criterion: {criterion}.")[2][:60]
+    assert prompt.index("this one") < prompt.index("that one")
+    assert not prompt.startswith("{#")
+
+
+def test_replies_without_a_verdict_are_told_with_the_command_that_shows_them(judge):
+    with ChatServer(lambda _: Answer.text("Hm.")) as server:
+        judge(**model(server))
+    [told] = judge.judged.problems
+    assert told.startswith("replies without a verdict: not-json 48.")
+    assert re.search(r"^  toolbank show /\S+ ID$", told, re.M)

@@ -1,0 +1,394 @@
+"""Labels verified by a real server on loopback, good and bad, and by no model at all."""
+
+import json
+import os
+import re
+import signal
+
+import polars as pl
+import pytest
+
+from tests.servers.batch import answer_file
+from tests.servers.chat import Answer, ChatServer
+from tests.world import SHOP
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
+from toolbank.llm.journal import Journal
+from toolbank.requests.verify.config import VerifyConfig
+from toolbank.requests.verify.verify import verify_bank
+from toolbank.system.errors import InputError, Interrupted
+
+OLD = Tool(
+    name="shop.tot",
+    kind="function",
+    summary="Total the prices of a customer.",
+    deprecated="1.4 Use total_prices instead.",
+)
+NICK = Tool(name="shop.sum_all", kind="function", summary="An alias of total_orders.")
+TOOLS = (*SHOP, OLD, NICK)
+
+
+def request(number, *tools, explanation=""):
+    said = f"Please see to the {' and the '.join(t.partition('_')[2] for t in tools)}"
+    return Query(
+        id=f"q{number}",
+        query=f"{said} of customer {number}.",
+        tools=tools,
+        split="train",
+        explanation=explanation,
+    )
+
+
+BANK = Bank(
+    TOOLS,
+    tuple(
+        request(n, f"shop.find_{one}", f"shop.total_{other}")
+        for n, (one, other) in enumerate(
+            [("orders", "letters"), ("returns", "prices"), ("prices", "orders")] * 4
+        )
+    ),
+)
+
+
+def verify(server, folder, bank=BANK, tools_id="tools", **settings):
+    config = VerifyConfig(
+        **{
+            "engine": "openai",
+            "model": "m",
+            "base_url": getattr(server, "url", "http://127.0.0.1:9"),
+            "candidates": 4,
+            **settings,
+        }
+    )
+    folder.mkdir(exist_ok=True)
+    with Journal(folder / "journal.sqlite") as journal:
+        return verify_bank(
+            bank,
+            config,
+            folder=folder / "verify",
+            tools_id=tools_id,
+            domain="shop",
+            seed=0,
+            journal=journal,
+        )
+
+
+def shown(call):
+    """The request and the tools of a prompt."""
+    text = re.search(r"<request>\n(.*)\n</request>", call.prompt)[1]
+    listed = call.prompt.partition("# The tools\n")[2].partition("# How")[0]
+    return text, re.findall(r"^- ([\w.]+)", listed, re.MULTILINE)
+
+
+def by_rule(call):
+    """Needs the first offered tool by name; the second may stand for it."""
+    tools = sorted(shown(call)[1])
+    return Answer.json(
+        {
+            "needed": [{"tool": tools[0], "why": "it comes first"}],
+            "alternatives": [{"tool": tools[1], "for": tools[0], "why": "as good"}],
+            "aside": "",
+        }
+    )
+
+
+def test_each_request_is_graded_once_among_its_own_tools_and_others(tmp_path):
+    with ChatServer(by_rule) as server:
+        found = verify(server, tmp_path)
+        again = verify(server, tmp_path)
+    assert len(server.calls) == len(BANK.queries)
+    assert again.labels == found.labels
+    pooled = pl.read_parquet(tmp_path / "verify" / "candidates.parquet")
+    for call in server.calls:
+        text, tools = shown(call)
+        query = next(one for one in BANK.queries if one.query == text)
+        assert set(query.tools) < set(tools)
+        mine = pooled.filter(query=query.id)["tool"].to_list()
+        assert sorted(tools) == sorted(mine)
+        assert tools != mine
+    grades = [(label.grade, label.tool, label.stands_for) for label in found.labels[:2]]
+    first = sorted(pooled.filter(query="q0")["tool"])
+    assert grades == [("needed", first[0], ""), ("alternative", first[1], first[0])]
+
+
+def test_the_labels_are_not_told_to_who_grades(tmp_path):
+    with ChatServer(by_rule) as server:
+        verify(server, tmp_path)
+    for call in server.calls:
+        assert "label" not in call.prompt
+        assert "bm25" not in call.prompt
+
+
+def test_candidates_stay_as_they_were_pooled_though_requests_are_added(tmp_path):
+    with ChatServer(by_rule) as server:
+        verify(server, tmp_path)
+        path = tmp_path / "verify" / "candidates.parquet"
+        before = pl.read_parquet(path)
+        more = Bank(TOOLS, (*BANK.queries, request(99, "shop.merge_prices")))
+        verify(server, tmp_path, more)
+        assert len(server.calls) == len(BANK.queries) + 1
+        verify(server, tmp_path)
+        assert len(server.calls) == len(BANK.queries) + 1
+        now = pl.read_parquet(path)
+        assert now.filter(pl.col("query") != "q99").equals(before)
+        verify(server, tmp_path, tools_id="other tools")
+        anew = pl.read_parquet(path).filter(~pl.col("key").is_in(now["key"].to_list()))
+        assert set(anew["query"]) == {query.id for query in BANK.queries}
+        # Those that were graded stay, as what the grades were chosen from.
+        assert before["key"].is_in(pl.read_parquet(path)["key"].to_list()).all()
+
+
+def test_what_a_stop_leaves_is_not_asked_again_and_gives_the_same_labels(tmp_path):
+    def cut(call):
+        if call.number == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+        return by_rule(call)
+
+    with ChatServer(cut) as server:
+        with pytest.raises(Interrupted, match="the same command goes on from there"):
+            verify(server, tmp_path / "cut", concurrency=2)
+        asked = len(server.calls)
+        assert asked < len(BANK.queries)
+        rest = verify(server, tmp_path / "cut")
+        assert len(server.calls) == len(BANK.queries)
+    with ChatServer(by_rule) as server:
+        whole = verify(server, tmp_path / "whole")
+    assert rest.labels == whole.labels
+    assert rest.content == whole.content
+
+
+def test_replies_that_say_what_cannot_be_are_counted_and_first_labels_stay(tmp_path):
+    def script(call):
+        _, tools = shown(call)
+        needed = {"tool": tools[0], "why": ""}
+        bad = [
+            {"needed": [{"tool": "shop.burn", "why": ""}]},
+            {"needed": [needed, needed]},
+            {
+                "needed": [needed],
+                "alternatives": [{"tool": tools[1], "for": tools[2], "why": ""}],
+            },
+            {"needed": "all of them"},
+            {"needed": [], "alternatives": [], "aside": "It has two readings."},
+            {"needed": [], "alternatives": [], "aside": ""},
+        ]
+        return Answer.json(
+            bad[call.number] if call.number < 6 else {"needed": [needed]}
+        )
+
+    with ChatServer(script) as server:
+        found = verify(server, tmp_path, concurrency=1)
+    reasons = [row["reason"] for row in found.content["not_graded"]]
+    assert reasons == [
+        "not-offered",
+        "graded-twice",
+        "stands-for-nothing",
+        "wrong-schema",
+    ]
+    labelled = {label.query for label in found.labels}
+    assert labelled == {query.id for query in BANK.queries[4:]}
+    aside = {one.query: one.reason for one in found.labels if one.grade == "aside"}
+    assert aside == {
+        "q4": "It has two readings.",
+        "q5": "none of the candidates is needed",
+    }
+    assert found.content["agreement"]["requests"] == 8
+    assert found.content["agreement"]["aside"] == 2
+
+
+def test_agreement_counts_first_labels_that_stay_fall_or_were_missing(tmp_path):
+    bank = Bank(TOOLS, BANK.queries[:1])
+    one, two = BANK.queries[0].tools
+
+    def script(call):
+        _, tools = shown(call)
+        new = next(tool for tool in tools if tool not in (one, two))
+        return Answer.json(
+            {
+                "needed": [{"tool": new, "why": ""}, {"tool": one, "why": ""}],
+                "alternatives": [{"tool": two, "for": one, "why": ""}],
+                "aside": "",
+            }
+        )
+
+    with ChatServer(script) as server:
+        found = verify(server, tmp_path, bank)
+    assert found.content["agreement"] == {
+        "requests": 1,
+        "aside": 0,
+        "same": 0,
+        "labels": 2,
+        "confirmed": 1,
+        "alternative": 1,
+        "refuted": 0,
+        "added": 1,
+        "precision": 0.5,
+        "recall": 0.5,
+    }
+    # First labels come before others, whatever the model's order.
+    assert found.labels[0].tool == one
+
+
+def test_by_batch_files_the_labels_are_those_of_an_endpoint(tmp_path):
+    with ChatServer(by_rule) as server:
+        expected = verify(server, tmp_path / "endpoint")
+    by_hand = tmp_path / "by-hand"
+    settings = {"engine": "batch", "base_url": "https://api.example.com/v1"}
+    waits = verify(None, by_hand, **settings)
+    assert waits.waiting
+    [path] = (by_hand / "batch").glob("round-*.jsonl")
+    path.with_name("output.jsonl").write_text(answer_file(path.read_text(), by_rule))
+    assert verify(None, by_hand, **settings).labels == expected.labels
+
+
+def test_recorded_grades_are_played_and_those_that_lack_are_told(tmp_path):
+    path = tmp_path / "grades.jsonl"
+    tool = BANK.queries[0].tools[0]
+    line = {"query": "q0", "needed": [{"tool": tool, "why": "it finds"}]}
+    path.write_text(json.dumps(line) + "\n")
+    settings = {
+        "engine": "recorded",
+        "replies": path,
+        "model": "",
+        "base_url": "http://x",
+    }
+    found = verify(None, tmp_path, **settings)
+    assert [(one.query, one.tool, one.reason) for one in found.labels] == [
+        ("q0", tool, "it finds")
+    ]
+    assert not found.lacks
+    assert {(one.kind, one.source) for one in found.labels} == {
+        ("person", "grades.jsonl")
+    }
+
+
+def checked(folder, *queries, **settings):
+    return verify(None, folder, Bank(TOOLS, queries), engine="rules", **settings)
+
+
+def test_without_a_model_old_names_make_way_for_new_ones_and_stay_alternatives(
+    tmp_path,
+):
+    found = checked(
+        tmp_path,
+        request(0, "shop.tot", "shop.find_orders"),
+        request(1, "shop.sum_all"),
+        request(2, "shop.merge_orders"),
+    )
+    told = [(one.query, one.tool, one.grade, one.stands_for) for one in found.labels]
+    assert told == [
+        ("q0", "shop.total_prices", "needed", ""),
+        ("q0", "shop.find_orders", "needed", ""),
+        ("q0", "shop.tot", "alternative", "shop.total_prices"),
+        ("q1", "shop.total_orders", "needed", ""),
+        ("q1", "shop.sum_all", "alternative", "shop.total_orders"),
+    ]
+    assert found.content["findings"]["deprecated"]["tools"] == {"shop.tot": 1}
+    assert found.content["findings"]["alias"]["requests"] == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ("2.0 Use total_prices instead.", "shop.total_prices"),
+        ("In favor of :func:`shop.find_orders`.", "shop.find_orders"),
+        ("`tot` is deprecated. Use `sh.list_orders` directly.", "shop.list_orders"),
+        ("Find orders where you may; it goes away.", ""),
+        ("Calls to list_orders fail; use total_prices instead.", "shop.total_prices"),
+        ("Goes to total_letters.", "shop.total_letters"),
+    ],
+)
+def test_a_note_of_deprecation_is_read_for_what_to_use(tmp_path, said, instead):
+    old = OLD.model_copy(update={"deprecated": said})
+    bank = Bank((*SHOP, old), (request(0, "shop.tot"),))
+    found = verify(None, tmp_path, bank, engine="rules")
+    needed = [label.tool for label in found.labels if label.grade == "needed"]
+    assert needed == ([instead] if instead else [])
+
+
+def test_an_explanation_that_never_speaks_of_a_label_is_found(tmp_path):
+    found = checked(
+        tmp_path,
+        request(0, "shop.find_orders", explanation="We find what was ordered."),
+        request(1, "shop.find_orders", explanation="Because it is raining."),
+    )
+    assert found.content["findings"]["unspoken"] == {
+        "labels": 1,
+        "requests": 1,
+        "tools": {"shop.find_orders": 1},
+    }
+    assert not found.labels
+    aside = checked(
+        tmp_path,
+        request(1, "shop.find_orders", explanation="Because it is raining."),
+        set_aside=["unspoken"],
+    )
+    assert [(one.grade, one.reason) for one in aside.labels] == [
+        ("aside", "unspoken: shop.find_orders")
+    ]
+
+
+def test_a_request_that_nobody_would_find_by_its_label_fails_the_round_trip(tmp_path):
+    many = [
+        Tool(name=f"sea.sail{n}", kind="function", summary=f"Sail the sea to port {n}.")
+        for n in range(80)
+    ]
+    lost = Query(id="lost", query="Sail to a port by sea.", tools=("shop.tot",))
+    good = Query(id="good", query="Total the prices, please.", tools=("shop.tot",))
+    bank = Bank((*many, OLD), (lost, good))
+    found = verify(None, tmp_path, bank, engine="rules")
+    assert found.content["findings"]["round-trip"]["requests"] == 1
+    rows = pl.read_parquet(tmp_path / "verify" / "findings.parquet")
+    assert rows.filter(check="round-trip")["query"].to_list() == ["lost"]
+
+
+def test_a_damaged_file_of_candidates_is_named(tmp_path):
+    (tmp_path / "verify").mkdir()
+    (tmp_path / "verify" / "candidates.parquet").write_bytes(b"no parquet")
+    with pytest.raises(InputError, match=r"candidates\.parquet: damaged"):
+        checked(tmp_path, request(0, "shop.tot"))
+
+
+@pytest.mark.parametrize("kind", ["edited", "cut", "in another order"])
+def test_candidates_that_are_not_as_they_were_written_are_refused(tmp_path, kind):
+    with ChatServer(by_rule) as server:
+        verify(server, tmp_path)
+        path = tmp_path / "verify" / "candidates.parquet"
+        rows, whole = pl.read_parquet(path), path.read_bytes()
+        if kind == "cut":
+            path.write_bytes(whole[:-100])
+        else:
+            (rows[1:] if kind == "edited" else rows[::-1]).write_parquet(path)
+        with pytest.raises(InputError, match=r"candidates\.parquet: .*Or delete it"):
+            verify(server, tmp_path)
+        assert len(server.calls) == len(BANK.queries)
+        path.unlink()
+        verify(server, tmp_path)
+        assert path.read_bytes() == whole
+        assert len(server.calls) == len(BANK.queries)
+
+
+def test_candidates_without_a_hash_are_taken_as_they_are_and_get_one(tmp_path):
+    with ChatServer(by_rule) as server:
+        verify(server, tmp_path)
+        (tmp_path / "verify" / "candidates.sha256").unlink()
+        verify(server, tmp_path)
+        assert len(server.calls) == len(BANK.queries)
+    assert (tmp_path / "verify" / "candidates.sha256").is_file()
+
+
+def test_an_alternative_may_stand_for_a_tool_with_a_long_name(tmp_path):
+    long = f"shop.{'a' * 120}"
+    tools = (*SHOP, Tool(name=long, kind="function", summary="It has a long name."))
+    bank = Bank(tools, (request(0, long, "shop.find_orders"),))
+
+    def answer(_):
+        rows = {
+            "needed": [{"tool": long, "why": "so"}],
+            "alternatives": [{"tool": "shop.find_orders", "for": long, "why": "so"}],
+        }
+        return Answer.json({**rows, "aside": ""})
+
+    with ChatServer(answer) as server:
+        found = verify(server, tmp_path, bank)
+    assert [label.stands_for for label in found.labels] == ["", long]

@@ -1,0 +1,400 @@
+"""Which attempts are begun, stopped and left pending, with engines made for it."""
+
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import threading
+from collections import Counter
+
+import pytest
+
+from tests.engines import kind_of
+from tests.world import SHOP, adds_up, drafted, polished, sentence
+from toolbank.bank.records import Tool
+from toolbank.llm.chat import ChatReply, EngineError, Offer
+from toolbank.llm.journal import Journal
+from toolbank.requests.write.config import GenerateConfig
+from toolbank.requests.write.loop import generate
+from toolbank.system.errors import ToolbankError
+
+
+def answer(request):
+    """A reply that passes every check, a function of the attempt alone."""
+    text = sentence(request.attempt)
+    names = [tool.name for tool in request.task.tools[:2]]
+    reply = polished(text) if request.step == "polish" else drafted(names, text)
+    return ChatReply(json.dumps(reply), "m", 10, 5)
+
+
+class Swift:
+    """Answers at once."""
+
+    name = "swift"
+    model = "m"
+    identity = "swift"
+    offers = None
+
+    def __init__(self):
+        self.calls = []
+
+    async def answer(self, request):
+        self.calls.append((request.attempt, request.step))
+        await asyncio.sleep(0)
+        return answer(request)
+
+    async def close(self):
+        pass
+
+
+class Rounds(Swift):
+    """Puts into the journal what a round asks for, so many times."""
+
+    name = "rounds"
+
+    def __init__(self, patience=0):
+        super().__init__()
+        self.failures = {}
+        self.rounds = []
+        self.patience = patience
+
+    def fill(self, _, journal, __):
+        self.journal = journal
+        return self
+
+    def holds(self, key):
+        return False
+
+    def reply(self, request):
+        return answer(request)
+
+    async def exchange(self, missing):
+        self.rounds.append([(request.attempt, request.step) for request in missing])
+        if len(self.rounds) > self.patience:
+            return f"{len(missing)} requests wait"
+        for request in missing:
+            key = request.key(self.identity)
+            reply = self.reply(request)
+            await self.journal.put(key, self.identity, request, reply)
+        return ""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    def run_engine(engine, **settings):
+        monkeypatch.setattr(
+            "toolbank.requests.write.attempts.find_writer", lambda _: kind_of(engine)
+        )
+        config = GenerateConfig(model="m", **{"queries": 20, **settings})
+        with Journal(tmp_path / "journal.sqlite") as journal:
+            made = generate(SHOP, config, domain="shop", seed=0, journal=journal)
+            return made, len(journal)
+
+    return run_engine
+
+
+def test_a_budget_of_calls_makes_a_bank_of_the_attempts_that_have_ended_in_a_row(run):
+    engine = Swift()
+    made, kept = run(engine, queries=30, budget={"calls": 41}, concurrency=4)
+    assert len(engine.calls) == kept == 40
+    assert adds_up(made.counts)
+    assert made.counts["attempts"] == len(made.attempts)
+    assert len(made.queries) == 20
+    assert not made.complete
+    assert any("budget of 41 calls" in problem for problem in made.problems)
+    again, _ = run(Swift(), queries=30, budget={"calls": 41}, concurrency=4)
+    assert list(again.queries) == list(made.queries)
+    whole, _ = run(engine, queries=30)
+    assert len(engine.calls) == 60
+    assert whole.complete
+    assert list(whole.queries)[: len(made.queries)] == list(made.queries)
+
+
+class Uneven(Swift):
+    """Some calls take long, and one in ten fails at first."""
+
+    def __init__(self, fails=0.0):
+        super().__init__()
+        self.fails = fails
+        self.tries = Counter()
+
+    async def answer(self, request):
+        row = (request.attempt, request.step)
+        self.tries[row] += 1
+        chance = random.Random(f"{row} {self.tries[row]}")
+        await asyncio.sleep(0.02 * chance.random() ** 4)
+        if chance.random() < self.fails:
+            raise EngineError("busy", reason="http-500", retryable=True)
+        return await super().answer(request)
+
+
+@pytest.mark.parametrize("fails", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "budget", [{"calls": 200}, {"tokens": 3000}, {"dollars": 0.003}, {"minutes": 0.005}]
+)
+def test_attempts_that_a_budget_let_begin_are_finished(run, monkeypatch, fails, budget):
+    monkeypatch.setattr("toolbank.llm.caller._FIRST_WAIT", 0.01)
+    engine = Uneven(fails)
+    price = {"input": 1, "output": 1}
+    made, kept = run(engine, queries=5000, concurrency=64, budget=budget, price=price)
+    assert not made.complete
+    assert kept == len(engine.calls)
+    # Where no try failed, nothing that was paid for is left out of the bank.
+    if not fails:
+        assert kept == 2 * made.counts["attempts"]
+    if "calls" in budget:
+        assert 198 <= sum(engine.tries.values()) <= 200
+
+
+def test_a_budget_that_is_spent_before_any_query_says_so(run):
+    with pytest.raises(ToolbankError, match="budget of 1 calls is spent"):
+        run(Swift(), budget={"calls": 1})
+
+
+def test_a_budget_that_is_just_enough_is_not_spent(run):
+    made, _ = run(Swift(), budget={"calls": 40}, price={"input": 1, "output": 1})
+    assert made.complete
+    assert made.problems == ()
+
+
+def test_a_round_takes_all_that_is_missing_and_a_waiting_run_makes_no_bank(run):
+    engine = Rounds()
+    made, kept = run(engine)
+    assert engine.rounds == [[(n, "write") for n in range(20)]]
+    assert made.waiting == "20 requests wait"
+    assert not made.complete
+    assert kept == 0
+
+
+def test_rounds_that_are_answered_go_on_to_the_same_bank(run, tmp_path):
+    engine = Rounds(patience=2)
+    made, kept = run(engine)
+    assert [len(taken) for taken in engine.rounds] == [20, 20]
+    assert made.waiting == ""
+    assert (kept, made.counts["accepted"], made.counts["attempts"]) == (40, 20, 20)
+    (tmp_path / "journal.sqlite").unlink()
+    swift, _ = run(Swift())
+    assert [q.query for q in swift.queries] == [q.query for q in made.queries]
+
+
+def test_a_run_between_rounds_asks_for_nothing_that_is_in_the_journal(run):
+    run(Rounds(patience=1))
+    engine = Rounds(patience=1)
+    made, _ = run(engine)
+    assert made.counts["accepted"] == 20
+    assert engine.rounds == [[(n, "polish") for n in range(20)]]
+
+
+def test_what_is_rejected_is_asked_for_anew_in_the_next_round(run):
+    class Dull(Rounds):
+        def reply(self, request):
+            is_dull = request.attempt % 4 == 0
+            return ChatReply("hm", "m") if is_dull else answer(request)
+
+    engine = Dull(patience=9)
+    made, _ = run(engine)
+    assert made.counts["accepted"] == 20
+    assert adds_up(made.counts)
+    assert made.counts["rejected"] == {"not-json": made.counts["attempts"] - 20}
+    # The rows that are missing are written in the round that polishes the others.
+    assert {stage for _, stage in engine.rounds[1]} == {"write", "polish"}
+
+
+def test_a_round_that_can_not_be_sent_fails_the_run(run):
+    class Broken(Rounds):
+        async def exchange(self, missing):
+            raise EngineError("no quota", reason="no-credit", fatal=True)
+
+    with pytest.raises(ToolbankError, match="no quota"):
+        run(Broken())
+
+
+def test_refusals_one_after_another_stop_the_run(run):
+    class Refusing(Swift):
+        async def answer(self, request):
+            self.calls.append(request.attempt)
+            raise EngineError("too long a prompt", reason="bad-request")
+
+    engine = Refusing()
+    with pytest.raises(ToolbankError, match="10 attempts failed one after another"):
+        run(engine, queries=1000, concurrency=2)
+    assert len(engine.calls) < 40
+
+
+def test_where_nothing_is_accepted_the_reasons_are_told(run):
+    class Odd(Swift):
+        async def answer(self, request):
+            reply = await super().answer(request)
+            if request.attempt % 2:
+                return ChatReply("What?", "m", 10, 5)
+            written = {**json.loads(reply.text), "tools": ["no_such"]}
+            return ChatReply(json.dumps(written), "m", 10, 5)
+
+    with pytest.raises(ToolbankError) as told:
+        run(Odd(), queries=2, max_attempts=4)
+    lines = str(told.value).splitlines()
+    assert lines[0].startswith("None of 4 attempts gave a query that can be used (")
+    assert lines[1:3] == [
+        "  not-json 2, such as: What?",
+        "  tool-not-offered 2, such as: no_such",
+    ]
+    assert re.fullmatch(r"  toolbank show /\S+ 0", lines[4])
+    assert "if the endpoint is mended" in lines[6]
+
+
+def test_reasons_of_rejected_and_failed_attempts_are_told_apart_often_first(run):
+    class Poor(Swift):
+        """Of six attempts two break off, two fail for that reason, one polish is no JSON."""
+
+        async def answer(self, request):
+            number = request.attempt % 6
+            if number in (0, 1):
+                return ChatReply("half", "m", 10, 5, finish="cut-off")
+            if number in (2, 3):
+                raise EngineError(f"call {number} broke", reason="cut-off")
+            if number == 4 or request.step == "polish":
+                return ChatReply("What?", "m", 10, 5)
+            return await super().answer(request)
+
+    with pytest.raises(ToolbankError) as told:
+        run(Poor(), queries=2, max_attempts=12, concurrency=1)
+    assert [line.partition(", such as")[0] for line in str(told.value).splitlines()][
+        1:4
+    ] == ["  cut-off 4", "  not-json 4 (2 in the polish)", "  failed: cut-off 4"]
+
+
+def test_each_offer_is_made_once(run):
+    class Offering(Swift):
+        def __init__(self):
+            super().__init__()
+            self.made = Counter()
+
+        @property
+        def offers(self):
+            return self
+
+        def offer(self, attempt):
+            self.made[attempt] += 1
+            return Offer(tuple(tool.name for tool in SHOP[:4]), 3)
+
+    engine = Offering()
+    run(engine, queries=20)
+    assert engine.made.total() == len(engine.made) >= 20
+
+
+def test_problems_keep_what_was_rejected_apart_from_what_failed(run):
+    class Mixed(Swift):
+        async def answer(self, request):
+            if request.attempt == 1:
+                return ChatReply("What?", "m", 10, 5)
+            if request.attempt == 2:
+                raise EngineError("it broke", reason="bad-request")
+            return await super().answer(request)
+
+    made, _ = run(Mixed(), queries=3)
+    assert made.problems[:3] == (
+        "not accepted: not-json 1",
+        "failed: bad-request 1",
+        "the last failure: it broke",
+    )
+
+
+@pytest.mark.parametrize("concurrency", [1, 64])
+def test_no_more_than_the_first_attempts_are_paid_for_where_none_is_accepted(
+    run, concurrency
+):
+    class Unusable(Uneven):
+        """Of the drafts every other one passes, and no polish does."""
+
+        async def answer(self, request):
+            reply = await super().answer(request)
+            odd = request.attempt % 2 or request.step == "polish"
+            return ChatReply("What?", "m", 10, 5) if odd else reply
+
+    first, second = Unusable(), Unusable()
+    with pytest.raises(ToolbankError, match="None of 50 attempts"):
+        run(first, queries=1000, concurrency=concurrency)
+    assert {number for number, _ in first.calls} == set(range(50))
+    with pytest.raises(ToolbankError, match="None of 50 attempts"):
+        run(second, queries=1000, concurrency=concurrency)
+    assert second.calls == []
+
+
+def test_rules_that_accept_nothing_are_told_of_no_endpoint(tmp_path):
+    bare = tuple(Tool(name=f"api.call{n}", kind="operation") for n in range(12))
+    config = GenerateConfig(engine="rules", max_attempts=3)
+    with (
+        Journal(tmp_path / "journal.sqlite") as journal,
+        pytest.raises(ToolbankError, match=r"\n  declined 3, such as: nothing") as told,
+    ):
+        generate(bare, config, domain="api", seed=1, journal=journal)
+    assert "endpoint" not in str(told.value)
+    assert "--set 'generate.tools_per_query={1: 1}'" in str(told.value)
+
+
+def test_a_replay_holds_few_attempts_open(run):
+    run(Swift(), queries=300)
+    most = 0
+
+    class Counting(Swift):
+        async def answer(self, request):
+            nonlocal most
+            most = max(most, len(asyncio.all_tasks()))
+            return await super().answer(request)
+
+    made, _ = run(Counting(), queries=301)
+    assert made.counts["accepted"] == 301
+    assert most < 60
+
+
+def test_an_error_after_an_interrupt_is_what_the_run_ends_with(run, monkeypatch):
+    async def put(*_):
+        raise ToolbankError("no room left on the disk")
+
+    class Interrupted(Swift):
+        async def answer(self, request):
+            if request.attempt == 5:
+                signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(0.1)
+            return await super().answer(request)
+
+    monkeypatch.setattr(Journal, "put", put)
+    with pytest.raises(ToolbankError, match=r"no room left .*by an interrupt"):
+        run(Interrupted())
+
+
+def test_an_interrupt_in_a_notebook_begins_no_further_call(run):
+    loop_runs = threading.Event()
+
+    class Hanging(Swift):
+        async def answer(self, request):
+            self.calls.append(request.attempt)
+            if len(self.calls) == 8:
+                loop_runs.set()
+            await asyncio.Event().wait()
+
+    def interrupt():
+        loop_runs.wait(60)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    engine = Hanging()
+
+    async def cell():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            run(engine, queries=300, concurrency=8)
+
+    asyncio.run(cell())
+    assert len(engine.calls) == 8
+
+
+def test_a_mistake_of_the_program_ends_it_and_is_shown(run, monkeypatch):
+    monkeypatch.setattr(
+        "toolbank.requests.write.loop.BankBuilder.accept",
+        lambda *_: (_ for _ in ()).throw(KeyError(7)),
+    )
+    with pytest.raises(KeyError):
+        run(Swift())

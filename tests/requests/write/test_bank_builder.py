@@ -1,0 +1,135 @@
+import tracemalloc
+from dataclasses import replace
+from secrets import token_hex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.small_disk import small_disk
+from toolbank.bank.records import Query
+from toolbank.requests.write.attempts import Attempt
+from toolbank.requests.write.loop import BankBuilder
+from toolbank.system.errors import ToolbankError
+
+kinds = st.sampled_from(["accepted", "same", "declined", "rejected", "failed"])
+
+
+def attempt(number, kind):
+    if kind in ("accepted", "same"):
+        text = (
+            "one text that comes again and again"
+            if kind == "same"
+            else f"{number} " * 9
+        )
+        return Attempt(
+            number, "accepted", query=Query(id=str(number), query=text, tools=("a",))
+        )
+    return Attempt(number, kind, reason="because")
+
+
+@given(st.lists(kinds, max_size=30), st.randoms(), st.integers(1, 12))
+def test_the_bank_is_the_same_in_whatever_order_attempts_come(made, random, wanted):
+    attempts = [attempt(number, kind) for number, kind in enumerate(made)]
+    in_order, shuffled = BankBuilder(wanted, 0.8), BankBuilder(wanted, 0.8)
+    for one in attempts:
+        in_order.accept(one)
+    random.shuffle(attempts)
+    for one in attempts:
+        shuffled.accept(one)
+    assert list(shuffled.queries) == list(in_order.queries)
+    assert list(shuffled.ended) == list(in_order.ended)
+    assert shuffled.examples == in_order.examples
+    assert shuffled.counts() == in_order.counts()
+
+
+def test_no_example_of_a_reason_is_kept_twice():
+    builder = BankBuilder(9, 0.8)
+    for number, detail in enumerate(["one", "one", "two", "one", "three", "four"]):
+        builder.accept(Attempt(number, "rejected", "because", detail))
+    assert builder.examples == {"because": ["one", "two", "three"]}
+
+
+@given(st.lists(kinds, max_size=30), st.integers(1, 12))
+def test_counts_add_up_and_the_builder_stops_at_what_is_wanted(made, wanted):
+    builder = BankBuilder(wanted, 0.8)
+    for number, kind in enumerate(made):
+        builder.accept(attempt(number, kind))
+    counts = builder.counts()
+    assert counts["attempts"] == (
+        counts["accepted"]
+        + counts["declined"]
+        + sum(counts["rejected"].values())
+        + sum(counts["failed"].values())
+    )
+    assert counts["accepted"] == len(builder.queries) <= wanted
+    if counts["accepted"] < wanted:
+        assert counts["attempts"] == len(made)
+
+
+def test_every_attempt_that_counts_leaves_a_row_with_its_calls():
+    builder = BankBuilder(None, 0.8)
+    for number, kind in enumerate(["same", "declined", "same", "failed", "accepted"]):
+        builder.accept(replace(attempt(number, kind), requests=(f"key {number}",)))
+    rows = [
+        (row.outcome, row.reason, row.detail, row.query_id) for row in builder.ended
+    ]
+    assert rows == [
+        ("accepted", "", "", "0"),
+        ("declined", "because", "", None),
+        ("rejected", "near-duplicate", "like 0", None),
+        ("failed", "because", "", None),
+        ("accepted", "", "", "4"),
+    ]
+    assert [row.requests for row in builder.ended] == [(f"key {n}",) for n in range(5)]
+
+
+def test_candidates_that_wait_for_an_earlier_attempt_are_counted():
+    builder = BankBuilder(2, 0.8)
+    for number, kind in ((3, "accepted"), (1, "declined"), (2, "accepted")):
+        builder.accept(attempt(number, kind))
+    assert (builder.waiting_candidates, builder.accepted, builder.attempts) == (2, 0, 0)
+    builder.accept(attempt(0, "rejected"))
+    assert (builder.waiting_candidates, builder.accepted, builder.attempts) == (0, 2, 4)
+    assert builder.is_full
+
+
+def test_what_is_accepted_takes_no_room_in_memory():
+    builder = BankBuilder(None, 0.8)
+
+    def grow(first, last):
+        for number in range(first, last):
+            words = " ".join(f"{number}-{place}" for place in range(20))
+            query = Query(id=str(number), query=words, draft=words, tools=("a", "b"))
+            builder.accept(Attempt(number, "accepted", query=query, requests=("k",)))
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = grow(0, 100)
+        assert (grow(100, 400) - before) / 300 < 100
+    finally:
+        tracemalloc.stop()
+    assert [int(query.id) for query in builder.queries] == list(range(400))
+
+
+def test_no_attempt_is_begun_too_far_ahead_of_one_that_takes_long(monkeypatch):
+    monkeypatch.setattr("toolbank.requests.write.loop._WINDOW", 3)
+    builder = BankBuilder(None, 0.8)
+    for number in (1, 2):
+        builder.accept(attempt(number, "accepted"))
+    assert not builder.has_room_for(3)
+    builder.accept(attempt(0, "declined"))
+    assert builder.has_room_for(5)
+    assert not builder.has_room_for(6)
+
+
+def test_a_full_folder_for_temporary_files_is_told(tmp_path, monkeypatch):
+    with small_disk(tmp_path / "small", 100):
+        monkeypatch.setenv("TMPDIR", str(tmp_path / "small"))
+        builder = BankBuilder(None, 0.8)
+        with pytest.raises(ToolbankError, match="TMPDIR"):
+            for number in range(2000):
+                words = token_hex(100)
+                query = Query(id=str(number), query=words, draft=words, tools=("a",))
+                builder.accept(Attempt(number, "accepted", query=query))

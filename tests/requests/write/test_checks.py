@@ -1,0 +1,261 @@
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.shared import shared
+from toolbank.bank.records import Tool
+from toolbank.llm.chat import Rejection
+from toolbank.requests.write.checks import (
+    Checker,
+    Draft,
+    is_english,
+    read_draft,
+    read_polished,
+)
+from toolbank.requests.write.config import GenerateConfig
+
+TOOLS = (
+    Tool(name="numpy.absolute", kind="function", aliases=("numpy.abs",)),
+    Tool(name="numpy.mean", kind="function"),
+    Tool(name="numpy.log2", kind="function"),
+    Tool(name="numpy.linalg.norm", kind="function"),
+    Tool(name="numpy.nan_to_num", kind="function"),
+    Tool(name="pandas.DataFrame", kind="class"),
+    Tool(name="numpy.sort", kind="function"),
+)
+CHECKER = Checker(TOOLS, GenerateConfig(min_words=4, max_words=30))
+TEXT = "How far from zero are the balances of my three accounts?"
+
+
+def draft(*tools, text=TEXT):
+    return Draft(text, tools, "One feeds the other.")
+
+
+def reason(*tools, text=TEXT, at_most=3):
+    checked = CHECKER.check_draft(draft(*tools, text=text), TOOLS[:5], at_most)
+    return (
+        checked.reason
+        if isinstance(checked, Rejection)
+        else [tool.name for tool in checked]
+    )
+
+
+@pytest.mark.parametrize("name", ["numpy.absolute", "numpy.abs"])
+def test_a_tool_may_go_by_any_of_its_names(name):
+    assert reason("numpy.mean", name) == ["numpy.mean", "numpy.absolute"]
+
+
+@pytest.mark.parametrize(
+    ("tools", "at_most", "expected"),
+    [
+        (("numpy.mean", "mean"), 3, "tool-not-offered"),
+        (("numpy.mean", "pandas.DataFrame"), 3, "tool-not-offered"),
+        (("numpy.mean", "numpy.made_up"), 3, "tool-not-offered"),
+        (("numpy.mean", "numpy.mean"), 3, "repeated-tool"),
+        (("numpy.absolute", "numpy.abs"), 3, "repeated-tool"),
+        (("numpy.mean",), 3, "too-few-tools"),
+        ((), 3, "too-few-tools"),
+        (("numpy.mean", "numpy.nan_to_num", "numpy.log2"), 2, "too-many-tools"),
+    ],
+)
+def test_drafts_that_break_the_rules_of_tools(tools, at_most, expected):
+    assert reason(*tools, at_most=at_most) == expected
+
+
+@pytest.mark.parametrize(
+    ("tools", "asked", "expected"),
+    [
+        (("numpy.mean",), 1, ["numpy.mean"]),
+        (("numpy.mean", "numpy.log2"), 1, "other-number-of-tools"),
+        (("numpy.mean",), 2, "other-number-of-tools"),
+        ((), 1, "other-number-of-tools"),
+    ],
+)
+def test_where_a_number_of_tools_is_asked_for_another_is_rejected(
+    tools, asked, expected
+):
+    config = GenerateConfig(tools_per_query={1: 1, 2: 1}, min_words=4)
+    checked = Checker(TOOLS, config).check_draft(draft(*tools), TOOLS[:5], asked)
+    if isinstance(checked, Rejection):
+        assert checked.reason == expected
+        assert checked.detail == f"{len(tools)}, asked for {asked}"
+    else:
+        assert [tool.name for tool in checked] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Average them all.", "too-short"),
+        ("the balance of an account " * 7, "too-long"),
+        ("Как далеко от нуля балансы моих счетов за прошлый месяц?", "not-english"),
+    ],
+)
+def test_length_and_language(text, expected):
+    assert CHECKER.check_text(text).reason == expected
+    assert reason("numpy.mean", "numpy.absolute", text=text) == expected
+
+
+@pytest.mark.parametrize(
+    ("rejection", "expected"),
+    [
+        (CHECKER.check_text("Average them all."), "3 words, at least 4"),
+        (CHECKER.check_text("the balance " * 80), "160 words, at most"),
+        (CHECKER.check_draft(draft("numpy.mean"), TOOLS[:5], 3), "1, at least 2"),
+    ],
+)
+def test_what_is_too_short_or_too_long_is_told_with_the_bound(rejection, expected):
+    assert rejection.detail.startswith(expected)
+
+
+@pytest.mark.parametrize("sign", ["\ud83d", "\udc00"])
+def test_half_a_character_of_a_reply_is_rejected_and_not_mended(sign):
+    text = f"Average the balance {sign} of my accounts over the last month, please."
+    written = read_draft(
+        json.dumps(
+            {
+                "tools": ["numpy.mean", "numpy.absolute"],
+                "explanation": "",
+                "draft": text,
+            }
+        )
+    )
+    rejected = CHECKER.check_draft(written, TOOLS[:5], 3)
+    assert rejected == Rejection("control-sign", f"U+{ord(sign):04X}")
+    assert (
+        CHECKER.check_text(read_polished(json.dumps({"query": text}), "")) == rejected
+    )
+
+
+@pytest.mark.parametrize(
+    "sign", ["\x1b[2J", "\x07", "\x7f", "\x9b31m", "\u202e", "\u2066", "\u200f"]
+)
+def test_signs_that_steer_a_terminal_or_turn_the_writing_are_rejected(sign):
+    text = TEXT.replace("zero", f"ze{sign}ro")
+    assert CHECKER.check_text(text).reason == "control-sign"
+    hidden = Draft(TEXT, ("numpy.mean", "numpy.abs"), f"One feeds{sign} the other.")
+    checked = CHECKER.check_draft(hidden, TOOLS[:5], 3)
+    assert checked.reason == "control-sign"
+    assert checked.detail == f"U+{ord(sign[0]):04X}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Please use numpy.linalg.norm on the three readings.",
+        "Please use linalg.norm on the three readings.",
+        "Please use np.mean on the three readings.",
+        "Please take the mean() of the three readings.",
+        "Take the log2 of the three readings.",
+        "Put the three readings into a DataFrame.",
+        "Put the three readings through nan_to_num.",
+        "Put the three readings through Nan_To_Num!",
+        "Please use numpy.abs on the three readings.",
+    ],
+)
+def test_identifiers_are_rejected(text):
+    assert CHECKER.check_text(text).reason == "identifier"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is the mean of the three readings?",
+        "Load sales.csv and average it, e.g. by shop.",
+        "Find log 2 of the readings in my_log2_column.",
+        "I need them sorted by size.Sort the largest first.",
+        "Take log(1+x) of the mean (roughly) of the readings.",
+        "Put the readings into a data frame or dataframe.",
+    ],
+)
+def test_words_are_not_identifiers(text):
+    assert CHECKER.check_text(text) is None
+
+
+PIECES = st.sampled_from(
+    [
+        *("7", "a", "é", ".", "_", "..", "()", "mean", "log2", "the", "numpy", "np"),
+        *("nan_to_num", "Nan_To_Num", "DataFrame", "sort"),
+    ]
+) | st.just(" ")
+
+
+@given(st.lists(PIECES, max_size=12).map("".join))
+def test_an_identifier_is_found_wherever_it_stands(text):
+    coined = {"log2", "nan_to_num", "DataFrame"}
+    words = re.findall(r"\w+", text)
+    dotted = re.findall(r"[^\W\d]\w*(?:\.\w+)+", text)
+    called = re.findall(r"\b([^\W\d]\w*)\(\)", text)
+    last_parts = {tool.name.rsplit(".", 1)[-1] for tool in TOOLS} | {"abs"}
+    if any(w in coined or ("_" in w and w.lower() in coined) for w in words):
+        assert CHECKER.texts.find_identifier(text) in words
+    elif last_parts & set(called) and not dotted:
+        assert CHECKER.texts.find_identifier(text).endswith("()")
+    elif not dotted and not called:
+        assert CHECKER.texts.find_identifier(text) is None
+
+
+def test_plain_names_that_stand_in_a_query_are_counted_for_its_own_tools_only():
+    text = "Sort the readings by their mean."
+    assert CHECKER.texts.leak_words(text, TOOLS[:2]) == ("mean",)
+    assert CHECKER.texts.leak_words(text, (TOOLS[1], TOOLS[6])) == ("mean", "sort")
+    assert CHECKER.texts.leak_words(text, TOOLS[:1]) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ich habe die Messwerte von drei Sensoren und will wissen, an welchem Tag die "
+        "Summe am höchsten war.",
+        "J'ai trois capteurs dans le jardin et je voudrais savoir quel jour la somme "
+        "des mesures a été la plus haute.",
+        "Tengo tres sensores en el jardín y me gustaría saber qué día fue más alta la "
+        "suma de las medidas.",
+        "庭に三つのセンサーがあり、どの日の合計が最も高かったかを知りたいです。",
+        "12 34 56",
+    ],
+)
+def test_other_languages_are_seen(text):
+    assert not is_english(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "zero-phase windowing: 256-point Hamming taper, halves swapped so the peak lands on 0",
+        "Café Müller sold 12 crèmes brûlées on Monday; what is that per opening hour?",
+        "sort asc?",
+    ],
+)
+def test_terse_and_accented_english_passes(text):
+    assert is_english(text)
+
+
+@given(st.text())
+def test_no_text_raises(text):
+    CHECKER.check_text(text)
+    CHECKER.texts.leak_words(text, TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("domain", "names"), [("numpy", "numpy"), ("pandas", "pandas"), ("aws", "boto3")]
+)
+def test_nearly_all_of_a_language_models_good_replies_pass(domain, names):
+    lines = shared(f"data/toolbank-names/{names}.txt").read_text().split()
+    tools = [Tool(name=name, kind="function") for name in lines]
+    checker = Checker(tools, GenerateConfig())
+    rejected = set()
+    replies = shared(f"written/{domain}.jsonl").read_text().splitlines()
+    for number, line in enumerate(replies):
+        reply = json.loads(line)
+        problem = checker.check_text(reply["draft"]) or checker.check_text(
+            reply["query"]
+        )
+        if problem:
+            # The only ones: "log2" in one draft, "MultiIndex" in four.
+            assert problem.reason == "identifier", reply
+            rejected.add(number)
+    assert len(rejected) <= 4

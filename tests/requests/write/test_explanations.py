@@ -1,0 +1,95 @@
+"""Explanations are held against the tools of their queries, and those that fail are told."""
+
+import numpy as np
+import pytest
+import yaml
+
+from tests.run.test_tiny_banks import FUNCTION, NOUNS
+from tests.tiny_models import tiny_encoder
+from toolbank.bank.records import Query, Tool
+from toolbank.encoders import load_encoder
+from toolbank.encoders.sentence import SentenceConfig
+from toolbank.recipe import load_recipe
+from toolbank.requests.write.config import ExplanationsConfig
+from toolbank.requests.write.explanations import (
+    check_explanations,
+    describe_explanations,
+)
+from toolbank.run.run import run_recipe
+from toolbank.system.files import read_json
+
+TOOLS = [Tool(name=name) for name in ("water the garden", "play jazz", "read email")]
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    return SentenceConfig(model=str(tiny_encoder(tmp_path_factory.mktemp("tiny"))))
+
+
+def query(name, explanation, *tools):
+    return Query(
+        id=name, query="do it now", draft="do it", tools=tools, explanation=explanation
+    )
+
+
+def test_a_tool_that_no_step_speaks_of_is_told(encoder):
+    both = "Water the garden. Play jazz."
+    queries = [
+        query("good", both, "water the garden", "play jazz"),
+        query("half", both, "water the garden", "read email"),
+        query("none", "", "read email"),
+        query("gone", both, "no longer there"),
+    ]
+    config = ExplanationsConfig(encoder=encoder, within=1)
+    found = check_explanations(queries, TOOLS, config)
+    assert found["explained"] == 3
+    assert found["without_explanation"] == 1
+    [row] = found["queries"]
+    assert (row["id"], row["tools"]) == ("half", ["read email"])
+    steps = load_encoder(encoder).encode_documents(["Water the garden.", "Play jazz."])
+    source = load_encoder(encoder).encode_queries(["do it", "do it now"])
+    expected = ((1 + (steps @ source.T).max(axis=1)) / 2).mean()
+    np.testing.assert_allclose([row["alignment"], found["alignment"]], expected, 1e-5)
+    [said] = describe_explanations(found)
+    assert "1 of 3 explanations" in said
+    assert "half (read email)" in said
+
+
+def test_with_room_for_all_tools_none_is_told(encoder):
+    config = ExplanationsConfig(encoder=encoder, within=3)
+    found = check_explanations(
+        [query("any", "Go.", *(tool.name for tool in TOOLS))], TOOLS, config
+    )
+    assert found["queries"] == []
+    assert describe_explanations(found) == []
+
+
+def test_a_run_reports_them_where_its_recipe_says_so(tmp_path, monkeypatch, encoder):
+    code = "".join(FUNCTION.format(verb="Find", noun=noun) for noun in NOUNS)
+    (tmp_path / "explained_sdk.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    recipe = {
+        "name": "tiny",
+        "sources": [{"type": "python", "package": "explained_sdk"}],
+        "generate": {"engine": "rules", "queries": 12},
+        "retrievers": ["bm25"],
+        "baselines": False,
+    }
+    path = tmp_path / "tiny.yaml"
+    path.write_text(yaml.safe_dump(recipe))
+    folder = run_recipe(load_recipe(str(path)), tmp_path / "out").folder
+    file = folder.bank / "explanations.json"
+    assert not file.exists()
+    queries = (folder.bank / "queries.parquet").read_bytes()
+
+    settings = (
+        f"generate.explanations.encoder={encoder.model}",
+        "generate.explanations.within=1",
+    )
+    run_recipe(load_recipe(str(path), settings), tmp_path / "out")
+    found = read_json(file)
+    assert found["explained"] + found["without_explanation"] == 12
+    assert (folder.bank / "queries.parquet").read_bytes() == queries
+
+    run_recipe(load_recipe(str(path)), tmp_path / "out")
+    assert not file.exists()

@@ -1,0 +1,183 @@
+"""Runs against an endpoint that fails in every way: they end, and nothing is lost or paid twice."""
+
+import json
+import time
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.servers.chat import Answer, ChatServer
+from tests.servers.faults import FAULTS, FaultyScript, digest, send
+from tests.servers.wire import WireServer
+from tests.world import SHOP, good, good_reply
+from toolbank.llm.accounts import describe_calls
+from toolbank.llm.journal import Journal
+from toolbank.requests.write.config import GenerateConfig
+from toolbank.requests.write.loop import generate
+from toolbank.system.errors import ToolbankError
+
+
+def run(url, folder, **settings):
+    config = GenerateConfig(
+        engine="openai",
+        base_url=url,
+        model="m",
+        **{"queries": 10_000, "concurrency": 32, "timeout": 2, **settings},
+    )
+    with Journal(folder / "journal.sqlite") as journal:
+        return generate(SHOP, config, domain="shop", seed=0, journal=journal)
+
+
+def count(folder):
+    """Replies and failed tries by reason, as the journal has them."""
+    replies, failed = 0, Counter()
+    with Journal(folder / "journal.sqlite") as journal:
+        for usage in journal.usage():
+            replies += usage.replies
+            failed.update(usage.failed_tries)
+    return replies, failed
+
+
+def check_counts(made, attempts):
+    outcomes = Counter(row.outcome for row in made.attempts)
+    assert [row.attempt for row in made.attempts] == list(range(attempts))
+    assert made.counts["attempts"] == attempts
+    assert made.counts["accepted"] == len(made.queries) == outcomes["accepted"]
+    assert made.counts["declined"] == outcomes["declined"]
+    assert sum(made.counts["rejected"].values()) == outcomes["rejected"]
+    assert sum(made.counts["failed"].values()) == outcomes["failed"]
+
+
+def survive(folder, attempts):
+    script = FaultyScript(good_reply, seed=4)
+    with WireServer(script) as server:
+        made = run(server.url, folder, max_attempts=attempts, retries=1)
+        check_counts(made, attempts)
+        assert set(script.sent) == set(FAULTS)
+        assert made.counts["accepted"] > attempts / 2
+        assert {"too-large", "not-json", "content-filter"} <= set(
+            made.counts["rejected"]
+        )
+        while made.counts["failed"]:
+            failed = sum(made.counts["failed"].values())
+            assert count(folder) == (script.replied.total(), script.failed)
+            before = len(server.calls)
+            made = run(server.url, folder, max_attempts=attempts, retries=1)
+            check_counts(made, attempts)
+            again = {digest(call) for call in server.calls[before:]}
+            # Those that failed for good, and what comes after them.
+            assert len(again) <= 2 * failed
+        assert count(folder) == (script.replied.total(), script.failed)
+        # No reply that came was ever asked for again.
+        assert set(script.replied.values()) == {1}
+        before = len(server.calls)
+        replayed = run(server.url, folder, max_attempts=attempts, concurrency=1)
+        assert len(server.calls) == before
+    assert list(replayed.queries) == list(made.queries)
+    assert list(replayed.attempts) == list(made.attempts)
+
+
+def without_usage(call):
+    """A good reply of an endpoint that does not report tokens."""
+    answer = Answer.json(good_reply(call))
+    content = {**json.loads(answer.body), "usage": None}
+    return replace(answer, body=json.dumps(content).encode())
+
+
+def silent(call):
+    """No reply in time."""
+    return replace(without_usage(call), delay=30)
+
+
+@pytest.mark.parametrize("budget", [{"dollars": 0.05}, {"tokens": 20_000}])
+def test_a_budget_ends_a_run_whose_endpoint_reports_no_tokens(tmp_path, budget):
+    price = {"input": 1, "output": 10}
+    with ChatServer(without_usage) as server:
+        made = run(server.url, tmp_path, price=price, budget=budget)
+        first = len(server.calls)
+        assert 8 < first < 200
+        assert "budget" in made.problems[0]
+        assert "estimated" in made.problems[0]
+        assert "estimated" in made.message
+        again = run(server.url, tmp_path, price=price, budget=budget)
+        assert len(server.calls) == first
+        assert list(again.queries) == list(made.queries)
+        more = {unit: 2 * bound for unit, bound in budget.items()}
+        run(server.url, tmp_path, price=price, budget=more)
+        assert first < len(server.calls) < 3 * first
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        told = describe_calls(journal.usage(), GenerateConfig(model="m", price=price))
+    assert all(one["estimated"] == one["replies"] for one in told.values())
+    assert sum(one["dollars"] for one in told.values()) > 0.02
+
+
+def test_tries_that_time_out_count_as_they_may_have_been_charged_for(tmp_path):
+    with ChatServer(silent) as server, pytest.raises(ToolbankError, match="budget"):
+        run(
+            server.url,
+            tmp_path,
+            concurrency=2,
+            timeout=0.2,
+            budget={"tokens": 40_000},
+        )
+    assert 3 < len(server.calls) < 30
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        usage = journal.usage()
+    assert sum(one.replies for one in usage) == 0
+    assert sum(one.estimated for one in usage) > 2
+
+
+def test_faults_of_every_kind_lose_nothing_and_cost_nothing_twice(tmp_path):
+    survive(tmp_path, 170)
+
+
+@pytest.mark.slow
+def test_faults_of_every_kind_lose_nothing_in_a_long_run(tmp_path):
+    survive(tmp_path, 1500)
+
+
+def undisturbed(folder, queries):
+    with WireServer(lambda call: send(good(call))) as server:
+        made = run(server.url, folder, queries=queries, concurrency=8)
+    return list(made.queries), list(made.attempts)
+
+
+def outlive(folder, queries, seconds, how, capsys):
+    """A run of which the endpoint is away for some seconds, after 40 calls."""
+    ends_at = []
+
+    def script(call):
+        if call.number == 40:
+            ends_at.append(time.monotonic() + seconds)
+            if how == "closed":
+                server.hang_up(seconds)
+        if ends_at and time.monotonic() < ends_at[0]:
+            return send(Answer.error(503))
+        answered.add(digest(call))
+        return send(good(call))
+
+    answered = set()
+    with WireServer(script) as server:
+        made = run(server.url, folder / "away", queries=queries, concurrency=8)
+    told = capsys.readouterr().err
+    assert "is down" in told
+    assert "answers again" in told
+    assert not made.counts["failed"]
+    replies, _ = count(folder / "away")
+    assert replies == len(answered)
+    assert (list(made.queries), list(made.attempts)) == undisturbed(
+        folder / "there", queries
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["refusing", "closed"])
+def test_an_endpoint_that_comes_back_makes_the_same_bank(tmp_path, capsys, how):
+    outlive(tmp_path, 60, 2.5, how, capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["closed", "refusing"])
+def test_an_endpoint_may_be_away_for_a_minute(tmp_path, capsys, how):
+    outlive(tmp_path, 300, 60, how, capsys)

@@ -1,0 +1,56 @@
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolbank.requests.write.near_duplicates import NearDuplicates
+
+words = st.lists(st.sampled_from("abcdef"), max_size=14)
+# What is done to a text to get one that may be like it: words put in and taken out.
+changes = st.lists(st.tuples(st.integers(0, 14), st.sampled_from(["", *"abcxyz"])))
+
+
+def grams(text):
+    found = re.findall(r"\w+", text.lower())
+    return {" ".join(found[i : i + 3]) for i in range(max(1, len(found) - 2))}
+
+
+def are_alike(first, second, threshold):
+    one, other = grams(first), grams(second)
+    return len(one & other) / len(one | other) >= threshold
+
+
+@st.composite
+def texts(draw):
+    made = []
+    for _ in range(draw(st.integers(1, 8))):
+        text = list(draw(st.sampled_from(made) if made else words) or draw(words))
+        for place, word in draw(changes):
+            text[place : place + 1 - bool(word)] = [word] if word else []
+        made.append(text)
+    return [" ".join(text) for text in made]
+
+
+@given(texts(), st.sampled_from([0.2, 0.5, 0.7, 0.8, 0.95, 1.0]))
+def test_what_is_found_is_what_comparing_all_would_find(made, threshold):
+    seen = NearDuplicates(threshold, made.__getitem__)
+    for number, text in enumerate(made):
+        alike = [
+            earlier
+            for earlier in range(number)
+            if are_alike(text, made[earlier], threshold)
+        ]
+        assert seen.find_like(text) == (alike[0] if alike else None)
+        seen.add(text)
+
+
+def test_a_text_like_an_earlier_one_is_found():
+    texts = [
+        "count the letters of every name in the list of members",
+        "plot the yearly rainfall of the three stations as one smooth line per station",
+    ]
+    seen = NearDuplicates(0.8, texts.__getitem__)
+    for text in texts:
+        seen.add(text)
+    assert seen.find_like(texts[1].upper() + "!") == 1
+    assert seen.find_like("plot the yearly rainfall of two gauges") is None

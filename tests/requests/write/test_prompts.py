@@ -1,0 +1,337 @@
+import hashlib
+import json
+import re
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.shared import shared
+from toolbank.bank.records import Returned, Tool
+from toolbank.config.assets import shipped
+from toolbank.llm.templates import PromptTemplate
+from toolbank.requests.write.checks import (
+    Checker,
+    Draft,
+    is_english,
+    read_draft,
+    read_polished,
+)
+from toolbank.requests.write.config import GenerateConfig
+from toolbank.requests.write.prompts import (
+    Prompts,
+    find_examples,
+    load_examples,
+    prompt_hash,
+    prompt_notes,
+)
+from toolbank.system.errors import InputError
+
+TOOLS = (
+    Tool(
+        name="shop.nan_total",
+        kind="function",
+        summary="Add up values and leave gaps out.",
+        parameters={
+            "type": "object",
+            "properties": {"values": {"description": "What to add up. More of it."}},
+        },
+        returns=(Returned(name="total", description="The total."),),
+    ),
+    Tool(name="shop.sort", kind="function", summary="Order."),
+    Tool(name="shop.sort2", kind="function", summary="Again."),
+)
+DRAFT = Draft("Order the sales. Then add them up.", ("a", "b"), "Ordered, then added.")
+DOMAINS = ["numpy", "pandas", "aws", "generic"]
+
+
+def prompts(domain="numpy", seed=0, **settings):
+    return Prompts(domain, GenerateConfig(**settings), seed)
+
+
+def write(at_most=2, tools=TOOLS, attempt=0, **settings):
+    return prompts(**settings).write(attempt, tools, at_most)
+
+
+def text(request):
+    (message,) = request.messages
+    return message.content
+
+
+def user_file(folder, monkeypatch, name, content):
+    path = folder / "prompts" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    monkeypatch.chdir(folder)
+    return path
+
+
+def test_the_writer_sees_what_the_tools_are_called_and_what_they_do():
+    prompt = text(write())
+    assert "- shop.nan_total: Add up values and leave gaps out." in prompt
+    assert "Takes: values (What to add up)" in prompt
+    assert "Gives: The total" in prompt
+    assert "- shop.sort: Order." in prompt
+    assert "- shop.sort2: Again." in prompt
+
+
+def test_the_writer_is_told_how_many_tools_and_the_domains_instructions():
+    prompt = text(write(at_most=2, instructions="Prices are in pence."))
+    assert "exactly 2" in prompt
+    assert "Prices are in pence." in prompt
+    assert "at least 2 and at most 4" in text(write(at_most=4))
+    assert "Instructions for" not in text(write())
+
+
+def test_a_recipe_that_says_nothing_of_numbers_gets_the_prompts_that_it_always_got():
+    # A change here is a change of every prompt: replies that were paid for are not used again.
+    asked = [
+        request.key("a model")
+        for domain in DOMAINS
+        for at_most in (2, 3, 4, 5)
+        for made in [prompts(domain, seed=at_most)]
+        for request in (made.write(7, TOOLS, at_most), made.polish(7, DRAFT, TOOLS[:2]))
+    ]
+    told = " ".join([*asked, prompt_hash("numpy", GenerateConfig())])
+    assert hashlib.sha256(told.encode()).hexdigest()[:16] == "89b17eccb4b57fc0"
+
+
+def test_one_tool_is_asked_for_by_a_prompt_of_its_own():
+    prompt = text(write(at_most=1, tools_per_query={1: 1.0}))
+    assert "choose one, and write one request that this tool serves alone" in prompt
+    for of_several in ("chain", "belong together", "in the order in which"):
+        assert of_several not in prompt
+    shown = [line for line in prompt.splitlines() if line.startswith("Answer: ")]
+    answers = [json.loads(line.removeprefix("Answer: ")) for line in shown]
+    assert len(answers) == 5
+    assert all(len(answer["tools"]) == 1 for answer in answers)
+    assert '"tools": ["<name>"],' in prompt
+    assert "decline" in prompt
+
+
+def test_an_exact_number_is_asked_for_or_a_decline():
+    made = prompts(tools_per_query={2: 1.0, 4: 1.0})
+    prompt = text(made.write(0, TOOLS, 4, 4))
+    assert "choose exactly 4 that belong together" in prompt
+    assert "takes all 4 to serve" in prompt
+    assert "fewer that truly fit" not in prompt
+    assert "If no 4 of these tools" in prompt
+    assert made.hash != prompts().hash
+
+
+def test_where_one_tool_will_do_the_prompt_says_so():
+    prompt = text(write(at_most=3, min_tools=1))
+    assert "at least 1 and at most 3" in prompt
+    assert "One tool that serves the whole request alone is a good choice too" in prompt
+    assert "choose one," in text(write(at_most=1, min_tools=1))
+
+
+def test_examples_of_ones_own_that_need_one_tool_go_where_one_is_asked_for(
+    tmp_path, monkeypatch
+):
+    tools = [{"name": n, "description": "d"} for n in ("mix", "bake")]
+    one, two = (
+        {"tools": tools[:n], "query": f"Needs {n}.", "explanation": "e"} for n in (1, 2)
+    )
+    lines = "\n".join(map(json.dumps, (one, two)))
+    user_file(tmp_path, monkeypatch, "examples/cakes.jsonl", lines)
+    mixed = {"domain": "cakes", "tools_per_query": {1: 1.0, 2: 1.0}}
+    for number, shown in ((1, one), (2, two)):
+        [drawn] = prompts(**mixed).draw_examples(0, number, number)
+        assert drawn["query"] == shown["query"]
+    [drawn] = prompts(domain="cakes").draw_examples(0, 5, 2)
+    assert drawn["query"] == two["query"]
+
+
+def test_a_template_of_ones_own_that_is_not_used_is_told(tmp_path, monkeypatch):
+    user_file(tmp_path, monkeypatch, "write.j2", "Write.")
+    [note] = prompt_notes("numpy", GenerateConfig(min_tools=1))
+    assert "prompts/write.j2: yours, not used" in note
+
+
+def test_the_schema_allows_the_shown_names_only():
+    validator = Draft202012Validator(write().schema)
+    answer = {"declined": False, "reason": "", "explanation": "e", "draft": "d"}
+    assert validator.is_valid({**answer, "tools": ["shop.sort2", "shop.nan_total"]})
+    assert not validator.is_valid({**answer, "tools": ["sort"]})
+
+
+def test_requests_carry_the_same_as_data_for_engines_that_read_no_prompts():
+    request = write(at_most=2)
+    assert (request.task.tools, request.task.at_most) == (TOOLS, 2)
+    polish = prompts().polish(3, DRAFT, TOOLS[:2])
+    assert (polish.attempt, polish.step) == (3, "polish")
+    assert (polish.task.draft, polish.task.tools) == (DRAFT.draft, TOOLS[:2])
+
+
+def test_the_polisher_sees_the_draft_and_what_the_tools_do():
+    prompt = text(prompts().polish(0, DRAFT, TOOLS[:2]))
+    assert DRAFT.draft in prompt
+    assert DRAFT.explanation in prompt
+    assert "- Order." in prompt
+    assert "nan_total" not in prompt
+
+
+def test_examples_are_a_function_of_seed_and_attempt():
+    drawn = [prompts(seed=1).draw_examples(7, 5, 2) for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    assert len(drawn[0]) == len({example["query"] for example in drawn[0]}) == 5
+    assert prompts(seed=2).draw_examples(7, 5, 2) != drawn[0]
+    assert prompts(seed=1).draw_examples(8, 5, 2) != drawn[0]
+    for example in drawn[0]:
+        assert example["query"] in text(write(attempt=7, seed=1))
+    assert "# Examples" not in text(write(examples=0))
+
+
+def test_what_the_prompts_show_as_an_answer_is_one_that_can_be_read():
+    lines = text(write()).splitlines()
+    shown = [line.removeprefix("Answer: ") for line in lines if '{"declined"' in line]
+    assert len(shown) == 5 + 2
+    for line in shown:
+        line = line.removeprefix("To decline: ")
+        assert isinstance(read_draft(line), Draft), line
+    polish = text(prompts().polish(0, DRAFT, TOOLS[:2]))
+    for line in re.findall(r"^Answer: (.*)$", polish, re.MULTILINE):
+        answer = json.loads(line)
+        assert answer["reason"]
+        assert isinstance(read_polished(line, answer["query"]), str)
+
+
+def test_tools_and_drafts_are_never_read_as_templates():
+    evil = "{{ 7 * 6 }}{% for x in ().__class__.__base__.__subclasses__() %}"
+    tool = Tool(name=evil, kind="function", summary=evil)
+    assert text(write(tools=(tool, TOOLS[0]), instructions=evil)).count(evil) == 3
+    polish = prompts().polish(0, Draft(evil, (), evil), (tool,))
+    assert text(polish).count(evil) == 3
+
+
+@pytest.mark.parametrize("first", ["A <b> & {{ x }}", 'It says "tie".'])
+def test_the_judge_sees_both_requests_as_they_are(first):
+    template = PromptTemplate("judge.j2")
+    prompt = template.render(criterion="fluency", first=first, second="What is it?")
+    assert f"<request-a>\n{first}\n</request-a>" in prompt
+    assert "<request-b>\nWhat is it?\n</request-b>" in prompt
+    assert "more fluent request" in prompt
+
+
+def test_all_that_a_template_may_use_is_there(tmp_path, monkeypatch):
+    tools = [{"name": n, "description": f"To {n}."} for n in ("mix", "bake")]
+    example = {"tools": tools, "query": "Bake it, crème?", "explanation": "It chains."}
+    lines = json.dumps(example)
+    user_file(tmp_path, monkeypatch, "examples/cakes.jsonl", lines)
+    user_file(
+        tmp_path,
+        monkeypatch,
+        "write.j2",
+        """{{ domain }} {{ min_tools }} {{ at_most }} {{ instructions }}
+{% for tool in tools %}
+{{ loop.index }} {{ tool.name }}: {{ tool.summary }}|{{ tool.takes }}|{{ tool.gives }}
+{% endfor %}
+{% for example in examples %}
+{% for tool in example.tools %}
+{{ tool.name }} ({{ tool.description }}){{ "; " if not loop.last }}
+{%- endfor %}
+
+{{ example.query }} / {{ example.explanation }} / {{ example.answer }}
+{% endfor %}
+""",
+    )
+    user_file(
+        tmp_path,
+        monkeypatch,
+        "polish.j2",
+        "{{ domain }}: {{ draft }} / {{ explanation }} / {{ tools[1].summary }}",
+    )
+    made = prompts(domain="cakes", instructions=" In pence. ")
+    assert text(made.write(0, TOOLS, 3)) == (
+        "cakes 2 3 In pence.\n"
+        "1 shop.nan_total: Add up values and leave gaps out.|values (What to add up)|The total\n"
+        "2 shop.sort: Order.||\n"
+        "3 shop.sort2: Again.||\n"
+        "mix (To mix.); bake (To bake.)\n"
+        "Bake it, crème? / It chains. / "
+        '{"declined": false, "reason": "", "tools": ["mix", "bake"], '
+        '"explanation": "It chains.", "draft": "Bake it, crème?"}'
+    )
+    assert text(made.polish(0, DRAFT, TOOLS[:2])) == (
+        "cakes: Order the sales. Then add them up. / Ordered, then added. / Order."
+    )
+
+
+def test_a_users_own_template_wins_and_changes_the_hash(tmp_path, monkeypatch):
+    ours = prompt_hash("numpy", GenerateConfig())
+    user_file(tmp_path, monkeypatch, "write.j2", "{{ domain }}, {{ tools | length }}!")
+    assert text(write()) == "numpy, 3!"
+    assert prompt_hash("numpy", GenerateConfig()) != ours
+    assert prompts().hash == prompt_hash("numpy", GenerateConfig())
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("fine\n{% for tool in tools %}\n", 2),
+        ("fine\n\n{{ toolz }}", 3),
+        ("{{ tools[0].nothing }}", 1),
+        ("a\n{{ 1 / 0 }}", 2),
+        ("a\n{{ ''.__class__.__mro__ }}", 2),
+        ("a\n{% include 'polish.j2' %}", 2),
+        ("a\n{{ domain | nothing }}", 2),
+    ],
+)
+def test_a_broken_template_is_told_by_file_and_line(
+    tmp_path, monkeypatch, content, line
+):
+    path = user_file(tmp_path, monkeypatch, "write.j2", content)
+    with pytest.raises(InputError) as caught:
+        write()
+    assert f"{path}, line {line}:" in str(caught.value)
+
+
+def test_a_users_examples_make_a_new_domain(tmp_path, monkeypatch):
+    tools = [{"name": n, "description": "d"} for n in ("a", "b")]
+    example = {"tools": tools, "query": "Bake a cake.", "explanation": "It chains."}
+    name = "examples/cakes.jsonl"
+    user_file(tmp_path, monkeypatch, name, json.dumps(example) + "\n\n")
+    assert [example.query for example in load_examples("cakes")] == ["Bake a cake."]
+    assert find_examples("cakes").own
+    user_file(tmp_path, monkeypatch, name, json.dumps(example) + '\n{"query": 1}')
+    with pytest.raises(InputError, match=r"cakes.jsonl, line 2: .*tools"):
+        load_examples("cakes")
+
+
+@pytest.mark.parametrize("domain", ["unheard-of", "../../secret", ""])
+def test_a_domain_without_examples_gets_those_for_any_api(domain):
+    assert find_examples(domain).path == shipped("prompts") / "examples/generic.jsonl"
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_shipped_examples_are_what_we_ask_a_writer_for(domain):
+    examples = load_examples(domain)
+    assert len(examples) >= {"numpy": 30, "generic": 8}.get(domain, 10)
+    openings = [" ".join(example.query.split()[:2]).lower() for example in examples]
+    assert len(set(openings)) == len(examples)
+    for example in examples:
+        names = [tool.name for tool in example.tools]
+        assert 2 <= len(set(names)) == len(names) <= 5
+        assert 12 <= len(example.query.split()) <= 60
+        assert is_english(example.query)
+        assert "_" not in example.query
+
+
+@pytest.mark.parametrize(
+    ("domain", "names"), [("numpy", "numpy"), ("pandas", "pandas"), ("aws", "boto3")]
+)
+def test_shipped_examples_hold_no_identifier(domain, names):
+    lines = shared(f"data/toolbank-names/{names}.txt").read_text().split()
+    tools = [Tool(name=name, kind="function") for name in lines]
+    checker = Checker(tools, GenerateConfig())
+    for example in load_examples(domain):
+        assert checker.check_text(example.query) is None, example.query
+
+
+def test_whose_prompts_are_used_is_told(tmp_path, monkeypatch):
+    user_file(tmp_path, monkeypatch, "write.j2", "Write.")
+    assert prompt_notes("numpy", GenerateConfig()) == ["prompts/write.j2: yours, used"]
+    assert prompt_notes("weather", GenerateConfig()) == [
+        "prompts/write.j2: yours, used",
+        "the general examples are used; for your own, write prompts/examples/weather.jsonl",
+    ]

@@ -1,0 +1,163 @@
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolbank.bank.records import SeeAlso, Tool
+from toolbank.requests.write.config import GenerateConfig, describe_fit
+from toolbank.requests.write.sampling import make_offers
+from toolbank.system.errors import InputError
+
+SAMPLINGS = ["deck", "uniform", "related"]
+
+
+def tools(n):
+    return [Tool(name=str(i), summary=f"Number {i % 7}.") for i in range(n)]
+
+
+def offers(n, offered, seed=0, sampling=None):
+    config = GenerateConfig(
+        offered=offered, max_tools=min(5, offered), sampling=sampling
+    )
+    return make_offers(tools(n), config, seed)
+
+
+@given(st.integers(2, 40), st.integers(2, 12), st.integers())
+def test_dealt_tools_are_offered_equally_often_and_never_twice_at_once(
+    n, offered, seed
+):
+    offered = min(offered, n)
+    dealt = offers(n, offered, seed)
+    hands = [dealt.offer(i) for i in range(n)]
+    assert all(len(set(hand.tools)) == offered for hand in hands)
+    counts = Counter(tool for hand in hands for tool in hand.tools)
+    assert max(counts.values()) - min(counts[str(i)] for i in range(n)) <= 1
+    assert all(2 <= hand.at_most <= 5 for hand in hands)
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_an_offer_depends_on_the_seed_and_its_number_alone(sampling):
+    forwards = offers(53, 10, 7, sampling)
+    backwards = offers(53, 10, 7, sampling)
+    expected = [forwards.offer(i) for i in range(30)]
+    assert [backwards.offer(i) for i in reversed(range(30))] == expected[::-1]
+    assert offers(53, 10, 8, sampling).offer(0) != expected[0]
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("n", [2, 3, 9])
+def test_a_small_bank_is_offered_whole(n, sampling):
+    config = GenerateConfig(sampling=sampling)
+    made = make_offers(tools(n), config, 0)
+    for attempt in range(20):
+        offer = made.offer(attempt)
+        assert len(set(offer.tools)) == n
+        assert 2 <= offer.at_most <= min(5, n)
+    told = describe_fit(config, tools(n))
+    assert f"the bank has {n} tools" in told
+    assert ("uses at most" in told) == (n < 5)
+
+
+def test_a_bank_as_large_as_an_offer_needs_no_word():
+    assert describe_fit(GenerateConfig(), tools(10)) == ""
+
+
+def test_a_bank_smaller_than_any_query_is_an_error_that_says_so():
+    with pytest.raises(InputError, match=r"uses 2 tools at least, and the bank has 1"):
+        offers(1, 10)
+    two = make_offers(tools(2), GenerateConfig(tools_per_query={1: 1, 4: 9}), 0)
+    assert {two.offer(n).at_most for n in range(50)} == {1}
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_numbers_of_tools_are_drawn_by_their_shares_from_seed_and_attempt(sampling):
+    shares = {4: 0.15, 1: 0.25, 2: 0.35, 3: 0.25}
+
+    def drawn(seed, shares=shares):
+        config = GenerateConfig(tools_per_query=shares, sampling=sampling)
+        made = make_offers(tools(20), config, seed)
+        offers = [made.offer(n) for n in range(600)]
+        assert all(offer.at_least == offer.at_most for offer in offers)
+        return [offer.at_most for offer in offers]
+
+    counts = Counter(drawn(0))
+    for number, share in shares.items():
+        assert counts[number] / 600 == pytest.approx(share, abs=0.05)
+    assert drawn(0, dict(sorted(shares.items()))) == drawn(0)
+    assert drawn(0, {n: 100 * share for n, share in shares.items()}) == drawn(0)
+    assert drawn(1) != drawn(0)
+
+
+def test_a_bank_smaller_than_all_shares_is_an_error_that_names_their_key():
+    config = GenerateConfig(tools_per_query={3: 1, 4: 1})
+    with pytest.raises(InputError, match=r"tools_per_query: a query uses 3 tools"):
+        make_offers(tools(2), config, 0)
+
+
+def test_the_tools_that_a_reference_links_meet_more_often_in_related_hands():
+    made = [
+        Tool(
+            name=f"shop.tool_{n}",
+            summary="Work.",
+            see_also=(SeeAlso(name=f"tool_{n ^ 1}"),),
+        )
+        for n in range(200)
+    ]
+
+    def count_pairs(sampling):
+        dealt = make_offers(made, GenerateConfig(sampling=sampling), 0)
+        hands = [
+            {int(t.split("_")[1]) for t in dealt.offer(n).tools} for n in range(100)
+        ]
+        return sum(any(n ^ 1 in hand for n in hand) for hand in hands)
+
+    assert count_pairs("related") > 80
+    assert count_pairs("deck") < 50
+
+
+CLASSES = ("Day", "Hour", "Week", "Year")
+CALENDAR = [
+    *(
+        Tool(name=f"dates.{of}.{name}", kind="method", summary=f"{name} of it.")
+        for of in CLASSES
+        for name in ("copy", "is_end", "roll")
+    ),
+    *(Tool(name=f"dates.own_{n}", summary=f"Do {n}.") for n in range(9)),
+]
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_siblings_count_as_one_in_the_deal_where_families_are_wanted(sampling):
+    config = GenerateConfig(sampling=sampling, families=True, offered=4, max_tools=4)
+    made = make_offers(CALENDAR, config, 0)
+    hands = [made.offer(n).tools for n in range(300)]
+    lasts = [[name.rpartition(".")[2] for name in hand] for hand in hands]
+    assert all(len(set(hand)) == 4 for hand in lasts)
+    assert {name for hand in hands for name in hand} == {t.name for t in CALENDAR}
+    # What a hand has of one class could also be put together.
+    on_classes = [{name.split(".")[1] for name in hand} & {*CLASSES} for hand in hands]
+    assert {len(classes) for classes in on_classes} <= {0, 1}
+    if sampling == "deck":
+        counts = Counter(name for hand in lasts for name in hand)
+        assert max(counts.values()) - min(counts.values()) <= 1
+    assert (
+        len(make_offers(CALENDAR, GenerateConfig(families=True), 0).offer(0).tools)
+        == 10
+    )
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_families_change_nothing_where_no_tool_has_siblings(sampling):
+    config = GenerateConfig(sampling=sampling)
+    together = config.model_copy(update={"families": True})
+    one, other = (make_offers(tools(40), c, 5) for c in (config, together))
+    assert [one.offer(n) for n in range(50)] == [other.offer(n) for n in range(50)]
+
+
+def test_a_bank_of_few_families_says_how_siblings_count():
+    config = GenerateConfig(families=True)
+    told = describe_fit(config, CALENDAR[:12])
+    assert "the bank has 3 tools (siblings count as one), so that 3 and not 10" in told
+    with pytest.raises(InputError, match="the bank has 1 to offer"):
+        make_offers(CALENDAR[:12:3], config, 0)

@@ -1,0 +1,128 @@
+import asyncio
+import json
+
+import pytest
+
+from tests.engines import create_engine
+from tests.shared import shared
+from toolbank.bank.records import Tool
+from toolbank.llm.chat import ChatRequest, PolishTask
+from toolbank.requests.write.checks import Checker, read_draft, read_polished
+from toolbank.requests.write.config import GenerateConfig
+from toolbank.system.errors import InputError
+
+TOOLS = (
+    Tool(name="shop.total", kind="function", aliases=("shop.sum",)),
+    Tool(name="shop.sort", kind="function"),
+    Tool(name="shop.scale", kind="function"),
+)
+LINE = {
+    "id": "shop-1",
+    "offered": ["shop.sort", "shop.sum", "shop.gone", "shop.total"],
+    "at_most": 2,
+    "draft": "Sort the sales of the week. Then add them up.",
+    "query": "What did we sell this week, smallest sale first?",
+    "tools": ["shop.sort", "shop.sum"],
+    "explanation": "Sorted, then added.",
+}
+
+
+def engine(folder, *lines, tools=TOOLS):
+    text = "\n".join(
+        line if isinstance(line, str) else json.dumps(line) for line in lines
+    )
+    (folder / "replies.jsonl").write_text(text)
+    config = GenerateConfig(engine="recorded", replies=folder / "replies.jsonl")
+    return create_engine(config, tools=tools, seed=0)
+
+
+def play(engine, stage, attempt=0):
+    request = ChatRequest(attempt, stage, (), {}, PolishTask("", ()))
+    return asyncio.run(engine.answer(request)).text
+
+
+def test_the_offers_are_the_files_and_hold_the_banks_own_names(tmp_path):
+    made = engine(tmp_path, LINE, {**LINE, "at_most": 4}, "")
+    first, second = made.offers.offer(0), made.offers.offer(1)
+    assert first.tools == second.tools == ("shop.sort", "shop.total")
+    assert (first.at_most, second.at_most) == (2, 4)
+    assert made.offers.offer(2) is None
+
+
+def test_offered_tools_that_the_bank_lacks_are_counted_by_name(tmp_path):
+    assert engine(tmp_path, LINE, LINE).missing == {"shop.gone": 2}
+
+
+def test_replies_go_through_the_same_reading_and_checks_as_a_models(tmp_path):
+    made = engine(tmp_path, LINE)
+    draft = read_draft(play(made, "write"))
+    checker = Checker(TOOLS, GenerateConfig())
+    chosen = checker.check_draft(draft, TOOLS[:2], at_most=2)
+    assert [tool.name for tool in chosen] == ["shop.sort", "shop.total"]
+    assert draft.draft == LINE["draft"]
+    assert draft.explanation == LINE["explanation"]
+    assert read_polished(play(made, "polish"), draft.draft) == LINE["query"]
+
+
+def test_replies_that_were_asked_for_already_take_no_shares(tmp_path):
+    config = GenerateConfig(
+        engine="recorded", replies=tmp_path / "replies.jsonl", tools_per_query={1: 1}
+    )
+    with pytest.raises(InputError, match="tools_per_query: what is recorded was asked"):
+        create_engine(config, tools=TOOLS, seed=0)
+
+
+def test_a_draft_recorded_without_a_change_is_marked_good(tmp_path):
+    made = engine(tmp_path, {**LINE, "query": LINE["draft"]})
+    assert json.loads(play(made, "polish"))["already_good"]
+    assert read_polished(play(made, "polish"), LINE["draft"]) == LINE["draft"]
+
+
+def test_a_line_without_draft_and_tools_was_declined(tmp_path):
+    made = engine(tmp_path, {**LINE, "draft": "", "query": "", "tools": []})
+    assert read_draft(play(made, "write")).declined
+
+
+def test_a_reply_that_uses_a_missing_tool_is_rejected_by_the_checks(tmp_path):
+    made = engine(tmp_path, {**LINE, "tools": ["shop.sort", "shop.gone"]})
+    offered = [tool for tool in TOOLS if tool.name in made.offers.offer(0).tools]
+    checker = Checker(TOOLS, GenerateConfig())
+    checked = checker.check_draft(read_draft(play(made, "write")), offered, 2)
+    assert (checked.reason, checked.detail) == ("tool-not-offered", "shop.gone")
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ((LINE, "{broken"), r"replies.jsonl: 1 line is broken.\n  line 2: not JSON"),
+        ((LINE, "", {**LINE, "tools": None}), r"line 3: .*tools"),
+        (({k: v for k, v in LINE.items() if k != "query"},), r"line 1: .*query"),
+        (("[1]",), "line 1"),
+        ((json.dumps({**LINE, "query": "\ud800"}),), r"line 1: \\ud800 is half"),
+        (("",), "no recorded replies"),
+    ],
+)
+def test_broken_files_are_told_by_line(tmp_path, lines, message):
+    with pytest.raises(InputError, match=message):
+        engine(tmp_path, *lines)
+
+
+def test_files_that_can_not_be_read(tmp_path):
+    config = GenerateConfig(engine="recorded", replies=tmp_path / "none.jsonl")
+    with pytest.raises(InputError, match=r"none.jsonl: can't read"):
+        create_engine(config, tools=TOOLS, seed=0)
+    config.replies.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="not UTF-8"):
+        create_engine(config, tools=TOOLS, seed=0)
+    with pytest.raises(InputError, match=r"generate\.replies"):
+        create_engine(GenerateConfig(engine="recorded"), tools=TOOLS, seed=0)
+
+
+def test_the_recorded_numpy_replies_play_in_full():
+    names = shared("data/toolbank-names/numpy.txt").read_text().split()
+    tools = [Tool(name=name, kind="function") for name in names]
+    config = GenerateConfig(engine="recorded", replies=shared("written/numpy.jsonl"))
+    made = create_engine(config, tools=tools, seed=0)
+    assert made.missing == {}
+    assert made.offers.offer(639) is not None
+    assert made.offers.offer(640) is None

@@ -1,0 +1,1 @@
+"""Requests of a bank: write, check, judge, verify and measure them."""

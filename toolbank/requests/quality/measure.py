@@ -1,0 +1,289 @@
+"""Measure the quality of a bank: all figures in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from toolbank.bank.bank import Bank, Label
+from toolbank.bank.records import Tool
+from toolbank.requests.judge.judges import read_features
+from toolbank.requests.quality.coverage import (
+    Coverage,
+    Dispersion,
+    Sets,
+    measure_coverage,
+    measure_dispersion,
+    measure_sets,
+)
+from toolbank.requests.quality.texts import (
+    Openings,
+    Overlap,
+    Reading,
+    Variety,
+    draw,
+    make_asks,
+    make_requests,
+    make_tools,
+    measure_openings,
+    measure_overlap,
+    measure_reading,
+    measure_variety,
+    take_mean,
+    words_of,
+    words_of_name,
+)
+from toolbank.requests.verify.gradings import is_of_checks, measure_agreement
+from toolbank.requests.write.checks import TextChecker
+from toolbank.requests.write.near_duplicates import NearDuplicates
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Of `requests` with verified labels: shares.
+
+    `same`: these need just their first labels. `aside`: they are set aside. Of the first labels of
+    the others, `precision` are needed, and `recall` is the share of what they need that was one.
+    """
+
+    requests: int
+    same: float
+    aside: float
+    precision: float | None
+    recall: float | None
+
+
+def read_agreement(bank: Bank) -> Agreement | None:
+    """How grades agree with the first labels of a bank; None where no request was graded.
+
+    What checks without a model have mended is no grade.
+    """
+    of: dict[str, list[Label]] = {}
+    for label in bank.labels:
+        of.setdefault(label.query, []).append(label)
+    graded = {query: labels for query, labels in of.items() if not is_of_checks(labels)}
+    found = measure_agreement(bank, graded)
+    n = found["requests"]
+    if not n:
+        return None
+    return Agreement(
+        requests=n,
+        same=found["same"] / n,
+        aside=found["aside"] / n,
+        precision=found["precision"],
+        recall=found["recall"],
+    )
+
+
+# "next" only where a clause begins with it: "next Monday" is no step.
+_SEQUENCE = (
+    r"(?i)\b(?:then|finally|lastly|afterwards?|after (?:that|which|this)|subsequently|step \d+)\b"
+    r"|\b(?:first(?:ly)?|second(?:ly)?|third(?:ly)?|next),"
+    r"|(?:^|[.;!?]\s+|\band )next\b"
+)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Shares of n texts that read as a list of steps.
+
+    `sequence`: with a word such as "then", "finally" or "step 2". `commands`: with two commands or
+    more, such as "load ..., and sort ...".
+    """
+
+    n: int
+    sequence: float
+    commands: float
+
+
+@dataclass(frozen=True)
+class Polish:
+    """Requests before and after: `changed` is the share of drafts of which another text was made.
+
+    `changed` and `before` are None where there are no drafts; `after` is of all requests.
+    """
+
+    drafts: int
+    changed: float | None
+    before: Steps | None
+    after: Steps
+
+
+def measure_polish(requests: pl.DataFrame) -> Polish | None:
+    """What the polish did; None where there is no request."""
+    after = _measure_steps(requests["query"])
+    if after is None:
+        return None
+    drafted = requests.filter(pl.col("draft").str.strip_chars() != "")
+    other = pl.col("draft").str.strip_chars() != pl.col("query").str.strip_chars()
+    changed = drafted.select(other.mean()).item()
+    return Polish(drafted.height, changed, _measure_steps(drafted["draft"]), after)
+
+
+def _measure_steps(texts: pl.Series) -> Steps | None:
+    if texts.is_empty():
+        return None
+    commands = sum(read_features(text).chained_commands > 0 for text in texts)
+    sequence = take_mean(texts.str.contains(_SEQUENCE))
+    return Steps(len(texts), sequence, commands / len(texts))
+
+
+THRESHOLD = 0.8
+_MOST = 20_000
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """How many of n requests are like an earlier one: word 3-grams with a Jaccard of `THRESHOLD`."""
+
+    n: int
+    count: int
+    share: float
+
+
+def measure_duplicates(texts: Sequence[str], seed: int) -> Duplicates | None:
+    """The near-duplicates among texts, or among 20,000 of them; None where there are none."""
+    if not texts:
+        return None
+    drawn = [texts[place] for place in draw(texts, _MOST, seed)]
+    found = NearDuplicates(THRESHOLD, drawn.__getitem__)
+    count = 0
+    for text in drawn:
+        count += found.find_like(text) is not None
+        found.add(text)
+    return Duplicates(len(drawn), count, count / len(drawn))
+
+
+@dataclass(frozen=True)
+class Leaks:
+    """Shares of requests that say a name.
+
+    `identifier`: one of any tool, written as no person would write a word. `name`: all words of
+    the name of a tool that the request needs, beside each other and in its order; `word`, those
+    of them where that name is one word, which may be a plain one, such as "sum".
+    """
+
+    identifier: float
+    name: float
+    word: float
+
+
+def measure_leaks(requests: pl.DataFrame, tools: Sequence[Tool]) -> Leaks | None:
+    """The leaks; None where there is no request, or no tool."""
+    if requests.is_empty() or not tools:
+        return None
+    checker = TextChecker(tools)
+    written = sum(
+        checker.find_identifier(text) is not None for text in requests["query"]
+    )
+    names = words_of_name(pl.col("tools"))
+    told = (
+        requests.lazy()
+        .with_row_index("row")
+        .select("row", "tools", said=_spaced(words_of(pl.col("query"))))
+        .explode("tools")
+        .with_columns(phrase=_spaced(names), words=names.list.len())
+        .filter(
+            pl.col("words") > 0,
+            pl.col("said").str.contains(pl.col("phrase"), literal=True),
+        )
+        .group_by("row")
+        .agg(pl.col("words").max())
+        .collect()
+    )
+    n = requests.height
+    words = told.filter(pl.col("words") == 1).height
+    return Leaks(written / n, told.height / n, words / n)
+
+
+def _spaced(words: pl.Expr) -> pl.Expr:
+    return pl.concat_str(pl.lit(" "), words.list.join(" "), pl.lit(" "))
+
+
+_EMBEDDED = 2000
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Quality:
+    """The figures of a bank; a part is None where the bank has nothing to take it of.
+
+    All are of the requests, but for `overlap`, which tells kinds of asks apart, too.
+    """
+
+    tools: int
+    requests: int
+    asks: int
+    coverage: Coverage | None
+    sets: Sets | None
+    variety: Variety | None
+    duplicates: Duplicates | None
+    openings: Openings | None
+    overlap: tuple[Overlap, ...]
+    leaks: Leaks | None
+    polish: Polish | None
+    reading: Reading | None
+    labels: Agreement | None
+    dispersion: Dispersion | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures as JSON has them, by the names of the fields; fractions to six digits."""
+        rounded: dict[str, Any] = _round(asdict(self))
+        return rounded
+
+
+def measure_quality(bank: Bank, seed: int) -> Quality:
+    """All but the dispersion; the same for the same bank and seed, in whatever order it stands."""
+    requests, tools = make_requests(bank), make_tools(bank)
+    texts = requests["query"].to_list()
+    return Quality(
+        tools=len(bank.tools),
+        requests=len(bank.queries),
+        asks=len(bank.asks),
+        coverage=measure_coverage(requests, tools),
+        sets=measure_sets(requests),
+        variety=measure_variety(texts, seed),
+        duplicates=measure_duplicates(texts, seed),
+        openings=measure_openings(requests),
+        overlap=tuple(measure_overlap(requests, make_asks(bank), tools)),
+        leaks=measure_leaks(requests, bank.tools),
+        polish=measure_polish(requests),
+        reading=measure_reading(texts),
+        labels=read_agreement(bank),
+    )
+
+
+def add_dispersion(
+    quality: Quality,
+    bank: Bank,
+    embed: Callable[[Sequence[str]], NDArray[np.float32]],
+    encoder: str,
+    seed: int,
+) -> Quality:
+    """The same with the dispersion of up to 2,000 requests by what `embed` gives: unit vectors.
+
+    Raises:
+        InputError: as `embed` does.
+    """
+    texts = [query.query for query in bank.queries]
+    drawn = [texts[place] for place in draw(texts, _EMBEDDED, seed)]
+    found = measure_dispersion(drawn, embed(drawn), seed, encoder)
+    return replace(quality, dispersion=found)
+
+
+def _round(value: Any) -> Any:
+    """As sums of several threads come in no fixed order, the last digits may differ."""
+    if isinstance(value, float):
+        return round(value, _DIGITS)
+    if isinstance(value, dict):
+        return {key: _round(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_round(one) for one in value]
+    return value

@@ -1,0 +1,284 @@
+"""Pool the tools that are graded for a request, and check labels without a model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.files import read_records, write_records
+from toolbank.bank.records import Record, Tool
+from toolbank.llm.executor import release_engines
+from toolbank.requests.verify.config import Check
+from toolbank.retrievers.base import all_words
+from toolbank.retrievers.lexical import LexicalIndex
+from toolbank.sources.twins import find_aliases
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_text, sha256_file, write_text
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from toolbank.bank.records import Query
+
+
+_HASH = ".sha256"
+
+_R = TypeVar("_R", bound=Record)
+
+_ADVICE = (
+    "Put it back as it was. Or delete it: candidates are then pooled anew, and requests that get "
+    "others are asked again."
+)
+
+ROUND_TRIP = 50
+"""Among so many tools a request's own are to be found by a retriever that has not seen it."""
+
+
+class Candidate(Record):
+    """A tool that is graded for a request, by whom it was brought, and for what it was pooled.
+
+    `key` follows from the request, its labels and the bank's tools: where they are others, the
+    request's candidates are pooled anew. `rank` is that by Tool2Vec of a label, from 1; 0 of any
+    other tool, and where it is past the last that is looked at.
+    """
+
+    query: str
+    key: str
+    tool: str
+    found_by: tuple[str, ...]
+    rank: int = 0
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The candidates of each request, by its id, and of how many they were made just now."""
+
+    of: Mapping[str, Sequence[Candidate]]
+    new: int
+
+
+def pool_candidates(
+    bank: Bank, most: int, path: Path, tools_id: str, graded: Collection[str] = ()
+) -> Pooled:
+    """The candidates of every request; those that `path` has are as they were when first pooled.
+
+    Earlier candidates stay in the file if their key is among `graded`: grades refer to them.
+
+    A request's own labels and their twins, and the first `most` by BM25 over descriptions and by
+    Tool2Vec, frozen and fitted without the request. `tools_id` names the bank's tools. What was
+    pooled is on disk before this returns.
+
+    Raises:
+        InputError: the file is not as it was written, or the encoder can't be had.
+    """
+    keys = {query.id: _key(query, most, tools_id) for query in bank.queries}
+    kept: dict[str, list[Candidate]] = {}
+    earlier: list[Candidate] = []
+    for row in read_hashed(path, Candidate, _ADVICE):
+        if keys.get(row.query) == row.key:
+            kept.setdefault(row.query, []).append(row)
+        elif row.key in graded:
+            earlier.append(row)
+    new = [query for query in bank.queries if query.id not in kept]
+    for query, found in zip(new, _pool(bank, new, most), strict=True):
+        key = keys[query.id]
+        kept[query.id] = [
+            Candidate(query=query.id, key=key, tool=tool, found_by=by, rank=rank)
+            for tool, by, rank in found
+        ]
+    if new:
+        rows = (row for query in bank.queries for row in kept[query.id])
+        write_hashed(path, Candidate, chain(rows, earlier))
+    return Pooled(kept, len(new))
+
+
+def own_labels(bank: Bank, query: Query) -> tuple[str, ...]:
+    """A request's first labels by the tools' own names, without those that the bank lacks."""
+    places = (bank.index[name] for name in query.tools if name in bank.index)
+    return tuple(dict.fromkeys(bank.tools[place].name for place in places))
+
+
+def read_hashed(path: Path, kind: type[_R], advice: str) -> Iterator[_R]:
+    """The records of a file that `write_hashed` wrote; none if there is no file.
+
+    Raises:
+        InputError: they are not as they were written; `advice` says what to do.
+    """
+    if not path.exists():
+        return
+    mark = path.with_suffix(_HASH)
+    if mark.exists() and read_text(mark).strip() != sha256_file(path):
+        raise InputError(
+            f"{path}: damaged, or changed since it was written ({mark.name} has the hash of "
+            f"another). {advice}"
+        )
+    yield from read_records(path, kind)
+    # One that is older than the hash, or whose writing was cut short before it.
+    if not mark.exists():
+        write_text(mark, sha256_file(path) + "\n")
+
+
+def write_hashed(path: Path, kind: type[_R], rows: Iterable[_R]) -> None:
+    """Write records to a file, atomically, with its hash beside it."""
+    mark = path.with_suffix(_HASH)
+    mark.unlink(missing_ok=True)
+    write_records(path, kind, rows)
+    write_text(mark, sha256_file(path) + "\n")
+
+
+def _key(query: Query, most: int, tools_id: str) -> str:
+    content = json.dumps([query.query, query.tools, most, tools_id])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _pool(
+    bank: Bank, new: Sequence[Query], most: int
+) -> Iterator[list[tuple[str, tuple[str, ...], int]]]:
+    """For each of some requests its candidates, labels first: tool, by whom, and its rank."""
+    if not new:
+        return
+    # The encoder may need the memory of a model that an earlier stage left loaded.
+    release_engines()
+    rows = {query.id: row for row, query in enumerate(bank.queries)}
+    lexical, dense = _search(bank, max(most, ROUND_TRIP))
+    names = bank.tool_names
+    for query in new:
+        row = rows[query.id]
+        found: dict[str, list[str]] = {
+            name: ["label"] for name in own_labels(bank, query)
+        }
+        for name in list(found):
+            for twin in bank.tools[bank.index[name]].twins:
+                found.setdefault(twin, []).append("twin")
+        for by, hits in (("bm25", lexical), ("tool2vec", dense)):
+            for place in hits[row, :most].tolist():
+                if place >= 0:
+                    found.setdefault(names[place], []).append(by)
+        ranks = {
+            names[place]: rank for rank, place in enumerate(dense[row].tolist(), 1)
+        }
+        yield [
+            (name, tuple(by), ranks.get(name, 0) if "label" in by else 0)
+            for name, by in found.items()
+        ]
+
+
+def _search(bank: Bank, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first k tools of every request by BM25, and by Tool2Vec fitted without it."""
+    from toolbank.retrievers import create_retriever
+    from toolbank.retrievers.bm25 import Bm25Config
+    from toolbank.retrievers.tool2vec import Tool2VecConfig
+
+    learnt = replace(
+        bank,
+        queries=tuple(q.model_copy(update={"split": "train"}) for q in bank.queries),
+        labels=(),
+    )
+    found = []
+    for config in (Bm25Config(), Tool2VecConfig()):
+        retriever = create_retriever(config)
+        retriever.fit(learnt)
+        indices, _ = retriever.search_train(learnt, k)
+        found.append(indices[: len(bank.queries)])
+    return found[0], found[1]
+
+
+# "Use isin instead", "in favor of :func:`isin`", "renamed to `np.isin`".
+_NAME = r" (?:the )?(?::\w+:)?[`~'\"]*([a-z_][\w.]*\w)"
+_INSTEAD = (
+    re.compile(
+        rf"\b(?:use|in favou?r of|(?:replaced|superseded) (?:by|with)|renamed to){_NAME}",
+        re.I,
+    ),
+    re.compile(rf"\b(?:of|by|to|with){_NAME}", re.I),
+)
+
+
+class Finding(Record):
+    """What a check found of a request's label; `instead` is the tool to use in its place, if any.
+
+    `text` is the request that was checked; version 0.7.0 did not store it.
+    """
+
+    query: str
+    text: str = ""
+    check: Check
+    tool: str
+    instead: str = ""
+    detail: str = ""
+
+
+def check_labels(
+    bank: Bank, candidates: Mapping[str, Sequence[Candidate]]
+) -> Iterator[Finding]:
+    """What the checks find, request by request.
+
+    - `deprecated`: the tool's own reference says that it is; `instead` is what it names.
+    - `alias`: the reference says that it is another name of `instead`.
+    - `unspoken`: the request's explanation has no word in common with the tool's reference.
+    - `round-trip`: none of the request's labels is among the first 50 that Tool2Vec finds without
+      having seen it.
+    """
+    aliases = find_aliases(bank.tools)
+    instead = {
+        tool.name: _find_replacement(tool, bank)
+        for tool in bank.tools
+        if tool.deprecated
+    }
+    words = LexicalIndex.of([all_words(tool) for tool in bank.tools])
+    for query in bank.queries:
+        labels = own_labels(bank, query)
+        find = partial(Finding, query=query.id, text=query.query)
+        shared = words.scores([query.explanation])[0]
+        for name in labels:
+            tool = bank.tools[bank.index[name]]
+            if tool.deprecated:
+                yield find(
+                    check="deprecated",
+                    tool=name,
+                    instead=instead[name] or aliases.get(name, ""),
+                    detail=tool.deprecated,
+                )
+            elif name in aliases:
+                yield find(check="alias", tool=name, instead=aliases[name])
+            if query.explanation and not shared[bank.index[name]]:
+                yield find(check="unspoken", tool=name)
+        ranks = {row.tool: row.rank for row in candidates[query.id]}
+        if labels and not any(0 < ranks.get(name, 0) <= ROUND_TRIP for name in labels):
+            yield find(check="round-trip", tool=labels[0])
+
+
+def select_findings(bank: Bank, findings: Iterable[Finding]) -> list[Finding]:
+    """Those of earlier findings that apply to a bank: its requests with their texts and labels."""
+    queries = {query.id: query for query in bank.queries}
+    return [
+        one
+        for one in findings
+        if (query := queries.get(one.query))
+        and one.text in ("", query.query)
+        and one.tool in own_labels(bank, query)
+        and (not one.instead or one.instead in bank.index)
+    ]
+
+
+def _find_replacement(tool: Tool, bank: Bank) -> str:
+    """The first tool that a note of deprecation names to be used, from the own module outwards."""
+    around = tool.name.split(".")[:-1]
+    for said in (said for one in _INSTEAD for said in one.findall(tool.deprecated)):
+        # A package may be called by its short name there, as np.
+        for name in (said, said.rpartition(".")[2]):
+            for depth in range(len(around), -1, -1):
+                place = bank.index.get(".".join((*around[:depth], name)))
+                if place is not None and bank.tools[place].name != tool.name:
+                    return bank.tools[place].name
+    return ""

@@ -1,0 +1,243 @@
+"""Verifying the labels of a bank: candidates, checks, and the grades of people and models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from toolbank.bank.bank import Bank, Label
+from toolbank.bank.files import read_records, write_records
+from toolbank.llm.journal import Journal
+from toolbank.llm.stop import EarlyEnd
+from toolbank.requests.verify.candidates import (
+    Finding,
+    check_labels,
+    pool_candidates,
+    select_findings,
+)
+from toolbank.requests.verify.config import CHECKS_ALONE, VerifyConfig, find_verifier
+from toolbank.requests.verify.grader import Grader, Grades, grade, read_grades_file
+from toolbank.requests.verify.gradings import (
+    GRADES,
+    Grading,
+    add_gradings,
+    choose_gradings,
+    compare_graders,
+    fold_labels,
+    grade_by_dataset,
+    is_of_checks,
+    last_of_sources,
+    measure_agreement,
+    read_gradings,
+    write_gradings,
+)
+from toolbank.system import aio
+from toolbank.system.numbers import count
+
+CANDIDATES, FINDINGS = "candidates.parquet", "findings.parquet"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The labels in the order of queries, the content of verify.json, and what was done.
+
+    `lacks` says how many requests are not graded, where another run may get further; `waiting`
+    what the user has to do before replies come, "" where none are waited for.
+    """
+
+    labels: Sequence[Label]
+    content: dict[str, Any]
+    message: str
+    lacks: str = ""
+    problems: tuple[str, ...] = ()
+    waiting: str = ""
+    ended_early: EarlyEnd | None = None
+
+
+def verify_bank(
+    bank: Bank,
+    config: VerifyConfig | None,
+    *,
+    folder: Path,
+    tools_id: str,
+    domain: str,
+    seed: int,
+    journal: Journal,
+    earlier: Mapping[str, Any] | None = None,
+) -> Verification:
+    """Pool candidates, check the labels, get grades where an engine is named, and merge all grades.
+
+    `folder` keeps candidates.parquet, which is on disk before the first call, and grades.parquet,
+    every grade that was ever given; in the end it has findings.parquet. Without `config` the
+    stored grades and the findings of the verification before, whose content is `earlier`, are
+    merged, and nothing else is done. `tools_id` names the bank's tools. The
+    labels of the bank, if it has some, are those of its dataset: they count as its grades.
+    Keys of the content: `engine`, `candidates` and `set_aside`, as configured; `findings`, how many labels and requests each
+    check found, with examples; with an engine `model`, `prompt_hash`, and `not_graded`, a row with
+    the reason a request; with grades `agreement` of all merged ones (as of `measure_agreement`),
+    `graders`, a row a source, and `people_and_models`; `unused`, how many stored grades don't
+    apply, by reason; `counts` of labels.
+
+    Raises:
+        InputError: the encoder, the engine, its file or the prompt can't be used.
+        ToolbankError: the endpoint is down or refuses, or the run was interrupted. Every reply
+            that came is in the journal.
+    """
+    given = grade_by_dataset(bank.labels, bank)
+    bank = replace(bank, labels=())
+    stored = read_gradings(folder / GRADES)
+    kind = find_verifier(config) if config else None
+    if config and kind and kind.plays_back and config.replies:
+        read_grades_file(config.replies, bank.tools, {q.id for q in bank.queries})
+    graded, findings, shown = Grades(), list[Finding](), 0
+    before: Mapping[str, Any] = earlier or {} if config is None else {}
+    checks = config or VerifyConfig.model_validate(
+        {"set_aside": before.get("set_aside", ())}
+    )
+    has_findings = bool(before) and (folder / FINDINGS).is_file()
+    if has_findings:
+        findings = select_findings(bank, read_records(folder / FINDINGS, Finding))
+    if config is not None:
+        graded_keys = {one.candidates for one in stored}
+        path = folder / CANDIDATES
+        pooled = pool_candidates(bank, config.candidates, path, tools_id, graded_keys)
+        findings = list(check_labels(bank, pooled.of))
+        shown = sum(map(len, pooled.of.values()))
+        if kind is not None:
+            grader = Grader(kind, bank, pooled.of, config, domain, seed, journal)
+            graded = aio.run(grade(grader), uvloop=True)
+    if not graded.waiting:
+        stored = add_gradings(stored, graded.gradings)
+        if graded.gradings:
+            write_gradings(folder / GRADES, stored)
+        if not has_findings:
+            write_records(folder / FINDINGS, Finding, findings)
+    chosen = choose_gradings(bank, [*given, *stored])
+    merged = {query: one.labels for query, one in chosen.of.items()}
+    labels = tuple(fold_labels(bank, merged, findings, checks))
+    content = {
+        "engine": config.engine if config else CHECKS_ALONE,
+        "candidates": before.get("candidates")
+        or {
+            "requests": len(bank.queries),
+            "mean": shown / len(bank.queries) if bank.queries else 0,
+        },
+        "set_aside": list(checks.set_aside),
+        "findings": _describe_findings(findings),
+        **graded.content,
+        **_describe_graders(bank, merged, [*given, *stored]),
+        "unused": dict(chosen.unused),
+        "counts": _count(labels),
+    }
+    return Verification(
+        labels,
+        content,
+        _summarise(content, graded),
+        lacks=graded.lacks,
+        problems=(
+            *graded.problems,
+            *_list_graders(content),
+            *_list_findings(content["findings"]),
+        ),
+        waiting=graded.waiting,
+        ended_early=graded.ended_early,
+    )
+
+
+def _describe_graders(
+    bank: Bank, merged: Mapping[str, Sequence[Label]], gradings: Sequence[Grading]
+) -> dict[str, Any]:
+    """How far merged grades, and those of each source, agree with first labels and each other."""
+    by_hand = {
+        query: labels for query, labels in merged.items() if not is_of_checks(labels)
+    }
+    if not by_hand:
+        return {}
+    rows = [
+        {
+            "kind": kind,
+            "source": source,
+            "requests": len(of),
+            "used": sum(merged[query] == one.labels for query, one in of.items()),
+            "agreement": measure_agreement(bank, _labels(of)),
+        }
+        for (kind, source), of in last_of_sources(bank, gradings).items()
+        if kind != "check" and of
+    ]
+    people, models = (
+        choose_gradings(bank, [one for one in gradings if one.kind == kind]).of
+        for kind in ("person", "model")
+    )
+    both = compare_graders(_labels(models), _labels(people))
+    return {
+        "agreement": measure_agreement(bank, by_hand),
+        "graders": rows,
+        **({"people_and_models": both} if both["requests"] else {}),
+    }
+
+
+def _labels(gradings: Mapping[str, Grading]) -> dict[str, Sequence[Label]]:
+    return {query: one.labels for query, one in gradings.items()}
+
+
+def _list_graders(content: Mapping[str, Any]) -> Iterator[str]:
+    """Who graded how much, if there are several, and how many grades don't apply."""
+    graders = content.get("graders", ())
+    if len(graders) > 1:
+        for one in graders:
+            yield (
+                f"grades of the {one['kind']} {one['source']}: "
+                f"{count(one['requests'], 'request')}, of which {one['used']:,} count"
+            )
+    if both := content.get("people_and_models"):
+        yield (
+            f"people and models graded the same {count(both['requests'], 'request')}: "
+            f"{both['same']:,} with the same needed tools"
+        )
+    if unused := content["unused"]:
+        said = ", ".join(f"{why} {n:,}" for why, n in unused.items())
+        yield f"stored grades that do not apply to this bank: {said}"
+
+
+def _describe_findings(findings: Sequence[Finding]) -> dict[str, Any]:
+    """By check: how many labels of how many requests, and the tools with how often each."""
+    found: dict[str, Any] = {}
+    for check in sorted({one.check for one in findings}):
+        rows = [one for one in findings if one.check == check]
+        tools = Counter(one.tool for one in rows)
+        found[check] = {
+            "labels": len(rows),
+            "requests": len({one.query for one in rows}),
+            "tools": dict(sorted(tools.items(), key=lambda row: (-row[1], row[0]))),
+        }
+    return found
+
+
+def _list_findings(found: Mapping[str, Any]) -> Iterator[str]:
+    for check, one in found.items():
+        first = ", ".join(list(one["tools"])[:3])
+        yield (
+            f"{check}: {count(one['labels'], 'label')} of {count(one['requests'], 'request')}, "
+            f"such as of {first}"
+        )
+
+
+def _count(labels: Sequence[Label]) -> dict[str, int]:
+    grades = Counter(label.grade for label in labels)
+    return {
+        "requests": len({label.query for label in labels}),
+        **{grade: grades[grade] for grade in ("needed", "alternative", "aside")},
+    }
+
+
+def _summarise(content: Mapping[str, Any], graded: Grades) -> str:
+    counts = content["counts"]
+    said = (
+        f"{count(counts['requests'], 'request')} with verified labels: "
+        f"{counts['needed']:,} needed, {count(counts['alternative'], 'alternative')}, "
+        f"{counts['aside']:,} set aside"
+    )
+    return f"{said}; {graded.spent}" if graded.spent else said

@@ -1,0 +1,326 @@
+"""Read the writer's replies, and check drafts and texts before they enter a bank."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from toolbank.bank.bank import Bank
+from toolbank.config.assets import shipped
+from toolbank.llm.chat import Rejection, find_answer
+from toolbank.system.text import find_control_sign, replace_surrogates
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
+    from toolbank.bank.records import Tool
+    from toolbank.requests.write.config import GenerateConfig
+
+
+_WORD = re.compile(r"\w+")
+_INNER_DOT = re.compile(r"\.\w")
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.\w+)+")
+_CALL = re.compile(r"\b([^\W\d]\w*)\(\)")
+_ENGLISH_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_CAMEL_CASE = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
+
+_LATIN_SHARE = 0.8
+_ENGLISH_SHARE = 0.05
+_FEWEST_WORDS_TO_TELL = 10
+# Words that hold English sentences together. Those that are as common in a neighbouring language
+# ("a", "in", "me", "so", "was", "will") are left out.
+_ENGLISH_TEXT = """
+    the of to and for with from my our their its his are were be been we they you your it this
+    that these those which what how who when where if then than each every any both only by at
+    into out onto but not can could should would need want have has had get give show find make
+    tell keep there them one two three first last before after up just please it's that's i'm
+    i'd i've is whose
+"""
+_ENGLISH = frozenset(_ENGLISH_TEXT.split())
+
+
+class TextChecker:
+    """The checks of any text that is written for a bank, with its names put into sets once.
+
+    A text is rejected as holding an `identifier` where it has
+
+    - a dotted name, or part of one ("numpy.linalg.norm", "linalg.norm", "np.norm");
+    - a last part of a name that no one would write as a word: with an underscore, a digit or
+      CamelCase in it ("nan_to_num", "log2", "DataFrame");
+    - a plain last part written as a call ("mean()").
+
+    Aliases count as names do. A plain last part that stands as a word ("mean") is allowed:
+    see `leak_words`.
+    """
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        names = {name for tool in tools for name in (tool.name, *tool.aliases)}
+        self._last_parts = {_last_part(name) for name in names}
+        self._dotted = {
+            suffix.lower()
+            for name in names
+            for suffix in _suffixes(name)
+            if "." in suffix
+        }
+        self._identifiers = {word for word in self._last_parts if _is_identifier(word)}
+        self._identifiers |= {word.lower() for word in self._identifiers if "_" in word}
+
+    def check(self, text: str, min_words: int, max_words: int) -> Rejection | None:
+        """Why a text is rejected, or None: its signs, length, language and identifiers."""
+        if signs := check_signs(text):
+            return signs
+        words = len(text.split())
+        if words < min_words:
+            return Rejection("too-short", f"{words} words, at least {min_words}")
+        if words > max_words:
+            return Rejection("too-long", f"{words} words, at most {max_words}")
+        if not is_english(text):
+            return Rejection("not-english")
+        identifier = self.find_identifier(text)
+        return Rejection("identifier", identifier) if identifier else None
+
+    def find_identifier(self, text: str) -> str | None:
+        """The first identifier of the bank that a text holds, or None."""
+        words = _WORD.findall(text)
+        if "_" in text or not self._identifiers.isdisjoint(words):
+            for word in words:
+                if word in self._identifiers or (
+                    "_" in word and word.lower() in self._identifiers
+                ):
+                    return str(word)
+        if _INNER_DOT.search(text):
+            for dotted in _DOTTED.findall(text):
+                if self._is_dotted_name(dotted):
+                    return str(dotted)
+        for word in _CALL.findall(text):
+            if word in self._last_parts:
+                return f"{word}()"
+        return None
+
+    def leak_words(self, text: str, tools: Iterable[Tool]) -> tuple[str, ...]:
+        """The plain last parts of these tools' names (aliases too) that stand in a text as words."""
+        words = {word.lower() for word in _WORD.findall(text)}
+        parts = (
+            _last_part(name).lower()
+            for tool in tools
+            for name in (tool.name, *tool.aliases)
+        )
+        return tuple(dict.fromkeys(part for part in parts if part in words))
+
+    def _is_dotted_name(self, dotted: str) -> bool:
+        if any(suffix.lower() in self._dotted for suffix in _suffixes(dotted)):
+            return True
+        last = _last_part(dotted)
+        # "np.sum" is code; "e.g" and "db.x" are not.
+        return len(last) > 2 and last in self._last_parts
+
+
+def is_english(text: str) -> bool:
+    """Whether a text looks like English: Latin letters, and the small words of English.
+
+    A light check, made so as to lose no English request. It does not see single foreign words,
+    nor English mixed with another language, and a neighbouring language (Dutch) may pass; a text
+    of fewer than 10 words is judged by its letters alone.
+    """
+    if not _is_latin(text):
+        return False
+    words = _ENGLISH_WORD.findall(text.lower().replace("\u2019", "'"))
+    small = sum(word in _ENGLISH for word in words)
+    return len(words) < _FEWEST_WORDS_TO_TELL or small >= _ENGLISH_SHARE * len(words)
+
+
+def check_signs(text: str) -> Rejection | None:
+    """Why a text of one line is rejected that can steer a terminal, turn the writing or be in no file.
+
+    It is not mended: what stood between such signs may be no more than they made of it.
+    """
+    sign = find_control_sign(text)
+    return Rejection("control-sign", sign) if sign else None
+
+
+def _is_latin(text: str) -> bool:
+    """Whether a text has letters, and most of them are of the Latin script."""
+    if text.isascii():
+        return any(map(str.isalpha, text))
+    letters = [character for character in text if character.isalpha()]
+    latin = sum(
+        character.isascii() or unicodedata.name(character, "").startswith("LATIN")
+        for character in letters
+    )
+    return bool(letters) and latin >= _LATIN_SHARE * len(letters)
+
+
+def _suffixes(dotted: str) -> list[str]:
+    parts = dotted.split(".")
+    return [".".join(parts[start:]) for start in range(len(parts))]
+
+
+def _last_part(name: str) -> str:
+    return name.rsplit(".", 1)[-1]
+
+
+def _is_identifier(word: str) -> bool:
+    return (
+        "_" in word
+        or any(character.isdigit() for character in word)
+        or bool(_CAMEL_CASE.search(word))
+    )
+
+
+# Replies are checked by the bundled schemas. The schemas of a user are only sent.
+_FOLDER = shipped("prompts") / "schemas"
+DRAFT_SCHEMA: dict[str, Any] = json.loads((_FOLDER / "write.json").read_bytes())
+POLISHED_SCHEMA: dict[str, Any] = json.loads((_FOLDER / "polish.json").read_bytes())
+_SCHEMAS = {"draft": DRAFT_SCHEMA, "polished": POLISHED_SCHEMA}
+
+_DRAFT_DEFAULTS = {"declined": False, "reason": ""}
+_DECLINED_DEFAULTS: dict[str, Any] = {"tools": [], "explanation": "", "draft": ""}
+_POLISHED_DEFAULTS = {"already_good": False, "reason": ""}
+_TYPES = {
+    kind: {
+        name: {"string": str, "boolean": bool, "array": list}[value["type"]]
+        for name, value in schema["properties"].items()
+    }
+    for kind, schema in _SCHEMAS.items()
+}
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A writer's answer. Where `declined`, `reason` says why and the rest is empty."""
+
+    draft: str
+    tools: tuple[str, ...]
+    explanation: str
+    declined: bool = False
+    reason: str = ""
+
+
+def read_draft(text: str) -> Draft | Rejection:
+    """Read a writer's reply.
+
+    Rejected as `not-json`, `several-objects`, `repeated-key`, `wrong-schema`, `empty-draft` or
+    `reply-too-long`. Nothing that a reply can hold raises.
+    """
+    found = find_answer(text, DRAFT_SCHEMA["properties"])
+    if isinstance(found, Rejection):
+        return found
+    answer = {**_DRAFT_DEFAULTS, **found}
+    if answer["declined"] is True:
+        answer = {**_DECLINED_DEFAULTS, **answer}
+    problem = _problem(answer, "draft")
+    if problem:
+        return problem
+    if answer["declined"]:
+        return Draft("", (), "", declined=True, reason=_tidy(answer["reason"]))
+    draft = _one_line(answer["draft"])
+    if not draft:
+        return Rejection("empty-draft")
+    tools = tuple(_tidy(tool) for tool in answer["tools"])
+    return Draft(draft, tools, _one_line(answer["explanation"]))
+
+
+def read_polished(text: str, draft: str) -> str | Rejection:
+    """Read the query of a polisher's reply to `draft`, which is good already where it says so.
+
+    Rejected as `not-json`, `several-objects`, `repeated-key`, `wrong-schema`, `empty-query` or
+    `reply-too-long`. Nothing that a reply can hold raises.
+    """
+    found = find_answer(text, POLISHED_SCHEMA["properties"])
+    if isinstance(found, Rejection):
+        return found
+    answer = {**_POLISHED_DEFAULTS, **found}
+    if answer["already_good"] is True:
+        answer["query"] = draft
+    problem = _problem(answer, "polished")
+    if problem:
+        return problem
+    query = _one_line(answer["query"])
+    return query or Rejection("empty-query")
+
+
+@cache
+def _validator(kind: str) -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(_SCHEMAS[kind])
+
+
+def _problem(answer: dict[str, Any], kind: str) -> Rejection | None:
+    if _is_plain(answer, kind):
+        return None
+    for error in _validator(kind).iter_errors(answer):
+        where = "".join(f"[{part!r}]" for part in error.path)
+        return Rejection("wrong-schema", f"{where} {error.message}"[:200].strip())
+    return None
+
+
+def _is_plain(answer: dict[str, Any], kind: str) -> bool:
+    """Whether the schema surely allows an answer, without the validator: most are such."""
+    types = _TYPES[kind]
+    return (
+        answer.keys() == types.keys()
+        and all(type(answer[name]) is wanted for name, wanted in types.items())
+        and all(type(tool) is str for tool in answer.get("tools", ()))
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _tidy(text: str) -> str:
+    """One line of text that any file can hold."""
+    return _one_line(replace_surrogates(text))
+
+
+class Checker:
+    """The checks of one bank's drafts and queries; `texts` has those of a text alone."""
+
+    def __init__(self, tools: Sequence[Tool], config: GenerateConfig) -> None:
+        self.texts = TextChecker(tools)
+        self._tools = tools
+        self._index = Bank(tuple(tools)).index
+        self._config = config
+
+    def check_draft(
+        self, draft: Draft, offered: Sequence[Tool], at_most: int
+    ) -> tuple[Tool, ...] | Rejection:
+        """The tools of a draft, in call order, or why the draft is rejected.
+
+        Tools may go by an alias.
+        """
+        tools: list[Tool] = []
+        dealt = {tool.name for tool in offered}
+        for name in draft.tools:
+            tool = self._tools[self._index[name]] if name in self._index else None
+            if tool is None or tool.name not in dealt:
+                return Rejection("tool-not-offered", name[:100])
+            tools.append(tool)
+        names = [tool.name for tool in tools]
+        if len(set(names)) < len(names):
+            twice = [name for name, n in Counter(names).items() if n > 1]
+            return Rejection("repeated-tool", ", ".join(twice))
+        if self._config.tools_per_query and len(tools) != at_most:
+            said = f"{len(tools)}, asked for {at_most}"
+            return Rejection("other-number-of-tools", said)
+        if len(tools) < self._config.fewest_tools:
+            said = f"{len(tools)}, at least {self._config.fewest_tools}"
+            return Rejection("too-few-tools", said)
+        if len(tools) > at_most:
+            return Rejection("too-many-tools", f"{len(tools)}, at most {at_most}")
+        return (
+            self.check_text(draft.draft)
+            or check_signs(draft.explanation)
+            or tuple(tools)
+        )
+
+    def check_text(self, text: str) -> Rejection | None:
+        """Why a draft or a query is rejected, or None."""
+        return self.texts.check(text, self._config.min_words, self._config.max_words)

@@ -1,0 +1,296 @@
+"""Settings of request writing: how many queries, of how many tools each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from random import Random
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from toolbank.bank.records import Tool
+from toolbank.bank.twins import group_siblings
+from toolbank.config.base import Config
+from toolbank.encoders import AnyEncoder
+from toolbank.encoders.base import EncoderConfig
+from toolbank.encoders.sentence import SentenceConfig
+from toolbank.llm.config import ENGINE_NAME, EngineConfig
+from toolbank.system.errors import InputError
+from toolbank.system.numbers import count
+
+# No model is paid for more, and the numbers of attempts stay such as files can hold.
+_MOST = 100_000_000
+
+
+class ExplanationsConfig(Config):
+    """By what explanations are held against their tools; none is rejected by it.
+
+    Its result is `bank/explanations.json`.
+    """
+
+    encoder: AnyEncoder = SentenceConfig()
+    within: int = Field(
+        default=10,
+        ge=1,
+        description="a tool is supported if it is among so many of the bank's that are nearest "
+        "to a sentence of the explanation",
+    )
+
+
+class GenerateConfig(EngineConfig):
+    """Sample, write, check, polish, check, keep."""
+
+    section: ClassVar[str] = "generate"
+    call_steps: ClassVar[tuple[str, ...]] = ("write", "polish")
+
+    engine: str = Field(
+        default="openai",
+        pattern=ENGINE_NAME,
+        description="openai, vllm, batch, recorded, rules, or one that a package brings",
+    )
+    queries: int | None = Field(
+        default=None,
+        ge=1,
+        le=_MOST,
+        description="accepted queries wanted; unset: all that `recorded` brings, 1000 of others",
+    )
+    replies: Path | None = Field(
+        default=None, description="the file that the `recorded` engine plays"
+    )
+    offered: int = Field(default=10, ge=2, description="T: tools shown in one attempt")
+    tools_per_query: (
+        dict[Annotated[int, Field(ge=1)], Annotated[float, Field(gt=0, le=1e6)]] | None
+    ) = Field(
+        default=None,
+        min_length=1,
+        description="shares of the queries that need exactly so many tools, such as "
+        "{1: .25, 2: .5, 3: .25}; in place of min_tools and max_tools",
+    )
+    min_tools: int | None = Field(
+        default=None, ge=1, description="fewest tools of a query; unset: 2"
+    )
+    max_tools: int | None = Field(
+        default=None, ge=1, description="M: most tools of a query; unset: 5"
+    )
+    examples: int = Field(default=5, ge=0, description="in-context examples a prompt")
+    sampling: Literal["deck", "uniform", "related"] | None = Field(
+        default=None,
+        description="deck: every tool is offered equally often; uniform: as in the paper; "
+        "related: a tool, some that are likely to be needed with it, and others; unset: related "
+        "for `rules`, deck for all other engines",
+    )
+    families: bool = Field(
+        default=False,
+        description="whether siblings, methods of the same name and text on several classes, "
+        "count as one in the deal",
+    )
+    max_attempts: int | None = Field(
+        default=None,
+        ge=1,
+        le=_MOST,
+        description="stop after so many; unset: 5 a query wanted",
+    )
+    instructions: str = Field(default="", description="added to the write prompt")
+    min_words: int = Field(default=6, ge=1, description="of a draft or query")
+    max_words: int = Field(default=150, ge=1, description="of a draft or query")
+    near_duplicate: float = Field(
+        default=0.8, gt=0, le=1, description="Jaccard of word 3-grams that is too alike"
+    )
+    explanations: ExplanationsConfig | None = Field(
+        default=None,
+        description="report queries whose explanation does not support their tools; unset: "
+        "explanations are not looked at",
+    )
+    diverse_examples: AnyEncoder | None = Field(
+        default=None,
+        description="an encoder that puts examples into as many groups as a prompt shows; one of "
+        "each is drawn; unset: any are drawn",
+    )
+
+    @property
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """Those that shape the queries, or what is reported of them."""
+        checks = (self.explanations.encoder,) if self.explanations else ()
+        return (*checks, *((self.diverse_examples,) if self.diverse_examples else ()))
+
+    @property
+    def fewest_tools(self) -> int:
+        """Of a query."""
+        return min(self.tools_per_query or (self.min_tools or 2,))
+
+    @property
+    def most_tools(self) -> int:
+        """M: of a query."""
+        return max(self.tools_per_query or (self.max_tools or 5,))
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether a query may need one tool, or an exact number: those have their own prompt."""
+        return self.tools_per_query is not None or self.fewest_tools == 1
+
+    @model_validator(mode="after")
+    def _ranges_hold(self) -> Self:
+        fewest, most = self.fewest_tools, self.most_tools
+        if self.tools_per_query:
+            if self.min_tools not in (None, fewest) or self.max_tools not in (
+                None,
+                most,
+            ):
+                raise ValueError(
+                    "tools_per_query says how many tools are asked for; leave out min_tools and "
+                    f"max_tools, or set them to {fewest} and {most}"
+                )
+            if most > self.offered:
+                raise ValueError(
+                    f"tools_per_query asks for {most} tools, which is above offered "
+                    f"({self.offered}): a query can't use more tools than are shown"
+                )
+        if fewest > most:
+            raise ValueError(f"min_tools ({fewest}) is above max_tools ({most})")
+        if most > self.offered:
+            raise ValueError(
+                f"max_tools ({most}) is above offered ({self.offered}): "
+                "a query can't use more tools than are shown"
+            )
+        if self.min_words > self.max_words:
+            raise ValueError(
+                f"min_words ({self.min_words}) is above max_words ({self.max_words})"
+            )
+        return self
+
+
+# More than attempts are looked at between the first that is open and the next.
+_AT_HAND = 10_000
+
+
+class Quotas:
+    """What a bank is to have of each number of tools, and which number an attempt asks for.
+
+    `number_of` gives the number of an attempt, or None past the last. A number without a share has
+    no bound of its own.
+    """
+
+    def __init__(
+        self,
+        shares: Mapping[int, float],
+        wanted: int,
+        number_of: Callable[[int], int | None],
+    ) -> None:
+        self.wanted = share_out(shares, wanted)
+        self.number_of = lru_cache(_AT_HAND)(number_of)
+
+    def has_room(self, number: int, queries: int) -> bool:
+        """Whether so many queries of a number of tools are fewer than are to be."""
+        return queries < self.wanted.get(number, math.inf)
+
+
+def share_out(shares: Mapping[int, float], wanted: int) -> dict[int, int]:
+    """So many queries by shares, which count by their sum: whole numbers, largest remainders up."""
+    total = sum(shares.values())
+    exact = {number: wanted * shares[number] / total for number in sorted(shares)}
+    counts = {number: math.floor(part) for number, part in exact.items()}
+    left = wanted - sum(counts.values())
+    for number in sorted(exact, key=lambda n: (counts[n] - exact[n], n))[:left]:
+        counts[number] += 1
+    return counts
+
+
+class Families:
+    """The tools of a bank, by position; `together` puts siblings into one family.
+
+    `members` are the positions of each family, and `of` is the family of each position.
+    """
+
+    def __init__(self, tools: Sequence[Tool], *, together: bool) -> None:
+        groups = group_siblings(tools) if together else [(tool,) for tool in tools]
+        positions = {tool.name: n for n, tool in enumerate(tools)}
+        self.members = [[positions[tool.name] for tool in group] for group in groups]
+        self.of = [0] * len(tools)
+        for family, members in enumerate(self.members):
+            for position in members:
+                self.of[position] = family
+        self._owners = [tool.name.rpartition(".")[0] for tool in tools]
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @property
+    def has_siblings(self) -> bool:
+        """Whether a family has several members; else its number is its tool's position."""
+        return len(self.members) < len(self.of)
+
+    def choose(
+        self, families: Sequence[int], random: Random, held: Sequence[int] = ()
+    ) -> list[int]:
+        """A member of each family: one on a class that a tool of the hand is on, if there is.
+
+        `held` are the positions that the hand holds already.
+        """
+        hand = list(held)
+        for family in families:
+            owners = {self._owners[position] for position in hand}
+            members = self.members[family]
+            near = [n for n in members if self._owners[n] in owners]
+            hand.append(random.choice(near or members))
+        return hand[len(held) :]
+
+
+def fit_to_tools(config: GenerateConfig, tools: Sequence[Tool]) -> GenerateConfig:
+    """The settings for a bank of these tools: no more are offered, or asked for, than there are.
+
+    A family counts as one tool where it is dealt as one.
+
+    Raises:
+        InputError: the bank has fewer than any query uses.
+    """
+    dealt = _count_dealt(config, tools)
+    if dealt < config.fewest_tools:
+        key = "tools_per_query" if config.tools_per_query else "min_tools"
+        raise InputError(
+            f"generate.{key}: a query uses {count(config.fewest_tools, 'tool')} at least, and "
+            f"the bank has {dealt} to offer. Add sources, or ask for fewer."
+        )
+    shares = config.tools_per_query and {
+        number: share
+        for number, share in config.tools_per_query.items()
+        if number <= dealt
+    }
+    return config.model_copy(
+        update={
+            "offered": min(config.offered, dealt),
+            "max_tools": min(config.most_tools, dealt),
+            "tools_per_query": shares,
+        }
+    )
+
+
+def describe_fit(config: GenerateConfig, tools: Sequence[Tool]) -> str:
+    """What `fit_to_tools` changes, for people; "" if nothing."""
+    dealt = _count_dealt(config, tools)
+    if config.offered <= dealt:
+        return ""
+    held = count(dealt, "tool")
+    if dealt < len(tools):
+        held += " (siblings count as one)"
+    said = f"offered: the bank has {held}, so that {dealt} and not {config.offered} "
+    said += f"{'is' if dealt == 1 else 'are'} offered in an attempt"
+    if config.most_tools > dealt:
+        said += f", and a query uses at most {dealt}"
+    return said
+
+
+def _count_dealt(config: GenerateConfig, tools: Sequence[Tool]) -> int:
+    return len(Families(tools, together=config.families))
+
+
+def draw_numbers(config: GenerateConfig, seed: int, attempt: int) -> tuple[int, int]:
+    """The most and the fewest tools that the query of this attempt may use."""
+    random = Random(f"{seed}:{attempt}")
+    if shares := config.tools_per_query:
+        numbers = sorted(shares)
+        [number] = random.choices(numbers, [shares[number] for number in numbers])
+        return number, number
+    return random.randint(config.fewest_tools, config.most_tools), config.fewest_tools

@@ -1,0 +1,243 @@
+"""Find texts that repeat others, among any number of texts in little memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import tempfile
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Sequence
+from io import SEEK_END
+from math import ceil, floor
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from toolbank.bank.records import Query
+from toolbank.system.errors import ToolbankError
+
+_Record = TypeVar("_Record", bound=BaseModel)
+
+
+class DiskList(Collection[_Record], Generic[_Record]):
+    """A list of records of one kind in a temporary file, which ends with the process.
+
+    Raises:
+        ToolbankError: the folder for temporary files is full.
+    """
+
+    def __init__(self, kind: type[_Record]) -> None:
+        self._kind = kind
+        self._file = tempfile.TemporaryFile(dir=_temporary_folder())  # noqa: SIM115
+        self._ends = array("Q", [0])
+
+    def append(self, record: _Record) -> None:
+        """Put a record at the end."""
+        written = record.model_dump_json().encode()
+        try:
+            self._file.write(written)
+        except OSError as error:
+            raise full_folder(error) from error
+        self._ends.append(self._ends[-1] + len(written))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __iter__(self) -> Iterator[_Record]:
+        return (self[position] for position in range(len(self)))
+
+    def __getitem__(self, position: int) -> _Record:
+        start, end = self._ends[position], self._ends[position + 1]
+        try:
+            self._file.seek(start)
+        except OSError as error:
+            # What was appended is written out first.
+            raise full_folder(error) from error
+        written = self._file.read(end - start)
+        self._file.seek(0, SEEK_END)
+        return self._kind.model_validate_json(written)
+
+    def __contains__(self, record: object) -> bool:
+        return any(one == record for one in self)
+
+
+def _temporary_folder() -> str | None:
+    """Where SQLite puts its temporary files; /tmp often lies in memory."""
+    named = os.environ.get("TMPDIR")
+    return named or next(filter(os.path.isdir, ["/var/tmp"]), None)  # noqa: S108
+
+
+def full_folder(error: Exception) -> ToolbankError:
+    """What to do where temporary files have no room."""
+    return ToolbankError(
+        f"the folder for temporary files can't hold more ({error}). Make room in it, or name "
+        "another one in the environment variable TMPDIR, and run the same command again: the "
+        "replies are in the journal."
+    )
+
+
+_COMPARED_WORD = re.compile(r"\w+")
+_ROUNDING = 1e-9
+# So many parts more than the pigeonhole needs: as many are left out of a search.
+_SPARE_PARTS = 1
+_SKETCH_BITS = 63
+_CELLS = 2**20
+_MANY = 2**16 - 1
+
+
+class NearDuplicates:
+    """Texts whose sets of word 3-grams overlap by a Jaccard index of `threshold` or more.
+
+    Exact: it finds what a comparison with every text would find. Two sets of a and b 3-grams
+    that are alike differ in at most d = (a + b) (1 - threshold) / (1 + threshold) of them. Where
+    a hash deals the 3-grams into d + 1 parts, one part at least is the same in both, so a text
+    is looked up by its parts (PartEnum of Arasu, Ganti and Kaushik, VLDB 2006, without its
+    second level). Sizes are grouped, and a group's number of parts follows from its largest set;
+    of a smaller set, and since one part more is dealt, not all parts need be looked up: the
+    commonest are left out. Of the texts found so, a sketch of 63 bits rules out most, and the
+    overlap itself decides.
+
+    Parts lie in a temporary file, about 0.4 kB a text; memory does not grow with them. `text_at`
+    gives a text that was added, by its number from 0.
+    Nor does the time of a search, where the threshold is 0.7 or more; far below that the parts
+    become small and common.
+    """
+
+    def __init__(self, threshold: float, text_at: Callable[[int], str]) -> None:
+        self._text_at = text_at
+        self._threshold = threshold
+        self._share = (1 - threshold) / (1 + threshold)
+        self._count = 0
+        # The largest set of each group of sizes; group 0 holds none.
+        self._largest = [0]
+        # How many texts have a part: about, since parts share cells.
+        self._common = array("H", bytes(2 * _CELLS))
+        # SQLite keeps it in a deleted file, and at most 2 MB of it in memory.
+        self._database = sqlite3.connect(
+            "", isolation_level=None, check_same_thread=False
+        )
+        self._database.execute("PRAGMA journal_mode = OFF")
+        self._database.execute(
+            "CREATE TABLE parts (signature INTEGER, id INTEGER, sketch INTEGER, "
+            "PRIMARY KEY (signature, id)) WITHOUT ROWID"
+        )
+
+    def find_like(self, text: str) -> int | None:
+        """The number of the first text that is like this one, counted from 0, if there is one."""
+        grams = _grams(text)
+        sketch = _sketch(grams)
+        most = floor(len(grams) * (1 - self._threshold) / self._threshold + _ROUNDING)
+        for number, other in sorted(self._candidates(grams)):
+            if (sketch ^ other).bit_count() <= most:
+                overlap = _jaccard(grams, _grams(self._text_at(number)))
+                if overlap >= self._threshold:
+                    return number
+        return None
+
+    def add(self, text: str) -> None:
+        """Remember a text.
+
+        Raises:
+            ToolbankError: the folder for temporary files is full.
+        """
+        grams = _grams(text)
+        sketch = _sketch(grams)
+        parts = self._parts([hash(gram) for gram in grams], self._group(len(grams)))
+        try:
+            self._database.executemany(
+                "INSERT OR IGNORE INTO parts VALUES (?, ?, ?)",
+                [(part, self._count, sketch) for part in parts],
+            )
+        except sqlite3.OperationalError as error:
+            raise full_folder(error) from error
+        for part in parts:
+            cell = part % _CELLS
+            self._common[cell] = min(self._common[cell] + 1, _MANY)
+        self._count += 1
+
+    def _candidates(self, grams: set[str]) -> set[tuple[int, int]]:
+        """Number and sketch of the texts that have a part in common."""
+        parts = list(self._rare_parts(grams))
+        marks = ", ".join("?" * len(parts))
+        return set(
+            self._database.execute(
+                f"SELECT id, sketch FROM parts WHERE signature IN ({marks})",  # noqa: S608
+                parts,
+            )
+        )
+
+    def _rare_parts(self, grams: set[str]) -> Iterator[int]:
+        """The signatures to look up, in each group that holds sets like this one."""
+        hashes = [hash(gram) for gram in grams]
+        longest = floor(len(grams) / self._threshold + _ROUNDING)
+        first = self._group(ceil(len(grams) * self._threshold - _ROUNDING))
+        for group in range(first, self._group(longest) + 1):
+            parts = self._parts(hashes, group)
+            other = min(longest, self._largest[group])
+            differ = floor((len(grams) + other) * self._share + _ROUNDING)
+            parts.sort(key=self._commonness)
+            yield from parts[: differ + 1]
+
+    def _parts(self, hashes: Sequence[int], group: int) -> list[int]:
+        """The signatures of all parts of a set, as sets of a group are dealt."""
+        largest = self._largest[group]
+        like = floor(largest / self._threshold + _ROUNDING)
+        differ = floor((largest + like) * self._share + _ROUNDING)
+        count = differ + 1 + (_SPARE_PARTS if differ else 0)
+        sums = [0] * count
+        for hashed in hashes:
+            sums[hashed % count] += hashed
+        return [hash((group, *part)) for part in enumerate(sums)]
+
+    def _commonness(self, signature: int) -> int:
+        return self._common[signature % _CELLS]
+
+    def _group(self, size: int) -> int:
+        """The group of a set's size."""
+        while self._largest[-1] < size:
+            smallest = self._largest[-1] + 1
+            self._largest.append(floor(smallest / self._threshold + _ROUNDING))
+        return bisect_left(self._largest, size)
+
+
+def _grams(text: str) -> set[str]:
+    words = _COMPARED_WORD.findall(text.lower())
+    return {" ".join(words[i : i + 3]) for i in range(max(1, len(words) - 2))}
+
+
+def _sketch(grams: set[str]) -> int:
+    """Sets that differ in n members have sketches that differ in at most n bits."""
+    bits = 0
+    for gram in grams:
+        bits |= 1 << hash(gram) % _SKETCH_BITS
+    return bits
+
+
+def _jaccard(first: set[str], second: set[str]) -> float:
+    return len(first & second) / len(first | second)
+
+
+ALIKE = 0.8
+"""Jaccard index of word 3-grams from which two requests say the same."""
+
+
+def find_across_splits(queries: Sequence[Query]) -> Collection[int]:
+    """The positions of requests that a near-duplicate in a split held out before them rules out.
+
+    Of train those like one of test or validation, and of validation those like one of test.
+    """
+    texts: list[str] = []
+    seen = NearDuplicates(ALIKE, texts.__getitem__)
+    found: set[int] = set()
+    for split in ("test", "validation", "train"):
+        rows = [row for row, query in enumerate(queries) if query.split == split]
+        for row in rows:
+            if seen.find_like(queries[row].query) is not None:
+                found.add(row)
+        if split != "train":
+            for row in rows:
+                texts.append(queries[row].query)
+                seen.add(queries[row].query)
+    return found

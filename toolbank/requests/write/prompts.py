@@ -1,0 +1,308 @@
+"""Fill the prompts of the writer with tools, examples and drafts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import textwrap
+from collections.abc import Sequence
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from toolbank.bank.records import Tool
+from toolbank.config.assets import Asset, find_asset
+from toolbank.config.explain import first_problem
+from toolbank.encoders.base import EncoderConfig
+from toolbank.llm.chat import ChatRequest, Message, PolishTask, WriteTask
+from toolbank.llm.templates import PromptTemplate
+from toolbank.requests.write.checks import Draft
+from toolbank.requests.write.config import GenerateConfig
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_text
+
+_MOST_PARAMETERS = 5
+_SUMMARY_CHARACTERS = 240
+_PARAMETER_CHARACTERS = 90
+
+
+def brief(tool: Tool) -> dict[str, str]:
+    """A tool's name, summary, what it takes and what it gives, short enough that many fit."""
+    properties: dict[str, Any] = tool.parameters.get("properties", {})
+    takes = [
+        f"{parameter} ({_shorten(schema['description'])})"
+        for parameter, schema in properties.items()
+        if schema.get("description")
+    ]
+    gives = [_shorten(value.description) for value in tool.returns[:2]]
+    return {
+        "name": tool.name,
+        "summary": textwrap.shorten(
+            tool.summary or tool.description, _SUMMARY_CHARACTERS, placeholder=" ..."
+        ),
+        "takes": "; ".join(takes[:_MOST_PARAMETERS]),
+        "gives": "; ".join(filter(None, gives)),
+    }
+
+
+def _shorten(text: str) -> str:
+    """The first sentence, or as much of it as there is room for."""
+    sentence = re.split(r"(?<=[a-z0-9)])\.\s", " ".join(text.split()), maxsplit=1)[0]
+    return textwrap.shorten(
+        sentence.rstrip("."), _PARAMETER_CHARACTERS, placeholder=" ..."
+    )
+
+
+_GROUPINGS_AT_HAND = 8
+
+
+@lru_cache(_GROUPINGS_AT_HAND)
+def group_texts(
+    texts: tuple[str, ...], encoder: EncoderConfig, most: int, seed: int
+) -> tuple[tuple[int, ...], ...]:
+    """Positions of texts by group: `most` groups, or fewer where fewer texts differ.
+
+    Raises:
+        InputError: the encoder can't be had or read.
+    """
+    from toolbank.encoders import load_encoder
+    from toolbank.encoders.base import cluster
+
+    vectors = load_encoder(encoder).encode_queries(texts)
+    of = cluster(vectors, most, seed).tolist()
+    return tuple(
+        tuple(place for place, one in enumerate(of) if one == group)
+        for group in range(max(of) + 1)
+    )
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ExampleTool(_Line):
+    """A tool of an example, by its name, as prompts show it."""
+
+    name: str = Field(min_length=1)
+    description: str = Field(min_length=1)
+
+
+class Example(_Line):
+    """A good request, the tools that it needs in call order, and how they serve it."""
+
+    tools: tuple[ExampleTool, ...] = Field(min_length=1)
+    query: str = Field(min_length=1)
+    explanation: str = Field(min_length=1)
+
+
+def load_examples(domain: str) -> tuple[Example, ...]:
+    """The in-context examples of a domain; those for any API where it has none of its own.
+
+    Raises:
+        InputError: a line of the file is not an example.
+    """
+    return _read(find_examples(domain))
+
+
+def load_single_examples(domain: str) -> tuple[Example, ...]:
+    """A domain's examples that need one tool; those for any API where it has none.
+
+    Raises:
+        InputError: a line of a file is not an example.
+    """
+    own = tuple(one for one in load_examples(domain) if len(one.tools) == 1)
+    return own or _read(find_single_examples())
+
+
+def find_examples(domain: str) -> Asset:
+    """The file of a domain's in-context examples, or the one for any API."""
+    return find_asset("prompts", f"examples/{domain}.jsonl", "examples/generic.jsonl")
+
+
+def find_single_examples() -> Asset:
+    """The file of examples for any API that need one tool each."""
+    return find_asset("prompts", "examples/one-tool.jsonl")
+
+
+def _read(asset: Asset) -> tuple[Example, ...]:
+    path, examples = asset.path, []
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            examples.append(Example.model_validate_json(line))
+        except ValidationError as error:
+            raise InputError(
+                f"{path}, line {number}: not an example ({first_problem(error)}). Each line is "
+                "an object with tools (each with name and description), query and explanation."
+            ) from error
+    return tuple(examples)
+
+
+WRITE_TEMPLATE = "write.j2"
+NUMBERED_TEMPLATE = "write-number.j2"
+POLISH_TEMPLATE = "polish.j2"
+
+
+class Prompts:
+    """The prompts of one run. `hash` names the files that they are made from.
+
+    Raises:
+        InputError: a line of the examples is not an example.
+    """
+
+    def __init__(self, domain: str, config: GenerateConfig, seed: int) -> None:
+        self.hash = prompt_hash(domain, config)
+        self._domain = domain
+        self._config = config
+        self._seed = seed
+        self._examples = [_show(example) for example in load_examples(domain)]
+        single = load_single_examples(domain) if config.is_numbered else ()
+        self._single = [_show(example) for example in single]
+        self._write = PromptTemplate(_write_template(config))
+        self._polish = PromptTemplate(POLISH_TEMPLATE)
+        self._briefs: dict[str, dict[str, str]] = {}
+
+    def write(
+        self,
+        attempt: int,
+        tools: Sequence[Tool],
+        at_most: int,
+        at_least: int | None = None,
+    ) -> ChatRequest:
+        """Ask for a draft that needs `at_least` to `at_most` of `tools`, or for a decline.
+
+        Without `at_least`, as few as the recipe allows. The schema allows no names but those
+        of `tools`.
+
+        Raises:
+            InputError: the user's own template is broken.
+        """
+        at_least = at_least or self._config.fewest_tools
+        prompt = self._write.render(
+            domain=self._domain,
+            tools=self._show_tools(tools),
+            min_tools=at_least,
+            at_most=at_most,
+            examples=self.draw_examples(attempt, at_most, at_least),
+            instructions=self._config.instructions.strip(),
+        )
+        schema = self._write.schema
+        properties = {
+            **schema["properties"],
+            "tools": {
+                "type": "array",
+                "items": {"type": "string", "enum": [tool.name for tool in tools]},
+            },
+        }
+        return ChatRequest(
+            attempt=attempt,
+            step="write",
+            messages=(Message("user", prompt),),
+            schema={**schema, "properties": properties},
+            task=WriteTask(tuple(tools), at_most, at_least),
+        )
+
+    def polish(self, attempt: int, draft: Draft, tools: Sequence[Tool]) -> ChatRequest:
+        """Ask for a fluent version of a draft that needs `tools`, in this order.
+
+        Raises:
+            InputError: the user's prompts/polish.j2 is broken.
+        """
+        prompt = self._polish.render(
+            domain=self._domain,
+            tools=self._show_tools(tools),
+            draft=draft.draft,
+            explanation=draft.explanation,
+        )
+        return ChatRequest(
+            attempt=attempt,
+            step="polish",
+            messages=(Message("user", prompt),),
+            schema=self._polish.schema,
+            task=PolishTask(draft.draft, tuple(tools)),
+        )
+
+    def draw_examples(
+        self, attempt: int, at_most: int, at_least: int
+    ) -> list[dict[str, Any]]:
+        """The in-context examples of an attempt: a function of the seed and the arguments.
+
+        Those of one tool are shown to whom is asked for one, and may be where one will do.
+        """
+        fit = self._single
+        if at_most > 1:
+            least = min(at_least, 2)
+            fit = [one for one in self._examples if len(one["tools"]) >= least]
+        random = Random(f"{self._seed}:examples:{attempt}")
+        size = min(self._config.examples, len(fit))
+        encoder = self._config.diverse_examples
+        if encoder is None or size < 2:
+            return random.sample(fit, size)
+        texts = tuple(one["query"] for one in fit)
+        groups = group_texts(texts, encoder, size, self._seed)
+        return [
+            fit[random.choice(group)] for group in random.sample(groups, len(groups))
+        ]
+
+    def _show_tools(self, tools: Sequence[Tool]) -> list[dict[str, str]]:
+        for tool in tools:
+            if tool.name not in self._briefs:
+                self._briefs[tool.name] = brief(tool)
+        return [self._briefs[tool.name] for tool in tools]
+
+
+def prompt_assets(domain: str, config: GenerateConfig) -> tuple[Asset, ...]:
+    """All files that shape the prompts of a domain and these settings."""
+    return (
+        find_asset("prompts", _write_template(config)),
+        find_asset("prompts", POLISH_TEMPLATE),
+        find_examples(domain),
+        *((find_single_examples(),) if config.is_numbered else ()),
+    )
+
+
+def prompt_hash(domain: str, config: GenerateConfig) -> str:
+    """SHA-256, in hex, over the files that shape the prompts of a domain and these settings."""
+    hashes = [asset.sha256 for asset in prompt_assets(domain, config)]
+    return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
+
+
+def prompt_notes(domain: str, config: GenerateConfig) -> list[str]:
+    """Lines for people: which prompt files are their own, and whether examples are missing."""
+    assets = prompt_assets(domain, config)
+    notes = [f"{asset.kind}/{asset.name}: yours, used" for asset in assets if asset.own]
+    if config.is_numbered and find_asset("prompts", WRITE_TEMPLATE).own:
+        notes.append(
+            f"prompts/{WRITE_TEMPLATE}: yours, not used: where one tool or an exact number is "
+            f"asked for, it is prompts/{NUMBERED_TEMPLATE}"
+        )
+    own_examples = f"examples/{domain}.jsonl"
+    if find_examples(domain).name != own_examples:
+        notes.append(
+            f"the general examples are used; for your own, write prompts/{own_examples}"
+        )
+    return notes
+
+
+def _write_template(config: GenerateConfig) -> str:
+    return NUMBERED_TEMPLATE if config.is_numbered else WRITE_TEMPLATE
+
+
+def _show(example: Example) -> dict[str, Any]:
+    answer = {
+        "declined": False,
+        "reason": "",
+        "tools": [tool.name for tool in example.tools],
+        "explanation": example.explanation,
+        "draft": example.query,
+    }
+    return {
+        "tools": [tool.model_dump() for tool in example.tools],
+        "query": example.query,
+        "explanation": example.explanation,
+        "answer": json.dumps(answer, ensure_ascii=False),
+    }
