@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toolbank.evaluation.bootstrap import bootstrap_means
+from toolbank.evaluation.figures import bootstrap_means
 
 
 def test_the_same_seed_gives_the_same_interval():
@@ -16,7 +16,7 @@ def test_the_same_seed_gives_the_same_interval():
 
 def test_blocks_change_nothing_of_what_is_counted(monkeypatch):
     values = np.ones((30, 1))
-    monkeypatch.setattr("toolbank.evaluation.bootstrap._BLOCK_DRAWS", 70)
+    monkeypatch.setattr("toolbank.evaluation.figures._BLOCK_DRAWS", 70)
     low, high = bootstrap_means(values, 100, seed=0)
     assert low.tolist() == high.tolist() == [1.0]
 

@@ -5,12 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from toolbank.evaluation.compare import compare
 from toolbank.evaluation.config import EvaluateConfig
-from toolbank.evaluation.details import format_details
-from toolbank.evaluation.evaluate import Measured, list_metrics, make_figures
-from toolbank.evaluation.interval import difference_intervals
+from toolbank.evaluation.evaluate import Measured, compare, list_metrics, make_figures
+from toolbank.evaluation.figures import difference_intervals
 from toolbank.evaluation.sets import EvaluationSet
+from toolbank.evaluation.tables import format_details
 from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.decomposition import DecompositionConfig
 from toolbank.retrievers.descriptions import DescriptionsConfig

@@ -8,7 +8,6 @@ import pytest
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.evaluation.config import EvaluateConfig
-from toolbank.evaluation.details import format_details
 from toolbank.evaluation.evaluate import make_figures, measure
 from toolbank.evaluation.figures import SetLabels
 from toolbank.evaluation.sets import (
@@ -17,7 +16,7 @@ from toolbank.evaluation.sets import (
     make_set,
     verified_set,
 )
-from toolbank.evaluation.table import format_notes, format_table
+from toolbank.evaluation.tables import format_details, format_notes, format_table
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.system.errors import InputError

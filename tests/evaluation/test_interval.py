@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from toolbank.evaluation.bootstrap import bootstrap_means
-from toolbank.evaluation.interval import FEWEST, difference_intervals, mean_intervals
+from toolbank.evaluation.figures import (
+    FEWEST,
+    bootstrap_means,
+    difference_intervals,
+    mean_intervals,
+)
 
 
 def of_means(*columns, seed=0):

@@ -1,8 +1,12 @@
-"""Retrievers against labelled queries: metrics with intervals."""
+"""Evaluate retrievers on labelled queries, and keep their hits."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +22,20 @@ from toolbank.bank.ranking import (
     recall,
     recall_or_twin,
 )
-from toolbank.evaluation.config import EvaluateConfig
-from toolbank.evaluation.figures import Figure
-from toolbank.evaluation.interval import mean_intervals
+from toolbank.config.explain import check
+from toolbank.evaluation.config import EvaluateConfig, main_k
+from toolbank.evaluation.figures import (
+    Difference,
+    Figure,
+    Opponent,
+    difference_intervals,
+    mean_intervals,
+)
 from toolbank.evaluation.sets import EvaluationSet
 from toolbank.retrievers.base import Retriever
+from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.system.errors import InputError
+from toolbank.system.files import read_lines, write_text
 from toolbank.system.numbers import count
 
 MRR_DEPTH = 100
@@ -133,3 +145,143 @@ def _summarise(
         Figure(measured.retriever, name, metric, k, *mean, n=len(values))
         for (metric, k), mean in zip(metrics, means, strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one retriever found for one query: a line of its file of hits, cut at some rank."""
+
+    set: str
+    id: str
+    query: str
+    tools: tuple[str, ...]
+    hits: tuple[str, ...]
+
+    @property
+    def recall(self) -> float:
+        """The share of the needed tools that are among the hits."""
+        return 1 - len(self.missed) / len(self.tools)
+
+    @property
+    def missed(self) -> tuple[str, ...]:
+        """The needed tools that are not among the hits."""
+        return tuple(tool for tool in self.tools if tool not in self.hits)
+
+
+def write_hits(path: Path, measured: Sequence[Measured]) -> None:
+    """Write what one retriever found on all sets, a line a query.
+
+    A line has `set`, `parts` (of the set that the query is in), `id`, `query`, `tools` (those that
+    it needs), `hits` (what was found, best first) and `scores`. The order of the hits counts:
+    scores may be equal, and are rounded.
+    """
+    lines = (line for one in measured for line in _lines(one))
+    write_text(path, "".join(lines))
+
+
+def read_hits(path: Path, k: int) -> list[Found]:
+    """Read what `write_hits` left, with the first k hits of each query.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    rows = check(read_lines(path, lambda row, _: row), list[Found], path)
+    return [replace(one, hits=one.hits[:k]) for one in rows]
+
+
+def _lines(measured: Measured) -> Iterator[str]:
+    evaluated = measured.evaluated
+    parts: list[list[str]] = [[] for _ in evaluated.queries]
+    for name, rows in evaluated.parts.items():
+        for row in rows:
+            parts[row].append(name)
+    for position, name in enumerate(evaluated.ids):
+        n_found = int((measured.hits[position] >= 0).sum())
+        scores = measured.scores[position][:n_found]
+        row = {
+            "set": evaluated.name,
+            "parts": parts[position],
+            "id": name,
+            "query": evaluated.queries[position],
+            "tools": evaluated.labels[position],
+            "hits": [evaluated.tools[i] for i in measured.hits[position][:n_found]],
+            "scores": [float(f"{score:.6g}") for score in scores],
+        }
+        yield json.dumps(row, ensure_ascii=False) + "\n"
+
+
+OPPONENTS: tuple[Opponent, ...] = get_args(Opponent)
+"""The kinds of baselines, in the order of tables."""
+
+
+def compare(
+    measured: Sequence[Measured],
+    retrievers: Sequence[RetrieverConfig],
+    config: EvaluateConfig,
+    seed: int,
+) -> list[Difference]:
+    """Differences between the methods that were measured on one set, for it and its parts.
+
+    Each is held against what it builds on; the best on this set of those that vote among similar
+    train queries; the first that has seen no query; and, where it finds a request's tools one
+    after another, the best of those that search for its parts. The intervals are paired: they are
+    those of the differences, query by query.
+    """
+    if not measured or not len(measured[0].values):
+        return []
+    pairs = list(_pair_up(measured, retrievers, config))
+    if not pairs:
+        return []
+    differences = np.concatenate(
+        [one.values - against.values for one, against, _ in pairs], axis=1
+    )
+    columns = [
+        (one.retriever, against.retriever, baseline, metric, k)
+        for one, against, baseline in pairs
+        for metric, k in one.metrics(config)
+    ]
+    found = []
+    for name, rows in measured[0].evaluated.selections().items():
+        chosen = differences[rows]
+        means = chosen.mean(axis=0).tolist()
+        intervals = difference_intervals(chosen, config.resamples, seed)
+        for (retriever, against, baseline, metric, k), mean, interval in zip(
+            columns, means, intervals, strict=True
+        ):
+            found.append(
+                Difference(
+                    *(retriever, against, baseline),
+                    *(name, metric, k),
+                    *(mean, *interval, len(rows)),
+                )
+            )
+    return found
+
+
+def _pair_up(
+    measured: Sequence[Measured],
+    retrievers: Sequence[RetrieverConfig],
+    config: EvaluateConfig,
+) -> Iterator[tuple[Measured, Measured, Opponent]]:
+    """Each method with each that it is held against, and what kind of baseline that is."""
+    by_name = {one.retriever: one for one in measured}
+    column = measured[0].metrics(config).index(("recall", main_k(config.ks)))
+
+    def labels(baseline: Opponent) -> list[str]:
+        return [one.label for one in retrievers if one.baseline == baseline]
+
+    for retriever in retrievers:
+        opponents: dict[Opponent, Sequence[str]] = {
+            "first stage": retriever.needs[:1],
+            "nearest neighbours": labels("nearest neighbours"),
+            "descriptions": labels("descriptions")[:1],
+            "decomposition": labels("decomposition") if retriever.needs_order else (),
+        }
+        for baseline, names in opponents.items():
+            there = [by_name[name] for name in names if name in by_name]
+            best = max(
+                there, key=lambda one: one.values[:, column].mean(), default=None
+            )
+            one = by_name.get(retriever.label)
+            if one and best and best is not one:
+                yield one, best, baseline

@@ -8,10 +8,9 @@ from typing import Any
 
 import yaml
 
-from toolbank.evaluation.cells import FEW, percent, with_intervals
 from toolbank.evaluation.config import TEST_PARTS, VERIFIED, main_k
-from toolbank.evaluation.figures import Figure
-from toolbank.evaluation.interval import FEWEST
+from toolbank.evaluation.figures import FEWEST, Figure
+from toolbank.evaluation.tables import FEW, percent, with_intervals
 from toolbank.loaders.published import ASIDE
 from toolbank.publish.data import Rows
 from toolbank.publish.escape import plain, row

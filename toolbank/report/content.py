@@ -12,6 +12,7 @@ from toolbank.bank.files import make_frame, read_frame
 from toolbank.bank.records import AttemptRecord
 from toolbank.config.explain import check, read_checked
 from toolbank.evaluation.config import main_k
+from toolbank.evaluation.evaluate import Found, read_hits
 from toolbank.evaluation.figures import (
     Difference,
     Figure,
@@ -21,7 +22,6 @@ from toolbank.evaluation.figures import (
     read_labels,
     read_warnings,
 )
-from toolbank.evaluation.hits import Found, read_hits
 from toolbank.llm.accounts import SearchCalls, StepCalls
 from toolbank.report.verification import Verification
 from toolbank.requests.judge.summary import CriterionSummary, LengthPart

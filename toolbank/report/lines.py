@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toolbank.evaluation.interval import mean_intervals
+from toolbank.evaluation.figures import mean_intervals
 from toolbank.report.curves import round_ticks
 
 LINE_WIDTH, LINE_HEIGHT = 216.0, 150.0

@@ -15,8 +15,7 @@ from toolbank.bank.records import Query, Tool
 from toolbank.bank.twins import find_first_twins
 from toolbank.config.yaml import dump_mapping
 from toolbank.evaluation.config import main_k
-from toolbank.evaluation.figures import Difference
-from toolbank.evaluation.interval import FEWEST
+from toolbank.evaluation.figures import FEWEST, Difference
 from toolbank.report.analyses.describe import describe_misses, describe_sweeps
 from toolbank.report.analyses.failures import PARTS
 from toolbank.report.asks import follow_asks, sample_asks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from toolbank.evaluation.layout import WIDTH
+from toolbank.evaluation.tables import WIDTH
 from toolbank.recipe import load_recipe
 from toolbank.run.run import RunResult
 from toolbank.system.files import read_json
@@ -60,14 +60,13 @@ def _describe_bank(result: RunResult) -> str:
 
 
 def _describe_figures(result: RunResult, everything: bool) -> Iterator[str]:
-    from toolbank.evaluation.details import format_details
     from toolbank.evaluation.figures import (
         read_differences,
         read_figures,
         read_labels,
         read_warnings,
     )
-    from toolbank.evaluation.table import format_notes, format_table
+    from toolbank.evaluation.tables import format_details, format_notes, format_table
     from toolbank.retrievers.calibration_fit import read_calibration_record
     from toolbank.run.choice import choose_retriever
 

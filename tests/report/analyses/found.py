@@ -1,6 +1,6 @@
 """Hits by hand."""
 
-from toolbank.evaluation.hits import Found
+from toolbank.evaluation.evaluate import Found
 
 
 def found(tools, hits, query_id="q1", query="Which is it?"):

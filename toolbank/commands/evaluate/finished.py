@@ -59,9 +59,8 @@ def _evaluate(
     overwrite: bool,
     everything: bool,
 ) -> str:
-    from toolbank.evaluation.details import format_details
     from toolbank.evaluation.sets import describe_labels, held_out_set
-    from toolbank.evaluation.table import format_notes, format_table
+    from toolbank.evaluation.tables import format_details, format_notes, format_table
 
     path = folder.path
     inputs: list[Path] = []

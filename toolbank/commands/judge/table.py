@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from toolbank.evaluation.layout import WIDTH, Columns, lay_out
+from toolbank.evaluation.tables import WIDTH, Columns, lay_out
 from toolbank.report.content import read_judge
 from toolbank.requests.judge.summary import CriterionSummary, LengthPart, VerdictShare
 from toolbank.system.numbers import count

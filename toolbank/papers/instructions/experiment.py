@@ -17,7 +17,7 @@ from toolbank.encoders.base import cluster
 from toolbank.encoders.locate import encoder_identity
 from toolbank.encoders.model import save_model
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.evaluation.layout import Columns, lay_out
+from toolbank.evaluation.tables import Columns, lay_out
 from toolbank.papers.instructions.data import (
     PROMPTS,
     Task,

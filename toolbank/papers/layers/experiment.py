@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from toolbank.bank.ranking import Ties, draw_ties
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.evaluation.cells import with_intervals
-from toolbank.evaluation.figures import Figure
-from toolbank.evaluation.interval import mean_intervals
-from toolbank.evaluation.layout import Columns, lay_out
+from toolbank.evaluation.figures import Figure, mean_intervals
+from toolbank.evaluation.tables import Columns, lay_out, with_intervals
 from toolbank.papers.layers.encoder import ONE_WORD, TEXT, LanguageModel, Pooling
 from toolbank.papers.layers.states import (
     METRICS,

@@ -18,10 +18,8 @@ from toolbank.config.yaml import parse_value
 from toolbank.encoders.base import Encoder
 from toolbank.encoders.locate import encoder_identity, find_folder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.evaluation.cells import FEW, with_intervals
-from toolbank.evaluation.figures import Figure
-from toolbank.evaluation.interval import difference_intervals, mean_intervals
-from toolbank.evaluation.layout import Columns
+from toolbank.evaluation.figures import Figure, difference_intervals, mean_intervals
+from toolbank.evaluation.tables import FEW, Columns, with_intervals
 from toolbank.papers.result import RECORD, Result
 from toolbank.papers.steps.perturb import PERTURBATIONS
 from toolbank.papers.steps.problems import Problem, halve, read_problems

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolbank.evaluation.config import TEST_PARTS
-from toolbank.evaluation.hits import Found
+from toolbank.evaluation.evaluate import Found
 from toolbank.report.analyses.failures import ToolFailures, count_failures
 from toolbank.report.analyses.kinds import compare_kinds
 from toolbank.report.analyses.lengths import split_lengths

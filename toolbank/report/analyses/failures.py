@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toolbank.evaluation.hits import Found
+from toolbank.evaluation.evaluate import Found
 
 PARTS = ("never", "up to half of the times", "more often", "always")
 """How often a tool is missed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolbank.evaluation.hits import Found
+from toolbank.evaluation.evaluate import Found
 
 
 def split_lengths(found: Sequence[Found]) -> tuple[list[int], list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from toolbank.evaluation.hits import Found
+from toolbank.evaluation.evaluate import Found
 from toolbank.report.lines import LineChart, draw_lines, take_mean
 
 _GROUPS = 5

@@ -79,8 +79,8 @@ class EvaluateStage(Stage):
     def work(self) -> Outcome:
         """Search with every retriever, and write what is found and the figures."""
         from toolbank.bank.bank import Bank
+        from toolbank.evaluation.evaluate import write_hits
         from toolbank.evaluation.figures import write_figures
-        from toolbank.evaluation.hits import write_hits
         from toolbank.evaluation.sets import (
             describe_labels,
             held_out_set,
@@ -254,7 +254,7 @@ def _measure(
 
 
 def _evaluate(measured: Sequence[Sequence[Measured]], recipe: Recipe) -> Evaluation:
-    from toolbank.evaluation.compare import compare
+    from toolbank.evaluation.evaluate import compare
 
     evaluation = Evaluation(_make_figures(measured, recipe))
     for on_one in zip(*measured, strict=True):
