@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.report.lines import LINE_HEIGHT, Mean, draw_lines, spread, take_mean
+from toolbank.report.svg import LINE_HEIGHT, Mean, draw_lines, spread, take_mean
 
 
 def means(*values):

@@ -1,6 +1,6 @@
 import numpy as np
 
-from toolbank.report.maps import embed
+from toolbank.report.svg import embed
 
 
 def groups(n, seed=0):

@@ -7,9 +7,8 @@ from tests.report.conftest import make_bank
 from tests.tiny_models import tiny_encoder
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import read_content
-from toolbank.report.curves import overlay, round_ticks
-from toolbank.report.maps import lay_out
 from toolbank.report.report import write_report
+from toolbank.report.svg import lay_out, overlay, round_ticks
 from toolbank.report.vectors import Space, ToolVectors, compare_cosines, read_space
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.bm25 import Bm25Config

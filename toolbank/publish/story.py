@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toolbank.config.explain import read_checked
 from toolbank.evaluation.figures import Figure, read_figures
 from toolbank.report.content import Judge
-from toolbank.report.verification import Verification
+from toolbank.report.sections import Verification
 from toolbank.requests.quality.measure import Quality
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from toolbank.evaluation.figures import (
     read_warnings,
 )
 from toolbank.llm.accounts import SearchCalls, StepCalls
-from toolbank.report.verification import Verification
+from toolbank.report.sections import Verification
 from toolbank.requests.judge.summary import CriterionSummary, LengthPart
 from toolbank.retrievers.calibration_fit import (
     CalibrationRecord,

@@ -5,34 +5,21 @@ from __future__ import annotations
 import json
 import platform
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from random import Random
 from typing import Any
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.records import Ask, Query, Tool
 from toolbank.bank.twins import find_first_twins
 from toolbank.config.yaml import dump_mapping
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import FEWEST, Difference
-from toolbank.report.analyses.describe import describe_misses, describe_sweeps
-from toolbank.report.analyses.failures import PARTS
-from toolbank.report.asks import follow_asks, sample_asks
-from toolbank.report.calls import part_searches, summarise_calls
+from toolbank.report.analyses import PARTS, describe_misses, describe_sweeps
 from toolbank.report.config import ReportConfig
-from toolbank.report.content import Content
-from toolbank.report.curves import overlay
-from toolbank.report.maps import Point, lay_out
-from toolbank.report.numbers import (
-    count_endings,
-    count_splits,
-    count_tools,
-    count_words,
-    cover,
-    follow_attempts,
-    sample_queries,
-)
+from toolbank.report.content import Asks, Content
 from toolbank.report.quality import draw_lorenz, list_figures, list_tenths
 from toolbank.report.scores import (
     ScoreTable,
@@ -41,13 +28,62 @@ from toolbank.report.scores import (
     tabulate_differences,
     widest,
 )
+from toolbank.report.sections import (
+    CHECKS,
+    Bar,
+    count_endings,
+    count_splits,
+    count_tools,
+    count_words,
+    cover,
+    follow_attempts,
+    part_searches,
+    sample_changed,
+    sample_queries,
+    summarise_calls,
+)
+from toolbank.report.svg import Point, lay_out, overlay
 from toolbank.report.vectors import MADE_OF, Space, compare_cosines, read_space
-from toolbank.report.verification import CHECKS, sample_changed
 from toolbank.requests.quality.coverage import measure_dispersion
 from toolbank.requests.quality.measure import measure_quality
 from toolbank.requests.write.writers import load_writer
 from toolbank.retrievers.calibration_requests import REMEDY
 from toolbank.system.errors import InputError
+
+_EXAMPLES = 3
+
+
+def follow_asks(asks: Asks) -> list[Bar]:
+    """Accepted first, then every reason for which there is none, the largest first."""
+    counts = asks.counts
+    rows = [("declined", "declined", counts.declined)] if counts.declined else []
+    rows += [("rejected", *row) for row in counts.rejected.items()]
+    rows += [("failed", *row) for row in counts.failed.items()]
+    total = counts.accepted + sum(count for *_, count in rows) or 1
+    bars = [Bar("accepted", counts.accepted, counts.accepted / total)]
+    for outcome, reason, count in sorted(rows, key=lambda row: (-row[2], row[1])):
+        said = f"{outcome}: {reason}"
+        label = "not written by the writer" if outcome == "declined" else said
+        examples = dict.fromkeys(
+            one.detail
+            for one in asks.not_accepted
+            if (one.outcome, one.reason) == (outcome, reason) and one.detail
+        )
+        bars.append(Bar(label, count, count / total, tuple(examples)[:_EXAMPLES]))
+    return bars
+
+
+def sample_asks(
+    asks: Sequence[Ask], n: int, seed: int
+) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Up to n tools at random by the seed, by name, each with the kinds and texts of its asks."""
+    by_tool: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for ask in asks:
+        by_tool[ask.tool].append((ask.kind, ask.ask))
+    names = sorted(by_tool)
+    chosen = Random(f"{seed}:report:asks").sample(names, min(n, len(names)))
+    return [(name, by_tool[name]) for name in sorted(chosen)]
+
 
 _LIBRARIES = ("numpy", "polars", "bm25s", "sentence-transformers", "torch")
 _MOST_LISTED = 2000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from toolbank.report.numbers import Bar
+from toolbank.report.sections import Bar
 from toolbank.requests.quality.measure import Quality
 from toolbank.requests.quality.texts import REQUESTS, Overlap
 

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import read_content
 from toolbank.report.page import describe_page
+from toolbank.report.svg import LineChart
 from toolbank.system import numbers
 from toolbank.system.files import write_json, write_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
 
 QUALITY = "quality.json"
 
@@ -123,3 +125,13 @@ def read_template(name: str) -> str:
     """The text of a file beside the templates."""
     path: Any = resources.files("toolbank.report") / "templates" / name
     return str(path.read_text(encoding="utf-8"))
+
+
+def line_figure(chart: LineChart, unit: str, caption: str) -> str:
+    """The SVG of a chart of lines; `unit` stands below its axis, `caption` is read aloud."""
+    macros = environment().get_template("figures.svg").module
+    svg: str = str(macros.lines(chart, unit, caption)).strip()  # type: ignore[attr-defined]
+    head, _, rest = svg.partition(">")
+    sheet = f"<style>{read_template('style.css')}</style>"
+    ground = '<rect width="100%" height="100%" style="fill: var(--paper)"/>'
+    return f'{head} xmlns="http://www.w3.org/2000/svg">{sheet}{ground}{rest}\n'

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.report.analyses.found import found
-from toolbank.report.analyses.failures import count_failures
+from toolbank.report.analyses import count_failures
 
 
 def test_each_tool_counts_once_however_often_it_is_needed():

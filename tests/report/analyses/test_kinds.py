@@ -1,7 +1,7 @@
 import pytest
 
 from tests.report.analyses.found import found
-from toolbank.report.analyses.kinds import compare_kinds, kind_of
+from toolbank.report.analyses import compare_kinds, kind_of
 from toolbank.requests.asks.config import KINDS
 
 

@@ -1,5 +1,5 @@
 from tests.report.analyses.found import found
-from toolbank.report.analyses.lengths import split_lengths
+from toolbank.report.analyses import split_lengths
 
 
 def test_a_request_has_failed_where_one_of_its_tools_is_missed():

@@ -1,7 +1,7 @@
 import pytest
 
 from toolbank.evaluation.figures import Figure
-from toolbank.report.analyses.sweeps import draw_sweep, find_sweeps
+from toolbank.report.analyses import draw_sweep, find_sweeps
 
 
 def refiner(candidates, **settings):

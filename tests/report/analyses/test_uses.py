@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.report.analyses.found import found
-from toolbank.report.analyses.uses import cut_evenly, follow_uses
+from toolbank.report.analyses import cut_evenly, follow_uses
 
 
 def test_tools_are_grouped_by_their_training_requests():

@@ -33,8 +33,8 @@ from toolbank.papers.layers.states import (
     split_titles,
 )
 from toolbank.papers.result import Result
-from toolbank.report.figure import line_figure
-from toolbank.report.lines import Mean, draw_lines
+from toolbank.report.report import line_figure
+from toolbank.report.svg import Mean, draw_lines
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.system.terminal import print_message
 

@@ -1,0 +1,280 @@
+"""Analyse which tools and requests are missed, and why."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toolbank.evaluation.config import TEST_PARTS
+from toolbank.evaluation.evaluate import Found
+from toolbank.evaluation.figures import Figure
+from toolbank.report.content import Content
+from toolbank.report.scores import title_of
+from toolbank.report.svg import LineChart, Mean, Overlay, draw_lines, overlay, take_mean
+from toolbank.requests.asks.config import KINDS
+
+PARTS = ("never", "up to half of the times", "more often", "always")
+"""How often a tool is missed."""
+
+
+@dataclass(frozen=True)
+class ToolFailures:
+    """Of each tool, the share of the requests for it that miss it.
+
+    `mean` and `deviation` (the standard one) are over the tools that are asked for; `parts`
+    counts these tools by `PARTS`.
+    """
+
+    mean: float
+    deviation: float
+    parts: tuple[int, ...]
+
+
+def count_failures(
+    found: Sequence[Found], known: Container[str]
+) -> ToolFailures | None:
+    """The failures of one method per tool, as arXiv 2409.02141 tells them.
+
+    Names that are not `known` are no tools, so that nothing could find them: they are left out.
+    None where no request needs a known tool.
+    """
+    needed = Counter(tool for one in found for tool in one.tools if tool in known)
+    missed = Counter(tool for one in found for tool in one.missed)
+    if not needed:
+        return None
+    rates = np.array([missed[tool] / n for tool, n in needed.items()])
+    part = np.select([rates == 0, rates <= 0.5, rates < 1], [0, 1, 2], default=3)
+    counts = np.bincount(part, minlength=len(PARTS))
+    return ToolFailures(float(rates.mean()), float(rates.std()), tuple(counts.tolist()))
+
+
+_OTHER = "others"
+
+
+def kind_of(query_id: str) -> str:
+    """The kind of asking that an id names, as ask-terse-17 does; "" where it names none."""
+    first, _, rest = query_id.partition("-")
+    kind = rest.partition("-")[0]
+    return kind if first == "ask" and kind in KINDS else ""
+
+
+def compare_kinds(found: Mapping[str, Sequence[Found]], seed: int) -> LineChart | None:
+    """Recall by kind of asking, a line a method; None where no id names a kind.
+
+    `found` has what each method found among its first k hits, for the same queries.
+    """
+    recalls: dict[str, defaultdict[str, list[float]]] = {}
+    for method, of_one in found.items():
+        by_kind = recalls[method] = defaultdict(list)
+        for one in of_one:
+            by_kind[kind_of(one.id)].append(one.recall)
+    there = {kind for by_kind in recalls.values() for kind in by_kind}
+    kinds = [kind for kind in (*KINDS, "") if kind in there]
+    if kinds in ([], [""]):
+        return None
+    return draw_lines(
+        [kind or _OTHER for kind in kinds],
+        {
+            method: [take_mean(by_kind[kind], seed) for kind in kinds]
+            for method, by_kind in recalls.items()
+        },
+    )
+
+
+def split_lengths(found: Sequence[Found]) -> tuple[list[int], list[int]]:
+    """Words of the requests whose tools are all found, and of those that miss one."""
+    whole = [len(one.query.split()) for one in found if not one.missed]
+    failed = [len(one.query.split()) for one in found if one.missed]
+    return whole, failed
+
+
+_FEWEST = 3
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Retrievers of one `type` by their values of one `key`, in rising order."""
+
+    type: str
+    key: str
+    labels: dict[float, str]
+
+
+def find_sweeps(retrievers: Sequence[Mapping[str, Any]]) -> list[Sweep]:
+    """The settings of a recipe's retrievers of which three or more have but one number apart."""
+    groups: defaultdict[tuple[str, str], dict[float, str]] = defaultdict(dict)
+    for settings in retrievers:
+        flat = dict(_flatten({**settings, "name": ""}))
+        for key, value in flat.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                rest = json.dumps({**flat, key: None}, sort_keys=True, default=str)
+                label = str(settings.get("name") or settings.get("type"))
+                groups[key, rest].setdefault(value, label)
+    return [
+        Sweep(str(json.loads(rest)["type"]), key, dict(sorted(labels.items())))
+        for (key, rest), labels in groups.items()
+        if len(labels) >= _FEWEST
+    ]
+
+
+def draw_sweep(
+    sweep: Sweep, figures: Sequence[Figure], k: int | None
+) -> LineChart | None:
+    """Recall@k over the values, a line for each set of requests."""
+    recall = {
+        (one.set, one.retriever): Mean(one.value, one.low, one.high, one.n)
+        for one in figures
+        if (one.metric, one.k) == ("recall", k) and one.value is not None
+    }
+    names = dict.fromkeys(name for name, _ in recall)
+    return draw_lines(
+        [f"{value:g}" for value in sweep.labels],
+        {
+            name: [recall.get((name, label)) for label in sweep.labels.values()]
+            for name in names
+        },
+    )
+
+
+def _flatten(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
+_GROUPS = 5
+
+
+def follow_uses(
+    found: Mapping[str, Sequence[Found]], uses: Mapping[str, int], seed: int
+) -> LineChart | None:
+    """The share of needed tools that are found, by the training requests that use the tool.
+
+    A line a method. `found` has what each found among its first k hits, for the same queries;
+    `uses` counts by tool, and names that it lacks are left out. None where all tools are in one
+    group.
+    """
+    needed = [
+        uses[tool]
+        for one in next(iter(found.values()), ())
+        for tool in one.tools
+        if tool in uses
+    ]
+    starts = cut_evenly(needed, _GROUPS)
+    if len(starts) < 2:
+        return None
+    ends = [*starts[1:], max(needed) + 1]
+    return draw_lines(
+        [_name(*group) for group in zip(starts, ends, strict=True)],
+        {
+            method: [
+                take_mean(
+                    [
+                        float(tool not in one.missed)
+                        for one in of_one
+                        for tool in one.tools
+                        if start <= uses.get(tool, -1) < end
+                    ],
+                    seed,
+                )
+                for start, end in zip(starts, ends, strict=True)
+            ]
+            for method, of_one in found.items()
+        },
+    )
+
+
+def cut_evenly(numbers: Sequence[int], groups: int) -> list[int]:
+    """Where groups of about as many numbers each begin, at most so many; equal ones stay together."""
+    starts: list[int] = []
+    size, inside = len(numbers) / groups, 0
+    for number, times in sorted(Counter(numbers).items()):
+        if not starts or inside >= size:
+            starts.append(number)
+            inside = 0
+        inside += times
+    return starts
+
+
+def _name(start: int, end: int) -> str:
+    return str(start) if end == start + 1 else f"{start}\u2013{end - 1}"
+
+
+@dataclass(frozen=True)
+class Misses:
+    """What is missed of one evaluation set of n queries.
+
+    `lengths` are those of the method `best`, the one of the highest recall.
+    """
+
+    title: str
+    n: int
+    best: str
+    failures: dict[str, ToolFailures]
+    lengths: Overlay | None
+    uses: LineChart | None
+    kinds: LineChart | None
+
+
+def describe_misses(content: Content) -> list[Misses]:
+    """An entry for each evaluation set that has queries."""
+    uses = dict.fromkeys(content.bank.tool_names, 0)
+    train = content.bank.train_queries
+    uses |= Counter(
+        content.bank.tools[index].name
+        for query in train
+        for index in {
+            content.bank.index[t] for t in query.tools if t in content.bank.index
+        }
+    )
+    sets = dict.fromkeys(one.set for of_one in content.hits.values() for one in of_one)
+    return [
+        _describe_set(
+            name,
+            {
+                method: [one for one in of_one if one.set == name]
+                for method, of_one in content.hits.items()
+            },
+            uses if train else {},
+            content,
+        )
+        for name in sets
+    ]
+
+
+def describe_sweeps(content: Content, k: int | None) -> list[tuple[Sweep, LineChart]]:
+    """The settings that the recipe tries several numbers of, each with its chart."""
+    figures = [one for one in content.figures if one.set not in TEST_PARTS]
+    sweeps = find_sweeps(content.recipe.get("retrievers") or ())
+    drawn = [(sweep, draw_sweep(sweep, figures, k)) for sweep in sweeps]
+    return [(sweep, chart) for sweep, chart in drawn if chart]
+
+
+def _describe_set(
+    name: str,
+    found: Mapping[str, Sequence[Found]],
+    uses: Mapping[str, int],
+    content: Content,
+) -> Misses:
+    best = max(found, key=lambda method: sum(one.recall for one in found[method]))
+    whole, failed = split_lengths(found[best])
+    failures = {
+        method: count_failures(of_one, content.bank.index)
+        for method, of_one in found.items()
+    }
+    return Misses(
+        title=title_of(name),
+        n=len(found[best]),
+        best=best,
+        failures={method: one for method, one in failures.items() if one},
+        lengths=overlay([("all found", whole), ("one missed", failed)]),
+        uses=follow_uses(found, uses, content.seed),
+        kinds=compare_kinds(found, content.seed),
+    )

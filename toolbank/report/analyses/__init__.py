@@ -1,1 +1,0 @@
-"""What lies behind the figures: which tools and requests are missed, and what Recall follows."""

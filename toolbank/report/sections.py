@@ -1,0 +1,312 @@
+"""The tables of the report on counts, calls, asks and verification."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query
+from toolbank.llm.accounts import SearchCalls, StepCalls, add_up_calls
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+CHECKS = {
+    "deprecated": "the tool is deprecated",
+    "alias": "the tool is another name of one",
+    "unspoken": "the explanation has no word of the tool's reference",
+    "round-trip": "not found among 50 by Tool2Vec fitted without the request",
+}
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How many labels and requests a check found, and how often each tool."""
+
+    labels: int
+    requests: int
+    tools: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How grades agree with first labels, as of `measure_agreement`."""
+
+    requests: int
+    aside: int
+    same: int
+    labels: int
+    confirmed: int
+    alternative: int
+    refuted: int
+    added: int
+    precision: float | None
+    recall: float | None
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Of how many requests candidates were pooled, and how many a request has."""
+
+    requests: int
+    mean: float
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many requests have verified labels, and of which grade these are."""
+
+    requests: int
+    needed: int
+    alternative: int
+    aside: int
+
+
+@dataclass(frozen=True)
+class GraderFigures:
+    """How many requests a source graded, of how many its grades count, and how these agree."""
+
+    kind: str
+    source: str
+    requests: int
+    used: int
+    agreement: Agreement
+
+
+@dataclass(frozen=True)
+class Verification:
+    """verify.json; `graders` is empty in those of version 0.7.0."""
+
+    engine: str
+    candidates: Candidates
+    findings: dict[str, Counted]
+    counts: Counts
+    calls: dict[str, StepCalls]
+    model: str = ""
+    not_graded: list[dict[str, str]] = field(default_factory=list)
+    agreement: Agreement | None = None
+    graders: list[GraderFigures] = field(default_factory=list)
+    people_and_models: Agreement | None = None
+    unused: dict[str, int] = field(default_factory=dict)
+
+    def name_graders(self) -> list[str]:
+        """Who graded, such as "the model gpt-4.1"; else the engine."""
+        named = [f"the {one.kind} {one.source}" for one in self.graders]
+        return named or [" ".join(filter(None, (self.engine, self.model)))]
+
+
+def sample_changed(bank: Bank, n: int, seed: int) -> list[dict[str, Any]]:
+    """Up to n requests by the seed whose verified labels are not their first ones."""
+    changed = [query for query in bank.queries if _is_changed(bank, query)]
+    chosen = Random(f"{seed}:report:verified").sample(changed, min(n, len(changed)))
+    return [_describe(bank, query) for query in chosen]
+
+
+def _is_changed(bank: Bank, query: Query) -> bool:
+    verified = bank.verified.get(query.id)
+    return verified is not None and set(verified.needed) != set(query.tools)
+
+
+def _describe(bank: Bank, query: Query) -> dict[str, Any]:
+    verified = bank.verified[query.id]
+    needed: list[tuple[str, Sequence[str]]] = [
+        (name, verified.alternatives.get(name, ())) for name in verified.needed
+    ]
+    return {"query": query, "needed": needed, "aside": verified.aside}
+
+
+_MOST_USES = 10
+_OUTCOMES = ("accepted", "declined", "rejected", "failed")
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A count with its label; `share` is its part of the whole, 0 to 1."""
+
+    label: str
+    count: int
+    share: float
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How the queries use the tools. `uses` counts queries by position in the bank's tools."""
+
+    uses: tuple[int, ...]
+    histogram: tuple[Bar, ...]
+
+    @property
+    def used(self) -> int:
+        """Tools that at least one query uses."""
+        return sum(count > 0 for count in self.uses)
+
+
+def count_tools(queries: Sequence[Query]) -> list[Bar]:
+    """Queries by their number of tools, from the fewest to the most, gaps included."""
+    return _make_histogram([len(query.tools) for query in queries])
+
+
+def cover(bank: Bank) -> Coverage:
+    """Count the queries that use each tool; an alias counts for its tool."""
+    counts = Counter(
+        position
+        for query in bank.queries
+        for position in {bank.index[name] for name in query.tools if name in bank.index}
+    )
+    uses = tuple(counts[position] for position in range(len(bank.tools)))
+    return Coverage(uses, tuple(_make_histogram(uses, most=_MOST_USES)))
+
+
+def follow_attempts(
+    attempts: pl.DataFrame, examples: Mapping[str, Sequence[str]]
+) -> list[Bar]:
+    """What became of the attempts: accepted first, then every reason, the largest first.
+
+    `examples` are particulars of some attempts by reason, or by outcome where it has none.
+    """
+    import polars as pl
+
+    outcome, reason = pl.col("outcome"), pl.col("reason")
+    gives_reason = outcome.is_in(["rejected", "failed"])
+    found = (
+        attempts.group_by(
+            outcome, reason=pl.when(gives_reason).then(reason).otherwise(outcome)
+        )
+        .len("count")
+        .sort(
+            outcome.replace_strict(_OUTCOMES, range(len(_OUTCOMES))),
+            "count",
+            "reason",
+            descending=[False, True, False],
+        )
+        .with_columns(share=pl.col("count") / attempts.height)
+    )
+    return [
+        Bar(
+            _name_ending(outcome, reason), count, share, tuple(examples.get(reason, ()))
+        )
+        for outcome, reason, count, share in found.iter_rows()
+    ]
+
+
+def count_endings(attempts: pl.DataFrame) -> list[tuple[str, int]]:
+    """Attempts that came to nothing, by how they ended: declined, rejected or failed."""
+    counts = dict(attempts["outcome"].value_counts().iter_rows())
+    return [(name, counts.get(name, 0)) for name in _OUTCOMES[1:]]
+
+
+def count_splits(queries: Sequence[Query]) -> dict[str, int]:
+    """Queries by split, those of no split under "none"; only splits that have some."""
+    counts = Counter(query.split or "none" for query in queries)
+    return {
+        name: counts[name]
+        for name in ("train", "validation", "test", "none")
+        if name in counts
+    }
+
+
+def sample_queries(queries: Sequence[Query], n: int, seed: int) -> list[Query]:
+    """Up to n queries at random by the seed, in the bank's order."""
+    chosen = Random(f"{seed}:report").sample(range(len(queries)), min(n, len(queries)))
+    return [queries[position] for position in sorted(chosen)]
+
+
+def count_words(texts: Iterable[str]) -> list[int]:
+    """Words of each text that is not empty."""
+    return [len(text.split()) for text in texts if text]
+
+
+def _make_histogram(numbers: Sequence[int], most: int | None = None) -> list[Bar]:
+    """How often each number stands there, gaps included; from `most` on they are one bar."""
+    counts = Counter(n if most is None else min(n, most) for n in numbers)
+    first = 0 if most else min(counts, default=0)
+    return [
+        Bar(f"{n}+" if n == most else str(n), counts[n], counts[n] / len(numbers))
+        for n in range(first, max(counts, default=-1) + 1)
+    ]
+
+
+def _name_ending(outcome: str, reason: str) -> str:
+    if outcome == "declined":
+        return "declined by the writer"
+    return outcome if outcome == reason else f"{outcome}: {reason}"
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The calls of a run by step, all of them together, and the tries that failed by reason.
+
+    `per_query` are the calls, tokens and dollars that one accepted query took; `unpriced` are
+    the parts of the recipe, such as generate and judge, whose cost is unknown.
+    """
+
+    steps: Mapping[str, StepCalls]
+    total: StepCalls
+    failed_tries: tuple[Bar, ...]
+    per_query: tuple[float, float, float | None] | None
+    unpriced: tuple[str, ...]
+
+    @property
+    def were_of_a_model(self) -> bool:
+        """Whether any of them cost tokens or took measured time."""
+        return any(map(_is_of_a_model, self.steps.values()))
+
+
+def summarise_calls(
+    sections: Mapping[str, Mapping[str, StepCalls]], accepted: int
+) -> Calls | None:
+    """The calls of each part of the recipe in one table; None where there were none."""
+    steps = {step: calls for part in sections.values() for step, calls in part.items()}
+    if not steps:
+        return None
+    total = add_up_calls(steps.values())
+    failed = sorted(total.failed_tries.items(), key=lambda one: (-one[1], one))
+    tries = total.replies + sum(total.failed_tries.values())
+    return Calls(
+        steps,
+        total,
+        tuple(Bar(reason, count, count / tries) for reason, count in failed),
+        _per_query(sections["generate"], accepted),
+        unpriced=tuple(
+            section
+            for section, calls in sections.items()
+            if any(
+                one.dollars is None and one.replies and _is_of_a_model(one)
+                for one in calls.values()
+            )
+        ),
+    )
+
+
+def part_searches(
+    searches: Mapping[str, SearchCalls],
+) -> dict[str, dict[str, StepCalls]]:
+    """The calls of retrievers, by the part of the recipe they are of and by label."""
+    parts: dict[str, dict[str, StepCalls]] = {}
+    for label, one in searches.items():
+        calls = add_up_calls(one.calls.values())
+        parts.setdefault(one.section, {})[f"retriever {label}"] = calls
+    return parts
+
+
+def _is_of_a_model(calls: StepCalls) -> bool:
+    """Whether calls cost tokens or took measured time."""
+    measured = any(calls.latency_s.values())
+    return bool(calls.prompt_tokens or calls.completion_tokens or measured)
+
+
+def _per_query(
+    generation: Mapping[str, StepCalls], accepted: int
+) -> tuple[float, float, float | None] | None:
+    if not generation or not accepted:
+        return None
+    calls = add_up_calls(generation.values())
+    tokens = calls.prompt_tokens + calls.completion_tokens
+    dollars = None if calls.dollars is None else calls.dollars / accepted
+    return calls.replies / accepted, tokens / accepted, dollars

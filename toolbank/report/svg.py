@@ -1,0 +1,331 @@
+"""Curves, lines and maps as coordinates of SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from toolbank.bank.bank import Bank
+from toolbank.evaluation.figures import mean_intervals
+from toolbank.report.vectors import Space, Vectors
+from toolbank.system.numbers import unsigned
+
+CURVE_WIDTH, CURVE_HEIGHT = 320.0, 120.0
+_POINTS = 161
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One distribution: an SVG path in a box of WIDTH x HEIGHT, and where its median lies."""
+
+    label: str
+    path: str
+    outline: str
+    median: float
+    median_x: float
+    median_y: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """Distributions on one axis; `ticks` are (text, x)."""
+
+    curves: tuple[Curve, ...]
+    ticks: tuple[tuple[str, float], ...]
+
+
+def overlay(
+    samples: Sequence[tuple[str, ArrayLike]],
+    limits: tuple[float, float] | None = None,
+) -> Overlay | None:
+    """Gaussian kernel densities (Silverman's bandwidth) of labelled samples on one scale.
+
+    Samples of fewer than two values are left out; None where none is left.
+    """
+    arrays = [
+        (label, np.asarray(values, dtype=np.float64)) for label, values in samples
+    ]
+    arrays = [(label, values) for label, values in arrays if len(values) > 1]
+    if not arrays:
+        return None
+    together = np.concatenate([values for _, values in arrays])
+    low, high = limits or (float(together.min()), float(together.max()))
+    if high <= low:
+        low, high = low - 1, high + 1
+    grid = np.linspace(low, high, _POINTS)
+    densities = [_density(values, grid, (high - low) / 100) for _, values in arrays]
+    top = max(float(density.max()) for density in densities) or 1.0
+    curves = [
+        _curve(label, values, grid, density / top)
+        for (label, values), density in zip(arrays, densities, strict=True)
+    ]
+    ticks = tuple(
+        (f"{tick:g}", round(CURVE_WIDTH * (tick - low) / (high - low), 1))
+        for tick in round_ticks(low, high)
+    )
+    return Overlay(tuple(curves), ticks)
+
+
+def round_ticks(low: float, high: float) -> list[float]:
+    """Three to seven round numbers from `low` to `high`."""
+    power = 10.0 ** math.floor(math.log10((high - low) / 3))
+    step = next(
+        power * part for part in (5, 2, 1) if (high - low) / (power * part) >= 3
+    )
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(step * number, 10) for number in range(first, last + 1)]
+
+
+def _density(
+    values: NDArray[np.float64], grid: NDArray[np.float64], narrowest: float
+) -> NDArray[np.float64]:
+    spread = float(values.std(ddof=1))
+    bandwidth = max(1.06 * spread * len(values) ** -0.2, narrowest)
+    counted, weights = np.unique(values, return_counts=True)
+    distance = (grid[:, None] - counted) / bandwidth
+    density: NDArray[np.float64] = np.exp(-0.5 * distance**2) @ weights
+    density /= len(values) * bandwidth
+    return density
+
+
+def _curve(
+    label: str,
+    values: NDArray[np.float64],
+    grid: NDArray[np.float64],
+    heights: NDArray[np.float64],
+) -> Curve:
+    xs = np.linspace(0, CURVE_WIDTH, len(grid))
+    ys = CURVE_HEIGHT * (1 - heights)
+    outline = "M" + " L".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, ys, strict=True))
+    median = float(np.median(values))
+    x = float(np.interp(median, grid, xs))
+    return Curve(
+        label=label,
+        path=f"{outline} L{CURVE_WIDTH:.0f},{CURVE_HEIGHT:.0f} L0,{CURVE_HEIGHT:.0f} Z",
+        outline=outline,
+        median=median,
+        median_x=x,
+        median_y=float(np.interp(x, xs, ys)),
+        n=len(values),
+    )
+
+
+LINE_WIDTH, LINE_HEIGHT = 216.0, 150.0
+_MOST_LINES = 6
+_MOST_INTERVALS = 2
+_BESIDE = 5.0
+_LABEL_HEIGHT = 13.0
+_RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean from 0 to 1 of n values, with its 95 % interval where that can be told."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A mean at its place; `low_y` and `high_y` are the ends of the interval, or its own y."""
+
+    mean: Mean
+    x: float
+    y: float
+    low_y: float
+    high_y: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """The dots of one method; its name stands at `label_y`."""
+
+    label: str
+    dots: tuple[Dot, ...]
+    label_y: float
+
+
+@dataclass(frozen=True)
+class LineChart:
+    """Lines in a box of WIDTH x HEIGHT.
+
+    `groups` are (text, x) below the box, `ticks` (text, y) beside it. `left_out` counts the lines
+    for which there is no room, those of the lowest means. `with_intervals`: they are few enough
+    for these to be drawn.
+    """
+
+    lines: tuple[Line, ...]
+    groups: tuple[tuple[str, float], ...]
+    ticks: tuple[tuple[str, float], ...]
+    left_out: int
+    with_intervals: bool
+
+
+def take_mean(values: Sequence[float], seed: int) -> Mean | None:
+    """The mean of values from 0 to 1; None of none."""
+    if not values:
+        return None
+    [(low, high)] = mean_intervals(np.array(values)[:, None], _RESAMPLES, seed)
+    return Mean(float(np.mean(values)), low, high, len(values))
+
+
+def draw_lines(
+    groups: Sequence[str], means: Mapping[str, Sequence[Mean | None]]
+) -> LineChart | None:
+    """A line for each label, a dot for each of the groups; None where there is nothing to draw.
+
+    The groups stand at equal distances, the axis ends above all that is drawn.
+    """
+    kept = {label: [one for one in row if one] for label, row in means.items()}
+    kept = {label: row for label, row in kept.items() if row}
+    if not kept:
+        return None
+    order = sorted(
+        kept, key=lambda label: -float(np.mean([m.value for m in kept[label]]))
+    )
+    # In the order given, so that a method has the same colour in every chart.
+    chosen = [label for label in kept if label in order[:_MOST_LINES]]
+    with_intervals = len(chosen) <= _MOST_INTERVALS
+    tops = [
+        mean.high if with_intervals and mean.high is not None else mean.value
+        for label in chosen
+        for mean in kept[label]
+    ]
+    end = math.ceil(max(*tops, 0.05) * 10) / 10
+    # Intervals of two lines stand beside each other.
+    beside = _BESIDE if with_intervals else 0.0
+    xs = [LINE_WIDTH * (i + 0.5) / len(groups) for i in range(len(groups))]
+
+    def place(share: float) -> float:
+        return round(LINE_HEIGHT * (1 - min(share / end, 1.0)), 1)
+
+    rows = [
+        tuple(
+            Dot(
+                mean,
+                round(x + beside * (number - (len(chosen) - 1) / 2), 1),
+                place(mean.value),
+                place(mean.value if mean.low is None else mean.low),
+                place(mean.value if mean.high is None else mean.high),
+            )
+            for x, mean in zip(xs, means[label], strict=True)
+            if mean
+        )
+        for number, label in enumerate(chosen)
+    ]
+    labels_y = spread([dots[-1].y for dots in rows], _LABEL_HEIGHT, LINE_HEIGHT)
+    return LineChart(
+        tuple(map(Line, chosen, rows, labels_y)),
+        tuple((text, round(x, 1)) for text, x in zip(groups, xs, strict=True)),
+        tuple((f"{tick:g}", place(tick / 100)) for tick in round_ticks(0, 100 * end)),
+        len(order) - len(chosen),
+        with_intervals,
+    )
+
+
+def spread(places: Sequence[float], gap: float, end: float) -> list[float]:
+    """The places, moved as little as it takes for `gap` between them, within 0 and `end`.
+
+    Which is above which stays. Where they don't fit, they go beyond 0.
+    """
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    moved: list[float] = []
+    for i in order:
+        moved.append(max(places[i], moved[-1] + gap if moved else 0.0))
+    for back in range(len(moved) - 1, -1, -1):
+        moved[back] = min(
+            moved[back], moved[back + 1] - gap if back + 1 < len(moved) else end
+        )
+    found = dict(zip(order, moved, strict=True))
+    return [round(found[i], 1) for i in range(len(places))]
+
+
+_MOST_TOOLS = 1000
+_PERPLEXITY = 30
+_FEWEST = 4
+_SAME = 1e-6
+
+
+@dataclass(frozen=True)
+class Point:
+    """A dot of the map, with both coordinates from 0 to 1; `group` decides its colour."""
+
+    x: float
+    y: float
+    title: str
+    group: str
+
+    @property
+    def at(self) -> tuple[float, float]:
+        """Both coordinates."""
+        return self.x, self.y
+
+
+def lay_out(space: Space, bank: Bank, seed: int) -> dict[str, list[Point]]:
+    """Points of queries, of tools by their vectors, and of tools by their descriptions.
+
+    By t-SNE of all that is drawn (van der Maaten and Hinton 2008), as in arXiv 2409.02141. What a
+    method takes out of requests is put back, so that all kinds stand in one space. A tool's group
+    is its module. Empty where there is too little to draw.
+    """
+    positions = _evenly(len(bank.tools), _MOST_TOOLS)
+    tools = [bank.tools[i] for i in positions]
+    parts = {"queries": space.query_vectors}
+    for name, method in space.methods.items():
+        parts[name] = method.bring_out()[positions]
+    plane = embed(np.concatenate(list(parts.values())), seed)
+    if plane is None:
+        return {}
+    points: dict[str, list[Point]] = {}
+    start = 0
+    for name, vectors in parts.items():
+        rows = plane[start : start + len(vectors)].tolist()
+        start += len(vectors)
+        if name == "queries":
+            told = [(query.query, "") for query in space.queries]
+        else:
+            told = [
+                (f"{tool.name}: {tool.summary}", tool.name.rpartition(".")[0])
+                for tool in tools
+            ]
+        points[name] = [
+            Point(x, y, *about) for (x, y), about in zip(rows, told, strict=True)
+        ]
+    return points
+
+
+def embed(vectors: Vectors, seed: int) -> NDArray[np.float64] | None:
+    """Coordinates [n, 2] by t-SNE, scaled to 0 ... 1, the same for the same vectors and seed.
+
+    None of fewer than four vectors, and of vectors that are all the same. It begins with the
+    first two principal components.
+    """
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    # Its first step is scaled by their spread; without any, it ends the process.
+    if len(vectors) < _FEWEST or np.ptp(vectors, axis=0).max() < _SAME:
+        return None
+    # Sums of several threads are added up in no fixed order.
+    with threadpool_limits(1):
+        plane = TSNE(
+            perplexity=min(_PERPLEXITY, (len(vectors) - 1) / 3),
+            init="pca",
+            random_state=unsigned(seed, bits=32),
+        ).fit_transform(vectors)
+    plane = plane.astype(np.float64)
+    low, high = plane.min(axis=0), plane.max(axis=0)
+    scaled: NDArray[np.float64] = (plane - low) / np.where(high > low, high - low, 1.0)
+    return scaled
+
+
+def _evenly(n: int, most: int) -> list[int]:
+    return sorted({round(i) for i in np.linspace(0, n - 1, min(n, most))}) if n else []
