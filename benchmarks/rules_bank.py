@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 from toolbank.bank.bank import Bank
+from toolbank.datasets.jsonl import read_labelled
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.evaluate import make_figures, measure
 from toolbank.evaluation.sets import make_set
 from toolbank.llm.journal import Journal
-from toolbank.loaders.labelled import read_labelled
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.loop import generate
 from toolbank.retrievers import create_retriever

@@ -14,7 +14,7 @@ LAYERS = (
     ("system",),
     ("config",),
     ("bank",),
-    ("llm", "training", "loaders", "sources", "export"),
+    ("llm", "training", "datasets", "sources"),
     ("encoders",),
     ("retrievers",),
     ("requests",),

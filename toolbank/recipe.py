@@ -43,11 +43,10 @@ from toolbank.config.yaml import (
     parse_value,
     too_long,
 )
+from toolbank.datasets import DATASETS, find_format
+from toolbank.datasets.kind import DatasetSettings
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.llm.config import EngineConfig, SearchModelConfig, change_search_models
-from toolbank.loaders import DATASETS
-from toolbank.loaders.detect import find_format
-from toolbank.loaders.kind import DatasetSettings
 from toolbank.papers.planner.config import PlannerConfig
 from toolbank.report.config import ReportConfig
 from toolbank.requests.asks.config import AsksConfig

@@ -219,7 +219,7 @@ def read_queries(
         InputError: the file is missing, some of its lines are broken, or `out` can't be written
             without touching what is somebody's.
     """
-    from toolbank.loaders.requests import read_requests
+    from toolbank.datasets.jsonl import read_requests
 
     check_output(out, [path, *_inputs(run, out)], overwrite=overwrite)
     return read_requests(path)

@@ -22,8 +22,8 @@ from development import ASKS_PREFIX, make_development
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Ask, Query
+from toolbank.datasets.jsonl import read_labelled
 from toolbank.encoders.finetune_data import EncoderTraining
-from toolbank.loaders.labelled import read_labelled
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25 import Bm25Config

@@ -14,7 +14,7 @@ import numpy as np
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.split import SplitConfig, draw_withheld, split_dataset
-from toolbank.loaders.jsonl import JsonlConfig, read_jsonl
+from toolbank.datasets.jsonl import JsonlConfig, read_jsonl
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
 from toolbank.retrievers.descriptions import DescriptionsConfig

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from toolbank.bank.bank import Bank
-from toolbank.loaders import DATASETS
+from toolbank.datasets import DATASETS
 from toolbank.retrievers import RETRIEVERS, create_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.training import callbacks as saving

@@ -18,8 +18,8 @@ import numpy as np
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import find_gold
 from toolbank.bank.records import Query
+from toolbank.datasets.jsonl import JsonlConfig, read_jsonl
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.loaders.jsonl import JsonlConfig, read_jsonl
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
 from toolbank.retrievers.bm25 import Bm25Config

@@ -15,8 +15,8 @@ from sentence_transformers import SentenceTransformer
 from tests.commands.in_process import toolbank
 from tests.publish.runs import BANK, QUERIES, TOOLS, files_under, make_run
 from tests.tiny_models import tiny_encoder
-from toolbank.loaders.detect import find_format
-from toolbank.loaders.published import KIND, PublishedConfig, read_published
+from toolbank.datasets import find_format
+from toolbank.datasets.published import KIND, PublishedConfig, read_published
 from toolbank.publish.publish import MARK, Wanted, publish_to_folder
 from toolbank.recipe import load_recipe
 from toolbank.requests.quality.measure import measure_quality

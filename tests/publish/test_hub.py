@@ -14,7 +14,7 @@ from tests.commands.in_process import toolbank
 from tests.publish.runs import LABELS, files_under, make_run
 from tests.servers.hub import TOKEN, Repository, serving
 from toolbank.bank.bank import Bank
-from toolbank.loaders import hub as loader
+from toolbank.datasets import published as loader
 from toolbank.publish.publish import MARK
 from toolbank.system.hub import check_repository
 

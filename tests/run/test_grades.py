@@ -15,7 +15,7 @@ from tests.commands.in_process import toolbank
 from tests.requests.verify.test_verify import shown
 from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.bank import group_labels, load_bank, read_labels
-from toolbank.loaders.published import PublishedConfig, read_published
+from toolbank.datasets.published import PublishedConfig, read_published
 from toolbank.system.files import read_json, sha256_file, write_json
 
 TOOLS = [f"shop.{verb}_{noun}" for verb in ("find", "list") for noun in ("ink", "tea")]

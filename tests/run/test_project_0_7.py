@@ -20,7 +20,7 @@ import toolbank as package
 from tests.commands.in_process import toolbank
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good
-from toolbank.export.export import FORMATS
+from toolbank.datasets.export import FORMATS
 from toolbank.packed.finder import open_packed
 
 ARCHIVE = Path(__file__).parent / "data" / "project_0.7.tar.xz"

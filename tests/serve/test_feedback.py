@@ -9,8 +9,8 @@ import pytest
 
 from tests.packed.packs import TOOLS, write_pack
 from tests.serve.servers import serving
+from toolbank.datasets.jsonl import read_labelled
 from toolbank.finder.finder import Hit
-from toolbank.loaders.labelled import read_labelled
 from toolbank.packed.finder import Answer
 from toolbank.serve.feedback import FeedbackLog
 from toolbank.system.errors import InputError

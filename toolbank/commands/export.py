@@ -34,7 +34,7 @@ def export(
     ] = ExportFormat.datasets,
 ) -> None:
     """Write a run's bank in another format."""
-    from toolbank.export.export import TOOL_FORMATS, export_folder
+    from toolbank.datasets.export import TOOL_FORMATS, export_folder
     from toolbank.run.folder import open_run
     from toolbank.run.refresh import refuse_outdated
     from toolbank.system.outputs import check_place

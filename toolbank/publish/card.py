@@ -8,10 +8,10 @@ from typing import Any
 
 import yaml
 
+from toolbank.datasets.published import ASIDE
 from toolbank.evaluation.config import TEST_PARTS, VERIFIED, main_k
 from toolbank.evaluation.figures import FEWEST, Figure
 from toolbank.evaluation.tables import FEW, percent, with_intervals
-from toolbank.loaders.published import ASIDE
 from toolbank.publish.data import Rows
 from toolbank.publish.escape import plain, row
 from toolbank.publish.qrels import ALTERNATIVE, NEEDED, Judged

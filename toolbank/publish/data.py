@@ -20,7 +20,7 @@ from toolbank.bank.bank import (
 )
 from toolbank.bank.files import make_frame, read_records
 from toolbank.bank.records import Ask, Query, Record, Split, Tool
-from toolbank.loaders.published import ASIDE, shard_name
+from toolbank.datasets.published import ASIDE, shard_name
 from toolbank.publish.shards import SHARD_ROWS, ShardWriter
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolbank.export.replace import Kind, replacing
-from toolbank.loaders.published import DATA
+from toolbank.datasets.export import Kind, replacing
+from toolbank.datasets.published import DATA
 from toolbank.publish.card import Contents, write_card
 from toolbank.publish.data import write_data
 from toolbank.publish.qrels import write_qrels

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolbank.bank.files import make_schema
 from toolbank.bank.records import Record
-from toolbank.loaders.published import shard_name
+from toolbank.datasets.published import shard_name
 
 if TYPE_CHECKING:
     import polars as pl

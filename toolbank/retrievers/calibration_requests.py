@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
-from toolbank.loaders.labelled import Labelled
+from toolbank.datasets.jsonl import Labelled
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from toolbank.loaders.kind import SPLIT_NAMES
+from toolbank.datasets.kind import SPLIT_NAMES
 from toolbank.retrievers import RETRIEVERS
 from toolbank.run.stages.dataset import DatasetStage, SplitDataset, read_split
 from toolbank.system.errors import InputError

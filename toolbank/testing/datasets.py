@@ -27,8 +27,8 @@ from typing import Any, get_args
 
 from toolbank.bank.files import write_asks, write_queries, write_tools
 from toolbank.bank.records import Split
-from toolbank.loaders.gather import Dataset
-from toolbank.loaders.kind import DatasetConfig, DatasetKind
+from toolbank.datasets.gather import Dataset
+from toolbank.datasets.kind import DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
 from toolbank.testing.settings import check_model
 

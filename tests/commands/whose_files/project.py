@@ -5,7 +5,7 @@ import subprocess
 from contextlib import contextmanager
 
 from tests.commands.in_process import toolbank
-from toolbank.export.export import FORMATS
+from toolbank.datasets.export import FORMATS
 from toolbank.search import load
 from toolbank.system.errors import ToolbankError
 

@@ -17,7 +17,7 @@ from tests.commands.whose_files.project import (
     seen,
 )
 from tests.tiny_models import tiny_encoder
-from toolbank.export.export import FORMATS
+from toolbank.datasets.export import FORMATS
 
 LABELS = """
 def print_label(order): "Print the label of a parcel."

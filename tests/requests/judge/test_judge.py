@@ -10,7 +10,7 @@ from tests.servers.batch import answer_file
 from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.export.export import export_bank
+from toolbank.datasets.export import export_bank
 from toolbank.llm.journal import Journal
 from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.judge.judge import judge_bank

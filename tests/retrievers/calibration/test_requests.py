@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Query, Tool
-from toolbank.loaders.labelled import Labelled
+from toolbank.datasets.jsonl import Labelled
 from toolbank.retrievers.calibration_requests import (
     LEAST,
     TrainRequests,

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.bank.bank import Bank
+from toolbank.datasets import DATASETS, find_format
+from toolbank.datasets.jsonl import read_query_lines
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.loaders import DATASETS
-from toolbank.loaders.detect import find_format
-from toolbank.loaders.jsonl import read_query_lines
 from toolbank.requests.quality.measure import Quality, add_dispersion, measure_quality
 from toolbank.system.errors import InputError
 from toolbank.system.outputs import is_run_folder

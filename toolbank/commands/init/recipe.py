@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from toolbank.commands.init.given import entry
 from toolbank.config.assets import shipped
 from toolbank.config.explain import explain
+from toolbank.datasets import find_format
 from toolbank.llm.config import find_grants
-from toolbank.loaders.detect import find_format
 from toolbank.recipe import SCHEMA_FILE, Recipe, recipe_schema
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.sources.kind import SourceConfig

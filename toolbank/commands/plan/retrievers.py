@@ -10,7 +10,7 @@ from toolbank.bank.records import Query
 from toolbank.bank.split import assign_splits
 from toolbank.commands.plan.calls import describe_forecast, format_paragraph
 from toolbank.commands.plan.forecast import forecast_searches
-from toolbank.loaders.labelled import read_labelled
+from toolbank.datasets.jsonl import read_labelled
 from toolbank.recipe import Recipe
 from toolbank.requests.write.loop import most_queries
 from toolbank.run.advice import advise_on_size

@@ -15,8 +15,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_queries
 from toolbank.bank.ranking import wilson_interval
 from toolbank.bank.records import Query
-from toolbank.loaders import DATASETS
-from toolbank.loaders.detect import find_format
+from toolbank.datasets import DATASETS, find_format
 from toolbank.requests.judge.judges import JudgeConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import get_id, get_text, get_texts, read_lines

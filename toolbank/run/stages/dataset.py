@@ -20,7 +20,7 @@ from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.loaders.kind import DatasetKind, DatasetSettings
+    from toolbank.datasets.kind import DatasetKind, DatasetSettings
     from toolbank.recipe import Recipe
 
 
@@ -248,7 +248,7 @@ def _config(recipe: Recipe) -> DatasetSettings:
 
 
 def _find_kind(config: DatasetSettings) -> DatasetKind[Any]:
-    from toolbank.loaders import DATASETS
+    from toolbank.datasets import DATASETS
 
     return DATASETS.find(config.type, "dataset.type")
 

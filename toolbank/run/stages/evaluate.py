@@ -161,8 +161,8 @@ def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
     Raises:
         InputError: a file is missing or broken, or none of its labels is a tool of the bank.
     """
+    from toolbank.datasets.jsonl import read_labelled
     from toolbank.evaluation.sets import make_set
-    from toolbank.loaders.labelled import read_labelled
 
     sets = []
     for path in paths:
@@ -200,7 +200,7 @@ def choose_calibration_requests(
     Raises:
         InputError: a file that is there is broken.
     """
-    from toolbank.loaders.labelled import read_labelled
+    from toolbank.datasets.jsonl import read_labelled
     from toolbank.requests.write.writers import has_copied_wording
     from toolbank.retrievers.calibration_requests import (
         TrainRequests,

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.loaders.samples import config, make_conversations
-from toolbank.loaders import DATASETS
+from tests.datasets.loaders.samples import config, make_conversations
+from toolbank.datasets import DATASETS
 from toolbank.system.errors import InputError
 
 NAME = "toolbench-conversations"

@@ -5,7 +5,7 @@ import shutil
 
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Query, Tool
-from toolbank.loaders import DATASETS
+from toolbank.datasets import DATASETS
 from toolbank.publish.data import write_data
 
 API = {

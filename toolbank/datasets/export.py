@@ -1,10 +1,13 @@
-"""Writing a bank to a folder, in one of several formats."""
+"""Write a bank to a folder in one of several formats."""
 
 from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,10 +24,179 @@ from toolbank.bank.bank import (
 from toolbank.bank.files import read_records
 from toolbank.bank.function_writer import gemini_name, wrap_functions, write_function
 from toolbank.bank.records import Ask, Query, Record, Split, Tool, name_functions
-from toolbank.export.card import dataset_card, is_aside, select_split
-from toolbank.export.replace import replacing
-from toolbank.system.errors import InputError
-from toolbank.system.files import atomic_path, write_json, write_text
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.files import atomic_path, unwritable, write_json, write_text
+from toolbank.system.outputs import describe_files, foreign_files, read_mark, write_mark
+
+_CARD_SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+_PROVENANCE = (
+    "its attempt, engine, model, prompt hash, seed, and keys of its calls (JSON)"
+)
+
+
+def select_split(bank: Bank, split: Split) -> list[LabelledQuery]:
+    """The queries of a split with their merged labels, but for those that are set aside.
+
+    One without a split is for training, or was left out of it.
+    """
+    left_out = {"withheld", "straddling", "removed"}
+    other = None if bank.info.keys() & left_out else "train"
+    return [
+        apply_labels(query, bank.verified.get(query.id))
+        for query in bank.queries
+        if (query.split or other) == split and not is_aside(query, bank.verified)
+    ]
+
+
+def is_aside(query: Query, verified: Mapping[str, Verified]) -> bool:
+    """Whether verification set a query aside."""
+    return query.id in verified and bool(verified[query.id].aside)
+
+
+def dataset_card(bank: Bank) -> str:
+    """README.md of a bank as a dataset: what it holds, its columns, how to load it."""
+    splits = {split: len(select_split(bank, split)) for split in _CARD_SPLITS}
+    aside = {query for query, one in bank.verified.items() if one.aside}
+    counts = "\n".join(f"| {split} | {n:,} |" for split, n in splits.items())
+    domains = sorted({query.domain for query in bank.queries if query.domain})
+    engines = sorted({_writer(q) for q in bank.queries} - {""})
+    is_written = any(query.provenance for query in bank.queries)
+    is_polished = any(query.draft for query in bank.queries)
+    asks = (
+        f" `asks.jsonl` has {len(bank.asks):,} more, for\none tool each, which are of no split: "
+        "they are to train on."
+        if bank.asks
+        else ""
+    )
+    labels, first = "", ""
+    if bank.labels:
+        labels = (
+            f"\n`functions` has the merged labels of `labels.jsonl`: people's, else a model's, else "
+            f"the first ones,\nwhich are `functions_first`. {len(aside):,} requests were set aside"
+            f"{', in `aside.jsonl`' if aside else ''}.\n"
+        )
+        first = "| functions_first | names of the tools by its first labels |\n"
+    ordered = ", in call order" if bank.info.get("ordered", is_written) else ""
+    tags = ["tool-retrieval", "function-calling", *["synthetic"] * is_written]
+    return f"""---
+{"language: en" + chr(10) if is_written else ""}task_categories: [text-retrieval]
+tags: [{", ".join(tags)}]
+---
+# Tool-retrieval bank{": " + _plain(", ".join(domains)) if domains else ""}
+
+Requests, and the tools that they need{ordered}. The {len(bank.tools):,} tools are in
+`tools.jsonl`.{asks} Put together with toolbank.
+{"Written by: " + _plain(", ".join(engines)) + "." if engines else ""}
+{labels}
+| split | queries |
+|---|---|
+{counts}
+
+## Columns
+| column | content |
+|---|---|
+| refined_instruction | the request{", polished" if is_polished else ""} |
+| functions | names of the tools that it needs{ordered} |
+{first}| explanation | {"how the tools chain" if is_written else "why these tools, where the data say it"} |
+| id | unique in the bank |
+| draft | {"the request before polishing" if is_polished else "empty"} |
+| domain | {"which prompts and examples were used" if is_written else "the API"} |
+| provenance | {_PROVENANCE if is_written else "empty"} |
+
+## Loading
+```python
+from datasets import load_from_disk
+
+bank = load_from_disk("this-folder")
+```
+"""
+
+
+def _writer(query: object) -> str:
+    provenance = getattr(query, "provenance", None)
+    if provenance is None:
+        return ""
+    return " ".join(part for part in (provenance.engine, provenance.model) if part)
+
+
+def _plain(text: str) -> str:
+    """Foreign text on one line, so that it can't become Markdown structure."""
+    return json.dumps(text, ensure_ascii=False)[1:-1].replace("<", "&lt;")
+
+
+MARK = "toolbank-export.json"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is written to a folder, and the file there that names what was; the option for it.
+
+    One that is a `whole` takes the place of all that an earlier one left. Others may stand side by
+    side, each in the place of files of the same name.
+    """
+
+    name: str
+    mark: str
+    option: str
+    whole: bool = False
+
+
+EXPORT = Kind("export", MARK, "--out")
+
+
+@contextmanager
+def replacing(folder: Path, *, alone: bool, kind: Kind = EXPORT) -> Iterator[Path]:
+    """Give an empty folder to write an export to; when the block ends well, move it in place.
+
+    What is moved takes the place of files that an earlier export left and nobody has changed:
+    the kind's mark, such as toolbank-export.json, names them by content. With `alone`, a folder that holds anything else
+    and no export is refused; hidden files such as .git don't count.
+
+    Raises:
+        InputError: a file that is no export's, or was changed since, would be lost.
+        ToolbankError: the folder can't be written to.
+    """
+    try:
+        if alone and folder.is_dir() and not (folder / kind.mark).exists():
+            _refuse(kind, folder, (p for p in folder.iterdir() if p.name[0] != "."))
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as temporary:
+            made, replaced = Path(temporary, "made"), Path(temporary, "replaced")
+            made.mkdir()
+            replaced.mkdir()
+            yield made
+            _move(kind, made, folder, replaced)
+    except OSError as error:
+        raise ToolbankError(unwritable(folder, error)) from error
+
+
+def _move(kind: Kind, made: Path, folder: Path, replaced: Path) -> None:
+    mark = folder / kind.mark
+    earlier = read_mark(mark)
+    names = {path.name for path in made.iterdir()}
+    gone = {Path(file[0]).parts[0] for file in earlier} - names if kind.whole else set()
+    _refuse(kind, folder, foreign_files(folder, sorted(names | gone), earlier))
+    new = describe_files(made)
+    # Both are named while they are exchanged, so that an export cut short can be replaced.
+    write_mark(mark, earlier | new)
+    for name in sorted(names | gone):
+        if (folder / name).exists():
+            (folder / name).replace(replaced / name)
+        if name in names:
+            (made / name).replace(folder / name)
+    kept = {file for file in earlier if Path(file[0]).parts[0] not in names | gone}
+    write_mark(mark, kept | new)
+
+
+def _refuse(kind: Kind, folder: Path, foreign: Iterable[Path]) -> None:
+    first = min(foreign, default=None)
+    if first is not None:
+        raise InputError(
+            f"{folder}: holds {first.relative_to(folder)}, which no {kind.name} left "
+            "there as it is; nothing was written. Move it away, or give another folder with "
+            f"{kind.option}."
+        )
+
 
 _TOOL_COLUMNS = ("functions", "functions_first")
 _SPLITS: tuple[Split, ...] = ("train", "validation", "test")

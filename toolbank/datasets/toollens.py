@@ -10,9 +10,9 @@ from typing import Any, Literal
 from toolbank.bank.bank import LeftOut
 from toolbank.bank.function_reader import describe_tool, make_parameters
 from toolbank.bank.records import Query, Split, Tool
-from toolbank.loaders.gather import Dataset, gather
-from toolbank.loaders.kind import DatasetConfig, DatasetKind
-from toolbank.loaders.tables import read_table
+from toolbank.datasets.gather import Dataset, gather
+from toolbank.datasets.jsonl import read_table
+from toolbank.datasets.kind import DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
 from toolbank.system.files import get_id, read_lines
 

@@ -6,13 +6,13 @@ from typing import Literal
 
 import pytest
 
-from tests.loaders.samples import MAKE, config
+from tests.datasets.loaders.samples import MAKE, config
 from toolbank.bank.bank import LeftOut
 from toolbank.bank.function_reader import describe_tool
 from toolbank.bank.records import Query
-from toolbank.loaders import DATASETS
-from toolbank.loaders.gather import Dataset, gather
-from toolbank.loaders.kind import DatasetConfig, DatasetKind
+from toolbank.datasets import DATASETS
+from toolbank.datasets.gather import Dataset, gather
+from toolbank.datasets.kind import DatasetConfig, DatasetKind
 from toolbank.testing.datasets import CHECKS, DatasetCase
 
 EVERY_CHECK = pytest.mark.parametrize("check", CHECKS, ids=lambda one: one.__name__)

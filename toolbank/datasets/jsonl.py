@@ -1,7 +1,11 @@
-"""Plain JSONL: tools.jsonl, queries.jsonl, and asks.jsonl where there is one."""
+"""Plain JSONL datasets, labelled requests, and tab-separated tables."""
 
 from __future__ import annotations
 
+import csv
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,10 +14,10 @@ from pydantic import Field, ValidationError
 from toolbank.bank.bank import LeftOut
 from toolbank.bank.function_reader import parse_tool
 from toolbank.bank.records import Ask, Provenance, Query, Split, Tool
-from toolbank.loaders.gather import Dataset, gather
-from toolbank.loaders.kind import SPLIT_NAMES, SPLITS, DatasetConfig, DatasetKind
+from toolbank.datasets.gather import Dataset, gather
+from toolbank.datasets.kind import SPLIT_NAMES, SPLITS, DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
-from toolbank.system.files import get_id, get_text, get_texts, read_lines
+from toolbank.system.files import get_id, get_text, get_texts, read_lines, reading
 
 
 class JsonlConfig(DatasetConfig):
@@ -136,3 +140,93 @@ def _parse_provenance(row: dict[str, Any]) -> Provenance | None:
 
 
 KIND = DatasetKind(JsonlConfig, read_jsonl, jsonl_files)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Requests with their tools, and how many lines need no tool and are left out.
+
+    `choices` are the ids of requests that come from a feedback log: somebody searched, and chose
+    the tool among the hits.
+    """
+
+    name: str
+    queries: tuple[Query, ...]
+    refusals: int
+    choices: frozenset[str] = frozenset()
+
+
+def read_labelled(path: Path) -> Labelled:
+    """Read a JSONL file whose lines have `query` and `tools`, and may have `id`.
+
+    Its name is the file's stem. Other keys are passed over. A line without tools may have a
+    blank request.
+
+    Raises:
+        InputError: the file can't be read, is empty, or has broken lines.
+    """
+    rows = read_lines(path, _parse_labelled)
+    if not rows:
+        raise InputError(f'{path}: no lines. Each should have "query" and "tools".')
+    queries = tuple(query for query, _ in rows if query.tools)
+    choices = frozenset(query.id for query, is_choice in rows if is_choice)
+    return Labelled(path.stem, queries, len(rows) - len(queries), choices)
+
+
+def _parse_labelled(row: dict[str, Any], number: int) -> tuple[Query, bool]:
+    """A request, and whether it is a choice of a feedback log."""
+    tools = get_texts(row, "tools")
+    is_blank = not tools and row.get("query") == ""
+    query = "" if is_blank else get_text(row, "query")
+    return (
+        Query(id=get_id(row, number), query=query, tools=tools),
+        row.get("event") == "choice",
+    )
+
+
+def read_requests(path: Path) -> list[tuple[str, str]]:
+    """Read (id, query) pairs; the id of a line without one is its number.
+
+    Raises:
+        InputError: the file can't be read, or has broken lines.
+    """
+    return read_lines(path, _parse_request)
+
+
+def _parse_request(row: dict[str, Any], number: int) -> tuple[str, str]:
+    return get_id(row, number), get_text(row, "query")
+
+
+def read_table(
+    path: Path, columns: Sequence[str], *, header: bool
+) -> Iterator[tuple[int, list[str]]]:
+    """Rows of a table as pandas writes it, each with the number of its last line.
+
+    `header` says that the first row names the columns. Empty lines are passed over.
+
+    Raises:
+        InputError: the file can't be read, has another header, or a row of another length.
+    """
+    csv.field_size_limit(sys.maxsize)
+    try:
+        with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter="\t", strict=True)
+            rows = ((reader.line_num, row) for row in reader if row)
+            if header:
+                number, names = next(rows, (1, []))
+                if names != list(columns):
+                    raise InputError(
+                        f"{path}, line {number}: the columns are {', '.join(names) or 'missing'}; "
+                        f"expected {', '.join(columns)}, with tabs between them."
+                    )
+            for number, row in rows:
+                if len(row) != len(columns):
+                    raise InputError(
+                        f"{path}, line {number}: {len(row)} columns, not {len(columns)} "
+                        f"({', '.join(columns)}) with tabs between them."
+                    )
+                yield number, row
+    except csv.Error as error:
+        raise InputError(
+            f"{path}, line {reader.line_num}: not a table of tab-separated values ({error})."
+        ) from error

@@ -10,8 +10,7 @@ import pytest
 
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Provenance, Query, Returned, Tool, hashed_name
-from toolbank.export.export import FORMATS, export_bank, export_folder
-from toolbank.export.replace import MARK
+from toolbank.datasets.export import FORMATS, MARK, export_bank, export_folder
 from toolbank.system.errors import InputError, ToolbankError
 
 

@@ -5,7 +5,7 @@ import json
 import datasets
 import pytest
 
-from tests.loaders.samples import (
+from tests.datasets.loaders.samples import (
     API,
     MAKE,
     config,
@@ -20,9 +20,9 @@ from tests.shared import shared
 from toolbank.bank.bank import Bank, Label, LeftOut
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Ask, Provenance, Query, Tool
-from toolbank.export.export import export_bank
-from toolbank.loaders import DATASETS
-from toolbank.loaders.gather import gather
+from toolbank.datasets import DATASETS
+from toolbank.datasets.export import export_bank
+from toolbank.datasets.gather import gather
 from toolbank.system.errors import InputError
 
 

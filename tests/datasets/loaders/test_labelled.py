@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.loaders.labelled import read_labelled
-from toolbank.loaders.requests import read_requests
+from toolbank.datasets.jsonl import read_labelled, read_requests
 from toolbank.system.errors import InputError
 
 _TEXT = st.text().filter(str.strip)

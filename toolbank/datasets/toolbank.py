@@ -14,9 +14,9 @@ from toolbank.bank.bank import LeftOut
 from toolbank.bank.files import read_tools
 from toolbank.bank.function_reader import describe_tool, parse_function
 from toolbank.bank.records import Query, Split, Tool, function_name, hashed_name
-from toolbank.loaders.gather import Dataset, gather
-from toolbank.loaders.jsonl import read_tool_lines
-from toolbank.loaders.kind import SPLITS, DatasetConfig, DatasetKind
+from toolbank.datasets.gather import Dataset, gather
+from toolbank.datasets.jsonl import read_tool_lines
+from toolbank.datasets.kind import SPLITS, DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, read_lines
 from toolbank.system.text import replace_surrogates

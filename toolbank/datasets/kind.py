@@ -13,7 +13,7 @@ from pydantic import Field
 from toolbank.bank.records import Split
 from toolbank.config.base import Config
 from toolbank.config.explain import reading_content
-from toolbank.loaders.gather import Dataset
+from toolbank.datasets.gather import Dataset
 from toolbank.system.errors import InputError
 
 SPLITS: dict[str, Split] = {

@@ -1,4 +1,4 @@
-"""Which format the files of a folder are."""
+"""Other people's datasets: how their files are laid out, and reading them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,26 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from toolbank.loaders import DATASETS
-from toolbank.loaders.kind import DatasetConfig, DatasetKind
+from toolbank.config.registry import Registry
+from toolbank.datasets.kind import DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
+
+DATASETS = Registry(
+    what="dataset format",
+    group="toolbank.datasets",
+    kind=DatasetKind,
+    own={
+        "jsonl": "toolbank.datasets.jsonl:KIND",
+        # Before `toollens`, whose files a published folder has, too.
+        "published": "toolbank.datasets.published:KIND",
+        "hub": "toolbank.datasets.published:HUB",
+        "toolbank": "toolbank.datasets.toolbank:KIND",
+        "toolbench": "toolbank.datasets.toolbench:KIND",
+        "toolbench-conversations": "toolbank.datasets.toolbench:CONVERSATIONS",
+        "toollens": "toolbank.datasets.toollens:KIND",
+    },
+)
+"""Layouts by `dataset.type`; another package brings one by an entry point."""
 
 
 def find_format(folder: Path) -> DatasetConfig:

@@ -1,0 +1,197 @@
+"""Banks that `toolbank publish` wrote, in a folder or on a model hub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeVar, get_args
+
+from pydantic import Field, field_validator
+
+from toolbank.bank.bank import Label, LabelledQuery, LeftOut
+from toolbank.bank.files import read_records
+from toolbank.bank.records import Ask, Query, Record, Split, Tool
+from toolbank.datasets.gather import Dataset, gather
+from toolbank.datasets.kind import DatasetConfig, DatasetKind, DatasetSettings
+from toolbank.system.errors import InputError
+from toolbank.system.hub import asking_hub, check_repository
+
+DATA = "data"
+"""The folder of the shards."""
+
+_SHARD = re.compile(r"([a-z]+)-\d{5}-of-(\d{5})\.parquet")
+_REQUIRED = ("tools", *get_args(Split))
+ASIDE = "aside"
+"""The shards of requests that a grade has set aside: they are in no split's files."""
+
+_OPTIONAL = ("asks", "labels", ASIDE)
+
+R = TypeVar("R", bound=Record)
+
+
+class PublishedConfig(DatasetConfig):
+    """A folder that `toolbank publish` wrote, with its labels and asks."""
+
+    type: Literal["published"]
+
+
+def shard_name(name: str, number: int, count: int) -> str:
+    """The file of a shard: its number among how many."""
+    return f"{name}-{number:05}-of-{count:05}.parquet"
+
+
+def read_published(config: PublishedConfig) -> Dataset:
+    """Read tools, queries, asks and labels; each query has the split of its file.
+
+    Queries have their first labels as `tools`, and their merged ones as `labels`, as in the bank
+    that was published. Those that were set aside have the split that they would be in.
+
+    Raises:
+        InputError: a file can't be read, or is not of this layout.
+    """
+    queries = (
+        query.model_copy(update={"split": split})
+        for split in get_args(Split)
+        for query in _read(config, split, LabelledQuery)
+    )
+    aside = _read(config, ASIDE, LabelledQuery)
+    return gather(
+        _read(config, "tools", Tool),
+        map(_with_first_labels, (*queries, *aside)),
+        LeftOut(),
+        _read(config, "asks", Ask),
+        _read(config, "labels", Label),
+    )
+
+
+def _with_first_labels(query: LabelledQuery) -> Query:
+    """The query as its bank has it; publications of version 0.7.0 have no `tools_first`."""
+    row = {name: getattr(query, name) for name in Query.model_fields}
+    return Query(**{**row, "tools": query.tools_first or query.tools})
+
+
+def published_files(config: PublishedConfig) -> tuple[Path, ...]:
+    """The files that are read; of those numbered, all that there have to be."""
+    names = (*_REQUIRED, *_OPTIONAL)
+    return tuple(path for name in names for path in _shards(config, name))
+
+
+def _read(config: PublishedConfig, name: str, kind: type[R]) -> Iterator[R]:
+    for path in _shards(config, name):
+        yield from read_records(path, kind)
+
+
+def _shards(config: PublishedConfig, name: str) -> list[Path]:
+    folder = config.path / DATA
+    found = (_SHARD.fullmatch(path.name) for path in folder.glob(f"{name}-*.parquet"))
+    counts = {int(match[2]) for match in found if match and match[1] == name}
+    if not counts and name in _REQUIRED:
+        counts = {1}
+    return [
+        folder / shard_name(name, number, count)
+        for count in sorted(counts)
+        for number in range(count)
+    ]
+
+
+KIND = DatasetKind(PublishedConfig, read_published, published_files)
+
+
+class HubConfig(DatasetSettings):
+    """A dataset repository of the hub that HF_ENDPOINT names, or huggingface.co."""
+
+    type: Literal["hub"]
+    name: str = Field(description="of the repository: OWNER/NAME")
+    revision: str | None = Field(
+        default=None,
+        min_length=1,
+        description="a commit, tag or branch; unset: the newest state, so that a later run sees "
+        "what changed there",
+    )
+
+    @property
+    def place(self) -> str:
+        """The repository."""
+        return f"hub:{self.name}"
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_repository(cls, name: str) -> str:
+        check_repository(name)
+        return name
+
+
+def read_hub(config: HubConfig) -> Dataset:
+    """Read what was published, downloaded before if it is not on this machine.
+
+    Raises:
+        InputError: there is no such repository, or a file of it is not of this layout.
+        ToolbankError: the hub can't be reached, and nothing of it is here.
+    """
+    return read_published(_as_folder(find_snapshot(config)))
+
+
+def find_snapshot(config: HubConfig) -> Path:
+    """The folder of the hub's cache that holds the files, as they are on the hub now.
+
+    The hub is asked once a process. Where it can't be reached, what is here counts.
+
+    Raises:
+        InputError, ToolbankError: as of `read_hub`.
+    """
+    from huggingface_hub import constants
+
+    return _download(
+        config.name, config.revision, constants.ENDPOINT, constants.HF_HUB_CACHE
+    )
+
+
+def hub_files(config: HubConfig) -> tuple[Path, ...]:
+    """The files that are read, as far as they are on this machine."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import IncompleteSnapshotError, LocalEntryNotFoundError
+
+    try:
+        folder = snapshot_download(
+            config.name,
+            repo_type="dataset",
+            revision=config.revision,
+            allow_patterns=_READ,
+            local_files_only=True,
+        )
+    except (IncompleteSnapshotError, LocalEntryNotFoundError):
+        return ()
+    return published_files(_as_folder(Path(folder)))
+
+
+_READ = f"{DATA}/*.parquet"
+
+
+@cache
+def _download(name: str, revision: str | None, endpoint: str, caches: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    with asking_hub(name):
+        folder = snapshot_download(
+            name,
+            repo_type="dataset",
+            revision=revision,
+            endpoint=endpoint,
+            cache_dir=caches,
+            allow_patterns=_READ,
+        )
+    if not Path(folder).is_dir():
+        raise InputError(
+            f"hub:{name}: holds no {_READ}, as `toolbank publish` leaves it. Give the name of a "
+            "dataset that was published so."
+        )
+    return Path(folder)
+
+
+def _as_folder(folder: Path) -> PublishedConfig:
+    return PublishedConfig(type="published", path=folder)
+
+
+HUB = DatasetKind(HubConfig, read_hub, hub_files, find_snapshot)

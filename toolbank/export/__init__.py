@@ -1,1 +1,0 @@
-"""A bank in the formats of others."""
