@@ -49,7 +49,7 @@ def what_is_there_is_not_searched_for_garbage():
 @pytest.fixture
 def install_package(tmp_path, monkeypatch):
     """Lay a package with entry points of a group where an installed one would lie."""
-    from toolbank.recipe import recipe_schema
+    from toolbank.run.recipe import recipe_schema
 
     monkeypatch.syspath_prepend(tmp_path)
 

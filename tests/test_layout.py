@@ -20,7 +20,6 @@ LAYERS = (
     ("requests",),
     ("evaluation",),
     ("report",),
-    ("recipe",),
     ("run",),
     ("finder", "publish", "testing"),
     ("packed", "calls"),

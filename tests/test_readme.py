@@ -14,8 +14,8 @@ import yaml
 import toolbank
 from toolbank.commands.app import make_app
 from toolbank.commands.keys import describe_keys
-from toolbank.commands.plan.plan import describe_plan
-from toolbank.recipe import Recipe, load_recipe, recipe_schema
+from toolbank.run.plan import describe_plan
+from toolbank.run.recipe import Recipe, load_recipe, recipe_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {

@@ -9,7 +9,7 @@ import yaml
 
 from toolbank.commands.keys import describe_keys
 from toolbank.llm.journal import Journal
-from toolbank.recipe import dump_recipe, load_recipe, place_replies, recipe_schema
+from toolbank.run.recipe import dump_recipe, load_recipe, place_replies, recipe_schema
 from toolbank.system.errors import InputError
 
 GOOD = """\

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from toolbank.bank.bank import Bank, BankFrames, load_bank
     from toolbank.bank.records import Ask, Query, Tool
     from toolbank.finder.finder import Finder, Hit
-    from toolbank.recipe import load_recipe
+    from toolbank.run.recipe import load_recipe
     from toolbank.run.run import run_recipe
     from toolbank.search import load
     from toolbank.system.errors import InputError, ToolbankError
@@ -53,7 +53,7 @@ _HOMES = {
     "ToolbankError": "system.errors",
     "load": "search",
     "load_bank": "bank.bank",
-    "load_recipe": "recipe",
+    "load_recipe": "run.recipe",
     "run_recipe": "run.run",
 }
 

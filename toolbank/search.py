@@ -14,12 +14,11 @@ from toolbank.finder.finder import Finder
 from toolbank.finder.saved import is_saved, read_saved
 from toolbank.packed.finder import PackedFinder, open_packed
 from toolbank.packed.layout import is_packed
-from toolbank.recipe import Recipe, load_recipe
-from toolbank.run.assets import using_assets
-from toolbank.run.choice import choose_retriever
-from toolbank.run.fitted import load_fitted
+from toolbank.run.assets import list_inputs, using_assets
+from toolbank.run.fit import load_fitted
 from toolbank.run.folder import RunFolder, open_run
-from toolbank.run.inputs import list_inputs
+from toolbank.run.recipe import Recipe, load_recipe
+from toolbank.run.result import choose_retriever
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError

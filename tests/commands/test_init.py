@@ -8,7 +8,7 @@ import pytest
 from tests.commands.in_process import toolbank
 from tests.commands.refusals import bad
 from tests.sources.sphinx_server import SiteServer
-from toolbank.recipe import load_recipe
+from toolbank.run.recipe import load_recipe
 
 
 def test_init_writes_a_recipe_that_reads(tmp_path):

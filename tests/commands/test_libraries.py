@@ -43,7 +43,7 @@ def libraries(*arguments, cwd, after=""):
 
 
 def test_help_loads_what_reads_recipes_and_no_more(tmp_path):
-    loaded = libraries("--help", cwd=tmp_path, after="import toolbank.recipe")
+    loaded = libraries("--help", cwd=tmp_path, after="import toolbank.run.recipe")
     assert loaded <= HELP
 
 

@@ -6,9 +6,9 @@ import re
 import pytest
 
 from tests.commands.in_process import toolbank
-from toolbank.recipe import load_recipe
 from toolbank.requests.write.loop import most_queries
 from toolbank.run.advice import advise_before
+from toolbank.run.recipe import load_recipe
 
 SDK = '''
 def find_order(number):

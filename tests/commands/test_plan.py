@@ -12,11 +12,11 @@ from tests.servers.chat import Answer, ChatServer, closed_url
 from tests.world import good, write_recipe
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Tool
-from toolbank.commands.plan.plan import describe_plan
 from toolbank.commands.preview.preview import preview_attempts
-from toolbank.recipe import dump_recipe, load_recipe
+from toolbank.run.assets import write_origin
 from toolbank.run.folder import RunFolder
-from toolbank.run.origin import write_origin
+from toolbank.run.plan import describe_plan
+from toolbank.run.recipe import dump_recipe, load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_text

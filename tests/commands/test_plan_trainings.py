@@ -11,10 +11,10 @@ import pytest
 from tests.training.small_run import environment, write_recipe
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
-from toolbank.commands.plan.asks import expect_asks
-from toolbank.commands.plan.plan import describe_plan
-from toolbank.recipe import load_recipe
 from toolbank.retrievers.refiner.config import RefinerConfig
+from toolbank.run.forecast import expect_asks
+from toolbank.run.plan import describe_plan
+from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import Interrupted
 from toolbank.training import callbacks as saving
@@ -186,8 +186,8 @@ def test_torch_is_not_loaded_for_it(tmp_path):
     path = write_recipe(tmp_path, retrievers=RETRIEVERS)
     code = (
         "import json, sys\n"
-        "from toolbank.commands.plan.plan import describe_plan\n"
-        "from toolbank.recipe import load_recipe\n"
+        "from toolbank.run.plan import describe_plan\n"
+        "from toolbank.run.recipe import load_recipe\n"
         "from pathlib import Path\n"
         f"told = describe_plan(load_recipe({str(path)!r}, ()), Path('run'))\n"
         "assert 'tool2vec, held-out' in told\n"

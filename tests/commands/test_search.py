@@ -13,9 +13,9 @@ import pytest
 
 from tests.commands.in_process import toolbank
 from tests.tiny_models import tiny_encoder
-from toolbank.recipe import load_recipe
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.kind import RetrieverConfig
+from toolbank.run.recipe import load_recipe
 from toolbank.search import load
 from toolbank.system.errors import InputError
 

@@ -12,8 +12,8 @@ from toolbank.bank.files import read_attempts, read_query, write_attempts, write
 from toolbank.bank.records import Tool
 from toolbank.commands.show.show import show_attempt, show_one, show_outcomes
 from toolbank.commands.show.tool import name_nearest
-from toolbank.recipe import load_recipe
 from toolbank.run.folder import RunFolder
+from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.terminal import advise_to_finish

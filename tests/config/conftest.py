@@ -1,7 +1,7 @@
 import pytest
 
-from toolbank.recipe import Recipe
 from toolbank.run.folder import RunFolder
+from toolbank.run.recipe import Recipe
 
 
 @pytest.fixture

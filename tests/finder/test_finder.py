@@ -13,10 +13,10 @@ from tests.world import write_recipe
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.finder.finder import Finder
-from toolbank.recipe import load_recipe
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.search import load
 from toolbank.system.errors import InputError, ToolbankError

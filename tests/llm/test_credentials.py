@@ -22,8 +22,8 @@ from toolbank.llm.chat import ChatReply, EngineError
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
-from toolbank.recipe import load_recipe
 from toolbank.requests.write.config import GenerateConfig
+from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.secrets import hide

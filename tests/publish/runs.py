@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Provenance, Query, Tool
-from toolbank.recipe import Recipe, dump_recipe
 from toolbank.retrievers import create_retriever
 from toolbank.run.folder import RunFolder
+from toolbank.run.recipe import Recipe, dump_recipe
 
 TOOLS = (
     Tool(

@@ -13,7 +13,6 @@ from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.recipe import load_recipe, place_replies
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
@@ -23,6 +22,7 @@ from toolbank.retrievers.decomposition import (
     DecompositionRetriever,
 )
 from toolbank.retrievers.tool2vec import Tool2VecConfig, Tool2VecRetriever
+from toolbank.run.recipe import load_recipe, place_replies
 from toolbank.run.stage import files_read
 from toolbank.system.errors import InputError, ToolbankError
 

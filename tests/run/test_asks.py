@@ -9,10 +9,10 @@ from selectolax.lexbor import LexborHTMLParser
 from tests.servers.chat import Answer, ChatServer
 from tests.world import asks_for, good, write_recipe
 from toolbank.bank.bank import Bank
-from toolbank.commands.plan.plan import describe_plan
 from toolbank.commands.preview.preview import PreviewStoppedError, preview_attempts
 from toolbank.commands.show.show import show_one, show_outcomes
-from toolbank.recipe import load_recipe
+from toolbank.run.plan import describe_plan
+from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError

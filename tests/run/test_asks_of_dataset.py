@@ -5,8 +5,8 @@ import json
 import pytest
 
 from toolbank.bank.bank import Bank
-from toolbank.commands.plan.plan import describe_plan
-from toolbank.recipe import load_recipe
+from toolbank.run.plan import describe_plan
+from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
 from toolbank.search import load

@@ -6,7 +6,6 @@ from tests.world import write_recipe
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.evaluation.figures import Figure, write_figures
-from toolbank.recipe import load_recipe
 from toolbank.requests.rules.engine import KIND as RULES
 from toolbank.requests.write.writers import KIND as RECORDED
 from toolbank.retrievers.bm25 import Bm25Config
@@ -17,9 +16,9 @@ from toolbank.retrievers.llm import LlmConfig
 from toolbank.retrievers.nearest import NearestConfig
 from toolbank.retrievers.tool2vec import Tool2VecConfig
 from toolbank.run.advice import warn_of_setbacks
-from toolbank.run.choice import choose_retriever
 from toolbank.run.folder import RunFolder
-from toolbank.run.result import describe_result
+from toolbank.run.recipe import load_recipe
+from toolbank.run.result import choose_retriever, describe_result
 from toolbank.run.run import run_recipe
 from toolbank.system.files import write_json
 

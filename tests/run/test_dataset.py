@@ -7,10 +7,10 @@ import pytest
 
 from toolbank.bank.bank import Bank
 from toolbank.commands.evaluate.finished import evaluate_run
-from toolbank.commands.plan.plan import describe_plan
 from toolbank.commands.preview.preview import preview_attempts
 from toolbank.commands.show.show import show_attempt, show_outcomes
-from toolbank.recipe import load_recipe
+from toolbank.run.plan import describe_plan
+from toolbank.run.recipe import load_recipe
 from toolbank.run.refresh import refresh_run
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe

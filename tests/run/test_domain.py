@@ -5,9 +5,9 @@ import yaml
 
 from tests.servers.chat import ChatServer
 from tests.world import good
-from toolbank.commands.plan.plan import describe_plan
 from toolbank.commands.preview.preview import preview_attempts
-from toolbank.recipe import load_recipe
+from toolbank.run.plan import describe_plan
+from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 
 

@@ -8,11 +8,11 @@ import yaml
 
 from tests.run.test_dataset import run, write_recipe
 from tests.tiny_models import tiny_encoder
-from toolbank.commands.plan.plan import describe_plan
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.recipe import load_recipe
 from toolbank.run.folder import hash_tree
+from toolbank.run.plan import describe_plan
+from toolbank.run.recipe import load_recipe
 from toolbank.search import open_finder
 from toolbank.system.errors import InputError
 

@@ -19,8 +19,8 @@ import pytest
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good, write_recipe
 from toolbank.llm.journal import Journal
-from toolbank.recipe import load_recipe
 from toolbank.retrievers.bm25 import Bm25Retriever
+from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import Interrupted
 

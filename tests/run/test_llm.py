@@ -17,11 +17,11 @@ from tests.run.test_dataset import NAMES, write_recipe
 from tests.servers.batch import BatchServer, answer_file
 from tests.servers.chat import Answer, ChatServer
 from tests.servers.named import name_host
-from toolbank.commands.plan.plan import describe_plan
 from toolbank.commands.show.show import show_outcomes
 from toolbank.llm.engines.batch import hosted
 from toolbank.llm.journal import Journal
-from toolbank.recipe import load_recipe
+from toolbank.run.plan import describe_plan
+from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
 from toolbank.search import load

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from toolbank.recipe import load_recipe
+from toolbank.run.recipe import load_recipe
 from toolbank.run.stages.dataset import read_split
 
 WORDS = [

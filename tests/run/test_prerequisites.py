@@ -8,8 +8,8 @@ import yaml
 
 from tests.run.test_dataset import NAMES, run, write_recipe
 from tests.tiny_models import tiny_encoder
-from toolbank.commands.plan.plan import describe_plan
-from toolbank.recipe import load_recipe
+from toolbank.run.plan import describe_plan
+from toolbank.run.recipe import load_recipe
 from toolbank.system.errors import InputError
 
 

@@ -18,7 +18,7 @@ from toolbank.bank.files import read_attempts
 from toolbank.commands.refresh.describe import describe
 from toolbank.commands.show.show import show_one
 from toolbank.llm.journal import Journal
-from toolbank.recipe import load_recipe
+from toolbank.run.recipe import load_recipe
 from toolbank.run.refresh import refresh_run
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe

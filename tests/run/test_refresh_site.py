@@ -13,7 +13,7 @@ from tests.sources.sphinx_server import (
     write_inventory,
     write_small_site,
 )
-from toolbank.recipe import load_recipe
+from toolbank.run.recipe import load_recipe
 from toolbank.run.refresh import refresh_run
 from toolbank.run.run import run_recipe
 

@@ -2,7 +2,7 @@
 
 import json
 
-from toolbank.recipe import load_recipe
+from toolbank.run.recipe import load_recipe
 from toolbank.run.refresh import refresh_run
 from toolbank.run.run import run_recipe
 

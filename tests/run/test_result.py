@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from toolbank.recipe import load_recipe
+from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
 

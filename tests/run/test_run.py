@@ -10,7 +10,7 @@ from tests.servers.chat import Answer, ChatServer
 from tests.world import good, write_recipe
 from toolbank.commands.preview.preview import PreviewStoppedError, preview_attempts
 from toolbank.commands.show.show import show_attempt, show_outcomes
-from toolbank.recipe import load_recipe
+from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
 from toolbank.run.stages.generate import GenerateStage

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.training.small_run import write_recipe
-from toolbank.recipe import load_recipe
+from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import Interrupted
 from toolbank.training import callbacks as saving

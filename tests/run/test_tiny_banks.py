@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from tests.tiny_models import tiny_encoder
-from toolbank.recipe import load_recipe
+from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.files import read_json
 

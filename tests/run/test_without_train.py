@@ -11,10 +11,10 @@ from tests.run.test_dataset import run, write_recipe
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.commands.init.recipe import write_recipe as init_recipe
-from toolbank.commands.plan.plan import describe_plan
 from toolbank.commands.show.show import show_outcomes
 from toolbank.evaluation.figures import read_figures
-from toolbank.recipe import load_recipe
+from toolbank.run.plan import describe_plan
+from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result
 from toolbank.search import load
 from toolbank.system.errors import InputError

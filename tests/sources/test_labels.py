@@ -17,7 +17,7 @@ from toolbank.calls.caller import Caller
 from toolbank.calls.config import Target
 from toolbank.calls.errors import CallError
 from toolbank.calls.leave import describe_leave
-from toolbank.recipe import load_recipe
+from toolbank.run.recipe import load_recipe
 from toolbank.run.refresh import refresh_run
 from toolbank.run.run import run_recipe
 from toolbank.sources.collect import collect_tools

@@ -11,7 +11,7 @@ import yaml
 
 from tests.sources.test_mcp_http import answering
 from tests.sources.test_mcp_stdio import FAULTS, KIND, LIGHT, TOOLS
-from toolbank.recipe import load_recipe
+from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.sources.mcp.client_config import read_client_config
 from toolbank.sources.mcp.source import McpSource
@@ -418,8 +418,8 @@ def test_the_file_may_lie_in_the_home_folder(write, light, tmp_path, monkeypatch
 
 
 def test_plan_and_preview_start_nothing(write, light, tmp_path):
-    from toolbank.commands.plan.plan import describe_plan
     from toolbank.commands.preview.preview import preview_attempts
+    from toolbank.run.plan import describe_plan
 
     write({"a": light("a")})
     recipe = tmp_path / "mine.yaml"

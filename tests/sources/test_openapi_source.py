@@ -20,7 +20,7 @@ from tests.sources.openapi_specs import (
     read_tool,
 )
 from toolbank.bank.records import HttpCall, Tool
-from toolbank.recipe import load_recipe
+from toolbank.run.recipe import load_recipe
 from toolbank.sources.functions.source import FunctionsSource
 from toolbank.sources.openapi.kind import KIND
 from toolbank.sources.openapi.source import OpenApiSource

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolbank.recipe import load_recipe
+from toolbank.run.recipe import load_recipe
 from toolbank.system.errors import InputError
 
 

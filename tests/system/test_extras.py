@@ -126,7 +126,7 @@ def test_help_and_schema_need_no_extra():
 
 def test_a_recipe_is_read_without_any_extra():
     code = (
-        "from toolbank.recipe import load_recipe; "
+        "from toolbank.run.recipe import load_recipe; "
         "print(load_recipe('quickstart').recipe.name)"
     )
     done = run_without(BEYOND_THE_CORE, code=code)

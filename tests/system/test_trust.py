@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests.servers.chat import Answer, ChatServer
 from tests.servers.named import name_host
 from tests.world import good, write_recipe
-from toolbank.commands.plan.plan import describe_plan
-from toolbank.recipe import load_recipe
+from toolbank.run.plan import describe_plan
+from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system import aio
 from toolbank.system.errors import InputError

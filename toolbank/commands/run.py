@@ -75,8 +75,8 @@ def run_stages(
         from toolbank.run.fit import take_part
 
         return take_part()
-    from toolbank.recipe import load_recipe
     from toolbank.run.fit import leading
+    from toolbank.run.recipe import load_recipe
     from toolbank.run.result import describe_result
     from toolbank.run.run import run_recipe
 

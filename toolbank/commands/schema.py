@@ -18,7 +18,7 @@ def schema(
     import json
 
     from toolbank.commands.keys import describe_keys
-    from toolbank.recipe import recipe_schema
+    from toolbank.run.recipe import recipe_schema
 
     found = recipe_schema()
     echo(describe_keys(found) if markdown else json.dumps(found, indent=2))

@@ -22,7 +22,7 @@ def verify(
 
     A recipe without `verify` has its labels checked without a model.
     """
-    from toolbank.recipe import load_recipe
+    from toolbank.run.recipe import load_recipe
 
     given = list(settings or ())
     if load_recipe(recipe, given).recipe.verify is None:

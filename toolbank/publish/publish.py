@@ -15,9 +15,9 @@ from toolbank.publish.recipe import write_prompts, write_recipe
 from toolbank.publish.retriever import write_retriever
 from toolbank.publish.shards import SHARD_ROWS
 from toolbank.publish.story import read_story
-from toolbank.recipe import load_recipe
 from toolbank.run.assets import using_assets
 from toolbank.run.folder import RunFolder
+from toolbank.run.recipe import load_recipe
 from toolbank.run.refresh import refuse_outdated
 from toolbank.system.errors import InputError
 

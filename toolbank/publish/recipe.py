@@ -15,8 +15,8 @@ from toolbank.system.secrets import mask_command, without_credentials, without_u
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
+    from toolbank.run.recipe import Recipe
 
 
 def write_recipe(recipe: Recipe) -> str:

@@ -15,8 +15,8 @@ from toolbank.system.files import json_text, read_text
 from toolbank.system.secrets import without_credentials
 
 if TYPE_CHECKING:
-    from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
+    from toolbank.run.recipe import Recipe
 
 MODELS = "models"
 
@@ -48,7 +48,7 @@ def write_retriever(
     Raises:
         InputError: no retriever of that name is fitted.
     """
-    from toolbank.run.choice import choose_retriever
+    from toolbank.run.result import choose_retriever
 
     fitted = [
         one

@@ -14,8 +14,8 @@ from toolbank.report.sections import Verification
 from toolbank.requests.quality.measure import Quality
 
 if TYPE_CHECKING:
-    from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
+    from toolbank.run.recipe import Recipe
 
 _FITTED = "retrievers/"
 

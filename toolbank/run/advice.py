@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from toolbank.bank.bank import Bank
     from toolbank.evaluation.figures import Figure
-    from toolbank.recipe import Recipe
     from toolbank.retrievers.kind import RetrieverConfig
+    from toolbank.run.recipe import Recipe
 
 _FEW_TRAIN = 100
 _FEW_STEPS = 100

@@ -1,21 +1,19 @@
-"""Fitting a retriever, by this process alone or with others that torchrun started.
-
-The first process runs all stages; the others wait to be given a fit, and take part in it, so
-that a training in it is shared out. What they make is thrown away: the weights are the same.
-"""
+"""Fit retrievers, and load fitted ones with the settings of a recipe."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.bank.bank import Labels
+from toolbank.bank.files import read_column, read_tools
+from toolbank.config.base import shape
 from toolbank.run.folder import RunFolder
 from toolbank.training.config import PlannedTraining
 from toolbank.training.ranks import broadcast, is_joined, join_ranks, leave_ranks
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
     from toolbank.retrievers.base import Retriever
     from toolbank.retrievers.kind import RetrieverConfig
+    from toolbank.run.recipe import Recipe
+
 
 # How long another process that failed leaves it to the first one to say why.
 _GRACE_S = 5.0
@@ -117,3 +117,40 @@ def _fit(fit: Fit) -> Retriever:
     with answering_for(fit.config, "be fitted"):
         retriever.fit(bank, context)
     return retriever
+
+
+def load_fitted(recipe: Recipe, folder: RunFolder, label: str) -> Retriever:
+    """Load a retriever of a run.
+
+    How a model is reached, and its budget, may have changed since it was fitted: that is no
+    reason to fit it again, and counts all the same. It finds the tools that the bank has now, in
+    their order: those that came since by their descriptions.
+
+    Raises:
+        InputError: a file is missing or damaged.
+    """
+    from toolbank.retrievers import load_retriever
+
+    retriever = load_retriever(folder.models / label)
+    _renew(retriever, {config.label: config for config in recipe.retrievers})
+    return _follow(retriever, folder.bank / "tools.parquet")
+
+
+def _follow(retriever: Retriever, path: Path) -> Retriever:
+    """The retriever with the tools of a tools.parquet."""
+    names = tuple(read_column(path, "name"))
+    known = set(retriever.tools)
+    if retriever.tools == names:
+        return retriever
+    if new := [tool for tool in read_tools(path) if tool.name not in known]:
+        retriever = retriever.add_tools(new)
+    places = {name: place for place, name in enumerate(retriever.tools)}
+    return retriever.pick_tools([places[name] for name in names])
+
+
+def _renew(retriever: Retriever, configs: Mapping[str, RetrieverConfig]) -> None:
+    now = configs.get(retriever.name)
+    if now is not None and shape(now) == shape(retriever.config):
+        retriever.config = now
+    for one in retriever.built_on.values():
+        _renew(one, configs)

@@ -13,11 +13,18 @@ from typing import TYPE_CHECKING
 from toolbank.bank.catalogue import Catalogue
 from toolbank.bank.files import read_column, read_frame
 from toolbank.bank.records import Tool
-from toolbank.recipe import Recipe, RecipeFile, load_recipe
 from toolbank.run.assets import keep_assets, using_assets
-from toolbank.run.catalogue import count_begun, has_begun, read_catalogue
+from toolbank.run.catalogue import (
+    count_begun,
+    explain_loss,
+    former_tools,
+    has_begun,
+    keep_labels,
+    keep_tools,
+    read_catalogue,
+)
 from toolbank.run.folder import RunFolder, open_run
-from toolbank.run.keeping import explain_loss, former_tools, keep_labels, keep_tools
+from toolbank.run.recipe import Recipe, RecipeFile, load_recipe
 from toolbank.run.run import check_stages
 from toolbank.run.stages.sources import SourcesStage
 from toolbank.run.stages.verify import VerifyStage

@@ -14,22 +14,24 @@ from typing import TYPE_CHECKING
 from toolbank.config.assets import AssetFolders, current_folders, looking_in
 from toolbank.llm.executor import release_engines
 from toolbank.llm.templates import check_template
-from toolbank.recipe import RESOLVED, RecipeFile, dump_recipe, place_replies
 from toolbank.run.assets import (
     AssetChange,
     find_changes,
+    find_differences,
+    inputs_here,
+    is_edited,
     keep_assets,
     note_unused,
     read_kept,
+    write_origin,
 )
-from toolbank.run.domain import keep_domain
+from toolbank.run.catalogue import keep_domain
 from toolbank.run.folder import KEPT_KINDS, RunFolder
-from toolbank.run.inputs import inputs_here
-from toolbank.run.origin import find_differences, is_edited, write_origin
+from toolbank.run.recipe import RESOLVED, RecipeFile, dump_recipe, place_replies
 from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import find_leftovers, make_stages
+from toolbank.run.stages.fit import note_left_out, suit_dataset
 from toolbank.run.stages.verify import keep_earlier_grades
-from toolbank.run.suit import note_left_out, suit_dataset
 from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.extras import telling_extras
 from toolbank.system.files import write_text
@@ -39,7 +41,7 @@ from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
     from toolbank.llm.stop import EarlyEnd
-    from toolbank.recipe import Recipe
+    from toolbank.run.recipe import Recipe
 
 # Where what a stage says of itself begins, after its name.
 _MESSAGE_COLUMN = 25

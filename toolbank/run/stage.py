@@ -1,22 +1,26 @@
-"""A stage of a run: what its result follows from, and how it is made."""
+"""A stage of a run: what its result depends on, how it is made, and what it cost."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from toolbank.config.assets import Asset, find_asset
 from toolbank.run.folder import RunFolder, hash_tree, stage_key
 from toolbank.system.errors import InputError
-from toolbank.system.files import read_json, sha256_file
+from toolbank.system.files import read_json, sha256_file, write_json
+from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
+    from toolbank.llm.config import EngineConfig
     from toolbank.llm.stop import EarlyEnd
-    from toolbank.recipe import Recipe
     from toolbank.retrievers.kind import RetrieverConfig
+    from toolbank.run.recipe import Recipe
     from toolbank.system.trust import Grant
 
 
@@ -274,3 +278,102 @@ def files_read(config: RetrieverConfig, recipe: Recipe) -> list[str]:
     own += [find_asset("prompts", name).sha256 for name in config.templates]
     needed = (other for other in recipe.retrievers if other.label in config.needs)
     return own + [digest for other in needed for digest in files_read(other, recipe)]
+
+
+def refresh_calls(
+    path: Path, config: EngineConfig, folder: RunFolder
+) -> tuple[Path, ...]:
+    """Write the calls of a done stage as the journal and the prices have them now.
+
+    They stand in the JSON file at `path` under "calls". Gives the file if it was changed.
+    """
+    from toolbank.llm.accounts import describe_calls
+    from toolbank.llm.journal import Journal
+
+    if not folder.journal.is_file():
+        return ()
+    info = read_json(path)
+    with Journal(folder.journal) as journal:
+        calls = describe_calls(journal.usage(), config)
+    if info.get("calls") == calls:
+        return ()
+    write_json(path, {**info, "calls": calls})
+    return (path,)
+
+
+def write_searches(recipe: Recipe, folder: RunFolder) -> tuple[Path, ...]:
+    """Write what retrievers have asked of models, as their journals and the prices have it now.
+
+    Gives the file if it was changed; without such retrievers there is none.
+    """
+    found = describe_searches(recipe)
+    path = folder.searches
+    if not found:
+        path.unlink(missing_ok=True)
+        return ()
+    if path.is_file() and read_json(path) == found:
+        return ()
+    write_json(path, found)
+    return (path,)
+
+
+def describe_searches(recipe: Recipe) -> dict[str, Any]:
+    """`SearchCalls` as JSON, by the labels of retrievers; those of one journal stand together."""
+    from toolbank.llm.accounts import describe_calls
+    from toolbank.llm.journal import Journal
+
+    labels: dict[tuple[Path, tuple[str, ...]], list[str]] = {}
+    configs = {config.label: config.asks for config in recipe.retrievers if config.asks}
+    for label, asks in configs.items():
+        labels.setdefault((asks.known_replies, asks.call_steps), []).append(label)
+    found = {}
+    for (replies, _), together in labels.items():
+        asks = configs[together[0]]
+        if not replies.is_file():
+            continue
+        with Journal(replies, read_only=True) as journal:
+            calls = describe_calls(journal.usage(), asks)
+        if calls:
+            found[", ".join(together)] = {"section": asks.section, "calls": calls}
+    return found
+
+
+def write_bank_info(
+    recipe: Recipe,
+    folder: RunFolder,
+    files: Sequence[Path],
+    *,
+    libraries: Sequence[str],
+    origin: Mapping[str, Any],
+    splits: Counter[Any],
+    withheld: frozenset[str],
+) -> Path:
+    """Write bank.json for a bank that lies in `files`.
+
+    `libraries` may change its content or the files' bytes, `origin` says where it comes from.
+    `splits` counts the queries by split, those that use a tool of `withheld` under None: no query
+    of training may use one; or those that share something with two splits, of which none may.
+    """
+    info: dict[str, Any] = {
+        "layout": 1,
+        "versions": {
+            "toolbank": __version__,
+            **{name: metadata.version(name) for name in libraries},
+        },
+        "name": recipe.name,
+        "domain": recipe.domain_name,
+        "seed": recipe.seed,
+        **origin,
+        "splits": {name: splits[name] for name in ("train", "validation", "test")},
+    }
+    if withheld:
+        info["withheld"] = {
+            "tools": sorted(withheld),
+            "queries_left_out": splits[None],
+        }
+    elif splits[None]:
+        info["straddling"] = {"by": recipe.split.by, "queries_left_out": splits[None]}
+    info["sha256"] = {path.name: sha256_file(path) for path in files}
+    path = folder.bank / "bank.json"
+    write_json(path, info)
+    return path

@@ -16,9 +16,9 @@ from tests.world import SHOP, adds_up, good
 from toolbank.commands.preview.preview import preview_attempts
 from toolbank.llm.engines.batch import hosted
 from toolbank.llm.journal import Journal
-from toolbank.recipe import Recipe, load_recipe
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.loop import generate
+from toolbank.run.recipe import Recipe, load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import ToolbankError
 

@@ -11,11 +11,11 @@ from tests.retrievers.llm.reranker import answer_by_words, asked, shown
 from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.records import Tool
 from toolbank.llm.chat import ChatReply, Rejection
-from toolbank.recipe import load_recipe
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.llm import LlmConfig, read_order
+from toolbank.run.recipe import load_recipe
 from toolbank.run.stage import files_read
 from toolbank.system.errors import InputError, ToolbankError
 

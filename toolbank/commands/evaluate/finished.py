@@ -11,10 +11,9 @@ from pydantic import ValidationError
 from toolbank.bank.bank import Bank
 from toolbank.config.explain import first_problem
 from toolbank.evaluation.config import EvaluateConfig
-from toolbank.recipe import Recipe, load_recipe
-from toolbank.run.assets import using_assets
+from toolbank.run.assets import list_inputs, using_assets
 from toolbank.run.folder import RunFolder, open_run
-from toolbank.run.inputs import list_inputs
+from toolbank.run.recipe import Recipe, load_recipe
 from toolbank.run.stages.evaluate import evaluate_sets, file_sets
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError

@@ -15,8 +15,8 @@ from toolbank.config.assets import shipped
 from toolbank.config.explain import explain
 from toolbank.datasets import find_format
 from toolbank.llm.config import find_grants
-from toolbank.recipe import SCHEMA_FILE, Recipe, recipe_schema
 from toolbank.requests.write.config import GenerateConfig
+from toolbank.run.recipe import SCHEMA_FILE, Recipe, recipe_schema
 from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_text

@@ -27,8 +27,8 @@ def plan(
     ] = False,
 ) -> None:
     """Say what a run would do: its calls, tokens, money and trainings; call no model."""
-    from toolbank.commands.plan.plan import describe_plan
-    from toolbank.recipe import load_recipe
+    from toolbank.run.plan import describe_plan
+    from toolbank.run.recipe import load_recipe
 
     loaded = load_recipe(recipe, settings or ())
     folder = find_folder(recipe, out, loaded.recipe.name)

@@ -14,9 +14,9 @@ from toolbank.requests.asks.writers import find_ask_writer
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
     from toolbank.llm.journal import Journal
-    from toolbank.recipe import Recipe
     from toolbank.requests.asks.config import AsksConfig
     from toolbank.requests.asks.prompts import Answered
+    from toolbank.run.recipe import Recipe
 
 
 def preview_asks(

@@ -25,9 +25,9 @@ def preview(
 ) -> None:
     """Show a few prompts, the replies, and what the checks say of them; keep nothing."""
     from toolbank.commands.preview.preview import PreviewStoppedError, preview_attempts
-    from toolbank.recipe import load_recipe
     from toolbank.run.assets import using_assets
     from toolbank.run.folder import RunFolder
+    from toolbank.run.recipe import load_recipe
 
     loaded = load_recipe(recipe, settings or ())
     folder = find_folder(recipe, out, loaded.recipe.name)

@@ -13,7 +13,7 @@ from toolbank.requests.write.writers import find_writer
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
     from toolbank.llm.journal import Journal
-    from toolbank.recipe import Recipe
+    from toolbank.run.recipe import Recipe
 
 
 def preview_generation(

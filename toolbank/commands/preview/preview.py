@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from toolbank.commands.preview.asks import preview_asks
 from toolbank.commands.preview.generation import preview_generation
 from toolbank.llm.journal import Journal
-from toolbank.recipe import Recipe
 from toolbank.requests.asks.writers import find_ask_writer
 from toolbank.requests.write.writers import find_writer
-from toolbank.run.domain import keep_domain
+from toolbank.run.catalogue import keep_domain
 from toolbank.run.folder import RunFolder
+from toolbank.run.recipe import Recipe
 from toolbank.run.stages.dataset import read_split
 from toolbank.run.stages.sources import current_tools
 from toolbank.system.errors import InputError, ToolbankError

@@ -30,8 +30,8 @@ def refresh(
 ) -> None:
     """Read the sources of a run again, and say what changed; call no model."""
     from toolbank.commands.refresh.describe import describe, summarise
-    from toolbank.recipe import load_recipe
     from toolbank.run.assets import using_assets
+    from toolbank.run.recipe import load_recipe
     from toolbank.run.refresh import refresh_run
 
     refreshed = refresh_run(run, dry_run=dry_run, force=force)

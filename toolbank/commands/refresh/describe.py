@@ -8,20 +8,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.bank import Bank
-from toolbank.commands.plan.asks import describe_asks, expect_asks
-from toolbank.commands.plan.calls import describe_forecast, format_paragraph
-from toolbank.commands.plan.forecast import forecast_asks, forecast_generation
-from toolbank.commands.plan.trainings import describe_trainings, plan_trainings
 from toolbank.requests.asks.writers import find_ask_writer
 from toolbank.requests.write.writers import find_writer
+from toolbank.run.forecast import (
+    describe_asks,
+    describe_forecast,
+    expect_asks,
+    forecast_asks,
+    forecast_generation,
+    format_paragraph,
+)
 from toolbank.run.run import find_todo
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.sources import SourcesStage
+from toolbank.run.trainings import describe_trainings, plan_trainings
 from toolbank.system.numbers import count
 from toolbank.system.terminal import command, one_line
 
 if TYPE_CHECKING:
-    from toolbank.commands.plan.forecast import Forecast
+    from toolbank.run.forecast import Forecast
     from toolbank.run.refresh import Refreshed
     from toolbank.training.config import PlannedTraining
 

@@ -19,10 +19,10 @@ from toolbank.commands.show.tool import find_tool, name_nearest, show_tool
 from toolbank.commands.show.transcript import format_attempt, format_ending
 from toolbank.commands.show.verified import show_verified
 from toolbank.llm.journal import Entry, Failure, Journal
-from toolbank.recipe import load_recipe
 from toolbank.requests.write.checks import Draft, read_draft
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.run.folder import RunFolder, open_run
+from toolbank.run.recipe import load_recipe
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
 from toolbank.system.terminal import advise_to_finish, command

@@ -56,8 +56,8 @@ def _is_recipe(path: Path, text: str) -> bool:
 
 def _read_recipe(text: str) -> Collected:
     from toolbank.datasets import DATASETS
-    from toolbank.recipe import load_recipe
     from toolbank.run.folder import RunFolder
+    from toolbank.run.recipe import load_recipe
     from toolbank.run.stages.sources import SourcesStage, kept_tools
 
     loaded = load_recipe(text)

@@ -22,9 +22,9 @@ from toolbank.papers.planner.plans import (
     read_plans,
     unroll,
 )
-from toolbank.recipe import Recipe, RecipeFile, load_recipe
-from toolbank.run.fitted import load_fitted
+from toolbank.run.fit import load_fitted
 from toolbank.run.folder import RunFolder, hash_tree, open_run, stage_key
+from toolbank.run.recipe import Recipe, RecipeFile, load_recipe
 from toolbank.run.stage import bank_hashes
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError

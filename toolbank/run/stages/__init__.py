@@ -18,8 +18,8 @@ from toolbank.run.stages.verify import VerifyStage
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
+    from toolbank.run.recipe import Recipe
 
 STAGES: tuple[type[Stage], ...] = (
     DatasetStage,

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.config.base import shape
-from toolbank.run.calls import refresh_calls
-from toolbank.run.stage import Outcome, Stage, hash_file
+from toolbank.run.stage import Outcome, Stage, hash_file, refresh_calls
 from toolbank.system.files import sha256_file, write_json
 from toolbank.system.version import __version__
 

@@ -12,8 +12,7 @@ from toolbank.bank.bank import Label
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.config.base import shape
 from toolbank.config.explain import read_checked
-from toolbank.run.bank_info import write_bank_info
-from toolbank.run.stage import Outcome, Stage, has_grades
+from toolbank.run.stage import Outcome, Stage, has_grades, write_bank_info
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 from toolbank.system.numbers import count
@@ -21,7 +20,7 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.datasets.kind import DatasetKind, DatasetSettings
-    from toolbank.recipe import Recipe
+    from toolbank.run.recipe import Recipe
 
 
 class DatasetStage(Stage):

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.config.base import shape
-from toolbank.run.calls import write_searches
-from toolbank.run.fitted import load_fitted
+from toolbank.run.fit import load_fitted
 from toolbank.run.stage import (
     Outcome,
     Stage,
@@ -18,6 +17,7 @@ from toolbank.run.stage import (
     hash_file,
     label_hashes,
     model_hashes,
+    write_searches,
 )
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from toolbank.evaluation.evaluate import Measured
     from toolbank.evaluation.figures import Difference, Figure
     from toolbank.evaluation.sets import EvaluationSet
-    from toolbank.recipe import Recipe
     from toolbank.retrievers.base import Retriever
     from toolbank.retrievers.calibration_fit import Calibrated
     from toolbank.retrievers.calibration_requests import CalibrationRequests
     from toolbank.run.folder import RunFolder
+    from toolbank.run.recipe import Recipe
     from toolbank.system.trust import Grant
 
 # What the stage leaves; another number makes all be evaluated again.

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.config.base import shape
-from toolbank.run.bank_info import write_bank_info
-from toolbank.run.calls import refresh_calls
-from toolbank.run.stage import Outcome, Stage, hash_file
+from toolbank.run.stage import Outcome, Stage, hash_file, refresh_calls, write_bank_info
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
 from toolbank.system.numbers import count

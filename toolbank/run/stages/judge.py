@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
-from toolbank.run.calls import refresh_calls
-from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file
+from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file, refresh_calls
 from toolbank.system.files import read_json, write_json
 from toolbank.system.numbers import count
 from toolbank.system.version import __version__

@@ -17,8 +17,8 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.config.assets import Asset
-    from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
+    from toolbank.run.recipe import Recipe
     from toolbank.sources.kind import Collected
 
 
@@ -60,11 +60,11 @@ class SourcesStage(Stage):
             InputError: a source can't be read.
             ToolbankError: one gives under half of its former tools.
         """
-        from toolbank.run.catalogue import has_begun
-        from toolbank.run.keeping import (
+        from toolbank.run.catalogue import (
             advise_to_refresh,
             explain_loss,
             former_tools,
+            has_begun,
             keep_labels,
             keep_tools,
         )
@@ -132,7 +132,7 @@ def current_tools(recipe: Recipe, folder: RunFolder, path: Path) -> Collected:
 
 def has_same_sources(recipe: Recipe, folder: RunFolder) -> bool:
     """Whether a folder has tools that were read of the sources of a recipe, be they up to date or not."""
-    from toolbank.recipe import load_recipe
+    from toolbank.run.recipe import load_recipe
 
     if not (folder.bank / "tools.parquet").is_file() or not is_run_folder(folder.path):
         return False

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolbank.config.base import shape
 from toolbank.requests.verify.config import VerifyConfig
-from toolbank.run.calls import refresh_calls
-from toolbank.run.stage import Outcome, Stage, bank_hashes, has_grades, hash_file
+from toolbank.run.stage import (
+    Outcome,
+    Stage,
+    bank_hashes,
+    has_grades,
+    hash_file,
+    refresh_calls,
+)
 from toolbank.system.files import atomic_path, read_json, sha256_file, write_json
 from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
@@ -18,8 +24,8 @@ from toolbank.system.version import __version__
 if TYPE_CHECKING:
     from toolbank.config.assets import Asset
     from toolbank.llm.engines.kind import EngineKind
-    from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
+    from toolbank.run.recipe import Recipe
     from toolbank.system.trust import Grant
 
 

@@ -1,22 +1,33 @@
-"""What the calls of a step will come to, reckoned before they are made."""
+"""Forecast the calls of a step: what the journal already holds, and what the rest will cost."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from random import Random
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query
-from toolbank.commands.plan.history import History, read_history
-from toolbank.llm.accounts import CHARACTERS_PER_TOKEN, count_characters
+from toolbank.bank.catalogue import Catalogue
+from toolbank.bank.records import Ask, Query
+from toolbank.bank.twins import group_siblings
+from toolbank.llm.accounts import (
+    CHARACTERS_PER_TOKEN,
+    cost,
+    count_characters,
+    describe_estimated,
+    resolve_price,
+)
 from toolbank.llm.chat import WriteTask
 from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.asks.prompts import AskPrompts, group_asked
+from toolbank.requests.asks.writers import find_ask_writer
 from toolbank.requests.judge.judges import TEMPLATE, make_request
 from toolbank.requests.verify.candidates import Candidate
 from toolbank.requests.verify.grader import VerifyPrompts
@@ -24,18 +35,124 @@ from toolbank.requests.write.checks import Draft
 from toolbank.requests.write.loop import most_attempts, most_queries, wanted_queries
 from toolbank.requests.write.prompts import load_examples
 from toolbank.requests.write.sampling import Dealings
+from toolbank.requests.write.writers import WRITERS
 from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
+from toolbank.system.numbers import about, count, dollars, duration, rate, seconds, span
 
 if TYPE_CHECKING:
-    from toolbank.bank.catalogue import Catalogue
     from toolbank.bank.records import Tool
     from toolbank.llm.chat import ChatRequest
     from toolbank.llm.config import EngineConfig, SearchModelConfig
-    from toolbank.recipe import Recipe
+    from toolbank.llm.engines.kind import EngineKind
+    from toolbank.llm.journal import Journal, StepUsage
     from toolbank.requests.asks.config import AsksConfig
     from toolbank.requests.verify.config import VerifyConfig
     from toolbank.retrievers.kind import RetrieverConfig
+    from toolbank.run.recipe import Recipe
+
+
+# The attempts on whose prompts the length of a token is measured.
+_ATTEMPTS = 20
+# The 90th percentile of the standard normal distribution.
+_Z90 = 1.2815515655446004
+
+
+@dataclass(frozen=True)
+class History:
+    """What a run folder's journal has of calls like those to come.
+
+    `usage` are the replies of the same model and settings by step; `is_of_prompts` says that
+    they answer this recipe's prompts, so that none is asked for again. `answered` is how many
+    of the requests to come have a reply, where all of them were looked up. `characters_per_token`,
+    by step, has those whose replies gave their tokens.
+    """
+
+    usage: Mapping[str, StepUsage] = field(default_factory=dict)
+    is_of_prompts: bool = False
+    answered: int | None = None
+    characters_per_token: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def latency(self) -> float | None:
+        """Mean seconds of a call, by a lognormal through p50 and p90; None if not measured."""
+        rows = [row for row in self.usage.values() if row.latency and row.replies]
+        if not rows:
+            return None
+        seconds = sum(row.replies * _mean(row.latency) for row in rows)
+        return seconds / sum(row.replies for row in rows)
+
+    def held(self, step: str) -> int:
+        """Replies of a step that are not asked for again."""
+        if self.answered is not None:
+            return self.answered
+        row = self.usage.get(step)
+        return row.replies if row and self.is_of_prompts else 0
+
+
+def read_history(
+    path: Path,
+    config: EngineConfig,
+    seed: int,
+    requests: Sequence[ChatRequest],
+    *,
+    are_all: bool = False,
+) -> History:
+    """Read what the journal at `path` holds of this model's replies; nothing if there is none.
+
+    `requests` are some that would be made first: where none has a reply, prompts have changed; or
+    all of them.
+
+    Raises:
+        ToolbankError: the journal is damaged.
+    """
+    from toolbank.llm.journal import Journal
+
+    if not path.is_file():
+        return History()
+    kind: EngineKind[Any] = WRITERS.find(config.engine, f"{config.section}.engine")
+    with Journal(path, read_only=True) as journal:
+        rows = journal.usage()
+        likely = max(rows, key=lambda row: row.replies, default=None)
+        # Where a kind doesn't know it, that of most replies is taken.
+        identity = kind.identity(config, seed) or (likely.identity if likely else "")
+        keys = (request.key(identity) for request in requests)
+        known = (journal.get(key) is not None for key in keys)
+        answered = sum(known) if are_all else int(any(known))
+        return History(
+            usage={row.step: row for row in rows if row.identity == identity},
+            is_of_prompts=answered > 0,
+            answered=answered if are_all else None,
+            characters_per_token=_calibrate(
+                journal,
+                identity,
+                {one.attempt for one in requests[:_ATTEMPTS]} or range(_ATTEMPTS),
+            ),
+        )
+
+
+def _calibrate(
+    journal: Journal, identity: str, attempts: Iterable[int]
+) -> dict[str, float]:
+    """Characters of a prompt per token of it, by step, over some attempts of the journal."""
+    characters: Counter[str] = Counter()
+    tokens: Counter[str] = Counter()
+    for attempt in attempts:
+        for entry in journal.entries(attempt):
+            if entry.identity == identity and entry.reply.prompt_tokens:
+                texts = [message["content"] for message in entry.messages]
+                characters[entry.step] += sum(map(len, texts))
+                tokens[entry.step] += entry.reply.prompt_tokens
+    return {step: characters[step] / tokens[step] for step in tokens}
+
+
+def _mean(latency: Mapping[str, float]) -> float:
+    p50, p90 = latency["p50"], latency["p90"]
+    if not 0 < p50 <= p90:
+        return p50
+    sigma = math.log(p90 / p50) / _Z90
+    return p50 * math.exp(sigma**2 / 2)
+
 
 _ORDERS = 2
 _PROMPTS = 20
@@ -326,3 +443,159 @@ def _forecast_step(
         completion = fmean(len(json.dumps(one)) for one in answers) / per_token
     prompt = fmean(map(count_characters, requests)) / per_token
     return StepForecast(step, fewest, most, prompt, completion)
+
+
+_WIDTH = 88
+_INDENT = 11
+# What a call of a step is, where its name does not say it.
+_CALLS = {"judge": "comparison", "ask": "call", "rank": "call", "decompose": "call"}
+# What many endpoints take, where `concurrency: auto` has still to find it.
+_AT_ONCE = 64
+
+
+def describe_forecast(forecast: Forecast, config: EngineConfig) -> Iterator[str]:
+    """Labelled paragraphs; of the time only where latencies were measured."""
+    held = sum(forecast.history.held(step.step) for step in forecast.steps)
+    if held:
+        yield from format_paragraph(
+            "journal",
+            f"holds {count(held, 'reply', 'replies')} already, not asked for again",
+        )
+    if held and not forecast.calls(most=True):
+        return
+    yield from format_paragraph("tokens", _tokens(forecast))
+    yield from format_paragraph("cost", _cost(forecast, config))
+    if forecast.history.latency:
+        time = _time(forecast, config, forecast.history.latency)
+        yield from format_paragraph("time", time)
+
+
+def format_share(accepted: float | None) -> str:
+    """What a number of calls supposes, to stand behind it; "" where nothing is known."""
+    if accepted is None:
+        return ""
+    return f", if {100 * accepted:.0f} % of the attempts are accepted as up to now"
+
+
+def format_paragraph(label: str, text: str) -> list[str]:
+    """The lines of a labelled paragraph."""
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=f"  {label:<{_INDENT - 2}}",
+        subsequent_indent=" " * _INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _tokens(forecast: Forecast) -> str:
+    low, high = (forecast.tokens(most=most) for most in (False, True))
+    each = "; ".join(
+        f"a {_CALLS.get(step.step, step.step)} about {about(step.prompt_tokens)} in and "
+        f"{about(step.completion_tokens)} out"
+        for step in forecast.steps
+    )
+    prompts = count(forecast.prompts, "prompt")
+    counted = (
+        f"Counted on {prompts}, by the tokens that the journal reports{_estimated(forecast)}"
+        if forecast.history.characters_per_token
+        else f"Counted on {prompts} and on answers as long as the examples', at "
+        f"{CHARACTERS_PER_TOKEN} characters a token; models that think first write more"
+    )
+    return (
+        f"about {span(about(low[0]), about(high[0]))} in, "
+        f"{span(about(low[1]), about(high[1]))} out: {each}. {counted}."
+    )
+
+
+def _estimated(forecast: Forecast) -> str:
+    """How many of the journal's tokens no endpoint reported."""
+    rows = forecast.history.usage.values()
+    estimated = describe_estimated(sum(row.estimated for row in rows))
+    return f", which are {estimated}" if estimated else ""
+
+
+def _cost(forecast: Forecast, config: EngineConfig) -> str:
+    price = resolve_price(config)
+    if price is None and isinstance(config.price, Path):
+        return f"unknown: {config.price.name} has no price of {config.model}"
+    if price is None:
+        return (
+            f"unknown: set {config.section}.price to dollars a million tokens, such as "
+            "{input: 0.15, output: 0.6}, or to a YAML file of prices by model"
+        )
+    low, high = (cost(price, *forecast.tokens(most=most)) for most in (False, True))
+    return (
+        f"about {span(dollars(low), dollars(high))}, at {rate(price.input)} a million tokens "
+        f"in and {rate(price.output)} out"
+    )
+
+
+def _time(forecast: Forecast, config: EngineConfig, latency: float) -> str:
+    at_once = _AT_ONCE if config.concurrency == "auto" else config.concurrency
+    doubts = " (auto may find more or fewer)" if config.concurrency == "auto" else ""
+
+    def wait(*, most: bool) -> str:
+        calls, tokens = forecast.calls(most=most), sum(forecast.tokens(most=most))
+        per_minute = (calls, config.rpm), (tokens, config.tpm)
+        minutes = max((n / limit for n, limit in per_minute if limit), default=0)
+        return duration(max(calls * latency / at_once, 60 * minutes))
+
+    calls = count(at_once, "call")
+    return (
+        f"about {span(wait(most=False), wait(most=True))} with {calls} at once{doubts} of "
+        f"{seconds(latency)} each, as in the journal"
+    )
+
+
+def describe_asks(
+    recipe: Recipe, folder: RunFolder, catalogue: Catalogue
+) -> Iterator[str]:
+    """How many calls it takes, and their tokens, cost and time.
+
+    Raises:
+        InputError: the prompt can't be used.
+        ToolbankError: the journal is damaged.
+    """
+    config = recipe.asks
+    if config is None:
+        return
+    writer = find_ask_writer(config)
+    asked = _asked(recipe, catalogue)
+    each = f"{config.per_tool} for each of {count(len(asked), 'tool')}"
+    if not writer.asks_model:
+        yield f"Asks: at most {each}, by {config.engine}. No model is called."
+        return
+    groups = group_siblings(asked)
+    forecast = forecast_asks(recipe, config, catalogue, folder)
+    yield f"Asks: {each}, by {writer.describe(config)}"
+    calls = f"{forecast.calls(most=True):,}, one a tool"
+    if len(groups) < len(asked):
+        calls += f"; siblings on several classes share one, so that {len(groups):,} do for all"
+    yield from format_paragraph("calls", calls)
+    yield from describe_forecast(forecast, config)
+
+
+def expect_asks(recipe: Recipe, bank: Bank, *, to_write: bool) -> Bank:
+    """The bank with its asks, or where they are still `to_write`, with some of their number.
+
+    Those of a dataset are its own.
+    """
+    if recipe.asks is None:
+        return bank if recipe.dataset is not None else replace(bank, asks=())
+    if not to_write:
+        return bank
+    asks = tuple(
+        Ask(tool=tool.name, kind=kind, ask=f"{group[0].name} {key}")
+        for group in group_siblings(_asked(recipe, Catalogue(bank.tools)))
+        for tool in group
+        for key, kind in recipe.asks.keys.items()
+    )
+    return replace(bank, asks=asks)
+
+
+def _asked(recipe: Recipe, catalogue: Catalogue) -> list[Tool]:
+    """All tools but those that are withheld."""
+    withheld = catalogue.draw_withheld(recipe.split, recipe.seed)
+    return [tool for tool in catalogue.tools if tool.name not in withheld]

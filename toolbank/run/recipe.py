@@ -1,4 +1,4 @@
-"""A recipe: one YAML that says all of a run."""
+"""A recipe: one YAML file that describes a whole run."""
 
 from __future__ import annotations
 
@@ -54,8 +54,11 @@ from toolbank.requests.judge.judges import JudgeConfig
 from toolbank.requests.verify.config import VerifyConfig
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.retrievers import RETRIEVERS
-from toolbank.retrievers.baselines import DEFAULTS, add_baselines
-from toolbank.retrievers.kind import RetrieverConfig
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.descriptions import DescriptionsConfig
+from toolbank.retrievers.kind import Baseline, RetrieverConfig
+from toolbank.retrievers.nearest import NearestConfig
+from toolbank.retrievers.tool2vec import Tool2VecConfig
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
@@ -63,6 +66,41 @@ from toolbank.system.files import reading
 from toolbank.system.outputs import is_run_folder
 from toolbank.system.text import find_control_sign
 from toolbank.system.trust import DEFAULT_KEY, Grant, command_of
+
+BASELINES: tuple[RetrieverConfig, ...] = (
+    Bm25Config(),
+    DescriptionsConfig(),
+    NearestConfig(),
+)
+
+DEFAULTS = (*BASELINES, Tool2VecConfig())
+"""What a recipe that lists no retrievers has."""
+
+
+def add_baselines(configs: Sequence[RetrieverConfig]) -> tuple[RetrieverConfig, ...]:
+    """The retrievers, and before them those of `BASELINES` that are missing.
+
+    One is there if a retriever is that `baseline`, with whatever settings; by an encoder and by
+    words are two. Those added read with the encoder that is listed first, so that a better
+    encoder is not taken for a better method.
+    Where another retriever has the name of one, it is called "untrained" after it.
+    """
+    labels = {config.label for config in configs}
+    listed = {_kind(config) for config in configs}
+    encoders = [encoder for config in configs for encoder in config.encoders]
+    added: list[RetrieverConfig] = []
+    for baseline in BASELINES:
+        if _kind(baseline) not in listed:
+            label = baseline.label
+            read_by = {"encoder": encoders[0]} if encoders and baseline.encoders else {}
+            name = f"{label}-untrained" if label in labels else ""
+            added.append(baseline.model_copy(update={"name": name, **read_by}))
+    return *added, *configs
+
+
+def _kind(config: RetrieverConfig) -> tuple[Baseline | None, bool]:
+    return config.baseline, bool(config.encoders)
+
 
 # What makes a bank, where no dataset takes its place.
 _MADE = ("sources", "generate")

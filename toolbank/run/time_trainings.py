@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolbank.bank.bank import Bank
-from toolbank.commands.plan.trainings import plan_trainings
 from toolbank.encoders.locate import locate
 from toolbank.encoders.model import find_model
-from toolbank.recipe import Recipe
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
 from toolbank.retrievers.kind import RetrieverConfig
+from toolbank.run.recipe import Recipe
+from toolbank.run.trainings import plan_trainings
 from toolbank.system.terminal import print_message
 from toolbank.training.callbacks import STEPS
 from toolbank.training.config import PlannedTraining

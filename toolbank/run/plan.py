@@ -1,7 +1,8 @@
-"""What a run will do, before it does it."""
+"""What a run will do before it does it: its calls, tokens, money and trainings."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -10,51 +11,162 @@ from typing import TYPE_CHECKING
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.catalogue import Catalogue
-from toolbank.commands.plan.asks import describe_asks, expect_asks
-from toolbank.commands.plan.calls import (
-    describe_forecast,
-    format_paragraph,
-    format_share,
-)
-from toolbank.commands.plan.forecast import (
+from toolbank.bank.records import Query
+from toolbank.bank.split import assign_splits
+from toolbank.config.assets import looking_in
+from toolbank.datasets.jsonl import read_labelled
+from toolbank.encoders.locate import locate
+from toolbank.encoders.model import find_here
+from toolbank.requests.judge.judges import find_judge
+from toolbank.requests.verify.config import find_verifier
+from toolbank.requests.write.config import describe_fit, fit_to_tools
+from toolbank.requests.write.loop import most_queries
+from toolbank.requests.write.writers import find_writer
+from toolbank.run.advice import advise_before, advise_on_size
+from toolbank.run.assets import note_unused
+from toolbank.run.catalogue import keep_domain, read_catalogue
+from toolbank.run.folder import RunFolder
+from toolbank.run.forecast import (
     Forecast,
     check_prompts,
+    describe_asks,
+    describe_forecast,
+    expect_asks,
     forecast_generation,
     forecast_judge,
+    forecast_searches,
+    forecast_verify,
+    format_paragraph,
+    format_share,
     most_pairs,
 )
-from toolbank.commands.plan.retrievers import describe_dataset, describe_searches
-from toolbank.commands.plan.trainings import (
+from toolbank.run.recipe import (
+    Recipe,
+    RecipeFile,
+    dump_recipe,
+    load_recipe,
+    place_replies,
+)
+from toolbank.run.run import Comparison, check_stages, compare_with_run, explain_todo
+from toolbank.run.stages import make_stages
+from toolbank.run.stages.dataset import read_split
+from toolbank.run.stages.fit import note_left_out, suit_dataset
+from toolbank.run.stages.sources import current_tools, has_same_sources, kept_tools
+from toolbank.run.trainings import (
     describe_trainings,
     find_begun,
     plan_trainings,
     read_bank,
     trains,
 )
-from toolbank.commands.plan.verify import describe_verify
-from toolbank.config.assets import looking_in
-from toolbank.encoders.locate import locate
-from toolbank.encoders.model import find_here
-from toolbank.recipe import Recipe, RecipeFile, dump_recipe, load_recipe, place_replies
-from toolbank.requests.judge.judges import find_judge
-from toolbank.requests.write.config import describe_fit, fit_to_tools
-from toolbank.requests.write.loop import most_queries
-from toolbank.requests.write.writers import find_writer
-from toolbank.run.advice import advise_before
-from toolbank.run.assets import note_unused
-from toolbank.run.catalogue import read_catalogue
-from toolbank.run.domain import keep_domain
-from toolbank.run.folder import RunFolder
-from toolbank.run.run import Comparison, check_stages, compare_with_run, explain_todo
-from toolbank.run.stages import make_stages
-from toolbank.run.stages.dataset import read_split
-from toolbank.run.stages.sources import current_tools, has_same_sources, kept_tools
-from toolbank.run.suit import note_left_out, suit_dataset
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import about, count
 from toolbank.system.outputs import is_run_folder
 from toolbank.system.terminal import command
 from toolbank.system.trust import foretell, is_named
+
+if TYPE_CHECKING:
+    from toolbank.bank.records import Tool
+
+
+_SPLITS = ("train", "validation", "test")
+
+
+def describe_dataset(recipe: Recipe) -> Iterator[str]:
+    """How many tools and queries a dataset has, what of it is left out, and its splits.
+
+    Raises:
+        InputError: it can't be read.
+    """
+    read = read_split(recipe)
+    splits = ", ".join(f"{read.splits[name]:,} {name}" for name in _SPLITS)
+    yield f"Dataset: {read.describe()}: {splits}"
+    yield from (f"  {line}" for line in read.describe_left_out())
+    for line in advise_on_size(len(read.tools), read.splits["test"], recipe.evaluate):
+        yield from format_paragraph("size", line)
+
+
+def describe_searches(
+    recipe: Recipe, folder: RunFolder, bank_changes: bool, bank: Bank
+) -> Iterator[str]:
+    """What retrievers will ask a model at most: calls, tokens, cost and time.
+
+    `bank` has the tools and asks that there will be.
+
+    Raises:
+        InputError: the dataset, a labelled file or a prompt can't be read.
+        ToolbankError: a journal is damaged.
+    """
+    queries = _read_queries(recipe, folder, bank_changes)
+    splits = Counter[str | None](query.split for query in queries)
+    if bank_changes and recipe.dataset is None:
+        most = most_queries(recipe.generate) or 0
+        splits = Counter(assign_splits(most, recipe.split, recipe.seed))
+    splits["train"] += len(bank.asked)
+    files = [q for path in recipe.evaluate.on for q in read_labelled(path).queries]
+    held_out = [query for query in queries if query.split in _SPLITS[1:]]
+    texts = [query.query for query in (*held_out, *files)]
+    for config in recipe.retrievers:
+        asked = config.asks
+        if asked is None:
+            continue
+        built_on = any(config.label in other.needs for other in recipe.retrievers)
+        used = _SPLITS if built_on and config.asks_of_train else _SPLITS[1:]
+        most = sum(splits[name] for name in used) + len(files)
+        splits_used = " and ".join((", ".join(used[:-1]), used[-1]))
+        labelled = ", and those of evaluate.on" if files else ""
+        yield (
+            f"{config.label}: at most {count(most, 'request')} to "
+            f"{asked.model or asked.engine}: one for each query of {splits_used}{labelled}. "
+            "What was answered before is not asked again."
+        )
+        forecast = forecast_searches(recipe, config, asked, bank.tools, texts, most)
+        yield from describe_forecast(forecast, asked)
+
+
+def _read_queries(
+    recipe: Recipe, folder: RunFolder, bank_changes: bool
+) -> Sequence[Query]:
+    """The queries of the bank that there will be, as far as they are known."""
+    if not bank_changes:
+        return Bank.load(folder.bank).queries
+    return read_split(recipe).queries if recipe.dataset is not None else ()
+
+
+def describe_verify(
+    recipe: Recipe, folder: RunFolder, tools: Sequence[Tool]
+) -> Iterator[str]:
+    """How many calls it takes at most, and their tokens, cost and time.
+
+    Raises:
+        InputError: the prompt can't be used, or the dataset can't be read.
+        ToolbankError: the journal is damaged.
+    """
+    config = recipe.verify
+    if config is None:
+        return
+    kind = find_verifier(config)
+    if kind is None or not kind.asks_model:
+        yield f"Verification: by {config.engine}. No model is called."
+        return
+    queries = (
+        most_queries(recipe.generate)
+        if recipe.dataset is None
+        else len(read_split(recipe).queries)
+    )
+    if queries is None:
+        yield f"Verification: one call a query, by {kind.describe(config)}"
+        return
+    forecast = forecast_verify(recipe, config, folder, tools, queries)
+    asked = count(queries, "query", "queries")
+    yield f"Verification: the labels of {asked}, by {kind.describe(config)}"
+    yield from format_paragraph(
+        "calls",
+        f"at most {forecast.calls(most=True):,}: one a query, with some "
+        f"{2 * config.candidates} tools in its prompt",
+    )
+    yield from describe_forecast(forecast, config)
+
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
@@ -281,7 +393,7 @@ def _describe_trainings(
     tools = read().tools if generates else ()
     bank = read_bank(recipe, folder, tools, todo)
     if measure:
-        from toolbank.commands.plan.measure import measure_trainings
+        from toolbank.run.time_trainings import measure_trainings
 
         measure_trainings(recipe, todo, bank)
     planned = plan_trainings(recipe, todo, bank)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.bank.split import draw_withheld, split_queries
-from toolbank.commands.plan.asks import expect_asks
-from toolbank.recipe import Recipe
 from toolbank.requests.write.config import fit_to_tools
 from toolbank.requests.write.loop import most_queries
 from toolbank.retrievers.kind import plan_fits
 from toolbank.run.folder import RunFolder
+from toolbank.run.forecast import expect_asks
+from toolbank.run.recipe import Recipe
 from toolbank.run.stages.dataset import read_split
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.numbers import count
