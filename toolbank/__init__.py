@@ -18,10 +18,10 @@ from toolbank.system.version import __version__
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank, BankFrames, load_bank
     from toolbank.bank.records import Ask, Query, Tool
-    from toolbank.finder.finder import Finder, Hit
     from toolbank.run.recipe import load_recipe
     from toolbank.run.run import run_recipe
-    from toolbank.search import load
+    from toolbank.search.finder import Finder, Hit
+    from toolbank.search.run_search import load
     from toolbank.system.errors import InputError, ToolbankError
 
 __all__ = [
@@ -45,13 +45,13 @@ _HOMES = {
     "Ask": "bank.records",
     "Bank": "bank.bank",
     "BankFrames": "bank.bank",
-    "Finder": "finder.finder",
-    "Hit": "finder.finder",
+    "Finder": "search.finder",
+    "Hit": "search.finder",
     "InputError": "system.errors",
     "Query": "bank.records",
     "Tool": "bank.records",
     "ToolbankError": "system.errors",
-    "load": "search",
+    "load": "search.run_search",
     "load_bank": "bank.bank",
     "load_recipe": "run.recipe",
     "run_recipe": "run.run",

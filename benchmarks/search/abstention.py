@@ -26,7 +26,7 @@ from toolbank.retrievers.calibration import DEPTH, leave_out
 from toolbank.retrievers.calibration_fit import measure_reliability
 from toolbank.retrievers.fusion import FusionConfig
 from toolbank.retrievers.tool2vec import Tool2VecConfig
-from toolbank.search import open_finder
+from toolbank.search.run_search import open_finder
 
 EVERY = background._read()
 

@@ -19,7 +19,7 @@ import bm25s
 import numpy as np
 
 from toolbank.encoders import load_encoder
-from toolbank.packed.finder import open_packed
+from toolbank.search.packed import open_packed
 
 N = 300
 ROWS = Path(__file__).parents[2] / "recipes/data/numpy-natural.jsonl"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from toolbank.packed.finder import open_packed
+from toolbank.search.packed import open_packed
 
 KS = (3, 5)
 

@@ -14,10 +14,10 @@ import numpy as np
 from catalogue import make_tools, read_tools
 
 from toolbank.bank.records import Tool
-from toolbank.packed.finder import PackedFinder
 from toolbank.retrievers.base import all_words
 from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
 from toolbank.retrievers.lexical import LexicalIndex
+from toolbank.search.packed import PackedFinder
 
 
 def main(servers, requests, *sizes):

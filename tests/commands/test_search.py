@@ -16,7 +16,7 @@ from tests.tiny_models import tiny_encoder
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.run.recipe import load_recipe
-from toolbank.search import load
+from toolbank.search.run_search import load
 from toolbank.system.errors import InputError
 
 LONG = "x" * 10_000

@@ -22,7 +22,7 @@ from toolbank.papers.layers.encoder import (
     pool,
     put_in_prompt,
 )
-from toolbank.search import load
+from toolbank.search.run_search import load
 from toolbank.system.errors import InputError
 
 TEXTS = ["song", "play the song that I want to play now", "rain", "", "book a room"]

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.examples.fakes import answering
-from tests.packed.packs import TOOLS, write_pack
+from tests.search.packed.packs import TOOLS, write_pack
 from toolbank import load
 from toolbank.bank.records import McpCall, Tool
 

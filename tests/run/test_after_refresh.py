@@ -13,7 +13,7 @@ from tests.run.test_verify import grader
 from tests.servers.chat import ChatServer
 from tests.sources import light_mcp
 from toolbank.bank.bank import Bank
-from toolbank.search import load
+from toolbank.search.run_search import load
 
 NOUNS = ("orders", "letters", "returns", "prices")
 BEFORE = [f"{verb}_{noun}" for verb in ("find", "total", "list") for noun in NOUNS]

@@ -9,7 +9,7 @@ from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
-from toolbank.search import load
+from toolbank.search.run_search import load
 from toolbank.system.errors import InputError
 
 ASKS = [

@@ -14,7 +14,7 @@ from toolbank.run.recipe import load_recipe
 from toolbank.run.refresh import refresh_run
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
-from toolbank.search import load
+from toolbank.search.run_search import load
 from toolbank.system.errors import InputError
 
 RECIPE = """\

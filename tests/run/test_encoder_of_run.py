@@ -13,7 +13,7 @@ from toolbank.encoders.sentence import SentenceConfig
 from toolbank.run.folder import hash_tree
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
-from toolbank.search import open_finder
+from toolbank.search.run_search import open_finder
 from toolbank.system.errors import InputError
 
 TRAINING = {"epochs": 1, "batch_size": 4, "learning_rate": 1e-3}

@@ -21,7 +21,7 @@ from tests.commands.in_process import toolbank
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good
 from toolbank.datasets.export import FORMATS
-from toolbank.packed.finder import open_packed
+from toolbank.search.packed import open_packed
 
 ARCHIVE = Path(__file__).parent / "data" / "project_0.7.tar.xz"
 MADE_IN = "/tmp/project"

@@ -16,7 +16,7 @@ from toolbank.evaluation.figures import read_figures
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result
-from toolbank.search import load
+from toolbank.search.run_search import load
 from toolbank.system.errors import InputError
 
 NOTE = "not fitted, since the dataset has no train queries: nearest"

@@ -11,15 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.calls.apis import serving_api
+from tests.search.calls.apis import serving_api
 from tests.sources import light_mcp
-from toolbank.calls.caller import Caller
-from toolbank.calls.config import Target
-from toolbank.calls.errors import CallError
-from toolbank.calls.leave import describe_leave
 from toolbank.run.recipe import load_recipe
 from toolbank.run.refresh import refresh_run
 from toolbank.run.run import run_recipe
+from toolbank.search.calls.caller import Caller, describe_leave
+from toolbank.search.calls.config import CallError, Target
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.functions.source import FunctionsSource
 from toolbank.sources.mcp.source import McpSource

@@ -127,7 +127,7 @@ def mixed(theirs):
     [
         "class Engine: pass",
         "import a_package_that_they_need",
-        "import toolbank.search.more",
+        "import toolbank.search.run_search.more",
     ],
 )
 def test_where_it_has_taken_the_place_of_files_of_ours_that_is_all_that_is_told(

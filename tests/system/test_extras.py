@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import toolbank
-from tests.packed.packs import write_pack
+from tests.search.packed.packs import write_pack
 from tests.test_dependencies import imported
 from toolbank.system.errors import InputError
 from toolbank.system.extras import DISTRIBUTION, EXTRAS, telling_extras

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packed.packs import write_pack
+from tests.search.packed.packs import write_pack
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow

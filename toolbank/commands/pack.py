@@ -46,9 +46,9 @@ def pack(
     both: Annotated[bool, typer.Option("--both", help="Networks in both.")] = False,
 ) -> None:
     """Write what is needed to search and serve, and nothing else, without torch."""
-    from toolbank.packed.layout import read_manifest, read_uncalibrated, version_folder
-    from toolbank.packed.write import check_packable, write_packed
-    from toolbank.search import (
+    from toolbank.search.format import read_manifest, read_uncalibrated, version_folder
+    from toolbank.search.pack import check_packable, write_packed
+    from toolbank.search.run_search import (
         Calibrator,
         describe_lacks,
         open_finder,

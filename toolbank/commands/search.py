@@ -18,7 +18,7 @@ from toolbank.system.numbers import count
 from toolbank.system.terminal import command, one_line, print_message
 
 if TYPE_CHECKING:
-    from toolbank.finder.finder import Finder, Hit
+    from toolbank.search.finder import Finder, Hit
 
 _LONGEST_NAME, _LONGEST_SUMMARY = 80, 200
 _TWINS = 3
@@ -58,7 +58,7 @@ def search(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Find the tools that a request needs."""
-    from toolbank.packed.layout import is_packed
+    from toolbank.search.format import is_packed
 
     if (query is None) == (queries is None):
         raise typer.BadParameter(
@@ -73,7 +73,7 @@ def search(
         return
     if min_score is not None:
         raise typer.BadParameter("--min-score is of a packed finder.")
-    from toolbank.search import (
+    from toolbank.search.run_search import (
         describe_lacks,
         find_dense,
         open_finder,

@@ -24,7 +24,7 @@ def search_packed(
     retriever: str | None,
 ) -> None:
     """Print the tools that a packed finder has for a request."""
-    from toolbank.packed.finder import open_packed
+    from toolbank.search.packed import open_packed
 
     if query is None:
         raise typer.BadParameter(

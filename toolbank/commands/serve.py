@@ -12,8 +12,8 @@ from toolbank.commands.serving import Listening, serve_http, serve_stdio
 from toolbank.system.terminal import print_message
 
 if TYPE_CHECKING:
-    from toolbank.calls.caller import Caller
-    from toolbank.serve.shelf import Shelf
+    from toolbank.search.calls.caller import Caller
+    from toolbank.search.serve.shelf import Shelf
 
 
 _OF_HTTP = ("host", "port", "no_key", "allow_host")
@@ -73,7 +73,7 @@ def serve(
     ] = False,
 ) -> None:
     """Serve packed finders over HTTP and MCP, with a page to search on."""
-    from toolbank.serve.shelf import Shelf, name_folders
+    from toolbank.search.serve.shelf import Shelf, name_folders
 
     if log_text and log is None:
         raise typer.BadParameter("--log-text goes with --log FILE.")
@@ -119,9 +119,8 @@ def _make_caller(
     """Who passes calls on; where they go is printed."""
     if not patterns:
         return None
-    from toolbank.calls.caller import Caller
-    from toolbank.calls.config import read_targets
-    from toolbank.calls.leave import describe_leave
+    from toolbank.search.calls.caller import Caller, describe_leave
+    from toolbank.search.calls.config import read_targets
 
     targets = read_targets(config) if config else {}
     caller = Caller(patterns, targets, writes=writes)

@@ -18,9 +18,9 @@ from toolbank.system.terminal import print_message
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from toolbank.calls.caller import Caller
-    from toolbank.serve.searches import Searches
-    from toolbank.serve.shelf import Shelf
+    from toolbank.search.calls.caller import Caller
+    from toolbank.search.serve.searches import Searches
+    from toolbank.search.serve.shelf import Shelf
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ def serve_http(
     Raises:
         InputError: the address can't be listened at, or it would be open to others.
     """
-    from toolbank.serve.api import Api
-    from toolbank.serve.app import create_app
-    from toolbank.serve.feedback import FeedbackLog
-    from toolbank.serve.searches import Searches
-    from toolbank.serve.server import open_socket, run_app
-    from toolbank.serve.settings import KEY_VARIABLE, make_access
+    from toolbank.search.serve.api import Api
+    from toolbank.search.serve.app import create_app
+    from toolbank.search.serve.feedback import FeedbackLog
+    from toolbank.search.serve.searches import Searches
+    from toolbank.search.serve.server import open_socket, run_app
+    from toolbank.search.serve.shelf import KEY_VARIABLE, make_access
 
     key = os.environ.get(KEY_VARIABLE, "")
     access = make_access(at.host, key, list(at.names), without_key=at.without_key)
@@ -78,10 +78,9 @@ def serve_stdio(
     shelf: Shelf, log: Path | None, caller: Caller | None, *, log_text: bool
 ) -> None:
     """Speak MCP until stdin ends."""
-    from toolbank.serve.feedback import FeedbackLog
-    from toolbank.serve.mcp.calls import Calls
-    from toolbank.serve.mcp.server import create_mcp
-    from toolbank.serve.searches import Searches
+    from toolbank.search.serve.feedback import FeedbackLog
+    from toolbank.search.serve.mcp import Calls, create_mcp
+    from toolbank.search.serve.searches import Searches
 
     name = shelf.names[0]
     feedback = FeedbackLog(log, with_text=log_text) if log else None
@@ -109,6 +108,6 @@ def _make_mcp_apps(searches: Searches, caller: Caller | None) -> list[Starlette]
         demand_library("mcp", "--call")
     if find_spec("mcp") is None:
         return []
-    from toolbank.serve.mcp.app import create_mcp_apps
+    from toolbank.search.serve.mcp import create_mcp_apps
 
     return create_mcp_apps(searches, caller)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from tests.commands.in_process import toolbank
 from toolbank.datasets.export import FORMATS
-from toolbank.search import load
+from toolbank.search.run_search import load
 from toolbank.system.errors import ToolbankError
 
 

@@ -1,0 +1,263 @@
+"""Which calls are passed on, where they go, and what does not get through."""
+
+import asyncio
+
+import pytest
+
+from tests.search.calls.apis import serving_api
+from toolbank.bank.records import Argument, HttpCall, McpCall, PythonCall, Tool
+from toolbank.search.calls import http
+from toolbank.search.calls.caller import Caller, describe_leave
+from toolbank.search.calls.config import CallError, Credential, Target, read_targets
+from toolbank.search.calls.http import check_address
+from toolbank.system.errors import InputError
+
+NUMBER = {
+    "type": "object",
+    "properties": {"id": {"type": "string"}},
+    "required": ["id"],
+    "additionalProperties": False,
+}
+PATH = (Argument(property="id", place="path", name="id"),)
+
+
+def operation(name, method="GET", **more):
+    call = HttpCall(
+        method=method,
+        path="/pets/{id}",
+        arguments=PATH,
+        server="http://proposed.example",
+    )
+    return Tool(name=name, source="pets", parameters=NUMBER, call=call, **more)
+
+
+GET, DELETE = operation("getPet"), operation("deletePet", "DELETE")
+
+
+@pytest.fixture(scope="module")
+def api():
+    with serving_api() as serving:
+        yield serving
+
+
+def call(tool, arguments, address, patterns=("*",), writes=False, **target):
+    targets = {"pets": Target(url=address, **{"private": True, **target})}
+    return asyncio.run(Caller(patterns, targets, writes=writes).call(tool, arguments))
+
+
+def test_a_call_is_passed_on(api, monkeypatch):
+    address, came = api
+    monkeypatch.setenv("PETS_KEY", "a-secret")
+    credential = {"variable": "PETS_KEY", "header": "X-Key", "prefix": ""}
+    answer = call(GET, {"id": "a b/c"}, address + "/v1", credential=credential)
+    assert answer == '{"path": "/v1/pets/a%20b%2Fc"}'
+    method, path, headers, body = came[-1]
+    assert (method, path, body) == ("GET", "/v1/pets/a%20b%2Fc", b"")
+    assert headers["X-Key"] == "a-secret"
+    assert "Cookie" not in headers
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "options", "said"),
+    [
+        (GET, {"id": "1"}, {"patterns": ("put*",)}, "may not be called"),
+        (DELETE, {"id": "1"}, {}, "may change something"),
+        (GET, {}, {}, "'id' is a required property"),
+        (GET, {"id": 1}, {}, "at id: 1 is not of type"),
+        (GET, {"id": "1", "extra": 1}, {}, "Additional properties"),
+        (GET, {"id": ".."}, {}, "can't stand in a path"),
+        (GET, {"id": "1"}, {"private": False}, "not a public one"),
+        (
+            Tool(name="f", call=PythonCall(path="os.system")),
+            {},
+            {},
+            "called over a network",
+        ),
+        (
+            operation("other").model_copy(update={"source": "other"}),
+            {"id": "1"},
+            {},
+            "nobody has said",
+        ),
+    ],
+)
+def test_what_may_not_be_is_not_sent(api, tool, arguments, options, said):
+    address, came = api
+    before = len(came)
+    with pytest.raises(CallError, match=said):
+        call(tool, arguments, address, **options)
+    assert len(came) == before
+
+
+def test_writes_are_passed_on_by_leave(api):
+    address, came = api
+    call(DELETE, {"id": "1"}, address, writes=True)
+    assert came[-1][:2] == ("DELETE", "/pets/1")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "127.0.0.1",
+        "[::1]",
+        "0.0.0.0",
+        "[::ffff:127.0.0.1]",
+        "169.254.169.254",
+        "10.0.0.1",
+        # Addresses of IPv6 that stand for 127.0.0.1 or 169.254.169.254, or for a site's own.
+        "[64:ff9b::a9fe:a9fe]",
+        "[64:ff9b:1::7f00:1]",
+        "[2002:7f00:1::]",
+        "[2001:0:7f00:1::]",
+        "[::7f00:1]",
+        "[::ffff:0:127.0.0.1]",
+        "[fec0::1]",
+        "[fe80::1]",
+        "[fd00::1]",
+    ],
+)
+def test_a_private_address_is_not_called(host):
+    with pytest.raises(CallError, match="not a public one"):
+        call(GET, {"id": "1"}, f"http://{host}:9", private=False)
+
+
+def test_an_address_written_as_one_number_is_not_called():
+    with pytest.raises(CallError, match=r"not a public one|can't be reached"):
+        call(GET, {"id": "1"}, "http://2130706433:9", private=False)
+
+
+@pytest.mark.parametrize("host", ["1.1.1.1", "2606:4700::1111", "64:ff9b::101:101"])
+def test_a_public_address_may_be_called(host):
+    check_address(host, private=False)
+
+
+def test_a_name_is_checked_where_it_is_connected_to(api, monkeypatch):
+    """The first answer of a name is public, and the next is not: what is connected to counts."""
+    address, came = api
+    port = address.rpartition(":")[2]
+    before = len(came)
+    with pytest.raises(CallError, match="not a public one"):
+        call(GET, {"id": "1"}, f"http://localhost:{port}", private=False)
+    assert len(came) == before
+
+
+def test_no_redirect_is_followed(api):
+    address, came = api
+    with pytest.raises(CallError, match="302, a redirect, which is not followed"):
+        call(GET, {"id": "redirect"}, address)
+    assert "redirect" in came[-1][1]
+
+
+def test_an_answer_is_bounded_in_size_and_time(api, monkeypatch):
+    address, _ = api
+    with pytest.raises(CallError, match="larger than 1,000,000 bytes"):
+        call(GET, {"id": "huge"}, address)
+    monkeypatch.setattr(http, "CALL_TIME", 0.2)
+    with pytest.raises(CallError, match=r"did not answer in 0\.2 s"):
+        call(GET, {"id": "slow"}, address)
+    with pytest.raises(CallError, match="answered 500"):
+        call(GET, {"id": "broken"}, address)
+    with pytest.raises(CallError, match="can't be reached"):
+        call(GET, {"id": "1"}, "http://127.0.0.1:9")
+
+
+def test_a_schema_that_refers_elsewhere_is_not_fetched(api):
+    address, came = api
+    before = len(came)
+    evil = GET.model_copy(update={"parameters": {"$ref": f"{address}/schema.json"}})
+    with pytest.raises(CallError, match="schema can't be checked"):
+        call(evil, {"id": "1"}, address)
+    assert len(came) == before
+
+
+def test_a_secret_that_is_not_set_is_told(api):
+    with pytest.raises(CallError, match="NO_SUCH_KEY: not set"):
+        call(GET, {"id": "1"}, api[0], credential={"variable": "NO_SUCH_KEY"})
+
+
+def describe(*tools, **targets):
+    caller = Caller(["get*", "delete*", "run"], targets, writes=False)
+    return describe_leave(caller, tools)
+
+
+def test_where_calls_go_is_shown_and_what_is_proposed_is_not_used():
+    run = Tool(name="run", call=McpCall(source="weather", tool="run"))
+    [lacks] = describe(GET, DELETE, run)
+    assert "pets:\n    url: http://proposed.example" in lacks
+    assert "weather:" in lacks
+    with pytest.raises(CallError, match="nobody has said"):
+        caller = Caller(["get*"], {}, writes=False)
+        asyncio.run(caller.call(GET, {"id": "1"}))
+    first, _ = describe(GET, run, pets=Target(url="https://pets.example"))
+    assert first == "calls of 1 tools go to https://pets.example"
+
+
+def test_what_will_not_be_called_is_told_at_the_start():
+    assert describe(GET, DELETE, pets=Target(url="http://127.0.0.1/")) == [
+        "calls of 1 tools go to http://127.0.0.1/",
+        "1 tools of http://127.0.0.1/ may change something, and are called with --call-writes "
+        "alone",
+        "--call-config: pets: the address is not a public one; without `private: true` its calls "
+        "will fail",
+    ]
+    told = describe(
+        GET,
+        pets=Target(
+            url="https://pets.example", credential=Credential(variable="NO_KEY")
+        ),
+        plants=Target(command=("x",), environment={"KEY": "NO_KEY"}),
+    )
+    assert [line.partition(": ")[2] for line in told[1:]] == [
+        "pets: NO_KEY not set; its calls will fail",
+        "plants is the source of no tool that fits --call and can be called so",
+        "plants: NO_KEY not set; its calls will fail",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("sources: {pets: {}}", "give one of"),
+        ("sources: {pets: {url: 'ftp://x'}}", "no http or https address"),
+        ("sources: {pets: {url: 'https://me:secret@x'}}", "`credential`"),
+        ("sources: {pets: {url: 'https://x', mcp: 'https://y'}}", "give one of"),
+        ("sources: {pets: {url: 'https://x', key: abc}}", "key"),
+        ("sources: {pets: {url: 'https://x', read_only: [a]}}", "is of an MCP server"),
+        ("pets: [", "not valid YAML"),
+    ],
+)
+def test_a_wrong_file_is_told_what_is_wrong(tmp_path, text, said):
+    path = tmp_path / "calls.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=said) as told:
+        read_targets(path)
+    assert str(path) in str(told.value)
+    assert "secret" not in str(told.value).replace("a secret goes", "")
+
+
+def call_mcp(name, tool, pattern, **target):
+    """Call an MCP server's tool by a command that isn't there, so that nothing is found to do."""
+    hinted = {"readOnlyHint": True}
+    called = Tool(
+        name=name, annotations=hinted, call=McpCall(source="notes", tool=tool)
+    )
+    targets = {"notes": Target(command=("/no/such/program",), **target)}
+    asyncio.run(Caller([pattern], targets, writes=False).call(called, {}))
+
+
+def test_a_pack_does_not_say_what_changes_nothing():
+    with pytest.raises(CallError, match="may change something"):
+        call_mcp("read", "read", "*")
+    with pytest.raises(CallError, match="can't be"):
+        call_mcp("read", "read", "*", read_only=["re*"])
+
+
+def test_a_pack_does_not_give_one_tool_the_name_of_another():
+    read_only = ["*"]
+    for pattern in ("read", "notes/read", "notes/r*"):
+        name = pattern.replace("*", "ead")
+        with pytest.raises(CallError, match="may not be called through this server"):
+            call_mcp(name, "delete_all", pattern, read_only=read_only)
+        with pytest.raises(CallError, match="can't be"):
+            call_mcp(name, "read", pattern, read_only=read_only)

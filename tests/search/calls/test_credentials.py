@@ -1,0 +1,84 @@
+"""A credential goes to its own server alone, and isn't told to the model."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.search.calls.apis import serving_answers
+from toolbank.bank.records import Argument, HttpCall
+from toolbank.search.calls.config import CallError, Target
+from toolbank.search.calls.http import send
+from toolbank.search.calls.mcp import send_to_mcp
+from toolbank.search.calls.request import prepare_request
+
+SECRET = 'sk-"verysecret"&more'
+CREDENTIAL = {"variable": "PETS_KEY", "header": "X-Key"}
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("PETS_KEY", SECRET)
+
+
+@pytest.fixture(params=["api", "mcp"])
+def ask(request):
+    """Call a server at an address, as an API or over MCP."""
+
+    def ask(address):
+        if request.param == "mcp":
+            target = Target(mcp=address, credential=CREDENTIAL, private=True)
+            return asyncio.run(send_to_mcp("read", {}, target))
+        target = Target(url=address, credential=CREDENTIAL, private=True)
+        prepared = prepare_request(address, HttpCall(method="GET", path="/"), {})
+        return asyncio.run(send(prepared, target))
+
+    return ask
+
+
+def echo(status):
+    kind = {"Content-Type": "application/json"}
+    return lambda headers: (status, kind, json.dumps(headers).encode())
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_it_does_not_go_where_a_redirect_leads(ask, status):
+    with serving_answers(echo(200)) as (other, came_to_other):
+        where = {"Location": f"{other}/"}
+        with (
+            serving_answers(lambda _: (status, where, b"")) as (address, came),
+            pytest.raises(CallError) as told,
+        ):
+            ask(address)
+    assert any(SECRET in headers.get("X-Key", "") for headers in came)
+    assert not came_to_other
+    assert "verysecret" not in str(told.value)
+
+
+@pytest.mark.parametrize("status", [401, 500])
+def test_it_is_in_no_error(ask, status):
+    with (
+        serving_answers(echo(status)) as (address, _),
+        pytest.raises(CallError) as told,
+    ):
+        ask(address)
+    assert "verysecret" not in str(told.value)
+
+
+def test_an_api_that_echoes_it_does_not_tell_the_model():
+    target = {"credential": CREDENTIAL, "private": True}
+    with serving_answers(echo(200)) as (address, _):
+        prepared = prepare_request(address, HttpCall(method="GET", path="/"), {})
+        answer = asyncio.run(send(prepared, Target(url=address, **target)))
+    assert json.loads(answer)["X-Key"] == "Bearer ***"
+
+
+def test_no_argument_takes_its_place():
+    argument = Argument(property="key", place="header", name="x-key")
+    operation = HttpCall(method="GET", path="/", arguments=(argument,))
+    with serving_answers(echo(200)) as (address, came):
+        prepared = prepare_request(address, operation, {"key": "mine"})
+        target = Target(url=address, credential=CREDENTIAL, private=True)
+        with pytest.raises(CallError, match="X-Key: a header that no argument sets"):
+            asyncio.run(send(prepared, target))
+    assert not came

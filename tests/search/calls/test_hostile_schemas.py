@@ -1,0 +1,330 @@
+"""What a called server says is data: no schema and no answer of it can stop the service."""
+
+import json
+import signal
+import sys
+import threading
+from contextlib import ExitStack, contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import yaml
+
+from tests.search.packed.packs import TOOLS, write_pack
+from tests.search.serve.servers import KEY, serving
+from toolbank.bank.records import McpCall, Tool
+
+pytest.importorskip("mcp", reason="the extra mcp is not installed")
+
+CRUEL = r"^([a-z]|[a-z0-9])+$"
+WORD = "a1" * 30 + "!"
+
+
+def deep(levels):
+    schema = {"type": "object"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+DOUBLING = {
+    "$defs": {
+        "d0": {"type": "string"},
+        **{
+            f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n - 1}"}] * 2}
+            for n in range(1, 40)
+        },
+    },
+    "properties": {"x": {"$ref": "#/$defs/d39"}},
+}
+SCHEMAS = {
+    "pattern": ({"properties": {"x": {"pattern": CRUEL}}}, {"x": WORD}),
+    "patternProperties": ({"patternProperties": {CRUEL: {}}}, {WORD: 1}),
+    "propertyNames": ({"propertyNames": {"pattern": CRUEL}}, {WORD: 1}),
+    "references": (DOUBLING, {"x": "a"}),
+    "itself": ({"$ref": "#"}, {"x": "a"}),
+    "uniqueItems": (
+        {"properties": {"x": {"uniqueItems": True}}},
+        {"x": [{"a": n} for n in range(5_000)]},
+    ),
+    "multipleOf": ({"properties": {"x": {"multipleOf": 1e-300}}}, {"x": 10**300}),
+    "deep": (deep(60), {"x": 1}),
+    "no schema": ({"type": [{"a": 1}] * 50, "required": "x"}, {"x": 1}),
+}
+
+
+@contextmanager
+def answering(schemas, keyword, kind="application/json", raw=b""):
+    """An MCP server whose tools have these schemas under a keyword; its address.
+
+    `raw` is what it answers to a call, as `kind`, with the call's id for ID.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if "id" not in asked:
+                self.answer(202, b"")
+                return
+            if raw and asked["method"] == "tools/call":
+                body = raw.replace(b"ID", str(asked["id"]).encode())
+                if kind.startswith("text/event-stream"):
+                    body = b"data: " + body + b"\n\n"
+                self.answer(200, body, kind)
+                return
+            made = getattr(self, asked["method"].replace("/", "_"), None)
+            said = {"jsonrpc": "2.0", "id": asked["id"]}
+            if made is None:
+                said["error"] = {"code": -32601, "message": "no such method"}
+            else:
+                said["result"] = made(asked.get("params", {}))
+            self.answer(200, json.dumps(said).encode())
+
+        def initialize(self, params):
+            version = params["protocolVersion"]
+            about = {"name": "cruel", "version": "1"}
+            has = {"tools": {}}
+            return {
+                "protocolVersion": version,
+                "capabilities": has,
+                "serverInfo": about,
+            }
+
+        def tools_list(self, params):
+            return {
+                "tools": [
+                    {"name": name, "inputSchema": {"type": "object"}, keyword: schema}
+                    for name, (schema, _) in schemas.items()
+                ]
+            }
+
+        def tools_call(self, params):
+            content = [{"type": "text", "text": "done"}]
+            structured = schemas[params["name"]][1]
+            return {"content": content, "structuredContent": structured}
+
+        def do_GET(self):
+            self.answer(405, b"")
+
+        do_DELETE = do_GET  # noqa: N815
+
+        def answer(self, status, body, kind="application/json"):
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            with suppress(OSError):
+                self.wfile.write(body)
+
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    # A client that has enough of an answer closes the connection.
+    server.handle_error = lambda *_: None
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/mcp"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def passing_on(folder, target, tools):
+    """A server whose calls go to an address, or to the target of each source."""
+    if isinstance(target, str):
+        target = {"cruel": {"mcp": target, "private": True}}
+    config = folder / "calls.yaml"
+    config.write_text(yaml.safe_dump({"sources": target}))
+    write_pack(folder / "pack", (*TOOLS, *tools))
+    arguments = ["--call", "*", "--call-writes", "--call-config", config]
+    with serving(folder / "pack", *arguments, key=KEY) as server:
+        yield server
+
+
+def call(server, name, arguments):
+    """What a call of a tool gives, and whether it failed."""
+    content = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {
+            "name": "call_tool",
+            "arguments": {"name": name, "arguments": arguments},
+        },
+    }
+    answer = server.ask(
+        "/mcp",
+        content,
+        Authorization=f"Bearer {KEY}",
+        Accept="application/json, text/event-stream",
+    )
+    result = answer.json["result"]
+    return result["content"][0]["text"], result.get("isError", False)
+
+
+def end(server):
+    """Stops the server as an administrator does; how it ended."""
+    server.process.send_signal(signal.SIGTERM)
+    return server.process.wait(20)
+
+
+def test_no_answer_is_held_against_the_servers_own_schema(tmp_path):
+    tools = [
+        Tool(name=name, summary=name, call=McpCall(source="cruel", tool=name))
+        for name in SCHEMAS
+    ]
+    with (
+        answering(SCHEMAS, "outputSchema") as address,
+        passing_on(tmp_path, address, tools) as server,
+    ):
+        said = {name: call(server, name, {}) for name in SCHEMAS}
+        assert server.ask("/healthz").status == 200
+        assert end(server) == 0
+    assert said == dict.fromkeys(SCHEMAS, ("done", False))
+
+
+def test_arguments_are_held_against_a_schema_within_bounds(tmp_path):
+    tools = [
+        Tool(
+            name=name,
+            summary=name,
+            parameters={"type": "object", **schema},
+            call=McpCall(source="cruel", tool=name),
+        )
+        for name, (schema, _) in SCHEMAS.items()
+        if name != "no schema"
+    ]
+    with (
+        answering(SCHEMAS, "inputSchema") as address,
+        passing_on(tmp_path, address, tools) as server,
+    ):
+        failed = {
+            tool.name
+            for tool in tools
+            if call(server, tool.name, SCHEMAS[tool.name][1])[1]
+        }
+        assert server.ask("/healthz").status == 200
+        assert end(server) == 0
+    assert {"references", "itself"} <= failed
+    assert not failed & {"pattern", "patternProperties", "deep"}
+
+
+# Each is what a server says to a call: again and again, until nobody listens. ID is the call's.
+OBJECTS = b"{}," * 300_000 + b"{}"
+FLOODS = {
+    "parts": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[%s]}}'
+    % b",".join([b'{"type":"text","text":""}'] * 110_000),
+    "objects": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[],"structuredContent":{"a":[%s]}}}'
+    % OBJECTS,
+    "no message": b'{"id":ID,"rsult":{"a":[%s]}}' % OBJECTS.replace(b"{}", b"[]"),
+    "notifications": b'{"jsonrpc":"2.0","method":"notifications/message",'
+    b'"params":{"level":"info","data":["\\\\","\\"",%s]}}' % OBJECTS,
+    "small notifications": b'{"jsonrpc":"2.0","method":"notifications/x"}',
+    "pings": b'{"jsonrpc":"2.0","id":"a","method":"ping"}',
+    "blank lines": b"\n" * 100_000,
+    "UTF-16": '{"a":"\u2230",'.encode("utf-16-le") + b"[\0]\0,\0" * 300_000,
+    "long texts": b'{"jsonrpc":"2.0","method":"notifications/message",'
+    b'"params":{"level":"info","data":"%s"}}' % (b"a" * 900_000),
+}
+SPEAKER = """
+import json, sys
+from pathlib import Path
+said = Path(sys.argv[1]).read_bytes()
+out = getattr(sys, sys.argv[2]).buffer
+for line in sys.stdin.buffer:
+    asked = json.loads(line)
+    if asked["method"] == "tools/call":
+        said = said.replace(b"ID", str(asked["id"]).encode())
+        while True:
+            out.write(said + b"\\n")
+    if "id" not in asked:
+        continue
+    answer = {"jsonrpc": "2.0", "id": asked["id"]}
+    if asked["method"] == "initialize":
+        answer["result"] = {
+            "protocolVersion": asked["params"]["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "cruel", "version": "1"},
+        }
+    else:
+        answer["error"] = {"code": -32601, "message": "no such method"}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+def name_tools(names):
+    return [
+        Tool(name=name, summary=name, call=McpCall(source=name, tool=name))
+        for name in names
+    ]
+
+
+def call_floods(folder, targets):
+    """What calls of all sources give at once, while others search; no log grows by them."""
+    said = {}
+
+    def call_one(name):
+        said[name] = call(server, name, {})
+
+    with passing_on(folder, targets, name_tools(targets)) as server:
+        calling = [threading.Thread(target=call_one, args=(name,)) for name in targets]
+        for one in calling:
+            one.start()
+        while any(one.is_alive() for one in calling):
+            found = server.ask("/search?q=song", Authorization=f"Bearer {KEY}")
+            assert found.status == 200
+        assert end(server) == 0
+        assert "Traceback" not in server.process.stderr.read()
+    return said
+
+
+def test_a_started_server_that_floods_is_given_up(tmp_path):
+    speaker = tmp_path / "speaker.py"
+    speaker.write_text(SPEAKER)
+    targets = {}
+    for name, flood in {**FLOODS, "stderr": b"noise\n" * 100_000}.items():
+        file = tmp_path / name
+        file.write_bytes(flood)
+        stream = "stderr" if name == "stderr" else "stdout"
+        targets[name] = {"command": [sys.executable, str(speaker), str(file), stream]}
+    for name, (said, failed) in call_floods(tmp_path, targets).items():
+        assert failed, name
+        assert "given up: it sends more than" in said, name
+
+
+@pytest.mark.slow
+def test_a_server_over_http_that_floods_is_given_up(tmp_path):
+    answers = {
+        "parts": ("application/json", "parts"),
+        "no message": ("application/json", "no message"),
+        "notifications": ("text/event-stream", "notifications"),
+        "UTF-16": ("text/event-stream; charset=utf-16-le", "UTF-16"),
+        "garbage": ("application/json", None),
+    }
+    with ExitStack() as stack:
+        targets = {}
+        for name, (kind, flood) in answers.items():
+            raw = FLOODS[flood] if flood else b"no JSON"
+            at = stack.enter_context(answering({}, "inputSchema", kind, raw))
+            targets[name] = {"mcp": at, "private": True}
+        said = call_floods(tmp_path, targets)
+    assert all(failed for _, failed in said.values())
+    for name in ("parts", "no message", "notifications"):
+        assert "given up: it sends more than" in said[name][0], name
+    assert "not UTF-8" in said["UTF-16"][0]
+
+
+def test_a_large_answer_of_few_values_is_passed_on(tmp_path):
+    rows = json.dumps([{"name": f'a "{n}" \\ {{[,]}}', "n": n} for n in range(15_000)])
+    answer = {"content": [{"type": "text", "text": rows}, {"type": "text", "text": ""}]}
+    body = json.dumps({"jsonrpc": "2.0", "id": "ID", "result": answer})
+    body = body.replace('"ID"', "ID").encode()
+    with (
+        answering({}, "inputSchema", "application/json", body) as address,
+        passing_on(tmp_path, address, name_tools(["cruel"])) as server,
+    ):
+        assert call(server, "cruel", {}) == (rows + "\n", False)

@@ -1,0 +1,390 @@
+"""Searching, and tools that come and go."""
+
+import copy
+import errno
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import toolbank
+from tests.world import write_recipe
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.run.recipe import load_recipe
+from toolbank.run.run import run_recipe
+from toolbank.search.finder import Finder
+from toolbank.search.run_search import load
+from toolbank.system.errors import InputError, ToolbankError
+
+PLAY = Tool(name="music.play", kind="function", summary="Play a song.")
+BELL = Tool(name="door.bell", kind="function", summary="Ring the bell of a house.")
+WEATHER = {
+    "name": "get_weather",
+    "description": "Tell the forecast of a city.\n\nFor a week.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+}
+
+
+@pytest.fixture
+def finder():
+    retriever = create_retriever(Bm25Config())
+    retriever.fit(Bank((PLAY,)))
+    return Finder(retriever, (PLAY,))
+
+
+def find(finder, request, k=5):
+    return [hit.tool.name for hit in finder.search(request, k=k)]
+
+
+def get_weather(city: str, days: int = 3):
+    """Tell the forecast of a city.
+
+    Args:
+        city: Where.
+        days: How long.
+    """
+
+
+def test_a_tool_added_after_the_fit_is_found(finder):
+    assert finder.search("ring the bell") == []
+    finder.add_tools([BELL])
+    assert [hit.tool for hit in finder.search("ring the bell")] == [BELL]
+    finder.remove_tools(["door.bell"])
+    assert finder.search("ring the bell") == []
+    assert finder.tools == (PLAY,)
+
+
+def test_what_is_found_goes_into_a_request_and_its_calls_come_back(finder):
+    finder.add_tools([BELL])
+    (function,) = finder.as_tools("ring the bell", format="anthropic")
+    assert function["name"] == "door_bell"
+    assert function["input_schema"] == BELL.parameters
+    assert finder.find_function("door_bell") == BELL
+    (wrapped,) = finder.as_tools("ring the bell", format="gemini")
+    assert [one["name"] for one in wrapped["functionDeclarations"]] == ["door_bell"]
+    finder.add_tools([Tool(name="3d.bell", summary="Draw a bell.")])
+    (wrapped,) = finder.as_tools("draw bell", k=1, format="gemini")
+    assert [one["name"] for one in wrapped["functionDeclarations"]] == ["_3d_bell"]
+    assert finder.find_function("_3d_bell").name == "3d.bell"
+    with pytest.raises(InputError, match="openai, anthropic, gemini, mcp"):
+        finder.as_tools("ring the bell", format="xml")
+    with pytest.raises(InputError, match="'window'"):
+        finder.find_function("window")
+
+
+def test_asks_find_a_tool_that_is_added_with_them_and_are_saved(tmp_path):
+    retriever = create_retriever(Tool2VecConfig())
+    retriever.fit(Bank((PLAY, BELL)))
+    finder = Finder(retriever, (PLAY, BELL))
+    asks = {"get_weather": ["do I need an umbrella", "is it going to be icy tonight"]}
+    finder.add_tools([WEATHER], asks)
+    (with_asks, *_) = finder.search("will I need my umbrella")
+    assert with_asks.tool.name == "get_weather"
+    finder.save(tmp_path / "mine")
+    (saved, *_) = load(tmp_path / "mine").search("will I need my umbrella")
+    assert saved == with_asks
+    finder.remove_tools(["get_weather"])
+    finder.add_tools([WEATHER])
+    found = {
+        hit.tool.name: hit.score for hit in finder.search("will I need my umbrella")
+    }
+    assert found["get_weather"] < with_asks.score
+
+
+@pytest.mark.parametrize(
+    ("asks", "wrong"),
+    [
+        (["ring it"], "have to be requests by the tools' names"),
+        ({"door.bell": "ring it"}, r"asks for door\.bell .* a list of requests"),
+        ({"door.bell": ["ring it", " "]}, r"An ask for door\.bell is ' '"),
+        ({"door.bell": ["ring \ud800"]}, "half of a character"),
+        ({"music.play": ["a song"]}, r"music\.play is none of the tools .* added"),
+    ],
+)
+def test_what_can_be_no_ask_is_told_and_nothing_is_added(finder, asks, wrong):
+    with pytest.raises(InputError, match=wrong):
+        finder.add_tools([BELL], asks)
+    assert finder.tools == (PLAY,)
+
+
+def test_all_tools_can_go_and_others_come(finder):
+    finder.remove_tools(["music.play"])
+    assert finder.search("play a song") == []
+    finder.add_tools([BELL])
+    assert find(finder, "the bell of a song") == ["door.bell"]
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, "3", None, True, np.nan])
+def test_no_other_number_of_tools_can_be_asked_for(finder, k):
+    with pytest.raises(InputError, match=r"k is .* a whole number, at least 1"):
+        finder.search("song", k=k)
+
+
+@pytest.mark.parametrize("k", [1, 10**30, np.int64(7)])
+def test_any_number_from_one_on_can_be_asked_for(finder, k):
+    assert find(finder, "song", k) == ["music.play"]
+
+
+@pytest.mark.parametrize("query", ["", "  ", None, 7, b"song", ["song"]])
+def test_what_is_no_request_is_refused(finder, query):
+    with pytest.raises(InputError, match="has to be a text"):
+        finder.search(query)
+
+
+def test_a_request_that_is_no_text_is_refused(finder):
+    with pytest.raises(InputError, match="half of a character"):
+        finder.search("a song \ud800")
+
+
+@pytest.mark.parametrize("queries", ["song", None, 3])
+def test_requests_that_are_no_list_are_refused(finder, queries):
+    with pytest.raises(InputError, match=r"search_many\(\[request\]\)"):
+        finder.search_many(queries)
+
+
+def test_a_tool_that_is_there_is_refused_and_nothing_is_added(finder):
+    with pytest.raises(InputError, match=r"music\.play: can't be added"):
+        finder.add_tools([BELL, PLAY])
+    assert finder.tools == (PLAY,)
+    assert len(finder.search("song")) == 1
+
+
+@pytest.mark.parametrize("given", [BELL, WEATHER, get_weather, "abc", None, 3])
+def test_what_is_no_list_of_tools_is_refused(finder, given):
+    with pytest.raises(InputError, match="have to be a list of tools"):
+        finder.add_tools(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        WEATHER,
+        {"type": "function", "function": WEATHER},
+        {**WEATHER, "inputSchema": WEATHER["parameters"], "parameters": None},
+        {**WEATHER, "kind": "function", "summary": "Tell the forecast of a city."},
+        {**WEATHER, "summary": "Tell the forecast of a city."},
+        get_weather,
+        Tool(
+            name="get_weather",
+            summary="Tell the forecast of a city.",
+            parameters=WEATHER["parameters"],
+        ),
+    ],
+)
+def test_a_tool_is_taken_in_the_form_that_it_has(finder, given):
+    finder.add_tools([given])
+    (hit,) = finder.search("forecast of Paris")
+    assert hit.tool.name == "get_weather"
+    assert hit.tool.summary == "Tell the forecast of a city."
+    assert hit.tool.parameters["properties"]["city"]["type"] == "string"
+
+
+def test_what_an_mcp_server_lists_is_taken_as_it_is(finder):
+    finder.add_tools({"tools": [WEATHER, {"name": "bell", "description": "Ring."}]})
+    assert [tool.name for tool in finder.tools[1:]] == ["get_weather", "bell"]
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ({}, 'no "name"'),
+        ({"name": ""}, '"name" is blank'),
+        ({"name": "a.b"}, r"a\.b has no description"),
+        ({"name": "a", "description": 3}, '"description" is not a string'),
+        ({"name": "a", "description": "Do \ud800."}, "half a character"),
+        ({**WEATHER, "parameters": {"properties": {"x": {1, 2}}}}, "not JSON"),
+        ({**WEATHER, "parameters": "foo"}, '"parameters" is no schema'),
+        ({"name": "a", "kind": "spoon", "summary": "Eat."}, "kind"),
+        (Tool(name="", summary="Eat."), "has no name"),
+        (Tool(name="eat", summary=" "), "eat has no description"),
+        (lambda x: x, "without a name"),
+        (find, "find has no description"),
+        (7, "not a tool, a dict or a function"),
+        ("abc", "not a tool, a dict or a function"),
+    ],
+)
+def test_what_can_be_no_tool_is_named_and_nothing_is_added(finder, given, wrong):
+    with pytest.raises(InputError, match=f"^Tool 2, .*{wrong}"):
+        finder.add_tools([BELL, given])
+    assert finder.tools == (PLAY,)
+
+
+def test_a_name_that_is_given_twice_is_not_said_to_be_there(finder):
+    with pytest.raises(InputError, match=r"door\.bell: is given twice"):
+        finder.add_tools([BELL, BELL])
+    finder.add_tools([BELL])
+    with pytest.raises(InputError, match=r"there already.* remove_tools"):
+        finder.add_tools([BELL])
+    finder.remove_tools([BELL.name])
+    finder.add_tools([BELL])
+
+
+@pytest.mark.parametrize(
+    ("names", "wrong"),
+    [
+        ("music.play", r"remove_tools\(\[name\]\)"),
+        ([PLAY], r"give tool\.name"),
+        (["music.play", "no.such"], r"no\.such: can't be removed"),
+        (None, "a list of names"),
+    ],
+)
+def test_what_is_no_name_of_a_tool_is_not_removed(finder, names, wrong):
+    with pytest.raises(InputError, match=wrong):
+        finder.remove_tools(names)
+    assert finder.tools == (PLAY,)
+
+
+def test_what_it_takes_to_remove_tools_is_not_multiplied_by_those_there(finder):
+    class Name(str):
+        __slots__ = ()
+        looked_up = 0
+
+        def __hash__(self):
+            Name.looked_up += 1
+            return super().__hash__()
+
+    names = [f"tool.{n}" for n in range(100)]
+    finder.add_tools([Tool(name=n, kind="function", summary=n) for n in names])
+    finder.remove_tools([Name(name) for name in names[:50]])
+    assert [tool.name for tool in finder.tools] == [PLAY.name, *names[50:]]
+    assert Name.looked_up <= 10 * 50
+
+
+def test_what_was_saved_is_loaded_with_what_was_added_and_removed(finder, tmp_path):
+    finder.add_tools([BELL, get_weather])
+    finder.remove_tools(["music.play"])
+    finder.save(tmp_path / "mine")
+    again = load(tmp_path / "mine")
+    assert again.tools == finder.tools
+    for request in ("ring the bell", "play a song", "the forecast of a house"):
+        assert again.search(request) == finder.search(request)
+    again.remove_tools(["door.bell"])
+    again.save(str(tmp_path / "mine"))
+    assert [tool.name for tool in load(tmp_path / "mine").tools] == ["get_weather"]
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    with pytest.raises(InputError, match="holds bm25, and no 'mlc'"):
+        load(tmp_path / "mine", "mlc")
+    again.remove_tools(["get_weather"])
+    again.save(tmp_path / "mine")
+    assert load(tmp_path / "mine").tools == ()
+
+
+def test_nothing_is_saved_over_what_no_save_left(finder, tmp_path):
+    for name in ("file", "folder", "saved"):
+        folder = tmp_path / name
+        if name == "saved":
+            finder.save(folder)
+        if name != "file":
+            folder.mkdir(exist_ok=True)
+            (folder / "notes.txt").write_text("mine")
+        else:
+            folder.write_text("mine")
+        with pytest.raises(InputError, match=r"nothing was written|a file, and"):
+            finder.save(folder)
+    (tmp_path / "empty").mkdir()
+    finder.save(tmp_path / "empty")
+    assert (tmp_path / "folder" / "notes.txt").read_text() == "mine"
+    assert load(tmp_path / "empty").tools == (PLAY,)
+
+
+def lay(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    return path
+
+
+@pytest.mark.parametrize(
+    "name", ["retriever/notes.txt", "retriever/deep/notes.txt", ".env", "tools.parquet"]
+)
+def test_nothing_that_was_laid_into_what_was_saved_is_lost(finder, tmp_path, name):
+    finder.save(tmp_path / "mine")
+    mine = lay(tmp_path / "mine" / name)
+    with pytest.raises(InputError, match=f"holds {name}, .* nothing was written"):
+        finder.save(tmp_path / "mine")
+    assert mine.read_text() == "mine"
+
+
+def test_nothing_is_saved_into_a_run(finder, tmp_path):
+    path = write_recipe(tmp_path, engine="rules", queries=12)
+    run_recipe(load_recipe(path), tmp_path / "run", until="sources")
+    for place in ("run", "run/new", "run/models/zz"):
+        with pytest.raises(InputError, match="in the folder of a run"):
+            finder.save(tmp_path / place)
+    assert not (tmp_path / "run/models").exists()
+
+
+@pytest.mark.parametrize("folder", [None, 3, b"finder", ["finder"], "", " "])
+def test_what_is_no_path_is_refused_by_a_sentence(finder, folder):
+    with pytest.raises(InputError, match=r"it has to be a path, such as save\("):
+        finder.save(folder)
+
+
+def test_nothing_is_saved_through_a_link(finder, tmp_path):
+    finder.save(tmp_path / "mine")
+    (tmp_path / "link").symlink_to("mine")
+    with pytest.raises(InputError, match="a link"):
+        finder.save(tmp_path / "link")
+
+
+@pytest.mark.parametrize("fails", ["made", "mine"])
+def test_a_save_that_fails_leaves_the_earlier_one(finder, tmp_path, monkeypatch, fails):
+    finder.save(tmp_path / "mine")
+    finder.add_tools([BELL])
+    move = Path.replace
+
+    def full(self, target):
+        if self.name == fails and "earlier" not in self.parent.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return move(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(ToolbankError, match="No space left"):
+        finder.save(tmp_path / "mine")
+    assert load(tmp_path / "mine").tools == (PLAY,)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
+)
+def test_a_copy_goes_its_own_way(finder, copied):
+    other = copied(finder)
+    other.add_tools([BELL])
+    assert find(other, "ring the bell") == ["door.bell"]
+    assert finder.tools == (PLAY,)
+
+
+@pytest.mark.parametrize("name", ["tools.parquet", "retriever/tools.json"])
+def test_damage_to_what_was_saved_is_told(finder, tmp_path, name):
+    finder.save(tmp_path / "mine")
+    (tmp_path / "mine" / name).write_bytes(b"[]")
+    with pytest.raises(InputError, match=str(tmp_path / "mine")):
+        load(tmp_path / "mine")
+
+
+@pytest.mark.parametrize(
+    ("run", "wrong"),
+    [
+        ("no/such", "no such folder"),
+        (".", "not the folder of a run"),
+        (None, "The run is None"),
+        (3, "The run is 3"),
+    ],
+)
+def test_what_is_no_run_is_refused_by_an_error_to_catch(
+    tmp_path, monkeypatch, run, wrong
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(toolbank.InputError, match=wrong) as told:
+        toolbank.load(run)
+    assert isinstance(told.value, toolbank.ToolbankError)
+
+
+def test_the_package_lists_what_it_offers():
+    assert dir(toolbank) == sorted(toolbank.__all__)
+    assert all(getattr(toolbank, name) for name in dir(toolbank))

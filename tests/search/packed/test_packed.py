@@ -1,0 +1,392 @@
+"""Packing, opening and searching a packed finder."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from filelock import FileLock
+
+import toolbank
+from tests.commands.in_process import toolbank as toolbank_command
+from tests.retrievers.calibration.test_calibration import fit_on_validation, make_bank
+from tests.search.packed.packs import (
+    FITTING,
+    REQUESTS,
+    TOOLS,
+    UNFITTING,
+    make_0_7_0,
+    write_calibrated_pack,
+    write_pack,
+)
+from toolbank.bank.records import Tool
+from toolbank.retrievers.base import Retriever
+from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.calibration import DEPTH
+from toolbank.search.catalogue import Wanted
+from toolbank.search.packed import PackedFinder, open_packed
+from toolbank.system.errors import InputError, ToolbankError
+
+
+@pytest.fixture
+def finder(tmp_path):
+    write_pack(tmp_path / "finder", requests=REQUESTS)
+    return open_packed(tmp_path / "finder")
+
+
+def names(answer):
+    return [hit.tool.name for hit in answer.hits]
+
+
+def test_a_packed_finder_finds_what_serves_a_request(finder):
+    answer = finder.answer("send a letter to my aunt")
+    assert names(answer)[0] == "mail.send"
+    assert answer.fits is None
+    assert answer.hits[0].tool == TOOLS[6]
+    scores = [hit.score for hit in answer.hits]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+
+
+def test_it_is_loaded_as_a_run_is(finder, tmp_path):
+    loaded = toolbank.load(tmp_path / "finder")
+    hits = loaded.search("send a letter to my aunt", k=1)
+    assert [hit.tool.name for hit in hits] == ["mail.send"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "get_weather",
+        "GET_WEATHER()",
+        "forecast",
+        "call get_weather for a song",
+        "`get_weather`",
+    ],
+)
+def test_an_exact_name_comes_first_with_score_1(finder, said):
+    answer = finder.answer(said, k=2)
+    assert names(answer)[0] == "get_weather"
+    assert answer.hits[0].score == 1
+    assert len(set(names(answer))) == len(answer.hits)
+
+
+def test_the_last_part_of_a_name_finds_its_tool_where_it_is_asked_for_alone(
+    finder, tmp_path
+):
+    assert finder.answer("Bell").hits[0].tool.name == "door.bell"
+    assert finder.answer("Bell").hits[0].score == 1
+    assert finder.answer("the bell please").hits[0].score < 1
+    write_pack(tmp_path / "crm", [Tool(name="crm/follow-up"), Tool(name="crm/dentist")])
+    crm = open_packed(tmp_path / "crm")
+    assert crm.answer("follow-up").hits[0].score == 1
+    assert crm.answer("schedule a follow-up with my dentist").hits[0].score < 1
+
+
+def test_another_form_than_there_is_is_told(finder):
+    with pytest.raises(InputError, match="No form 'foo'; there are: openai, anthropic"):
+        finder.function(finder.tools[0], "foo")
+
+
+def test_two_that_pack_to_one_folder_do_not_harm_each_other(tmp_path):
+    version = write_pack(tmp_path)
+    with (
+        FileLock(tmp_path / "versions/.lock"),
+        pytest.raises(ToolbankError, match="another process is packing there"),
+    ):
+        write_pack(tmp_path, TOOLS[:3])
+    assert open_packed(tmp_path).version == version
+    assert write_pack(tmp_path, TOOLS[:3]) != version
+
+
+def test_a_tool_is_a_function_whose_name_is_its_own_and_leads_back(tmp_path):
+    alike = [Tool(name="door.lock"), Tool(name="door_lock"), Tool(name="a" * 300)]
+    write_pack(tmp_path, alike)
+    finder = open_packed(tmp_path)
+    for form in ("anthropic", "mcp"):
+        functions = [finder.function(tool, form)["name"] for tool in alike]
+        assert len(set(functions)) == 3
+        assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in functions)
+        assert [finder.describe(name) for name in functions] == alike
+
+
+def test_a_name_with_spaces_is_exact_as_a_whole(finder):
+    assert names(finder.answer("get /storms"))[0] == "GET /storms"
+
+
+def test_only_wanted_tools_are_hits(finder):
+    weather = Wanted(sources=frozenset({"weather"}))
+    assert names(finder.answer("lock the house, city", wanted=weather)) == [
+        name
+        for name in names(finder.answer("lock the house, city", k=8))
+        if name in ("get_weather", "GET /storms")
+    ]
+    both = Wanted(sources=frozenset({"home"}), tags=frozenset({"sound"}))
+    assert set(names(finder.answer("a song of a house", wanted=both))) <= {
+        "music.play",
+        "music.stop",
+    }
+    nothing = Wanted(kinds=frozenset({"operation"}), tags=frozenset({"sound"}))
+    assert not finder.answer("get_weather", wanted=nothing).hits
+    with pytest.raises(
+        InputError, match="No tool has the tag 'zebra'; there are: sound"
+    ):
+        finder.answer("get_weather", wanted=Wanted(tags=frozenset({"zebra"})))
+
+
+def test_what_is_below_min_score_is_no_hit(finder):
+    every = finder.answer("song house city", k=8, min_score=0).hits
+    least = every[1].score
+    assert [hit.score for hit in finder.answer("song house city", 8, least).hits] == [
+        hit.score for hit in every if hit.score >= least
+    ]
+    assert not finder.answer("zebra", min_score=0.9).hits
+
+
+def test_pinned_tools_are_listed_whatever_was_asked(tmp_path):
+    write_pack(tmp_path)
+    finder = open_packed(tmp_path, pin=["mail.read"])
+    assert [tool.name for tool in finder.answer("zebra").pinned] == ["mail.read"]
+    with pytest.raises(InputError, match=r"mail\.burn.*no tool is called so"):
+        open_packed(tmp_path, pin=["mail.burn"])
+
+
+def test_the_nearest_requests_are_there_where_they_were_packed(finder, tmp_path):
+    assert [near.query for near in finder.nearest_requests("rain in Rome?")] == [
+        "will it rain in Oslo"
+    ]
+    lines = [("one\u2028line, one request", ("music.play",))]
+    write_pack(tmp_path / "lines", requests=lines)
+    assert open_packed(tmp_path / "lines").nearest_requests("one line")
+    write_pack(tmp_path / "private")
+    assert open_packed(tmp_path / "private").nearest_requests("rain") == []
+
+
+def test_a_new_version_lies_beside_the_old_one(tmp_path):
+    first = write_pack(tmp_path)
+    assert write_pack(tmp_path) == first
+    old = open_packed(tmp_path)
+    second = write_pack(tmp_path, TOOLS[:4])
+    assert second != first
+    assert {place.name for place in (tmp_path / "versions").glob("[!.]*")} == {
+        first,
+        second,
+    }
+    assert names(old.answer("send a letter")) == ["mail.send", "mail.read"]
+    assert not open_packed(tmp_path).answer("send a letter").hits
+    third = write_pack(tmp_path, TOOLS[4:])
+    assert {place.name for place in (tmp_path / "versions").glob("[!.]*")} == {
+        second,
+        third,
+    }
+
+
+@pytest.mark.parametrize(
+    "file", ["tools.jsonl", "facets.json", "retrievers/bm25/tools.json"]
+)
+def test_a_harmed_file_is_named(tmp_path, file):
+    version = write_pack(tmp_path)
+    path = tmp_path / "versions" / version / file
+    path.write_bytes(path.read_bytes()[:-3] + b"xxx")
+    with pytest.raises(InputError, match=rf"{file}: damaged .*toolbank pack"):
+        open_packed(tmp_path)
+    path.unlink()
+    with pytest.raises(InputError, match=f"{file}: missing"):
+        open_packed(tmp_path)
+
+
+def test_another_layout_is_told(tmp_path):
+    write_pack(tmp_path)
+    mark = json.loads((tmp_path / "finder.json").read_text())
+    (tmp_path / "finder.json").write_text(json.dumps({**mark, "layout": 99}))
+    with pytest.raises(InputError, match=r"another version of toolbank.*99"):
+        open_packed(tmp_path)
+
+
+def test_one_of_another_layout_is_packed_over(tmp_path):
+    before = write_pack(tmp_path)
+    mark = json.loads((tmp_path / "finder.json").read_text())
+    (tmp_path / "finder.json").write_text(json.dumps({**mark, "layout": 1}))
+    version = write_pack(tmp_path, TOOLS[:4])
+    assert open_packed(tmp_path).version == version
+    assert not (tmp_path / "versions" / before).exists()
+
+
+def test_a_harmed_mark_is_told_by_a_search(tmp_path):
+    write_pack(tmp_path)
+    (tmp_path / "finder.json").write_text("{")
+    done = toolbank_command("search", tmp_path, "send a letter", cwd=tmp_path)
+    assert done.returncode == 2
+    assert (
+        f"{tmp_path / 'finder.json'}: damaged (no JSON). Pack it again" in done.stderr
+    )
+
+
+def test_a_search_with_min_score_0_lists_tools_where_none_is_found(tmp_path):
+    write_pack(tmp_path)
+    done = toolbank_command("search", tmp_path, "zebra", cwd=tmp_path)
+    assert "No tool is found" in done.stdout
+    nearest = ("zebra", "--min-score", "0", "--k", "8")
+    done = toolbank_command("search", tmp_path, *nearest, cwd=tmp_path)
+    assert len(done.stdout.splitlines()) == 8
+
+
+def test_nothing_is_packed_over_what_is_somebodys(tmp_path):
+    (tmp_path / "letter.txt").write_text("dear aunt")
+    with pytest.raises(InputError, match="no packed finder; nothing was written"):
+        write_pack(tmp_path)
+    assert (tmp_path / "letter.txt").read_text() == "dear aunt"
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("np.Array", "np.Array"),
+        ("`np.array`", "np.array"),
+        ("call np.Array for this", "np.Array"),
+        ("run()", "run()"),
+        ("run", "run"),
+        ("call run() on it", "run()"),
+        ("stop()", "stop"),
+        ("STOP()", "stop"),
+    ],
+)
+def test_the_tool_of_just_that_name_comes_first(tmp_path, said, found):
+    alike = ["np.array", "np.Array", "run", "run()", "stop"]
+    write_pack(tmp_path, [Tool(name=name, summary="Do so.") for name in alike])
+    finder = open_packed(tmp_path)
+    best = finder.answer(said).hits[0]
+    assert (best.tool.name, best.score) == (found, 1)
+
+
+def test_min_score_0_always_gives_k(finder):
+    answer = finder.answer("zebra", k=3, min_score=0)
+    assert [(hit.tool, hit.score) for hit in answer.hits] == [
+        (tool, 0) for tool in TOOLS[:3]
+    ]
+    some = finder.answer("send a letter", k=20, min_score=0)
+    assert sorted(names(some)) == sorted(tool.name for tool in TOOLS)
+    weather = Wanted(sources=frozenset({"weather"}))
+    few = finder.answer("send a letter", k=5, min_score=0, wanted=weather)
+    assert set(names(few)) == {"get_weather", "GET /storms"}
+    assert not finder.answer("zebra", k=3).hits
+
+
+class Scoring(Retriever):
+    """Gives the first tools the scores that a request is made of."""
+
+    def search(self, queries, k):
+        (query,) = queries
+        scores = np.array([query.split()[:k]], np.float32)
+        return np.arange(scores.shape[1])[None], scores
+
+    def fit(self, bank, context=None):
+        self.tools = bank.tool_names
+
+    def extend(self, tools):
+        """Nothing is to be added."""
+
+
+def test_scores_without_a_calibration_stay_apart_and_below_an_exact_name(finder):
+    scoring = Scoring(Bm25Config())
+    scoring.tools = finder.tools.names
+    found = PackedFinder("0", finder.tools, {"bm25": scoring})
+    hits = found.answer("1e30 90 80 40.5 40 0.5 -0.5 -70", k=8).hits
+    scores = [hit.score for hit in hits]
+    assert len({round(score, 6) for score in scores}) == 8
+    assert scores == sorted(scores, reverse=True)
+    assert 0 < scores[-1] < scores[0] < 1
+
+
+def test_who_searches_is_told_what_scores_mean(tmp_path):
+    write_pack(tmp_path / "finder")
+    told = toolbank_command("search", "finder", "send a letter", cwd=tmp_path).stderr
+    assert told.startswith("by bm25; scores only rank the hits, because ")
+    assert "without requests to calibrate on" in told
+
+
+def test_a_version_that_is_open_is_searched_when_it_is_deleted(finder, tmp_path):
+    version = finder.version
+    write_pack(tmp_path / "finder", TOOLS[:4])
+    write_pack(tmp_path / "finder", TOOLS[4:])
+    assert not (tmp_path / "finder" / "versions" / version).exists()
+    assert finder.tools.facets["source"] == ["home", "post", "weather"]
+    weather = Wanted(sources=frozenset({"weather"}))
+    assert names(finder.answer("forecast", wanted=weather)) == ["get_weather"]
+    assert finder.nearest_requests("rain in Rome?")
+
+
+def test_scores_are_learnt_of_the_retriever_as_it_was_packed(tmp_path):
+    bank = make_bank()
+    asked = []
+
+    def calibrate(retriever, packed_from):
+        asked.append(retriever)
+        assert packed_from.index.places.flags.writeable, "what was packed"
+        return fit_on_validation(retriever, bank)
+
+    write_pack(tmp_path, bank.tools, calibrate=calibrate)
+    (retriever,) = asked
+    assert not retriever.index.places.flags.writeable, "not what is read of a file"
+    finder = open_packed(tmp_path)
+    query = bank.queries[0].query
+    wanted = fit_on_validation(finder.retrievers["bm25"], bank).chances(
+        retriever, [query], retriever.search([query], DEPTH)
+    )
+    hits = finder.answer(query).hits
+    np.testing.assert_allclose([hit.score for hit in hits], wanted[0][: len(hits)])
+
+
+def test_hits_are_returned_whatever_the_threshold_which_only_marks_the_answer(tmp_path):
+    write_calibrated_pack(tmp_path)
+    finder = open_packed(tmp_path)
+    for asked, fits in ((FITTING, True), (UNFITTING, False)):
+        for answer in finder.answer_many(asked):
+            assert answer.fits is fits and answer.hits
+            assert (answer.hits[0].score >= 0.5) is fits
+    best = finder.answer(UNFITTING[0]).hits[0].score
+    for least in (0, best, (1 + best) / 2):
+        answer = finder.answer(UNFITTING[0], min_score=least)
+        assert answer.fits is False
+        assert all(hit.score >= least for hit in answer.hits)
+    assert not answer.hits
+    high = finder.answer(FITTING[0], min_score=0.999)
+    assert high.fits is True and not high.hits
+    assert finder.answer("zebra").fits is False, "no tool is found"
+    assert finder.answer("mail.send").fits is True, "an exact name"
+
+
+def test_the_mark_is_of_the_tools_that_are_wanted(tmp_path):
+    write_calibrated_pack(tmp_path)
+    finder = open_packed(tmp_path)
+    for source, fits in (("home", True), ("post", False)):
+        wanted = Wanted(sources=frozenset({source}))
+        assert finder.answer("play a song", wanted=wanted).fits is fits
+
+
+def test_a_search_prints_the_mark_and_the_hits(tmp_path):
+    write_calibrated_pack(tmp_path / "finder")
+    for asked, mark in ((FITTING[1], "fits: true"), (UNFITTING[1], "fits: false")):
+        done = toolbank_command("search", "finder", asked, cwd=tmp_path)
+        first, *hits = done.stdout.splitlines()
+        assert first.startswith(mark) and "mail.send" in hits[0]
+        assert "probability" in done.stderr
+
+
+@pytest.mark.parametrize("one", [False, True])
+def test_a_pack_of_version_0_7_0_is_searched_without_its_calibration(tmp_path, one):
+    version = make_0_7_0(tmp_path, write_calibrated_pack(tmp_path))
+    assert (tmp_path / "versions" / version / "calibration" / "bm25").is_dir()
+    finder = open_packed(tmp_path, one=one)
+    for answer in finder.answer_many((*FITTING, *UNFITTING)):
+        assert answer.fits is None and answer.hits
+    said = finder.explain_scores("bm25")
+    assert "earlier version" in said and "toolbank pack RUN --out DIR" in said
+    done = toolbank_command("search", tmp_path, FITTING[0], cwd=tmp_path)
+    assert said in done.stderr and "fits" not in done.stdout
+
+
+def test_why_there_is_no_calibration_is_packed(tmp_path):
+    for reason in ("it has 3 requests", "41 of 98 requests repeat a train request"):
+        write_pack(tmp_path, calibrate=lambda *_, why=reason: why)
+        assert reason in open_packed(tmp_path).explain_scores("bm25")

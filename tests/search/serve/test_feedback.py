@@ -1,0 +1,115 @@
+"""What people asked and chose is logged, and read as labelled requests."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.search.packed.packs import TOOLS, write_pack
+from tests.search.serve.servers import serving
+from toolbank.datasets.jsonl import read_labelled
+from toolbank.search.finder import Hit
+from toolbank.search.packed import Answer
+from toolbank.search.serve.feedback import FeedbackLog
+from toolbank.system.errors import InputError
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_choices_become_labelled_requests(tmp_path):
+    write_pack(tmp_path / "finder")
+    log = tmp_path / "log.jsonl"
+    with serving(tmp_path / "finder", "--log", log, "--log-text") as server:
+        assert server.ask("/facets").json["logs"] is True
+        search = server.ask("/search?q=send+a+letter").json["id"]
+        server.ask("/search?q=zebra")
+        chosen = {"search": search, "tool": "mail.read"}
+        assert server.ask("/feedback", chosen).json == {"logged": True}
+        for wrong in (
+            {"search": "x", "tool": "mail.read"},
+            {"search": search, "tool": "door.bell"},
+        ):
+            assert server.ask("/feedback", wrong).error == "not_found"
+        assert server.ask("/feedback", {"search": 3}).error == "bad_request"
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    first, nothing, choice = read(log)
+    assert first["event"] == "search" and first["found"] == ["mail.send", "mail.read"]
+    assert nothing["found"] == []
+    assert choice["rank"] == 2
+    labelled = read_labelled(log)
+    assert [(query.query, query.tools) for query in labelled.queries] == [
+        ("send a letter", ("mail.read",))
+    ]
+
+
+def test_requests_are_left_out_unless_they_are_asked_for(tmp_path):
+    write_pack(tmp_path / "finder")
+    log = tmp_path / "log.jsonl"
+    with serving(tmp_path / "finder", "--log", log) as server:
+        server.ask("/search?q=send+a+secret+letter")
+    assert "secret" not in log.read_text()
+    assert read(log)[0]["found"] == ["mail.send", "mail.read"]
+
+
+def test_a_log_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr("toolbank.search.serve.feedback._MOST_BYTES", 2_000)
+    log = FeedbackLog(tmp_path / "log.jsonl", with_text=True)
+    for n in range(100):
+        log.searched("home", f"request {n}", Answer((), True))
+    log.close()
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert files == ["log.jsonl", "log.jsonl.1", "log.jsonl.2", "log.jsonl.3"]
+    assert all(path.stat().st_size <= 2_000 for path in tmp_path.iterdir())
+    assert all(
+        stat.S_IMODE(path.stat().st_mode) == 0o600 for path in tmp_path.iterdir()
+    )
+
+
+def test_one_choice_counts_once_however_often_it_is_told(tmp_path):
+    log = FeedbackLog(tmp_path / "log.jsonl", with_text=True)
+    hits = tuple(Hit(tool, 0.5) for tool in TOOLS[:2])
+    search = log.searched("home", "a song", Answer(hits, False))
+    for _ in range(5):
+        assert log.chose("home", search, "music.play")
+    assert log.chose("home", search, "music.stop")
+    log.close()
+    choices = [row for row in read(tmp_path / "log.jsonl") if row["event"] == "choice"]
+    assert [row["tools"] for row in choices] == [["music.play"], ["music.stop"]]
+
+
+def test_what_cannot_be_logged_is_told_once_and_without_the_request(tmp_path, capfd):
+    log = FeedbackLog(tmp_path / "log.jsonl", with_text=True)
+    log.searched("home", "\ud800 secret", Answer((), True))
+    log.searched("home", "\ud800 secret", Answer((), True))
+    log.searched("home", "a song", Answer((), True))
+    log.close()
+    told = capfd.readouterr().err
+    assert told.count("can't write the log") == 1
+    assert "Traceback" not in told and "secret" not in told
+    assert log.lost == 2
+    assert [row["query"] for row in read(tmp_path / "log.jsonl")] == ["a song"]
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "device"])
+def test_a_log_that_is_no_file_of_its_own_is_refused(tmp_path, kind):
+    path, other = tmp_path / "log.jsonl", tmp_path / "other"
+    other.write_text("mine")
+    other.chmod(0o644)
+    if kind == "link":
+        path.symlink_to(other)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path = Path("/dev/null")
+    with pytest.raises(InputError, match=path.name):
+        FeedbackLog(path, with_text=False)
+    assert stat.S_IMODE(other.stat().st_mode) == 0o644
+
+
+def test_a_log_that_cannot_be_written_is_told(tmp_path):
+    with pytest.raises(InputError, match="nowhere"):
+        FeedbackLog(tmp_path / "nowhere" / "log.jsonl", with_text=False)

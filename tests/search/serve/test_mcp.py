@@ -1,0 +1,233 @@
+"""An agent finds tools, reads their schemas and calls them, over MCP."""
+
+import json
+import os
+import signal
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+import yaml
+
+from tests.search.packed.packs import FITTING, TOOLS, UNFITTING, write_pack
+from tests.search.serve.servers import KEY, serving
+from toolbank.bank.records import McpCall, Tool
+
+pytest.importorskip("mcp", reason="the extra mcp is not installed")
+
+from mcp import Client, StdioServerParameters
+
+WEATHER = Path(__file__).with_name("weather_server.py")
+CITY = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+}
+CALLED = (
+    Tool(
+        name="weather/forecast",
+        summary="Tell the weather of a city.",
+        parameters=CITY,
+        call=McpCall(source="weather", tool="forecast"),
+    ),
+    Tool(
+        name="weather/make_rain",
+        summary="Let it rain in a city.",
+        parameters=CITY,
+        call=McpCall(source="weather", tool="make_rain"),
+    ),
+)
+
+
+def by_stdio(*arguments, **environment):
+    return StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "toolbank", "serve", *map(str, arguments), "--mcp"],
+        env={**os.environ, **environment},
+    )
+
+
+@asynccontextmanager
+async def asking(where):
+    async with Client(where) as client:
+
+        async def ask(tool, **arguments):
+            result = await client.call_tool(tool, arguments)
+            text = result.content[0].text if result.content else ""
+            return (
+                text
+                if result.is_error or result.structured_content is None
+                else result.structured_content
+            )
+
+        yield client, ask
+
+
+def test_an_agent_searches_and_reads_schemas_over_stdio(tmp_path):
+    write_pack(tmp_path)
+
+    async def session():
+        async with asking(by_stdio(tmp_path, "--pin", "mail.read")) as (client, ask):
+            listed = (await client.list_tools()).tools
+            assert [tool.name for tool in listed] == ["search_tools", "describe_tool"]
+            assert "Always at hand: mail.read" in listed[0].description
+            found = await ask("search_tools", query="send a letter", k=1)
+            assert [hit["name"] for hit in found["hits"]] == ["mail.send"]
+            for k, said in ((1.5, "k is 1.5"), (True, "k is true"), (0, "k is 0")):
+                assert said in await ask("search_tools", query="rain", k=k)
+            assert found["pinned"][0]["name"] == "mail.read"
+            nothing = await ask("search_tools", query="zebra")
+            assert nothing["hits"] == []
+            tool = await ask("describe_tool", name="get_weather")
+            assert tool["parameters"] == TOOLS[4].parameters
+            assert "No tool is called 'zebra'" in await ask(
+                "describe_tool", name="zebra"
+            )
+            assert "is empty" in await ask("search_tools", query=" ")
+            assert "k is 0" in await ask("search_tools", query="a", k=0)
+            assert "at most 10,000" in await ask("search_tools", query="a" * 10_001)
+
+    anyio.run(session)
+
+
+def test_an_agent_is_given_the_mark_and_the_hits(marking):
+    async def session():
+        address = f"http://127.0.0.1:{marking.port}/mcp"
+        async with asking(address) as (client, ask):
+            [search, *_] = (await client.list_tools()).tools
+            assert "`fits` false" in search.description
+            for asked, fits in ((FITTING, True), (UNFITTING, False)):
+                for query in asked:
+                    found = await ask("search_tools", query=query)
+                    assert found["fits"] is fits and found["hits"]
+
+    anyio.run(session)
+
+
+def test_an_agent_searches_over_http(server):
+    async def session():
+        for path, wanted in (("/mcp", "mail.send"), ("/post/mcp", "mail.send")):
+            address = f"http://127.0.0.1:{server.port}{path}"
+            async with asking(address) as (_, ask):
+                found = await ask("search_tools", query="send a letter")
+                assert found["hits"][0]["name"] == wanted
+                assert found["calibrated"] is False
+
+    def count(start):
+        lines = server.ask("/metrics").body.decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(start))
+
+    searched = 'toolbank_search_seconds_count{finder="post"}'
+    before = count(searched)
+    anyio.run(session)
+    assert count(searched) == before + 1
+    assert count('toolbank_requests_total{route="/mcp",status="200"}') >= 2
+
+
+def test_mcp_is_guarded_as_all_else(server, locked):
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+        assert server.ask("/mcp", body, **headers).error == "forbidden"
+    assert locked.ask("/mcp", body).error == "unauthorized"
+    assert locked.ask("/mcp", body, Authorization=f"Bearer {KEY}").status != 401
+
+
+def test_calls_go_where_the_file_says(tmp_path):
+    write_pack(tmp_path / "finder", CALLED)
+    config = tmp_path / "calls.yaml"
+    target = {
+        "command": [sys.executable, str(WEATHER)],
+        "environment": {"NAME": "WEATHER_NAME"},
+        "read_only": ["fore*"],
+    }
+    config.write_text(yaml.safe_dump({"sources": {"weather": target}}))
+    arguments = [tmp_path / "finder", "--call", "weather/*", "--call-config", config]
+
+    async def session(*more):
+        where = by_stdio(*arguments, *more, WEATHER_NAME="radio")
+        async with asking(where) as (client, ask):
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            assert names == ["search_tools", "describe_tool", "call_tool"]
+            [hit, *_] = (await ask("search_tools", query="weather of a city"))["hits"]
+            city = {"city": "Oslo"}
+            said = await ask("call_tool", name=hit["name"], arguments=city)
+            assert said == "Rain in Oslo, says radio."
+            wrong = await ask("call_tool", name=hit["name"], arguments={})
+            assert "'city' is a required property" in wrong
+            return await ask("call_tool", name="weather/make_rain", arguments=city)
+
+    assert "may change something" in anyio.run(session)
+    assert anyio.run(session, "--call-writes") == "done"
+
+
+def test_over_http_calls_need_a_key(tmp_path):
+    write_pack(tmp_path)
+    with (
+        pytest.raises(AssertionError, match="Set TOOLBANK_API_KEY"),
+        serving(tmp_path, "--call", "*"),
+    ):
+        pass
+    with serving(tmp_path, "--call", "get_*", key=KEY) as server:
+        assert server.ask("/mcp", {}).status == 401
+
+
+def test_what_is_found_by_an_agent_is_logged(tmp_path):
+    write_pack(tmp_path / "finder")
+    log = tmp_path / "log.jsonl"
+
+    async def session():
+        where = by_stdio(tmp_path / "finder", "--log", log, "--log-text")
+        async with asking(where) as (_, ask):
+            await ask("search_tools", query="send a letter")
+
+    anyio.run(session)
+    row = json.loads(log.read_text())
+    assert (row["event"], row["query"]) == ("search", "send a letter")
+
+
+def test_what_an_agent_calls_counts_as_chosen(tmp_path):
+    write_pack(tmp_path / "finder", CALLED)
+    log, config = tmp_path / "log.jsonl", tmp_path / "calls.yaml"
+    target = {"command": [sys.executable, str(WEATHER)], "read_only": ["forecast"]}
+    config.write_text(yaml.safe_dump({"sources": {"weather": target}}))
+    arguments = ["--call", "*", "--call-config", config, "--log", log, "--log-text"]
+
+    async def session():
+        async with asking(by_stdio(tmp_path / "finder", *arguments)) as (_, ask):
+            found = await ask("search_tools", query="weather of a city")
+            call = {"name": "weather/forecast", "search": found["id"]}
+            assert "Rain" in await ask("call_tool", **call, arguments={"city": "Oslo"})
+            assert "required" in await ask("call_tool", **call, arguments={})
+
+    anyio.run(session)
+    search, choice = map(json.loads, log.read_text().splitlines())
+    assert search["event"] == "search"
+    assert choice["tools"] == ["weather/forecast"]
+    assert choice["query"] == "weather of a city"
+
+
+def test_over_stdio_a_newer_version_is_taken_at_a_hangup(tmp_path):
+    write_pack(tmp_path / "finder")
+    # A shell that tells its number, and becomes the server.
+    script = f'echo $$ > {tmp_path}/pid; exec "$0" "$@"'
+    server = by_stdio(tmp_path / "finder")
+    where = StdioServerParameters(
+        command="sh", args=["-c", script, server.command, *server.args], env=server.env
+    )
+
+    async def session():
+        async with asking(where) as (client, ask):
+            [described, _] = (await client.list_tools()).tools
+            assert "among 8" in described.description
+            assert "only orders the hits" in described.description
+            write_pack(tmp_path / "finder", TOOLS[:4])
+            os.kill(int((tmp_path / "pid").read_text()), signal.SIGHUP)
+            with anyio.fail_after(30):
+                while "No tool" not in await ask("describe_tool", name="mail.send"):
+                    await anyio.sleep(0.02)
+            [described, _] = (await client.list_tools()).tools
+            assert "among 4" in described.description
+
+    anyio.run(session)

@@ -1,0 +1,121 @@
+"""Searches that hang, and too many of them: the others are served."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from toolbank.search.serve import searches as pools
+from toolbank.search.serve.messages import Refusal
+
+
+@pytest.fixture
+def pool(monkeypatch):
+    monkeypatch.setattr(pools, "SEARCH_TIME", 0.3)
+    monkeypatch.setattr(pools, "MOST_WAITING", 3)
+    monkeypatch.setattr(pools.os, "cpu_count", lambda: 2)
+    made = pools.Pool()
+    yield made
+    made.close()
+
+
+def test_a_search_that_hangs_is_given_up_and_the_others_are_answered(pool):
+    let_go = threading.Event()
+
+    async def ask():
+        hanging = asyncio.ensure_future(pool.run(let_go.wait))
+        others = [await pool.run(lambda n=n: n) for n in range(5)]
+        with pytest.raises(Refusal) as refused:
+            await hanging
+        return others, refused.value
+
+    try:
+        others, refused = asyncio.run(ask())
+    finally:
+        let_go.set()
+    assert others == [*range(5)]
+    assert refused.status == 504
+
+
+def test_more_than_may_wait_are_refused_at_once(pool):
+    let_go = threading.Event()
+
+    async def ask():
+        waiting = [asyncio.ensure_future(pool.run(let_go.wait)) for _ in range(5)]
+        await asyncio.sleep(0)
+        with pytest.raises(Refusal) as refused:
+            await pool.run(let_go.wait)
+        let_go.set()
+        return await asyncio.gather(*waiting), refused.value
+
+    answered, refused = asyncio.run(ask())
+    assert answered == [True] * 5
+    assert refused.status == 503
+    assert "Retry-After" in refused.headers
+    assert pool.refused == 1
+    assert pool.running == 0
+
+
+def test_a_batch_counts_as_many_as_it_has(pool):
+    let_go = threading.Event()
+
+    async def ask():
+        batch = asyncio.ensure_future(pool.run_each([let_go.wait] * 4))
+        await asyncio.sleep(0)
+        with pytest.raises(Refusal) as refused:
+            await pool.run_each([let_go.wait] * 2)
+        single = asyncio.ensure_future(pool.run(let_go.wait))
+        await asyncio.sleep(0)
+        let_go.set()
+        return await batch, await single, refused.value.status
+
+    assert asyncio.run(ask()) == ([True] * 4, True, 503)
+    assert pool.running == 0
+
+
+def test_a_batch_of_none_is_answered(pool):
+    assert asyncio.run(pool.run_each([])) == []
+
+
+def test_a_batch_lets_others_have_their_turn(pool, monkeypatch):
+    done, let_go = [], threading.Event()
+
+    def work(name):
+        let_go.wait()
+        done.append(name)
+        return name
+
+    async def ask():
+        monkeypatch.setattr(pools, "MOST_WAITING", 200)
+        batches = [
+            asyncio.ensure_future(pool.run_each([lambda n=n: work(n)] * 50))
+            for n in range(2)
+        ]
+        await asyncio.sleep(0)
+        single = asyncio.ensure_future(pool.run(lambda: work("single")))
+        await asyncio.sleep(0)
+        let_go.set()
+        await single
+        return await asyncio.gather(*batches)
+
+    assert asyncio.run(ask()) == [[0] * 50, [1] * 50]
+    assert "single" in done[:10]
+
+
+def test_a_batch_that_takes_too_long_is_given_up_with_what_is_left_of_it(pool):
+    begun = []
+
+    def work():
+        begun.append(1)
+        time.sleep(0.02)
+
+    async def ask():
+        with pytest.raises(Refusal) as refused:
+            await pool.run_each([work] * 200)
+        return refused.value.status, await pool.run(lambda: len(begun))
+
+    status, then = asyncio.run(ask())
+    assert status == 504
+    assert len(begun) <= then + 1 < 200
+    assert pool.running == 0

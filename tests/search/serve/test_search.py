@@ -1,0 +1,259 @@
+"""Searching over HTTP: what is asked, what is answered, and what is refused."""
+
+import re
+import subprocess
+import sys
+from urllib.parse import quote
+
+import pytest
+
+from tests.search.packed.packs import (
+    FITTING,
+    UNFITTING,
+    make_0_7_0,
+    write_calibrated_pack,
+    write_pack,
+)
+from tests.search.serve.servers import serving
+
+
+def names(result):
+    return [hit["name"] for hit in result["hits"]]
+
+
+def test_hits_have_names_scores_and_summaries(server):
+    answer = server.ask("/search?q=send+a+letter&k=2")
+    assert answer.status == 200
+    assert set(answer.json) == {"hits", "calibrated"}
+    assert answer.json["calibrated"] is False
+    first, second = answer.json["hits"]
+    assert first["name"] == "mail.send"
+    assert first["summary"] == "Send a letter to a person."
+    assert 1 >= first["score"] >= second["score"] >= 0
+
+
+def test_the_exact_name_comes_first_with_score_1(server):
+    [first, *_] = server.ask("/search?q=GET%20%2Fstorms").json["hits"]
+    assert (first["name"], first["score"]) == ("GET /storms", 1)
+
+
+def test_where_no_tool_is_found_there_are_no_hits(server):
+    assert server.ask("/search?q=zebra").json == {
+        "hits": [],
+        "calibrated": False,
+    }
+
+
+def test_an_answer_is_marked_and_has_its_hits(marking):
+    def count():
+        metrics = marking.ask("/metrics").body.decode()
+        found = re.search(r'nothing_fits_total{finder="marking"} (\d+)', metrics)
+        return int(found[1]) if found else 0
+
+    before = count()
+    for asked, fits in ((FITTING, True), (UNFITTING, False)):
+        for query in asked:
+            answer = marking.ask(f"/search?q={quote(query)}").json
+            assert set(answer) == {"hits", "fits"} and answer["hits"]
+            assert answer["fits"] is fits
+            assert (answer["hits"][0]["score"] >= 0.5) is fits
+    [none] = marking.ask("/search", {"queries": [UNFITTING[0]], "min_score": 0.9}).json[
+        "results"
+    ]
+    assert none == {"hits": [], "fits": False}
+    answer = marking.ask("/search?q=zebra").json
+    assert answer == {"hits": [], "fits": False}
+    assert count() - before == len(UNFITTING) + 2
+
+
+def test_the_description_says_what_an_answer_has(marking):
+    described = marking.ask("/openapi.json").json["paths"]["/search"]["get"]
+    content = described["responses"]["200"]["content"]["application/json"]
+    properties = content["schema"]["properties"]
+    for query in (FITTING[0], UNFITTING[0]):
+        assert set(marking.ask(f"/search?q={quote(query)}").json) <= set(properties)
+    assert properties["fits"]["type"] == "boolean" and "none" not in properties
+
+
+def test_why_scores_are_not_calibrated_is_said_when_it_starts_and_by_facets(tmp_path):
+    write_pack(tmp_path / "new", calibrate=lambda *_: "of a reason")
+    make_0_7_0(tmp_path / "old", write_calibrated_pack(tmp_path / "old"))
+    with serving(tmp_path / "new", tmp_path / "old") as server:
+        said = [next(server.read_errors()) for _ in range(2)]
+        for line, name, why in zip(
+            said, ("new", "old"), ("of a reason", "an earlier version"), strict=True
+        ):
+            assert name in line and why in line
+            facets = server.ask(f"/{name}/facets").json
+            assert facets["calibrated"] == [] and why in facets["uncalibrated"]["bm25"]
+            answer = server.ask(f"/{name}/search?q={quote(UNFITTING[0])}").json
+            assert answer["hits"] and answer["calibrated"] is False
+            assert "fits" not in answer
+
+
+def test_hits_are_filtered(server):
+    asked = "/search?q=the+song+of+a+house&k=8"
+    assert len(names(server.ask(asked).json)) > 2
+    for more, kept in [
+        ("&tag=sound", {"music.play", "music.stop"}),
+        (
+            "&source=weather&source=post",
+            {"get_weather", "GET /storms", "mail.send", "mail.read"},
+        ),
+        ("&kind=operation&source=home", set()),
+    ]:
+        assert set(names(server.ask(asked + more).json)) <= kept
+    high = server.ask(asked).json["hits"][1]["score"]
+    found = server.ask(f"{asked}&min_score={high - 1e-6}").json["hits"]
+    assert found == server.ask(asked).json["hits"][: len(found)]
+    assert 2 <= len(found) < len(server.ask(asked).json["hits"])
+
+
+def test_a_batch_is_answered_in_its_order(server):
+    asked = ["lock the door", "zebra", "send a letter", "lock the door"]
+    results = server.ask("/search", {"queries": asked, "k": 1}).json["results"]
+    assert [names(result) for result in results] == [
+        ["door.lock"],
+        [],
+        ["mail.send"],
+        ["door.lock"],
+    ]
+    one_by_one = [server.ask(f"/search?k=1&q={quote(q)}").json for q in asked]
+    assert results == one_by_one
+
+
+def test_a_batch_of_nothing_has_no_results(server):
+    assert server.ask("/search", {"queries": []}).json == {"results": []}
+
+
+def test_each_finder_is_behind_its_name(server):
+    found = names(server.ask("/post/search?q=lock+the+letter").json)
+    assert set(found) == {"mail.read", "mail.send"}
+    assert names(server.ask("/home/search?q=lock+the+letter").json) == names(
+        server.ask("/search?q=lock+the+letter").json
+    )
+    health = server.ask("/healthz").json
+    assert {name: one["tools"] for name, one in health["finders"].items()} == {
+        "home": 8,
+        "post": 2,
+    }
+
+
+def test_a_tool_is_described(server):
+    tool = server.ask(f"/tools/{quote('GET /storms', safe='')}").json
+    assert tool["summary"] == "List storms near a city."
+    assert tool["function"]["type"] == "function"
+    assert server.ask("/tools/Forecast").json["name"] == "get_weather"
+    assert server.ask("/tools/zebra").error == "not_found"
+
+
+def test_what_can_be_searched_with_is_told(server):
+    facets = server.ask("/facets").json
+    assert facets["retrievers"] == ["bm25"]
+    assert facets["facets"]["source"] == ["home", "post", "weather"]
+    assert facets["logs"] is False
+    near = server.ask("/nearest?q=rain").json["requests"]
+    assert near == [{"query": "will it rain in Oslo", "tools": ["get_weather"]}]
+    assert server.ask("/post/nearest?q=rain").json == {"requests": []}
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/search", "q is missing"),
+        ("/search?q=", "empty"),
+        ("/search?q=%20%0A", "empty"),
+        ("/search?q=a&k=0", "k is 0"),
+        ("/search?q=a&k=many", "k is 'many'"),
+        ("/search?q=a&k=1001", "1,000"),
+        ("/search?q=a&k=1&k=2", "k is given twice"),
+        ("/search?q=a&min_score=2", "min_score is 2"),
+        ("/search?q=a&min_score=nan", "min_score is 'nan', no number"),
+        ("/search?q=a&k=1_0", "k is '1_0', no whole number"),
+        ("/search?q=a&k=%D9%A3", "no whole number"),
+        ("/search?q=a&top=3", "no parameter 'top'"),
+        ("/nearest?q=a&k=3", "no parameter 'k'"),
+        ("/search?q=a&tag=zebra", "No tool has the tag 'zebra'; there are: sound."),
+        ("/search?q=a&retriever=zebra", "No retriever 'zebra'; there are: bm25"),
+        ("/search?q=" + "a" * 10_001, "10,001 characters"),
+        ("/search?q=a%00b%FF", "no UTF-8"),
+    ],
+)
+def test_a_wrong_request_is_told_what_is_wrong(server, path, said):
+    answer = server.ask(path)
+    assert (answer.status, answer.error) == (400, "bad_request")
+    assert said in answer.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"{", "no JSON"),
+        (b"\xff\xfe", "no JSON"),
+        (b"[" * 100_000, "too deep"),
+        (b'{"k": ' + b"9" * 99_999 + b"}", "too long"),
+        ([], "has to be an object"),
+        ({}, "list of texts"),
+        ({"queries": "a"}, "list of texts"),
+        ({"queries": [1]}, "list of texts"),
+        ({"queries": ["a"] * 257}, "at most 256"),
+        ({"queries": ["a"] * 256, "k": 20}, "5,120 hits; at most 5,000"),
+        ({"queries": ["a"], "k": True}, "k is true"),
+        ({"queries": ["a"], "k": "9" * 99_999}, "99...; a whole number"),
+        ({"queries": ["a"], "k": 1.5}, "k is 1.5"),
+        ({"queries": ["a"], "min_score": 10**400}, "a number from 0 to 1"),
+        ({"queries": ["a"], "min_score": True}, "min_score is true"),
+        ({"queries": ["a"], "source": 3}, "source"),
+        ({"queries": ["a"], "query": "b"}, "no key 'query'"),
+        ({"queries": ["\ud800"]}, "half of a character"),
+    ],
+)
+def test_a_wrong_body_is_told_what_is_wrong(server, body, said):
+    answer = server.ask("/search", body, Content_Type="application/json")
+    assert (answer.status, answer.error) == (400, "bad_request")
+    assert said in answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "body", "status", "code"),
+    [
+        ("/nothing", "GET", None, 404, "not_found"),
+        ("/search", "DELETE", None, 405, "method_not_allowed"),
+        ("/search", "POST", b"q=a", 415, "unsupported_media_type"),
+        ("/search", "POST", b" " * 1_000_001, 413, "too_large"),
+        ("/mcp", "GET", None, 405, "method_not_allowed"),
+        ("/home/mcp", "DELETE", None, 405, "method_not_allowed"),
+        ("/mcp", "POST", b"q=a", 415, "unsupported_media_type"),
+        ("/feedback", "POST", b"{}", 404, "not_found"),
+    ],
+)
+def test_errors_have_one_shape(server, path, method, body, status, code):
+    answer = server.ask(path, body, method)
+    assert (answer.status, answer.error) == (status, code)
+    assert set(answer.json["error"]) == {"code", "message"}
+
+
+def test_the_methods_of_an_address_are_told(server):
+    said = server.ask("/search", None, "DELETE").json["error"]["message"]
+    assert said.endswith("It takes GET, HEAD, POST.")
+
+
+def test_the_server_describes_itself(server, tmp_path):
+    path = tmp_path / "openapi.json"
+    path.write_bytes(server.ask("/openapi.json").body)
+    command = [sys.executable, "-m", "toolbank", "tools", str(path)]
+    read = subprocess.run(command, capture_output=True, text=True)
+    assert read.returncode == 0, read.stderr
+    for route in ("/search", "/home/search", "/tools/{name}", "/healthz"):
+        assert route in server.ask("/openapi.json").json["paths"]
+    metrics = server.ask("/openapi.json").json["paths"]["/metrics"]["get"]
+    [kind] = metrics["responses"]["200"]["content"]
+    assert server.ask("/metrics").headers["content-type"].startswith(kind)
+
+
+def test_metrics_count_and_hold_nothing_of_what_was_asked(server):
+    server.ask("/search?q=secretword+letter")
+    text = server.ask("/metrics").body.decode()
+    assert 'toolbank_requests_total{route="/search",status="200"}' in text
+    assert 'toolbank_search_seconds_bucket{finder="home",le="+Inf"}' in text
+    assert "secretword" not in text

@@ -1,0 +1,132 @@
+"""Sending a call to an MCP server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from toolbank.search.calls.config import CallError, Target
+from toolbank.search.calls.http import CALL_TIME, MOST_ANSWER
+from toolbank.sources.mcp.connection import MB, Connection, ServerError
+
+_MOST_BYTES = 4 * MB
+"""Bytes of all messages of a call: the text, what wraps it, and a handshake."""
+_MOST_VALUES = 20_000
+"""JSON values of all messages of a call. They are parsed on the event loop, where others wait."""
+
+
+async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -> str:
+    """What an MCP server's tool gave, as text, without the target's secrets.
+
+    Raises:
+        CallError: the server can't be reached, does not answer in time, answers with an error, or
+            with more than may be.
+    """
+    try:
+        async with asyncio.timeout(CALL_TIME):
+            result = await _call(tool, arguments, target)
+    except TimeoutError as error:
+        raise CallError(f"The server did not answer in {CALL_TIME:g} s.") from error
+    except CallError:
+        raise
+    # The client raises exceptions of many kinds, in groups.
+    except Exception as error:
+        inner = _first_of(error)
+        if isinstance(inner, CallError):
+            raise inner from error
+        raise CallError(
+            f"The server can't be reached ({type(inner).__name__})."
+        ) from error
+    text = "\n".join(getattr(part, "text", f"[{part.type}]") for part in result.content)
+    if not text and result.structured_content is not None:
+        try:
+            text = json.dumps(result.structured_content, ensure_ascii=False)
+        except (ValueError, RecursionError) as error:
+            raise CallError("The answer holds what JSON can't.") from error
+    if len(text) > MOST_ANSWER:
+        raise CallError(f"The answer is larger than {MOST_ANSWER:,} characters.")
+    text = target.hide(text)
+    if result.is_error:
+        raise CallError(f"The tool failed: {text[:2000]}")
+    return text
+
+
+async def _call(tool: str, arguments: Mapping[str, Any], target: Target) -> Any:
+    connection = Connection(
+        largest=_MOST_BYTES, most_bytes=_MOST_BYTES, most_values=_MOST_VALUES
+    )
+    call = _call_command if target.command else _call_address
+    try:
+        return await call(tool, arguments, target, connection)
+    except Exception as error:
+        inner = _first_of(error)
+        if connection.fault:
+            raise CallError(f"The server was given up: {connection.fault}.") from error
+        if isinstance(inner, ServerError):
+            raise CallError(f"The server can't be called: {inner}.") from error
+        raise
+
+
+async def _call_address(
+    tool: str, arguments: Mapping[str, Any], target: Target, connection: Connection
+) -> Any:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    from toolbank.search.calls.transport import CheckedTransport
+
+    headers = target.credential.headers() if target.credential else {}
+    transport = CheckedTransport(connection, private=target.private)
+    async with (
+        httpx2.AsyncClient(
+            headers=headers,
+            follow_redirects=False,
+            timeout=CALL_TIME,
+            trust_env=False,
+            transport=transport,
+        ) as http,
+        _connect(streamable_http_client(target.mcp, http_client=http)) as client,
+    ):
+        return await client.call_tool(tool, dict(arguments))
+
+
+async def _call_command(
+    tool: str, arguments: Mapping[str, Any], target: Target, connection: Connection
+) -> Any:
+    from toolbank.sources.mcp.server import Server
+    from toolbank.sources.mcp.stdio import start
+
+    given = {
+        name: os.environ.get(ours, "") for name, ours in target.environment.items()
+    }
+    server = Server(name="", command=target.command, environment=given)
+    transport: Any = start(server, connection)
+    async with _connect(transport) as client:
+        return await client.call_tool(tool, dict(arguments))
+
+
+@asynccontextmanager
+async def _connect(transport: Any) -> AsyncIterator[Any]:
+    """A client that doesn't hold answers against the server's own output schemas.
+
+    The SDK's would, on the event loop: a regular expression in one may take for ever. An answer is
+    handed on as text, which needs no schema.
+    """
+    from mcp import Client
+
+    async def accept(name: str, result: Any) -> None:
+        pass
+
+    async with Client(transport) as client:
+        client.session.validate_tool_result = accept  # type: ignore[method-assign]
+        yield client
+
+
+def _first_of(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

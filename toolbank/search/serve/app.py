@@ -1,0 +1,237 @@
+"""The server as an ASGI application: its guard, its page, its routes."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.resources import files
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolbank.search.serve.api import Api
+from toolbank.search.serve.messages import Refusal
+from toolbank.search.serve.shelf import BODY_TIME, MOST_BODY, Access
+
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/?#@\\]+)(?::[0-9]{0,5})?")
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+}
+
+
+class Guard:
+    """Refuses what comes by another name, from another origin, without the key, or is too large.
+
+    GET and HEAD of the paths in `free`, to the letter, need no key.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        access: Access,
+        free: frozenset[str],
+        count: Callable[[int], None],
+    ) -> None:
+        """`count` is told the status of each refusal."""
+        self._app, self._access, self._free, self._count = app, access, free, count
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def send_guarded(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            self._check(scope)
+            body = _Body(receive, scope)
+            await self._app(scope, body.receive, send_guarded)
+        except Refusal as refusal:
+            self._count(refusal.status)
+            if not started:
+                await refusal.response()(scope, receive, send_guarded)
+
+    def _check(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        named = _HOST.fullmatch(host)
+        if not named or not self._access.knows(named[1]):
+            name = named[1] if named else host
+            raise Refusal(
+                403,
+                f"This server is not known by the name {name[:200]!r}. Start it with "
+                "--allow-host and the name.",
+            )
+        origin = headers.get("origin")
+        if origin not in (None, f"http://{host}", f"https://{host}"):
+            raise Refusal(403, "Requests from pages of other origins are not answered.")
+        is_free = scope["method"] in ("GET", "HEAD") and scope["path"] in self._free
+        if self._access.key and not is_free:
+            self._check_key(headers.get("authorization", ""))
+
+    def _check_key(self, given: str) -> None:
+        kind, _, key = given.partition(" ")
+        right = hmac.compare_digest(key.strip().encode(), self._access.key.encode())
+        if kind.lower() != "bearer" or not right:
+            needed = "An API key is needed, as the header Authorization: Bearer KEY."
+            raise Refusal(
+                401,
+                "The API key is another." if key else needed,
+                {"WWW-Authenticate": "Bearer"},
+            )
+
+
+class _Body:
+    """A body that is read in time, and up to a size."""
+
+    def __init__(self, receive: Receive, scope: Scope) -> None:
+        self._receive, self._read, self._ended = receive, 0, False
+        self._is_needed = scope["method"] == "POST"
+        self._until = asyncio.get_running_loop().time() + BODY_TIME
+        said = Headers(scope=scope).get("content-length", "0")
+        if not said.isdecimal() or int(said) > MOST_BODY:
+            raise _too_large()
+
+    async def receive(self) -> Message:
+        """The next part.
+
+        Raises:
+            Refusal: it is too large, does not come, or the client left before its end.
+        """
+        if self._ended:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError as error:
+            raise Refusal(408, f"The body did not come in {BODY_TIME:g} s.") from error
+        if message["type"] == "http.disconnect" and self._is_needed:
+            raise Refusal(499, "The client left before the end of the body.")
+        self._read += len(message.get("body", b""))
+        self._ended = not message.get("more_body", False)
+        if self._read > MOST_BODY:
+            raise _too_large()
+        return message
+
+
+def _too_large() -> Refusal:
+    return Refusal(413, f"The body is larger than {MOST_BODY:,} bytes.")
+
+
+_KINDS = {
+    "index.html": "text/html; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "page.css": "text/css; charset=utf-8",
+}
+
+
+def page_routes(names: tuple[str, ...]) -> list[Route]:
+    """The page and its files at the root and behind each finder's name."""
+    here = files("toolbank.search.serve.page")
+    contents = {name: (here / name).read_bytes() for name in _KINDS}
+
+    def route(path: str, name: str) -> Route:
+        async def respond(request: Request) -> Response:  # noqa: ARG001
+            return Response(contents[name], media_type=_KINDS[name])
+
+        return Route(path, respond)
+
+    async def add_slash(request: Request) -> Response:
+        return RedirectResponse(f"{request.url.path}/")
+
+    found = [route(path, name) for path, name in page_paths(names).items()]
+    return found + [Route(f"/{name}", add_slash) for name in names]
+
+
+def page_paths(names: tuple[str, ...]) -> dict[str, str]:
+    """Where the page and its files are: the file of each path."""
+    return {
+        f"{prefix}/" + ("" if name == "index.html" else name): name
+        for prefix in ("", *(f"/{name}" for name in names))
+        for name in _KINDS
+    }
+
+
+_MESSAGES = {
+    404: "There is nothing at this address; /openapi.json has what there is.",
+    405: "This address does not take that method.",
+}
+
+
+def create_app(api: Api, access: Access, beside: Sequence[Starlette] = ()) -> Starlette:
+    """An application that answers for the finders of an api's shelf.
+
+    The routes of `beside` are guarded like all else, and their lifespans are run.
+    """
+
+    def count_refused(status: int) -> None:
+        api.metrics.requests["refused", status] += 1
+
+    @asynccontextmanager
+    async def live(app: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for other in beside:
+                await stack.enter_async_context(other.router.lifespan_context(app))
+            watching = asyncio.create_task(api.shelf.watch())
+            try:
+                yield
+            finally:
+                watching.cancel()
+                api.pool.close()
+
+    # The page holds nothing of the tools.
+    free = frozenset({"/healthz", *page_paths(api.shelf.names)})
+    routes = [route for other in beside for route in other.routes]
+    return Starlette(
+        routes=[*api.routes(), *routes, *page_routes(api.shelf.names)],
+        middleware=[Middleware(Guard, access=access, free=free, count=count_refused)],
+        exception_handlers={
+            HTTPException: _answer_http_error,
+            Refusal: _answer_refusal,
+            Exception: _answer_fault,
+        },
+        lifespan=live,
+    )
+
+
+async def _answer_http_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    assert isinstance(error, HTTPException)
+    message = _MESSAGES.get(error.status_code, str(error.detail))
+    if allowed := (error.headers or {}).get("Allow"):
+        message += f" It takes {', '.join(sorted(allowed.split(', ')))}."
+    return Refusal(error.status_code, message, error.headers).response()
+
+
+async def _answer_refusal(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    assert isinstance(error, Refusal)
+    return error.response()
+
+
+async def _answer_fault(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    return Refusal(
+        500, "The server could not answer; its terminal says why."
+    ).response()

@@ -1,0 +1,144 @@
+"""What was asked, found and chosen, as labelled requests for the next training."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+import stat
+import sys
+from collections import OrderedDict
+from contextlib import suppress
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from logging import Formatter, LogRecord
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from toolbank.search.packed import Answer
+from toolbank.system.errors import InputError
+from toolbank.system.terminal import print_message
+
+_MOST_BYTES, _OLDER = 50_000_000, 3
+_REMEMBERED = 10_000
+
+
+class FeedbackLog:
+    """A JSONL file of searches and of the tools that were chosen from them.
+
+    A line of a choice has `query` and `tools`, so that `toolbank evaluate RUN --on FILE` and a
+    dataset read it; one of a search has no tools yet. Requests are written with `with_text` alone.
+    Only the user may read the file (mode 600); at 50 MB it is moved to FILE.1, of which there are
+    three. Threads may share one.
+    """
+
+    def __init__(self, path: Path, *, with_text: bool) -> None:
+        """Open the file, or go on with it.
+
+        Raises:
+            InputError: it can't be written to.
+        """
+        self._with_text, self._lock = with_text, Lock()
+        self._searches: OrderedDict[str, tuple[str, tuple[str, ...]]] = OrderedDict()
+        self._choices: dict[str, set[str]] = {}
+        try:
+            self._file = _PrivateFile(path)
+        except OSError as error:
+            raise InputError(
+                f"--log {path}: can't be written ({error.strerror or error}). Give a regular file, "
+                "or one that can be made."
+            ) from error
+
+    def searched(self, finder: str, query: str, answer: Answer) -> str:
+        """Write a search; its id, by which a choice names it."""
+        search = secrets.token_hex(8)
+        found = tuple(hit.tool.name for hit in answer.hits)
+        kept = query if self._with_text else ""
+        with self._lock:
+            self._searches[search] = (kept, found)
+            if len(self._searches) > _REMEMBERED:
+                gone, _ = self._searches.popitem(last=False)
+                self._choices.pop(gone, None)
+        scores = [round(hit.score, 4) for hit in answer.hits]
+        self._write("search", search, finder, kept, (), found=found, scores=scores)
+        return search
+
+    def chose(self, finder: str, search: str, tool: str) -> bool:
+        """Write that a tool was chosen; False if that search is not known, or didn't find it.
+
+        A tool counts once for each search.
+        """
+        with self._lock:
+            query, found = self._searches.get(search, ("", ()))
+            if tool not in found:
+                return False
+            chosen = self._choices.setdefault(search, set())
+            if tool in chosen:
+                return True
+            chosen.add(tool)
+            number = len(chosen)
+        place = found.index(tool) + 1
+        self._write("choice", f"{search}.{number}", finder, query, (tool,), rank=place)
+        return True
+
+    @property
+    def lost(self) -> int:
+        """Lines that could not be written."""
+        return self._file.lost
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _write(
+        self,
+        event: str,
+        number: str,
+        finder: str,
+        query: str,
+        tools: tuple[str, ...],
+        **more: Any,
+    ) -> None:
+        row = {
+            "id": number,
+            "event": event,
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "finder": finder,
+            "query": query,
+            "tools": tools,
+            **more,
+        }
+        line = json.dumps(row, ensure_ascii=False)
+        self._file.handle(LogRecord("feedback", 20, "", 0, line, None, None))
+
+
+class _PrivateFile(RotatingFileHandler):
+    """A file that is rotated, and that nobody else reads."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "a", _MOST_BYTES, _OLDER, "utf-8")
+        self.setFormatter(Formatter("%(message)s"))
+        self.lost = 0
+
+    def handleError(self, record: LogRecord) -> None:  # noqa: ARG002, N802
+        """Tell once that writing fails; searches go on."""
+        self.lost += 1
+        if self.lost == 1:
+            with suppress(OSError, ValueError):
+                print_message(
+                    f"{self.baseFilename}: can't write the log ({sys.exc_info()[1]}). "
+                    "The server goes on; lines are lost until it can be written again."
+                )
+
+    def _open(self) -> TextIOWrapper:
+        # A link would lead the log elsewhere, and a pipe would have the server wait.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(self.baseFilename, flags, 0o600)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "no regular file")
+        os.fchmod(descriptor, 0o600)
+        return os.fdopen(descriptor, "a", encoding="utf-8", newline="\n")

@@ -1,0 +1,290 @@
+"""A packed finder as a server of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import Tool as MCPTool
+from pydantic import WithJsonSchema
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolbank.bank.records import Tool
+from toolbank.search.calls.config import CallError
+from toolbank.search.packed import PackedFinder
+from toolbank.search.serve.feedback import FeedbackLog
+from toolbank.search.serve.messages import Refusal, read_body
+from toolbank.search.serve.searches import Metrics, Searches
+from toolbank.search.serve.shelf import MOST_CALLS, MOST_HITS, MOST_QUERY
+from toolbank.system.version import __version__
+
+if TYPE_CHECKING:
+    from toolbank.search.calls.caller import Caller
+
+
+_MOST_THERE = 4 * MOST_CALLS
+
+
+class Calls:
+    """Has a caller pass calls on; more than may run at once wait for their turn, so many at most."""
+
+    def __init__(self, caller: Caller) -> None:
+        self.caller, self._turns = caller, asyncio.Semaphore(MOST_CALLS)
+        self._there = 0
+
+    async def run(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        """What a tool answers.
+
+        Raises:
+            ToolError: too many wait, it may not be called, its arguments don't fit, or the call
+                failed.
+        """
+        if self._there >= _MOST_THERE:
+            raise ToolError("Too many calls at once. Ask again.")
+        self._there += 1
+        try:
+            async with self._turns:
+                return await self.caller.call(tool, arguments)
+        except CallError as error:
+            raise ToolError(str(error)) from error
+        finally:
+            self._there -= 1
+
+
+# Told in the schema, and checked by `read_body`, which says what is wrong in words.
+_Text = Annotated[Any, WithJsonSchema({"type": "string", "maxLength": MOST_QUERY})]
+_Whole = Annotated[
+    Any, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_HITS})
+]
+_Share = Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
+
+
+def create_mcp(
+    searches: Searches, name: str, calls: Calls | None = None
+) -> MCPServer[Any]:
+    """A server with `search_tools`, `describe_tool` and, with calls, `call_tool`.
+
+    It searches the finder of a name, in the version that counts at the time.
+    """
+
+    def find() -> PackedFinder:
+        return searches.shelf[name]
+
+    with _keep_logging():
+        server = _Server(
+            "toolbank",
+            version=__version__,
+            instructions="Finds the right ones of many tools. Search first, by what is to be done; "
+            "then read the schema of a tool that fits."
+            + (" Call it by call_tool." if calls else ""),
+            log_level="ERROR",
+        )
+    server.find = find
+
+    async def search_tools(
+        query: _Text, k: _Whole = 5, min_score: _Share = None
+    ) -> dict[str, Any]:
+        try:
+            asked = read_body({"queries": [query], "k": k, "min_score": min_score})
+            [found] = await searches.run(name, asked, lambda content: content)
+        except Refusal as refusal:
+            raise ToolError(refusal.message) from refusal
+        return found
+
+    def describe_tool(name: str) -> dict[str, Any]:
+        tool = _find(find(), name)
+        described: dict[str, Any] = {
+            "name": tool.name,
+            "description": tool.full_description,
+            "parameters": tool.parameters,
+        }
+        more = {
+            "signature": tool.signature,
+            "deprecated": tool.deprecated,
+            "returns": tool.output_schema,
+            "url": tool.url,
+        }
+        described |= {key: value for key, value in more.items() if value}
+        if calls is not None:
+            described["can_be_called"] = calls.caller.lets(tool)
+        return described
+
+    server.add_tool(search_tools, structured_output=True)
+    server.add_tool(
+        describe_tool,
+        description="The description and the parameters (JSON Schema) of a tool, by its name.",
+        structured_output=True,
+    )
+    if calls is not None:
+        _add_call(server, calls, find, searches.log, name)
+    return server
+
+
+@contextmanager
+def _keep_logging() -> Iterator[None]:
+    """Undo what the SDK does to the logging of the whole process.
+
+    Its handler prints tracebacks by a library that it loads with the first one, which fails where
+    files can't be opened, and then ends the process.
+    """
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.getLogger("mcp").setLevel(logging.ERROR)
+    # Its client logs a traceback for each message of a called server that it can't read.
+    for name in ("mcp.client", "client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+class _Server(MCPServer[Any]):
+    """Describes its search by the version of the finder that counts when it is asked."""
+
+    find: Callable[[], PackedFinder]
+
+    async def list_tools(self) -> list[MCPTool]:
+        """The tools, the description of the search newly written."""
+        listed = await super().list_tools()
+        return [
+            tool.model_copy(update={"description": _describe_search(self.find())})
+            if tool.name == "search_tools"
+            else tool
+            for tool in listed
+        ]
+
+
+def _describe_search(finder: PackedFinder) -> str:
+    if next(iter(finder.retrievers)) in finder.calibrations:
+        scores = (
+            "`score` is how likely a tool is needed. `fits` false: probably none of the hits serves "
+            "the request; say it in other words, or do without."
+        )
+    else:
+        scores = "`score` only orders the hits: the best may not fit, either."
+    pinned = "".join(
+        f"\nAlways at hand: {tool.name} ({tool.summary})" for tool in finder.pinned
+    )
+    return (
+        f"Find the tools that a request needs among {len(finder.tools):,}, best first. `query` "
+        "says in plain words what is to be done, or is a tool's exact name. "
+        f"{scores} Schemas are given by describe_tool.{pinned}"
+    )
+
+
+def _add_call(
+    server: MCPServer[Any],
+    calls: Calls,
+    find: Callable[[], PackedFinder],
+    log: FeedbackLog | None,
+    finder: str,
+) -> None:
+    """The tool that calls; with a log, what was called counts as chosen from its search."""
+    described = (
+        "Call a tool that search_tools has found, with arguments that fit its parameters; "
+        "gives what it answers."
+    )
+
+    async def call(name: str, arguments: dict[str, Any] | None = None) -> str:
+        return await calls.run(_find(find(), name), arguments or {})
+
+    async def call_found(
+        name: str, arguments: dict[str, Any] | None = None, search: str | None = None
+    ) -> str:
+        tool = _find(find(), name)
+        answer = await calls.run(tool, arguments or {})
+        if log is not None and search is not None:
+            log.chose(finder, search, tool.name)
+        return answer
+
+    if log is None:
+        server.add_tool(
+            call, "call_tool", description=described, structured_output=False
+        )
+    else:
+        described += " `search` is the `id` of the answer that it was found in."
+        server.add_tool(
+            call_found, "call_tool", description=described, structured_output=False
+        )
+
+
+def _find(finder: PackedFinder, name: str) -> Tool:
+    tool = finder.describe(name)
+    if tool is None:
+        raise ToolError(
+            f"No tool is called {name[:200]!r}. Names are those of search_tools."
+        )
+    return tool
+
+
+def create_mcp_apps(searches: Searches, caller: Caller | None) -> list[Starlette]:
+    """One at /mcp, for the first finder, and one behind each finder's name."""
+    # Host and Origin are checked for all routes alike.
+    checked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    calls = Calls(caller) if caller is not None else None
+    names = searches.shelf.names
+    apps = []
+    for place, name in [("", names[0]), *((f"/{one}", one) for one in names)]:
+        app = create_mcp(searches, name, calls).streamable_http_app(
+            streamable_http_path=f"{place}/mcp",
+            json_response=True,
+            stateless_http=True,
+            transport_security=checked,
+        )
+        # There is no session to listen to or to end: the other methods are not taken.
+        app.router.routes = [
+            Route(
+                route.path,
+                _Counted(route.endpoint, searches.metrics),
+                methods=["POST"],
+            )
+            for route in app.routes
+            if isinstance(route, Route)
+        ]
+        apps.append(app)
+    return apps
+
+
+class _Counted:
+    """A route whose answers are counted, and which takes JSON alone."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._metrics.requests["/mcp", message["status"]] += 1
+            await send(message)
+
+        kind = Headers(scope=scope).get("content-type", "").partition(";")[0]
+        try:
+            if kind.strip().lower() != "application/json":
+                raise Refusal(
+                    415, "The body has to be JSON: Content-Type: application/json."
+                )
+            # Read here: what is wrong with a body is told in the shape of all errors.
+            body = await Request(scope, receive).body()
+        except Refusal as refusal:
+            await refusal.response()(scope, receive, send_counted)
+            return
+        sent = False
+
+        async def replay() -> Message:
+            nonlocal sent
+            if sent:
+                return await receive()
+            sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._app(scope, replay, send_counted)

@@ -1,1 +1,0 @@
-"""A packed finder as a server of the Model Context Protocol."""
