@@ -22,11 +22,11 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from toolbank.sources.schema.parameters import schema_of
 from toolbank.sources.site import ROLES, Objects, Site
 from toolbank.sources.sphinx.inventory import INVENTORY_HEAD, read_inventory, select
+from toolbank.sources.sphinx.pages.fields import read_syntax
 from toolbank.sources.sphinx.pages.page import Page
-from toolbank.sources.sphinx.pages.syntax import read_syntax
+from toolbank.sources.typetext import schema_of
 from toolbank.system.errors import InputError
 
 _LIMIT = 5  # seconds

@@ -65,8 +65,7 @@ def make_tool(number: int) -> Tool:
 
 def read(path: Path) -> None:
     """Read a file as the source does, and print what it took."""
-    from toolbank.sources.functions.kind import KIND
-    from toolbank.sources.functions.source import FunctionsSource
+    from toolbank.sources.functions.kind import KIND, FunctionsSource
 
     started, used = time.perf_counter(), time.process_time()
     tools = KIND.read(FunctionsSource(path=path), path.parent).tools

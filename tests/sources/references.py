@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.shared import shared
 from tests.sources.sphinx_server import SiteServer
 from toolbank.bank.records import Tool
-from toolbank.sources.sphinx.crawl_state import Crawl
+from toolbank.sources.sphinx.tools import Crawl
 
 
 @contextmanager

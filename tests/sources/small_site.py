@@ -17,13 +17,12 @@ from tests.sources.sphinx_server import (
     write_inventory,
     write_small_site,
 )
-from toolbank.sources.sphinx.crawl import crawl_site
-from toolbank.sources.sphinx.crawl_report import count
-from toolbank.sources.sphinx.crawl_state import Crawl
+from toolbank.sources.sphinx.crawl import count, crawl_site
 from toolbank.sources.sphinx.source import SphinxSource
-from toolbank.sources.web import throttle
-from toolbank.sources.web.crawl_policy import CrawlPolicy
-from toolbank.sources.web.throttle import Clock
+from toolbank.sources.sphinx.tools import Crawl
+from toolbank.sources.web import download as throttle
+from toolbank.sources.web.download import Clock
+from toolbank.sources.web.policy import CrawlPolicy
 
 FIRST = "/small.f0.html"
 ALL = ["f0", "f1", "f2", "f3"]

@@ -6,8 +6,8 @@ import tarfile
 from collections.abc import Iterator
 
 from tests.shared import shared
-from toolbank.sources.schema.parameters import parameters_schema
 from toolbank.sources.sphinx.pages.page import Page, PageObject
+from toolbank.sources.typetext import parameters_schema
 
 SIGNED = """<span class="sig-prename descclassname"><span class="pre">a.</span></span><span
 class="sig-name descname"><span class="pre">f</span></span><span class="sig-paren">(</span>{}<span

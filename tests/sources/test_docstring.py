@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.sources.python.docstring import read_docstring
-from toolbank.sources.python.markup import plain, plain_line
-from toolbank.sources.schema.parameters import parameters_schema
+from toolbank.sources.python.docstring import plain, plain_line, read_docstring
+from toolbank.sources.typetext import parameters_schema
 
 FRAGMENTS = st.lists(
     st.sampled_from(

@@ -11,9 +11,9 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from toolbank.sources.documents import parse
-from toolbank.sources.documents.documents import Documents
-from toolbank.sources.documents.parse import Loader
+from toolbank.sources import document_parser as parse
+from toolbank.sources.document_parser import Loader
+from toolbank.sources.documents import Documents
 from toolbank.system.errors import InputError
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

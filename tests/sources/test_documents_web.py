@@ -10,8 +10,8 @@ import pytest
 
 from tests.sources.resolving import resolve_to
 from tests.sources.sphinx_server import SiteServer
-from toolbank.sources.documents import documents as bounds
-from toolbank.sources.documents.documents import Documents
+from toolbank.sources import documents as bounds
+from toolbank.sources.documents import Documents
 from toolbank.system.errors import InputError, ToolbankError
 
 

@@ -19,7 +19,7 @@ from toolbank.run.run import run_recipe
 from toolbank.search.calls.caller import Caller, describe_leave
 from toolbank.search.calls.config import CallError, Target
 from toolbank.sources.collect import collect_tools
-from toolbank.sources.functions.source import FunctionsSource
+from toolbank.sources.functions.kind import FunctionsSource
 from toolbank.sources.mcp.source import McpSource
 from toolbank.sources.merge import tell_apart
 from toolbank.sources.openapi.source import OpenApiSource

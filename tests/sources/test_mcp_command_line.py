@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.sources.mcp.command_line import show_command
-from toolbank.sources.mcp.commands import _explain, demand_commands
-from toolbank.sources.mcp.server import Server
+from toolbank.sources.mcp.kind import _explain, demand_commands
+from toolbank.sources.mcp.source import Server
 from toolbank.system.errors import InputError
 
 RANDOM = "Zx81kQpLm29vTTyRw0cB"

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolbank.sources.checks import check_tools
 from toolbank.sources.listed import Listed
 from toolbank.sources.mcp.client_config import read_client_config
 from toolbank.sources.mcp.connection import Connection, Incoming
-from toolbank.sources.mcp.server import Server
-from toolbank.sources.mcp.tools import read_tools
-from toolbank.sources.tool_check import check_tools
+from toolbank.sources.mcp.read import read_tools
+from toolbank.sources.mcp.source import Server
 from toolbank.system.errors import InputError
 
 WORDS = st.sampled_from(

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sources.test_mcp_stdio import KIND, LIGHT
-from toolbank.sources.mcp.commands import _read as read_trusted
-from toolbank.sources.mcp.server import Server
-from toolbank.sources.mcp.source import McpSource
+from toolbank.sources.mcp.kind import _read as read_trusted
+from toolbank.sources.mcp.source import McpSource, Server
 from toolbank.system.errors import InputError
 
 

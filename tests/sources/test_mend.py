@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.sources.schema.mend import mend_parameters
-from toolbank.sources.tool_check import SchemaCheck
+from toolbank.sources.checks import SchemaCheck
+from toolbank.sources.listed import mend_parameters
 
 _SOUND: dict[str, Any] = {
     "type": "number",

@@ -21,7 +21,7 @@ from tests.sources.openapi_specs import (
 )
 from toolbank.bank.records import HttpCall, Tool
 from toolbank.run.recipe import load_recipe
-from toolbank.sources.functions.source import FunctionsSource
+from toolbank.sources.functions.kind import FunctionsSource
 from toolbank.sources.openapi.kind import KIND
 from toolbank.sources.openapi.source import OpenApiSource
 from toolbank.sources.recognise import recognise

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolbank.sources.schema.parameters import (
+from toolbank.sources.documented import read_signature
+from toolbank.sources.typetext import (
     Parameter,
     is_optional,
     parameters_schema,
     schema_of,
 )
-from toolbank.sources.signatures import read_signature
 
 TEXT = {"type": "string"}
 ANY_LIST = {"type": "array", "format": "list-like"}

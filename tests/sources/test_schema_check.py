@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from toolbank.sources.schema_check import explain_unsound
+from toolbank.sources.checks import explain_unsound
 
 KEYWORDS = st.sampled_from(
     [

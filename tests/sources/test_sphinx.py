@@ -20,10 +20,9 @@ from tests.sources.sphinx_server import (
 from toolbank.bank.records import Returned, SeeAlso, Tool
 from toolbank.commands.crawl.folder import crawl_to_folder
 from toolbank.sources.collect import collect_tools
-from toolbank.sources.sphinx.crawl import crawl_site
-from toolbank.sources.sphinx.crawl_report import count, problems
-from toolbank.sources.sphinx.crawl_state import Crawl
+from toolbank.sources.sphinx.crawl import count, crawl_site, problems
 from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.sources.sphinx.tools import Crawl
 from toolbank.system.errors import InputError, ToolbankError
 
 YAML = """

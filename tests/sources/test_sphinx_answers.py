@@ -19,7 +19,7 @@ from tests.sources.small_site import (
     names,
 )
 from tests.sources.sphinx_server import SiteServer, described, write_inventory
-from toolbank.sources.sphinx.crawl_report import count
+from toolbank.sources.sphinx.crawl import count
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])

@@ -11,9 +11,9 @@ import pytest
 from tests.sources.faults import answer
 from tests.sources.small_site import FIRST, crawl_small, failure, names
 from tests.sources.sphinx_server import PAGE, SiteServer, described
-from toolbank.sources.sphinx.crawl_report import problems, record
+from toolbank.sources.sphinx.crawl import problems, record
 from toolbank.sources.web.answer import Answer
-from toolbank.sources.web.cache import PageCache
+from toolbank.sources.web.client import PageCache
 from toolbank.system.errors import ToolbankError
 
 ALL = ["f0", "f1", "f2", "f3"]

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from tests.sources.faults import answer
 from tests.sources.small_site import FIRST, crawl_small, names
 from tests.sources.sphinx_server import PAGE, SiteServer, described
-from toolbank.sources.web.answer import Answer
-from toolbank.sources.web.crawl_policy import CrawlPolicy
-from toolbank.sources.web.crawl_settings import crawl_settings
-from toolbank.sources.web.decode import decode_html
-from toolbank.sources.web.throttle import Throttle
+from toolbank.sources.web.answer import Answer, decode_html
+from toolbank.sources.web.download import Throttle
+from toolbank.sources.web.policy import CrawlPolicy, crawl_settings
 
 ALL = ["f0", "f1", "f2", "f3"]
 GOOD = PAGE.format(described("small.f0", "<p>Do it.</p>")).encode()

@@ -20,7 +20,7 @@ from tests.sources.small_site import (
     names,
 )
 from tests.sources.sphinx_server import SiteServer
-from toolbank.sources.sphinx.crawl_report import count
+from toolbank.sources.sphinx.crawl import count
 from toolbank.sources.web import download
 from toolbank.system.errors import InputError, ToolbankError
 

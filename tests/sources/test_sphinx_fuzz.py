@@ -13,11 +13,11 @@ from jsonschema import Draft202012Validator
 from tests.sources.sphinx_server import PAGE, described, signed
 from toolbank.bank.records import Tool
 from toolbank.sources import site
-from toolbank.sources.schema.parameters import is_optional, schema_of
 from toolbank.sources.site import Objects, Site, matches
 from toolbank.sources.sphinx.inventory import INVENTORY_HEAD, read_inventory, select
+from toolbank.sources.sphinx.pages.fields import read_syntax
 from toolbank.sources.sphinx.pages.page import Page, PageObject
-from toolbank.sources.sphinx.pages.syntax import read_syntax
+from toolbank.sources.typetext import is_optional, schema_of
 from toolbank.system.errors import InputError
 
 SITE = Site(

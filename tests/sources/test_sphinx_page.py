@@ -11,8 +11,7 @@ from tests.sources.sphinx_pages import (
     required,
 )
 from toolbank.bank.records import Returned, SeeAlso, VersionNote
-from toolbank.sources.sphinx.pages.page import Page
-from toolbank.sources.sphinx.pages.shape import ShapeError
+from toolbank.sources.sphinx.pages.page import Page, ShapeError
 
 NAME = '<span class="sig-name descname">f</span>'
 

@@ -18,9 +18,9 @@ from tests.sources.sphinx_pages import (
     required,
 )
 from toolbank.bank.records import Raised, Returned, SeeAlso
-from toolbank.sources.schema.parameters import parameters_schema
+from toolbank.sources.sphinx.pages.fields import read_syntax
 from toolbank.sources.sphinx.pages.page import Page
-from toolbank.sources.sphinx.pages.syntax import read_syntax
+from toolbank.sources.typetext import parameters_schema
 
 SYNTAX = """<h3>Request Syntax</h3>
 <div class="highlight-default notranslate"><div class="highlight"><pre><span></span><span class="n">response</span>

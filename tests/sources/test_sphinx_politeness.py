@@ -26,12 +26,10 @@ from tests.sources.small_site import (
     names,
 )
 from tests.sources.sphinx_server import SiteServer, write_inventory
-from toolbank.sources.sphinx.crawl import crawl_site
-from toolbank.sources.sphinx.crawl_report import count, problems, record
+from toolbank.sources.sphinx.crawl import count, crawl_site, problems, record
 from toolbank.sources.sphinx.source import SphinxSource
-from toolbank.sources.web.cache import Kept, PageCache
-from toolbank.sources.web.crawl_policy import CrawlPolicy
-from toolbank.sources.web.crawl_settings import crawl_settings
+from toolbank.sources.web.client import Kept, PageCache
+from toolbank.sources.web.policy import CrawlPolicy, crawl_settings
 from toolbank.system.errors import InputError, ToolbankError
 
 

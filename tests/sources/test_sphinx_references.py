@@ -10,10 +10,9 @@ import pytest
 from tests.shared import shared
 from tests.sources.references import serve, tool
 from toolbank.config.assets import find_asset
-from toolbank.sources.sphinx.crawl import crawl_site
-from toolbank.sources.sphinx.crawl_report import count, record
-from toolbank.sources.sphinx.crawl_state import Crawl
+from toolbank.sources.sphinx.crawl import count, crawl_site, record
 from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.sources.sphinx.tools import Crawl
 
 
 @pytest.mark.slow

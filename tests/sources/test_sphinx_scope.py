@@ -10,11 +10,10 @@ import yaml
 
 from toolbank.sources.documented import Documented
 from toolbank.sources.site import Objects, Site, narrowed
-from toolbank.sources.sphinx.crawl_state import Crawl
 from toolbank.sources.sphinx.guess import guess_site, site_yaml
 from toolbank.sources.sphinx.inventory import Entry, Inventory, Listed, Scope, select
 from toolbank.sources.sphinx.pages.page import PageObject
-from toolbank.sources.sphinx.tools import read_tools
+from toolbank.sources.sphinx.tools import Crawl, read_tools
 from toolbank.system.errors import InputError
 
 URL = "https://sample.example/doc/"

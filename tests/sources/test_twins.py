@@ -10,8 +10,8 @@ from toolbank.bank.records import Tool, ToolKind
 from toolbank.bank.twins import find_first_twins
 from toolbank.config.assets import find_asset
 from toolbank.sources.collect import collect_tools, source_versions
+from toolbank.sources.merge import mark_twins, read_named
 from toolbank.sources.python.source import PythonSource
-from toolbank.sources.twins import mark_twins, read_named
 from toolbank.system.errors import InputError
 
 

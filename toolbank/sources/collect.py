@@ -11,8 +11,14 @@ from toolbank.bank.records import HttpCall, McpCall, Tool
 from toolbank.config.assets import Asset, find_asset, has_asset
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
-from toolbank.sources.merge import Merged, tell_apart, tell_servers_apart, with_prefix
-from toolbank.sources.twins import mark_twins, read_named
+from toolbank.sources.merge import (
+    Merged,
+    mark_twins,
+    read_named,
+    tell_apart,
+    tell_servers_apart,
+    with_prefix,
+)
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
 

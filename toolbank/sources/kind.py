@@ -1,9 +1,10 @@
-"""What a kind of source says of itself, and what reading one gives."""
+"""Describe a kind of source, what reading one gives, and what a user points at."""
 
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
@@ -12,10 +13,70 @@ from pydantic import Field, StringConstraints
 from toolbank.bank.records import Tool
 from toolbank.config.base import Config, paths_in
 from toolbank.config.explain import reading_content
-from toolbank.sources.location import Location
+from toolbank.system.errors import InputError
+from toolbank.system.files import reading
+from toolbank.system.net import is_loopback, is_url, origin
 
 if TYPE_CHECKING:
-    from toolbank.sources.tool_check import SchemaCheck
+    from toolbank.sources.checks import SchemaCheck
+
+
+_MOST_BYTES = 64 * 1024 * 1024
+_MOST_S = 60.0
+
+
+@dataclass(frozen=True)
+class Location:
+    """A file, a folder, an address, a command line, or a name, as somebody typed it."""
+
+    text: str
+
+    @property
+    def is_url(self) -> bool:
+        """Whether it is an http or https address."""
+        return is_url(self.text)
+
+    @cached_property
+    def path(self) -> Path | None:
+        """The file or folder that it is; None where there is none of this name."""
+        try:
+            path = Path(self.text).expanduser()
+            return path if not self.is_url and path.exists() else None
+        except (OSError, ValueError, RuntimeError):
+            return None
+
+    @cached_property
+    def content(self) -> bytes:
+        """The beginning of a file, or what an address gives; of all else nothing.
+
+        Raises:
+            InputError: it can't be read.
+            ToolbankError: the address can't be read now.
+        """
+        if self.is_url:
+            return self._fetch()
+        if self.path is None or not self.path.is_file():
+            return b""
+        with reading(self.path), self.path.open("rb") as file:
+            return file.read(_MOST_BYTES)
+
+    def _fetch(self) -> bytes:
+        from toolbank.sources.document_fetch import fetch, shown
+
+        own = origin(self.text)
+        is_here = is_loopback(self.text)
+        try:
+            _, body = fetch(
+                self.text,
+                most_bytes=_MOST_BYTES,
+                most_s=_MOST_S,
+                may_lead_to=lambda _: True,
+                is_let_in=lambda url: is_here and origin(url) == own,
+            )
+        except ValueError as error:
+            raise InputError(f"{shown(self.text)}: is no address ({error}).") from error
+        return body
+
 
 _Name = Annotated[
     str,
@@ -124,7 +185,7 @@ class SourceKind(Generic[C]):
             InputError: it can't be read, or a tool of it has no name or unsound parameters.
             ToolbankError: it can't be read now, which may pass.
         """
-        from toolbank.sources.tool_check import check_tools
+        from toolbank.sources.checks import check_tools
 
         with self._reading(config):
             collected = self.read_tools(config, cache)

@@ -6,9 +6,8 @@ from pydantic import ValidationError
 
 from toolbank.config.explain import first_problem
 from toolbank.sources import SOURCES
-from toolbank.sources.documents.page import explain_page, is_page
-from toolbank.sources.kind import SourceConfig
-from toolbank.sources.location import Location
+from toolbank.sources.document_parser import explain_page, is_page
+from toolbank.sources.kind import Location, SourceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.terminal import one_line
 
@@ -77,6 +76,6 @@ def _check_address(text: str) -> None:
 
 
 def _name(location: Location) -> str:
-    from toolbank.sources.documents.fetch import shown
+    from toolbank.sources.document_fetch import shown
 
     return one_line(shown(location.text) if location.is_url else location.text, _SHOWN)

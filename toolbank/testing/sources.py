@@ -33,8 +33,7 @@ from typing import Any
 
 from toolbank.bank.files import read_tools, write_tools
 from toolbank.config.assets import has_asset
-from toolbank.sources.kind import Collected, SourceConfig, SourceKind
-from toolbank.sources.location import Location
+from toolbank.sources.kind import Collected, Location, SourceConfig, SourceKind
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.testing.settings import check_model
 

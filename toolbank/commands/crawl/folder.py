@@ -14,12 +14,11 @@ from pydantic import ValidationError
 
 from toolbank.bank.files import write_tools
 from toolbank.config.explain import explain
-from toolbank.sources.sphinx.crawl import crawl_site
-from toolbank.sources.sphinx.crawl_report import problems, summarize
-from toolbank.sources.sphinx.crawl_state import Crawl
+from toolbank.sources.sphinx.crawl import crawl_site, problems, summarize
 from toolbank.sources.sphinx.guess import site_yaml
 from toolbank.sources.sphinx.source import SphinxSource
-from toolbank.sources.web.crawl_policy import CrawlPolicy
+from toolbank.sources.sphinx.tools import Crawl
+from toolbank.sources.web.policy import CrawlPolicy
 from toolbank.system.errors import InputError, Interrupted, ToolbankError
 from toolbank.system.files import write_text
 from toolbank.system.numbers import count

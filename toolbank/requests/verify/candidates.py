@@ -21,7 +21,7 @@ from toolbank.llm.executor import release_engines
 from toolbank.requests.verify.config import Check
 from toolbank.retrievers.base import all_words
 from toolbank.retrievers.lexical import LexicalIndex
-from toolbank.sources.twins import find_aliases
+from toolbank.sources.merge import find_aliases
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_text, sha256_file, write_text
 

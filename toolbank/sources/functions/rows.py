@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.bank.function_reader import find_functions
-from toolbank.sources.documents.documents import Documents
-from toolbank.sources.documents.parse import parse_document
+from toolbank.sources.document_parser import parse_document
+from toolbank.sources.documents import Documents
 from toolbank.system.errors import InputError
 from toolbank.system.files import reading
 

@@ -13,7 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from toolbank.sources.mcp.connection import MAX_MESSAGE, Connection, ServerError
 from toolbank.sources.mcp.messages import Messages
-from toolbank.sources.mcp.server import Server
+from toolbank.sources.mcp.source import Server
 from toolbank.system.net import is_loopback, is_public_ip, proxy_of
 from toolbank.system.version import __version__
 

@@ -1,27 +1,327 @@
-"""The tools of all servers of a source."""
+"""Read the tools of all servers of a source, page by page, and explain why one gave none."""
 
 from __future__ import annotations
 
+import inspect
 import itertools
-from collections.abc import Iterator, Sequence
+import json
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
+import httpx2
+from mcp import Client, MCPError
+from mcp.types import METHOD_NOT_FOUND, PARSE_ERROR, Implementation
+from pydantic import ValidationError
 from tqdm import tqdm
 
+from toolbank.bank.function_reader import parse_function
+from toolbank.bank.records import McpCall
 from toolbank.sources.kind import Collected
 from toolbank.sources.listed import Listed
 from toolbank.sources.mcp.client_config import ClientConfig
-from toolbank.sources.mcp.connection import ServerError
-from toolbank.sources.mcp.listing import Listing, list_tools, quiet_logs
-from toolbank.sources.mcp.server import Server
-from toolbank.sources.mcp.source import McpSource
-from toolbank.sources.mcp.tools import read_tools
+from toolbank.sources.mcp.connection import Connection, ServerError
+from toolbank.sources.mcp.http import connect
+from toolbank.sources.mcp.source import McpSource, Server
+from toolbank.sources.mcp.stdio import start
 from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
+from toolbank.system.text import find_control_sign
+from toolbank.system.version import __version__
+
+_SHOWN = 300
+
+
+def explain(
+    error: Exception, server: Server, seconds: float, connection: Connection
+) -> ServerError:
+    """The error for people that an error of talking to a server comes to.
+
+    `seconds` is how long it was waited for.
+    """
+    cause = _find_cause(error)
+    if isinstance(cause, ServerError):
+        return cause
+    if connection.fault:
+        return ServerError(connection.fault)
+    if isinstance(cause, TimeoutError | httpx2.TimeoutException):
+        late = f"it gave no list of tools within {seconds:g} seconds (timeout_s)"
+        return ServerError(f"{late}{_quote(server, connection)}", may_pass=True)
+    if server.url:
+        return _explain_http(cause, server, connection)
+    return _explain_process(cause, server, connection)
+
+
+def _find_cause(error: BaseException) -> BaseException:
+    """The error that the others of a group came of."""
+    while isinstance(error, BaseExceptionGroup):
+        leaves = error.exceptions
+        error = next((e for e in leaves if not _is_sequel(e)), leaves[0])
+    return error
+
+
+def _is_sequel(error: BaseException) -> bool:
+    return isinstance(error, anyio.BrokenResourceError | anyio.ClosedResourceError)
+
+
+def _explain_process(
+    error: BaseException, server: Server, connection: Connection
+) -> ServerError:
+    said = _quote(server, connection)
+    if not connection.has_ended:
+        return ServerError(f"{_describe_answer(error, server)}{said}")
+    code = connection.exit_code
+    ended = f"it ended (exit code {code})" if code is not None else "it ended"
+    if code is not None and code < 0:
+        ended = f"it was killed (signal {-code})"
+    return ServerError(f"{ended} before it had listed its tools{said}", may_pass=True)
+
+
+def _quote(server: Server, connection: Connection) -> str:
+    """What a server has said beside the protocol."""
+    words = connection.stderr_tail(server.hide)
+    said = f"; the last that it said on stderr: {words}" if words else ""
+    if connection.invalid_line:
+        line = server.hide(connection.invalid_line.decode("utf-8", "replace"))
+        said += f"; on stdout it said what is no message: {one_line(line, 100)}"
+    return said
+
+
+def _describe_answer(error: BaseException, server: Server) -> str:
+    if isinstance(error, MCPError) and error.code != PARSE_ERROR:
+        said = one_line(server.hide(error.message), _SHOWN)
+        return f"it answers with an error: {said} (code {error.code})"
+    return "it answers outside the protocol"
+
+
+def _explain_http(
+    error: BaseException, server: Server, connection: Connection
+) -> ServerError:
+    status, kind = connection.status, connection.content_type.partition(";")[0].strip()
+    where = (
+        "give one by token_env or headers"
+        if server.is_open
+        else "put one into its `headers` in that file"
+    )
+    may_pass = False
+    if status == 401:
+        reason = f"it wants a token (HTTP status 401); {where}"
+    elif status == 403:
+        reason = f"it refuses (HTTP status 403); if it wants a token, {where}"
+    elif 300 <= status < 400:
+        reason = (
+            f"it leads to another address{_host(server.hide(connection.location))}; headers go to "
+            "no other, so give that address if it is meant"
+        )
+    elif status in (404, 405, 406, 410):
+        reason = f"there is no MCP server at that address (HTTP status {status})"
+    elif status >= 400:
+        reason, may_pass = f"it answers with HTTP status {status}", status >= 429
+    elif status and kind not in ("application/json", "text/event-stream", ""):
+        said = one_line(server.hide(kind), 50)
+        reason = f"it answers {said}, which no MCP server does; is that its address?"
+    elif isinstance(error, ValidationError | MCPError):
+        reason = _describe_answer(error, server)
+    elif isinstance(error, httpx2.ConnectError):
+        reason, may_pass = "it can't be reached", True
+    else:
+        reason, may_pass = "the connection broke off", True
+    return ServerError(reason, may_pass=may_pass)
+
+
+def _host(location: str) -> str:
+    try:
+        host = urlsplit(location).hostname
+    except ValueError:
+        host = None
+    return f", on {one_line(host, 100)}" if host else ""
+
+
+_MAX_PAGES = 2_000
+# So many in a row that bring no tool of another name: it goes on for ever.
+_MAX_IDLE_PAGES = 20
+_MAX_TOOLS = 200_000
+_MAX_CURSOR = 65_536
+_LOGGERS = ("mcp", "client", "httpx2", "httpcore2")
+
+
+@dataclass
+class Listing:
+    """What a server calls itself, "" where it doesn't say, and its tools as it wrote them.
+
+    Nothing secret of the server is in them: `hidden` is in how many it was, and `unnamed` are
+    the names that it was in, which are no names any more; those tools are not listed. `trouble` is
+    why the list may go on, and no more of it was read.
+    """
+
+    name: str
+    tools: list[Any] = field(default_factory=list)
+    trouble: str = ""
+    hidden: int = 0
+    unnamed: list[str] = field(default_factory=list)
+
+
+async def list_tools(server: Server, config: McpSource) -> Listing:
+    """Ask a server for its tools, all pages of them.
+
+    Raises:
+        ServerError: it can't be reached or started, ends, is too late, says too much, or doesn't
+            keep to the protocol. The reason holds no secret.
+    """
+    connection = Connection()
+    try:
+        with anyio.fail_after(config.timeout_s):
+            listing = await _list_tools(_open(server, config, connection), connection)
+    except Exception as error:
+        raise explain(error, server, config.timeout_s, connection) from None
+    return _hide_secrets(listing, server)
+
+
+def _hide_secrets(listing: Listing, server: Server) -> Listing:
+    hidden = Listing(server.hide(listing.name), trouble=listing.trouble)
+    if hidden.name != listing.name:
+        hidden.name = ""
+    for tool in listing.tools:
+        shown = server.hide_in(tool)
+        if _is_named(tool) and shown.get("name") != tool["name"]:
+            hidden.unnamed.append(server.hide(tool["name"]))
+        else:
+            hidden.tools.append(shown)
+            hidden.hidden += shown != tool
+    return hidden
+
+
+@contextmanager
+def quiet_logs() -> Iterator[None]:
+    """Keep to themselves what the libraries log: addresses, headers, messages of servers."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    before = [logger.propagate for logger in loggers]
+    silent = logging.NullHandler()
+    for logger in loggers:
+        logger.propagate = False
+        logger.addHandler(silent)
+    try:
+        yield
+    finally:
+        for logger, propagates in zip(loggers, before, strict=True):
+            logger.propagate = propagates
+            logger.removeHandler(silent)
+
+
+def _open(
+    server: Server, config: McpSource, connection: Connection
+) -> AbstractAsyncContextManager[Any]:
+    if server.command:
+        return start(server, connection)
+    return connect(
+        server, connection, config.timeout_s, private_addresses=config.private_addresses
+    )
+
+
+async def _list_tools(
+    transport: AbstractAsyncContextManager[Any], connection: Connection
+) -> Listing:
+    about = Implementation(name="toolbank", version=__version__)
+    async with Client(transport, client_info=about) as client:
+        listing = Listing(client.server_info.name if client.server_info else "")
+        tools = listing.tools
+        seen: set[str] = set()
+        names: set[str] = set()
+        # So many of the tools came by the last page that had one of another name.
+        useful = idle = 0
+        cursor: str | None = None
+        while True:
+            connection.tools = None
+            try:
+                page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+            except MCPError as error:
+                # By HTTP the SDK says so of a page that is not there, too.
+                if error.code == METHOD_NOT_FOUND and connection.status in (0, 200):
+                    return listing
+                raise
+            if not isinstance(connection.tools, list):
+                raise ServerError("the tools that it lists are no list")
+            tools += connection.tools
+            new = {t["name"] for t in connection.tools if _is_named(t)} - names
+            names |= new
+            useful, idle = (len(tools), 0) if new else (useful, idle + 1)
+            cursor = page.next_cursor
+            if not cursor:
+                return listing
+            listing.trouble = _find_trouble(cursor, seen, idle, len(tools))
+            if listing.trouble:
+                del tools[useful:]
+                return listing
+            seen.add(cursor)
+
+
+def _find_trouble(cursor: str, seen: Collection[str], idle: int, tools: int) -> str:
+    """Why no further page is asked for, or ""."""
+    if cursor in seen:
+        return "it gives the same page again and again (its cursor repeats)"
+    if idle > _MAX_IDLE_PAGES:
+        return "it gives pages for ever, and nothing new in them"
+    if tools > _MAX_TOOLS:
+        return f"it lists more than {_MAX_TOOLS:,} tools"
+    if len(seen) >= _MAX_PAGES:
+        return f"it gives more than {_MAX_PAGES:,} pages of tools"
+    if len(cursor) > _MAX_CURSOR:
+        return "the cursor of its next page is too long"
+    return ""
+
+
+def _is_named(tool: Any) -> bool:
+    return isinstance(tool, dict) and isinstance(tool.get("name"), str)
+
+
+def read_tools(entries: Sequence[Any], server: str, source: str, found: Listed) -> None:
+    """Add the tools that a server lists to those found, as `server/tool`, in its order."""
+    for entry in entries:
+        name = entry.get("name") if isinstance(entry, dict) else None
+        if not isinstance(name, str) or not name.strip():
+            found.left_out.add("it has no name", f"{server}/")
+        elif sign := find_control_sign(name):
+            reason = "its name has a sign in it that no name has"
+            found.left_out.add(reason, f"{server}/{sign}")
+        elif not _is_writable(entry):
+            reason = "what is said of it is no JSON in UTF-8"
+            found.left_out.add(reason, f"{server}/{name}")
+        else:
+            said = {
+                key: entry[key]
+                for key, kind in (
+                    ("title", str),
+                    ("description", str),
+                    ("annotations", dict),
+                )
+                if isinstance(entry.get(key), kind)
+            }
+            if "description" in said:
+                # Servers in Python send a function's docstring, indented as it stands.
+                said["description"] = inspect.cleandoc(said["description"])
+            here = {
+                "name": f"{server}/{name}",
+                "source": source,
+                "call": McpCall(source=server, tool=name),
+            }
+            tool = parse_function({"name": name, **said}).model_copy(update=here)
+            schemas = entry.get("inputSchema"), entry.get("outputSchema")
+            found.add(tool, *schemas, tool.name)
+
+
+def _is_writable(entry: dict[str, Any]) -> bool:
+    try:
+        json.dumps(entry, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return False
+    return True
+
 
 _AT_ONCE = 8
 _LONGEST_NAME = 100

@@ -21,7 +21,7 @@ from mcp.types import JSONRPCMessage, jsonrpc_message_adapter
 
 from toolbank.sources.mcp.connection import Connection, Incoming, ServerError
 from toolbank.sources.mcp.messages import Messages
-from toolbank.sources.mcp.server import Server
+from toolbank.sources.mcp.source import Server
 from toolbank.system.text import replace_surrogates
 
 # Programs write text as the locale says.

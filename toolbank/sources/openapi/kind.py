@@ -9,10 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from toolbank.sources.kind import Collected, SourceKind
-from toolbank.sources.location import Location
-from toolbank.sources.openapi.content_hash import hash_files
-from toolbank.sources.openapi.source import OpenApiSource
+from toolbank.sources.kind import Collected, Location, SourceKind
+from toolbank.sources.openapi.source import OpenApiSource, hash_files
 
 _ADDRESS = re.compile(r"\.(json|ya?ml)$|/(openapi|swagger|api-docs)[^/]*$", re.I)
 _IN_JSON = re.compile(rb'"(openapi|swagger)"\s*:\s*"?\d')

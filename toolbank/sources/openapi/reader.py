@@ -1,28 +1,257 @@
-"""A description read into tools, one an operation."""
+"""Read a description into tools, one per operation."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from toolbank.bank.records import HttpCall, Tool
 from toolbank.sources.documented import split_summary
-from toolbank.sources.documents.documents import Documents
+from toolbank.sources.documents import Documents
 from toolbank.sources.kind import Collected
-from toolbank.sources.openapi.bodies import Body, BodyReader
-from toolbank.sources.openapi.findings import Findings, describe
-from toolbank.sources.openapi.media import FORMS, bare
-from toolbank.sources.openapi.names import name_operations
-from toolbank.sources.openapi.parameters import Parameter, ParameterReader
-from toolbank.sources.openapi.path_items import Operation, list_operations
-from toolbank.sources.openapi.references import Node, References
-from toolbank.sources.openapi.responses import ResponseReader
+from toolbank.sources.openapi.operations import (
+    Operation,
+    Parameter,
+    ParameterReader,
+    list_operations,
+)
+from toolbank.sources.openapi.references import (
+    Findings,
+    Node,
+    References,
+    UnresolvedError,
+    Version,
+    describe,
+    read_version,
+)
 from toolbank.sources.openapi.schemas import Schemas
-from toolbank.sources.openapi.security import find_credentials, list_security
-from toolbank.sources.openapi.servers import find_server
-from toolbank.sources.openapi.signature import Signature
+from toolbank.sources.openapi.signature import (
+    FORMS,
+    Body,
+    BodyReader,
+    Signature,
+    bare,
+    choose,
+    is_json,
+    read_media,
+)
 from toolbank.sources.openapi.source import OpenApiSource
-from toolbank.sources.openapi.version import read_version
+from toolbank.sources.openapi.translation import Schema
 from toolbank.system.errors import InputError
+
+
+def name_operations(operations: Sequence[Operation], findings: Findings) -> list[str]:
+    """A name for each operation, of its operationId or else of its method and path.
+
+    Those that would share a name have method and path behind it, whatever their order.
+    """
+    _note_repeated(operations, findings)
+    plain = [_plain_name(operation) for operation in operations]
+    counts = Counter(plain)
+    names = [
+        f"{name}_{_route_name(operation)}" if counts[name] > 1 else name
+        for name, operation in zip(plain, operations, strict=True)
+    ]
+    return _numbered(names, operations)
+
+
+def _plain_name(operation: Operation) -> str:
+    said = operation.node.value.get("operationId")
+    name = _clean(said) if isinstance(said, str) else ""
+    return name or _route_name(operation)
+
+
+def _route_name(operation: Operation) -> str:
+    return _clean(f"{operation.method}_{operation.path}")
+
+
+def _clean(text: str) -> str:
+    """Letters, digits, `_`, `.` and `-`; all else becomes `_`."""
+    return re.sub(r"_{2,}", "_", re.sub(r"[^\w.-]+", "_", text)).strip("_.-")
+
+
+def _numbered(names: Sequence[str], operations: Sequence[Operation]) -> list[str]:
+    """Names that are still the same (/a-b? and /a-b) get numbers, in the order of their routes."""
+    order = sorted(range(len(names)), key=lambda i: (names[i], operations[i].route))
+    named, taken, next_numbers = list(names), set(names), dict[str, int]()
+    for index in order:
+        name = names[index]
+        number = next_numbers.get(name, 1)
+        if number > 1:
+            while f"{name}_{number}" in taken:
+                number += 1
+            named[index] = f"{name}_{number}"
+        next_numbers[name] = number + 1
+    return named
+
+
+def _note_repeated(operations: Sequence[Operation], findings: Findings) -> None:
+    said = [
+        (operation.node.value.get("operationId"), operation) for operation in operations
+    ]
+    counts = Counter(name for name, _ in said if isinstance(name, str))
+    for name, operation in said:
+        if isinstance(name, str) and counts[name] > 1:
+            what = f"the operationId {name[:80]!r} is given more than once"
+            findings.note(what, operation.node.place)
+
+
+_MOST = 100_000
+"""Characters of the schemas that an output refers to: an API of objects that all refer to one another
+would have all of them in each tool."""
+
+
+class ResponseReader:
+    """Reads responses; one that is not described leaves the output unknown."""
+
+    def __init__(
+        self,
+        schemas: Schemas,
+        references: References,
+        findings: Findings,
+        version: Version,
+    ) -> None:
+        self._schemas = schemas
+        self._references = references
+        self._findings = findings
+        self._version = version
+
+    def read(self, operation: Operation) -> Schema | None:
+        """The JSON Schema of what an operation gives, with its `$defs`, where that is said."""
+        responses = operation.node.child("responses")
+        if not isinstance(responses.value, dict):
+            self._findings.note(
+                "an operation without `responses`", operation.node.place
+            )
+            return None
+        for node in self._good(responses):
+            schema = self._schema(node)
+            if schema is not None:
+                schema, place = self._schemas.target(schema), operation.node.place
+                return self._schemas.complete(dict(schema), [schema], place, _MOST)
+        return None
+
+    def _good(self, responses: Node) -> Iterator[Node]:
+        """The responses of 2xx, or where there are none, the default one."""
+        nodes = responses.members()
+        good = [
+            code for code in nodes if re.fullmatch(r"2(\d\d|XX)", code, re.IGNORECASE)
+        ]
+        for code in good or ["default"]:
+            if code not in nodes:
+                continue
+            try:
+                node = self._references.follow(nodes[code])
+            except UnresolvedError as error:
+                what = f"the `$ref` of a response {error}, and is left out"
+                self._findings.problem(what, nodes[code].place)
+                continue
+            yield node
+
+    def _schema(self, node: Node) -> Schema | None:
+        if self._version.is_swagger:
+            schema = node.child("schema")
+            return None if schema.value is None else self._schemas.read(schema)
+        contents = {
+            name: media
+            for name, media in node.child("content").members().items()
+            if is_json(name) or name in ("*/*", "application/*")
+        }
+        name = choose(contents)
+        if not name:
+            return None
+        media = contents[name]
+        if media.get("schema") is None and media.get("itemSchema") is None:
+            return None
+        return read_media(name, media, self._schemas)
+
+
+def list_security(operation: Operation, root: Node) -> tuple[tuple[str, ...], ...]:
+    """The groups of schemes that the operation says, or else the description."""
+    own = operation.node.get("security")
+    listed = own if isinstance(own, list) else root.get("security")
+    groups = listed if isinstance(listed, list) else []
+    return tuple(tuple(map(str, group)) for group in groups if isinstance(group, dict))
+
+
+def find_credentials(
+    root: Node, references: References, version: Version
+) -> frozenset[tuple[str, str]]:
+    """Place and name of the keys that security schemes send."""
+    where = (
+        ("securityDefinitions",)
+        if version.is_swagger
+        else ("components", "securitySchemes")
+    )
+    found = set()
+    for listed in root.child(*where).members().values():
+        try:
+            scheme: Any = references.follow(listed).value
+        except UnresolvedError:
+            continue
+        if isinstance(scheme, dict) and scheme.get("type") == "apiKey":
+            place, name = scheme.get("in"), str(scheme.get("name"))
+            found.add((str(place), name.lower() if place == "header" else name))
+    return frozenset(found)
+
+
+def find_server(operation: Operation, root: Node, version: Version) -> str:
+    """The first server of the operation, its path or the description, its variables filled.
+
+    One that is relative starts at the description's address. It holds no name, password or
+    query, which may be a key; "" where none is proposed.
+    """
+    own = operation.nearest("servers")
+    if version.is_swagger:
+        address = _swagger_server(operation, root)
+    else:
+        address = _server((own or root.child("servers")).child(0))
+    place = (own.document if own else root.document).address
+    if "://" in place:
+        address = _join(place, address)
+    return _without_secrets(address)
+
+
+def _server(server: Node) -> str:
+    address = server.get("url")
+    if not isinstance(address, str):
+        return ""
+    for name, variable in server.child("variables").members().items():
+        filled = variable.get("default")
+        if filled is not None:
+            address = address.replace(f"{{{name}}}", str(filled))
+    return address
+
+
+def _swagger_server(operation: Operation, root: Node) -> str:
+    host, base = root.get("host"), root.get("basePath")
+    path = base if isinstance(base, str) else ""
+    if not isinstance(host, str) or not host:
+        return path
+    schemes = operation.node.get("schemes") or root.get("schemes")
+    listed = schemes if isinstance(schemes, list) else []
+    scheme = "http" if listed and "https" not in listed else "https"
+    return f"{scheme}://{host}{path}"
+
+
+def _join(place: str, address: str) -> str:
+    try:
+        return urljoin(place, address or "/") if "://" not in address else address
+    except ValueError:
+        return address
+
+
+def _without_secrets(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return re.split("[?#]", re.sub(r"//[^/]*@", "//", address))[0]
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=host, query="", fragment=""))
+
 
 _MOST_PARAMETERS = 1_000_000
 """Of all tools: 4,000 operations that take one object of 4,000 properties would need gigabytes."""

@@ -1,12 +1,17 @@
-"""Where a `$ref` leads: JSON pointers, anchors, other files."""
+"""Resolve `$ref`s (JSON pointers, anchors, other files), and collect what is wrong with a description."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from toolbank.sources.documents.documents import Document, Documents
+from toolbank.bank.bank import LeftOut
+from toolbank.sources.documents import Document, Documents
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.text import escape, unescape
 
@@ -198,3 +203,125 @@ def _named(root: Node) -> Iterator[tuple[str, Node]]:
             waiting += [node.child(key) for key in reversed(node.value)]
         elif isinstance(node.value, list):
             waiting += reversed([*node.elements()])
+
+
+_EXAMPLES = 3
+_LONGEST = 600
+_MOST_LINES = 50
+
+
+@dataclass
+class Findings:
+    """Lines for people, gathered by what they say.
+
+    `problems` go by what could not be read, `notes` by what is otherwise unusual, each with the
+    places (file and pointer) that it is so of. `left_out` are the operations that became no tool,
+    by reason.
+    """
+
+    problems: dict[str, list[str]] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+    def problem(self, what: str, place: str) -> None:
+        """Something could not be read there."""
+        self.problems.setdefault(what, []).append(place)
+
+    def note(self, what: str, place: str) -> None:
+        """Something there is not as it should be, and was read all the same."""
+        self.notes.setdefault(what, []).append(place)
+
+
+def describe(label: str, found: Mapping[str, list[str]]) -> tuple[str, ...]:
+    """A line for each thing that was found, the first fifty: how often, and where first."""
+    lines = [_line(label, *one) for one in islice(found.items(), _MOST_LINES)]
+    if len(found) > _MOST_LINES:
+        lines.append(f"{label}: {len(found) - _MOST_LINES:,} more that are not shown")
+    return tuple(lines)
+
+
+def _line(label: str, what: str, places: list[str]) -> str:
+    different = list(Counter(places))
+    shown = ", ".join(different[:_EXAMPLES])
+    times = f" ({len(places):,} times), first" if len(places) > 1 else ""
+    line = f"{label}: {what}{times} at {shown}"
+    return "".join(s if s.isprintable() else "?" for s in line)[:_LONGEST]
+
+
+_READ = "Swagger 2.0 and OpenAPI 3.0, 3.1 and 3.2 are read"
+_OTHERS = {
+    "asyncapi": "AsyncAPI",
+    "arazzo": "Arazzo",
+    "overlay": "an OpenAPI overlay",
+    "discoveryVersion": "a description of Google's discovery service",
+    "swaggerVersion": "Swagger 1",
+    "mcpServers": "a configuration of MCP servers",
+    "__schema": "a schema of GraphQL",
+}
+"""What other documents are told by."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """Major and minor number: (2, 0) is Swagger's, (3, 0) and later are OpenAPI's."""
+
+    major: int
+    minor: int
+
+    @property
+    def is_swagger(self) -> bool:
+        """Whether parameters, bodies and servers are told in the way of Swagger 2.0."""
+        return self.major == 2
+
+    @property
+    def has_json_schema(self) -> bool:
+        """Whether schemas are JSON Schema 2020-12, as from OpenAPI 3.1 on."""
+        return (self.major, self.minor) >= (3, 1)
+
+
+def read_version(root: Node, findings: Findings) -> Version:
+    """The version of a document.
+
+    Raises:
+        InputError: it is of another version, or no description of OpenAPI at all.
+    """
+    content, address = root.value, root.document.address
+    if not isinstance(content, dict):
+        raise InputError(
+            f"{address}: holds no OpenAPI description (it is {_kind(content)}, and should be "
+            "an object with `openapi` and `paths`). Give the file that has them."
+        )
+    key = "openapi" if "openapi" in content else "swagger"
+    if key not in content:
+        raise InputError(
+            f"{address}: holds no OpenAPI description ({_guess(content)}). {_READ}; give a "
+            "file of one of them."
+        )
+    said = str(content[key])
+    found = re.match(r"(\d{1,4})(?:\.(\d{1,4}))?", said)
+    version = Version(int(found[1]), int(found[2] or 0)) if found else Version(0, 0)
+    if version.major != (3 if key == "openapi" else 2):
+        raise InputError(
+            f"{address}#/{key}: the version {said[:40]!r} can't be read. {_READ}; convert "
+            "the file to one of them."
+        )
+    if version.minor > (0 if version.is_swagger else 2):
+        findings.note(f"the version {said[:40]} is new; read as 3.2", root.place)
+    return version
+
+
+def _guess(content: dict[str, Any]) -> str:
+    for key, name in _OTHERS.items():
+        if key in content:
+            return f"it looks like {name}"
+    if "postman" in str(content.get("info")):
+        return "it looks like a Postman collection"
+    if "paths" in content:
+        return "it has `paths`, but no `openapi` that says the version"
+    return "it has neither `openapi` nor `swagger`"
+
+
+def _kind(content: Any) -> str:
+    if content is None:
+        return "empty"
+    return "a list" if isinstance(content, list) else "a text or number"

@@ -1,15 +1,270 @@
-"""What an operation takes: one JSON Schema, and where each of its properties goes."""
+"""What an operation takes: one JSON Schema, and the place of each property in the request."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolbank.bank.records import Argument, Place
-from toolbank.sources.openapi.bodies import Body
-from toolbank.sources.openapi.keywords import Schema
-from toolbank.sources.openapi.parameters import Parameter
+from toolbank.sources.openapi.operations import Operation, Parameter
+from toolbank.sources.openapi.references import (
+    Findings,
+    Node,
+    References,
+    UnresolvedError,
+)
 from toolbank.sources.openapi.schemas import Schemas
+from toolbank.sources.openapi.translation import Schema
+
+_SAID = frozenset(
+    {
+        *("title", "description", "default", "examples", "deprecated"),
+        *("readOnly", "writeOnly", "minProperties", "maxProperties"),
+    }
+)
+"""Keywords that a list of parameters does without."""
+
+_FLAT = frozenset({"$ref", "type", "properties", "required", "allOf"})
+
+
+@dataclass
+class Flat:
+    """An object's properties, which of them it requires, and what else holds of them together.
+
+    `rules` are keywords that go by the names of properties; `rest` is the schema of properties
+    that have no name, True for anything.
+    """
+
+    properties: dict[str, Schema] = field(default_factory=dict)
+    required: list[str] = field(default_factory=list)
+    rules: list[Schema] = field(default_factory=list)
+    rest: Any = True
+
+
+def flatten(schema: Schema, target: Callable[[Schema], Schema]) -> Flat | None:
+    """The properties of an object, those of all parts of its `allOf` among them.
+
+    `target` gives what a schema that is a reference leads to. None for what is no object, has no
+    properties, or can't be told by its properties alone, such as one of several objects.
+    """
+    flat = Flat()
+    if not _add(flat, schema, target, 0) or not flat.properties:
+        return None
+    for name in flat.required:  # which may be one that is not described
+        flat.properties.setdefault(name, {})
+    return flat
+
+
+def _add(
+    flat: Flat, schema: Schema, target: Callable[[Schema], Schema], depth: int
+) -> bool:
+    schema = target(schema)
+    if depth > 20 or not _is_object(schema) or "$ref" in schema:
+        return False
+    for key, item in schema.items():
+        if key == "properties":
+            for name, part in item.items():
+                known = flat.properties.get(name)
+                if known is not None and known is not part and known != part:
+                    return False
+                flat.properties[name] = part
+        elif key == "required":
+            flat.required += [name for name in item if name not in flat.required]
+        elif key == "allOf":
+            if not all(_add(flat, part, target, depth + 1) for part in item):
+                return False
+        elif key == "additionalProperties":
+            if depth and item not in (True, {}):
+                return False
+            flat.rest = item
+        elif key in ("anyOf", "oneOf", "not", "dependentRequired"):
+            if not _is_rule(key, item):
+                return False
+            flat.rules.append({key: item})
+        elif key not in _SAID and key not in _FLAT:
+            return False
+    return True
+
+
+def _is_object(schema: Schema) -> bool:
+    kind = schema.get("type", "object")
+    return kind == "object" or (isinstance(kind, list) and "object" in kind)
+
+
+def _is_rule(key: str, item: Any) -> bool:
+    """Whether a keyword says no more than which properties go together."""
+    if key == "dependentRequired":
+        return True
+    parts = item if isinstance(item, list) else [item]
+    return all(
+        not part.keys() - {"required", "not", "title", "description", "type"}
+        and ("not" not in part or _is_rule("not", part["not"]))
+        and _is_object(part)
+        for part in parts
+    )
+
+
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+_JSON_TYPE = re.compile(r"(?:application|text|\*)/(?:[\w.+-]*\+)?json")
+
+
+def is_json(content_type: str) -> bool:
+    """Whether a content type is one of JSON, such as application/vnd.github+json."""
+    return bool(_JSON_TYPE.fullmatch(bare(content_type)))
+
+
+def is_form(content_type: str) -> bool:
+    """Whether a content type is one of forms."""
+    return bare(content_type) in FORMS
+
+
+def choose(content_types: Iterable[str]) -> str:
+    """The content type to send, "" of none; one of the same rank that is listed first."""
+    return min(content_types, key=_rank, default="")
+
+
+def bare(content_type: str) -> str:
+    """A content type without its parameters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def _rank(content_type: str) -> int:
+    plain = bare(content_type)
+    if plain == "application/json":
+        return 0
+    if is_json(content_type):
+        return 1
+    if plain == "*/*" or plain == "application/*":
+        return 2
+    return 3 + FORMS.index(plain) if plain in FORMS else 5
+
+
+_JSON = "application/json"
+_ANY = ("*/*", "application/*")
+
+
+@dataclass(frozen=True)
+class Body:
+    """The body of a request; `flat` are its properties, None where it is told as a whole.
+
+    `styles` are the style, or else the content type, and `explode` of properties that say them.
+    """
+
+    content_type: str
+    required: bool
+    schema: Schema
+    flat: Flat | None
+    name: str = "body"
+    styles: Mapping[str, tuple[str, bool | None]] = field(default_factory=dict)
+
+    @property
+    def place(self) -> Place:
+        """Where it goes."""
+        return "form" if is_form(self.content_type) else "body"
+
+
+class BodyReader:
+    """Reads bodies of OpenAPI, and those of Swagger 2.0 that are one parameter."""
+
+    def __init__(
+        self, schemas: Schemas, references: References, findings: Findings
+    ) -> None:
+        self._schemas = schemas
+        self._references = references
+        self._findings = findings
+
+    def read(self, operation: Operation) -> Body | None:
+        """The request body of an operation, None where it takes none."""
+        listed = operation.node.child("requestBody")
+        if listed.value is None:
+            return None
+        try:
+            node = self._references.follow(listed)
+        except UnresolvedError as error:
+            self._findings.problem(
+                f"the `$ref` of a request body {error}, and is left out", listed.place
+            )
+            return None
+        contents = node.child("content").members()
+        if not contents:
+            self._findings.problem(
+                "a request body without `content` is left out", node.place
+            )
+            return None
+        content_type = choose(contents)
+        listed = contents[content_type]
+        try:
+            media = self._references.follow(listed)
+        except UnresolvedError as error:
+            self._findings.problem(
+                f"the `$ref` of a content type {error}, and is left out", listed.place
+            )
+            return None
+        schema = read_media(content_type, media, self._schemas)
+        body = self._body(
+            content_type,
+            schema,
+            words=node,
+            required=node.get("required") is True,
+        )
+        return replace(body, styles=_read_styles(media.child("encoding")))
+
+    def read_parameter(self, node: Node, content_types: Sequence[str]) -> Body:
+        """The body that a parameter of Swagger 2.0 describes."""
+        schema = node.child("schema")
+        name = node.get("name")
+        return self._body(
+            choose(content_types) or _JSON,
+            self._schemas.read(schema) if schema.value is not None else {},
+            words=node,
+            required=node.get("required") is True,
+            name=name if isinstance(name, str) and name else "body",
+        )
+
+    def _body(
+        self,
+        content_type: str,
+        schema: Schema,
+        *,
+        words: Node,
+        required: bool,
+        name: str = "body",
+    ) -> Body:
+        flat = flatten(schema, self._schemas.target)
+        if flat is not None and flat.rules and not required:
+            flat = None  # they hold only where a body is given
+        text = words.get("description")
+        if isinstance(text, str) and text and "description" not in schema:
+            schema = self._schemas.derive({**schema, "description": text}, [schema])
+        sent = _JSON if content_type in _ANY else content_type
+        return Body(sent, required, schema, flat, name)
+
+
+def _read_styles(encoding: Node) -> dict[str, tuple[str, bool | None]]:
+    found = {}
+    for name, said in encoding.members().items():
+        style = said.get("style") or said.get("contentType")
+        explode = said.get("explode")
+        found[name] = (
+            style if isinstance(style, str) else "",
+            explode if isinstance(explode, bool) else None,
+        )
+    return found
+
+
+def read_media(content_type: str, media: Node, schemas: Schemas) -> Schema:
+    """The schema of what is sent as a content type; without one, anything of JSON, or a text."""
+    schema, item = media.child("schema"), media.child("itemSchema")
+    if schema.value is not None:
+        return schemas.read(schema)
+    if item.value is not None:
+        part = schemas.read(item)
+        return schemas.derive({"type": "array", "items": part}, [part])
+    if is_json(content_type) or is_form(content_type) or content_type in _ANY:
+        return {}
+    return {"type": "string"}
 
 
 class Signature:

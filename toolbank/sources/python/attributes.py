@@ -1,12 +1,247 @@
-"""What the public attributes of a class's instances hold, as far as its source says it."""
+"""What the attributes of a class's instances hold, and which package owns an object."""
 
 import ast
+import enum
 import functools
+import importlib
+import inspect
+import numbers
+import sys
+import typing
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import resolve_name
+from types import ModuleType
+from typing import Any
 
-from toolbank.sources.python.definitions import ModuleText, find_definition
-from toolbank.sources.python.ownership import is_within
+from toolbank.bank.records import ToolKind
+
+NO_API = frozenset({"tests", "test", "conftest", "setup"})
+"""Modules of these names are no part of what a package offers."""
+
+_SCALARS = (int, float, complex, str, bytes)
+_CONTAINERS = (dict, list, tuple, set, frozenset, *_SCALARS)
+_TYPE_MODULES = frozenset({"types", "typing", "typing_extensions"})
+
+
+def kind_of(value: Any, package: str) -> ToolKind | None:
+    """What kind of tool an object is; None for data: constants, containers, scalar types."""
+    if inspect.ismodule(value):
+        return "module"
+    if inspect.isclass(value):
+        return None if _is_scalar(value) else "class"
+    if inspect.isroutine(value):
+        return "function"
+    if isinstance(value, _CONTAINERS) or value is None:
+        return None
+    home = type(value).__module__.partition(".")[0]
+    if callable(value) and home not in _TYPE_MODULES and _is_named(value):
+        return "function"
+    is_data = hasattr(type(value), "__float__") or hasattr(type(value), "__int__")
+    is_own = home == package.partition(".")[0]
+    if is_own and hasattr(type(value), "__getitem__") and not is_data:
+        return "object"
+    return None
+
+
+def own_docstring(value: Any, kind: ToolKind) -> str:
+    """An object's docstring.
+
+    A method may inherit it, and a function have it on an overload; a class may not inherit it, but
+    that of its __init__ counts.
+    """
+    try:
+        if kind == "class":
+            text = value.__doc__ if "__doc__" in value.__dict__ else None
+            text = text or getattr(value.__dict__.get("__init__"), "__doc__", None)
+        elif kind in ("function", "method", "property"):
+            text = inspect.getdoc(value) or _overload_docstring(value)
+        else:
+            text = getattr(value, "__doc__", None)
+    except Exception:  # a foreign descriptor may raise anything
+        return ""
+    return text if isinstance(text, str) else ""
+
+
+def belongs_to(value: Any, path: str, module: ModuleType, package: str) -> bool:
+    """Whether a module without `__all__` defines what it names, itself or by a private module."""
+    if inspect.ismodule(value):
+        return value.__name__ == path
+    home = _home(value)
+    if not is_within(home, package):
+        return False
+    is_private = any(part.startswith("_") for part in home.split("."))
+    return hasattr(module, "__path__") or is_private or home == module.__name__
+
+
+def is_foreign(value: Any, package: str, is_root: bool) -> bool:
+    """Whether a name in `__all__` only passes on what another package defines.
+
+    The top module may pass on another package's objects (a facade does), but no modules.
+    """
+    home = value.__name__ if inspect.ismodule(value) else _home(value)
+    if is_within(home, package) or home == "builtins":
+        return False
+    if home.partition(".")[0] in sys.stdlib_module_names:
+        return not _is_standard(package) or inspect.ismodule(value)
+    return inspect.ismodule(value) or not is_root
+
+
+def is_within(home: str, package: str) -> bool:
+    """Whether a module, by its name, is of the same package as another, or of its private twin."""
+    top = package.partition(".")[0]
+    return home.partition(".")[0] in (top, f"_{top}")
+
+
+def _overload_docstring(value: Any) -> str | None:
+    overloads = typing.get_overloads(value) if inspect.isfunction(value) else ()
+    return next(filter(None, map(inspect.getdoc, overloads)), None)
+
+
+def _is_scalar(cls: type) -> bool:
+    """Whether instances are single numbers or texts; those of an enum are its members."""
+    try:
+        return issubclass(cls, (numbers.Number, *_SCALARS)) and not issubclass(
+            cls, enum.Enum
+        )
+    except TypeError:
+        return False
+
+
+def _is_named(instance: Any) -> bool:
+    """Whether a callable instance has a name or words of its own, and not its type's."""
+    if isinstance(getattr(instance, "__name__", None), str):
+        return True
+    return getattr(instance, "__doc__", None) is not type(instance).__doc__
+
+
+def _home(value: Any) -> str:
+    home = getattr(value, "__module__", None)
+    return home if isinstance(home, str) else type(value).__module__
+
+
+def _is_standard(package: str) -> bool:
+    return package.partition(".")[0] in sys.stdlib_module_names
+
+
+_WRAPPERS = frozenset({"Annotated", "ClassVar", "Final", "Optional"})
+
+
+@dataclass(frozen=True)
+class ModuleText:
+    """A module, its text as a tree, and the classes in that by qualified name."""
+
+    module: ModuleType
+    tree: ast.Module
+    classes: dict[str, ast.ClassDef]
+
+    @functools.cached_property
+    def imports(self) -> dict[str, tuple[str, str]]:
+        """Module, and name in it or "", of all that is imported anywhere in the text."""
+        found: dict[str, tuple[str, str]] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.ImportFrom):
+                home = f"{'.' * node.level}{node.module or ''}"
+                found |= {
+                    one.asname or one.name: (home, one.name) for one in node.names
+                }
+            elif isinstance(node, ast.Import):
+                for one in node.names:
+                    top = one.name.partition(".")[0]
+                    found[one.asname or top] = (one.name if one.asname else top, "")
+        return found
+
+    def class_of(self, annotation: ast.AST) -> type | None:
+        """The class of the package that an annotation means, or a call makes an instance of.
+
+        Raises:
+            LookupError: a name in it is of the package and can't be found there.
+        """
+        match annotation:
+            case ast.Call(func=called):
+                return self.class_of(called)
+            case ast.BinOp(op=ast.BitOr(), left=one, right=ast.Constant(value=None)):
+                return self.class_of(one)
+            case ast.BinOp(op=ast.BitOr(), left=ast.Constant(value=None), right=one):
+                return self.class_of(one)
+            case ast.Subscript(value=wrapper, slice=inner):
+                name = getattr(wrapper, "attr", getattr(wrapper, "id", ""))
+                if name not in _WRAPPERS:
+                    return self.class_of(wrapper)
+                first = inner.elts[0] if isinstance(inner, ast.Tuple) else inner
+                return self.class_of(first)
+        value = self._value(annotation)
+        home = getattr(value, "__module__", None) if isinstance(value, type) else None
+        is_own = isinstance(home, str) and is_within(home, self.module.__name__)
+        return value if is_own else None
+
+    def _value(self, node: ast.AST) -> Any:
+        names = vars(self.module)
+        match node:
+            case ast.Attribute(value=owner, attr=name):
+                return self._member(self._value(owner), name)
+            case ast.Name(id=name) if name in names or name not in self.imports:
+                return names.get(name)
+            case ast.Name(id=name):
+                home, member = self.imports[name]
+                module = self._import(home)
+                return self._member(module, member) if member else module
+        return None
+
+    def _member(self, owner: Any, name: str) -> Any:
+        try:
+            return inspect.getattr_static(owner, name)
+        except AttributeError:
+            is_module = inspect.ismodule(owner)
+            return self._import(f"{owner.__name__}.{name}") if is_module else None
+
+    def _import(self, name: str) -> ModuleType | None:
+        """A module by a name that may be relative; None where it is of another package."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                full = resolve_name(name, vars(self.module).get("__package__"))
+                is_own = is_within(full, self.module.__name__)
+                return importlib.import_module(full) if is_own else None
+        except BaseException as error:  # an import may do anything
+            raise LookupError(name) from error
+
+
+def find_definition(cls: type) -> tuple[ModuleText, ast.ClassDef] | None:
+    """A class in its source, found by its methods too: `__module__` may name where it is shown."""
+    functions = (value for value in vars(cls).values() if inspect.isfunction(value))
+    homes = [cls.__module__, *(one.__globals__.get("__name__") for one in functions)]
+    for home in dict.fromkeys(home for home in homes if isinstance(home, str)):
+        source = _read(home)
+        if source is not None and cls.__qualname__ in source.classes:
+            return source, source.classes[cls.__qualname__]
+    return None
+
+
+@cache
+def _read(name: str) -> ModuleText | None:
+    module = sys.modules.get(name)
+    if module is None:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(inspect.getsource(module))
+    except Exception:  # there may be no text, and a module may be any object
+        return None
+    return ModuleText(module, tree, dict(_classes(tree, "")))
+
+
+def _classes(tree: ast.AST, prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef):
+            yield f"{prefix}{node.name}", node
+            yield from _classes(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.If | ast.Try):
+            yield from _classes(node, prefix)
+
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 

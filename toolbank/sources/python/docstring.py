@@ -1,21 +1,299 @@
-"""A docstring read into the fields of a tool, whatever its style and however broken."""
+"""Read a docstring into the fields of a tool, in every common style."""
 
 import inspect
 import re
+import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
 from numpydoc.docscrape import NumpyDocString
 
-from toolbank.bank.records import Raised, Returned, SeeAlso
-from toolbank.sources.documented import Documented, split_summary
-from toolbank.sources.python.fieldlist import has_fields, read_fields
-from toolbank.sources.python.google import has_google_sections, read_google
-from toolbank.sources.python.markup import directive_text, inline, plain, plain_line
-from toolbank.sources.python.versionnotes import read_version_notes
-from toolbank.sources.schema.parameters import Parameter
+from toolbank.bank.records import Raised, Returned, SeeAlso, VersionNote
+from toolbank.sources.documented import VERSION_CHANGES, Documented, split_summary
+from toolbank.sources.typetext import Parameter
+
+_DROPPED = (
+    "versionadded|versionchanged|versionremoved|index|plot|image|figure|currentmodule|"
+    "module|autosummary|toctree|deprecated|only|rubric|highlight|contents|automodule|math"
+)
+_ROLE = re.compile(r":[a-zA-Z][\w:+.-]*:`([^`]*)`")
+_TITLED = re.compile(r"^([^<]*)<([^<>]*)>$")
+_DIRECTIVE = re.compile(r"^(\s*)\.\.\s+(?:([\w:+-]+)::)?(.*)$")
+
+
+def plain(text: str) -> str:
+    """Prose without inline markup and directives; paragraphs are one line each.
+
+    Blocks that prose can do without (versions, plots, formulas) are left out; notes and
+    warnings keep their words. Indented blocks and lists keep their lines.
+    """
+    paragraphs = re.split(r"\n\s*\n", without_directives(text))
+    return "\n\n".join(
+        joined for paragraph in paragraphs if (joined := _paragraph(paragraph))
+    )
+
+
+def plain_line(text: str) -> str:
+    """The same as one line."""
+    return " ".join(plain(text).split())
+
+
+def inline(text: str) -> str:
+    """A piece of prose with its inline markup taken away."""
+    text = _ROLE.sub(lambda match: _role_text(match[1]), text)
+    text = re.sub(r"``(.+?)``", r"\1", text, flags=re.S)
+    text = re.sub(r"`([^`]+)`_{0,2}", lambda match: _role_text(match[1]), text)
+    text = re.sub(r"(?<![\w*])\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*(?!\w)", r"\1", text)
+    text = re.sub(r"(?<![\w*\\])\*(?=[^\s*])([^*\n]+?)(?<=\S)\*(?![\w*])", r"\1", text)
+    text = re.sub(r"\s?\[[#\w.-]+\]_(?!\w)", "", text)
+    text = re.sub(r"\|([A-Z]\w*)\|", r"\1", text)
+    return re.sub(r"\\([*_`|])", r"\1", text)
+
+
+def without_directives(text: str) -> str:
+    """Leave out directives that only markup needs, and the first lines of the others."""
+    lines = text.expandtabs().splitlines()
+    kept: list[str] = []
+    position = 0
+    while position < len(lines):
+        match = _DIRECTIVE.match(lines[position])
+        if not match:
+            kept.append(lines[position])
+            position += 1
+            continue
+        depth, name, rest = len(match[1]), match[2], match[3]
+        end = position + 1
+        while end < len(lines) and (
+            not lines[end].strip() or _indent(lines[end]) > depth
+        ):
+            end += 1
+        if name and not re.fullmatch(_DROPPED, name):
+            body = lines[position + 1 : end]
+            while body and re.match(r"\s+:[\w-]+:", body[0]):
+                body.pop(0)
+            kept.append("")
+            if rest.strip() and not name.startswith(("code", "source")):
+                kept.append(match[1] + rest.strip())
+            kept.extend(
+                textwrap.indent(textwrap.dedent("\n".join(body)), match[1]).splitlines()
+            )
+            kept.append("")
+        position = end
+    return "\n".join(kept)
+
+
+def directive_text(text: str, name: str) -> str:
+    """The words of the first unindented directive of that name; or nothing."""
+    lines = text.expandtabs().splitlines()
+    for position, line in enumerate(lines):
+        match = _DIRECTIVE.match(line)
+        if match and match[2] == name and not match[1]:
+            words = [match[3]]
+            for further in lines[position + 1 :]:
+                if further.strip() and not _indent(further):
+                    break
+                words.append(further)
+            return plain_line("\n".join(word.strip() for word in words))
+    return ""
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _role_text(content: str) -> str:
+    titled = _TITLED.match(content)
+    if titled and titled[1].strip():
+        return titled[1].strip()
+    target = titled[2] if titled else content
+    if target.startswith("~"):
+        return target[1:].rpartition(".")[2]
+    return target.lstrip("!")
+
+
+def _paragraph(text: str) -> str:
+    lines = [line.rstrip() for line in text.strip("\n").splitlines()]
+    lines = [line for line in lines if not re.fullmatch(r"\s*[=+|-]{3}[=+| -]*", line)]
+    lines = [re.sub(r"^(\s*)\|(?=\s)|\|$", r"\1", line) for line in lines]
+    if all(re.fullmatch(r"\W*", line) for line in lines):
+        return ""
+    if _indent(lines[0]) or lines[0].startswith(">>>"):
+        return textwrap.dedent("\n".join(lines)).strip()
+    body = re.sub(r"::$", ":", inline("\n".join(lines)))
+    if any(re.match(r"\s*(?:[*+-]|\d+[.)])\s", line) for line in lines):
+        return textwrap.dedent(body).strip()
+    return " ".join(body.split())
+
+
+_HEADER = re.compile(
+    r"^(?P<title>Args|Arguments|Parameters|Keyword Args|Keyword Arguments|Returns|Return|"
+    r"Yields|Raises|Examples?|Notes?|Attributes|Todo|References|See Also|Warnings?):[ \t]*$\n"
+    r"(?=(?:[ \t]*\n)*[ \t]+\S)",
+    re.M,
+)
+_ENTRY = re.compile(
+    r"(?P<name>\*{0,2}\w+)\s*(?:\((?P<type>[^()]*(?:\([^()]*\)[^()]*)*)\))?\s*:\s*(?P<text>.*)",
+    re.S,
+)
+_RAISED = re.compile(r"(?P<type>[\w.]+(?:\s*,\s*[\w.]+)*)\s*:\s+(?P<text>.+)", re.S)
+_RETURN = re.compile(r"(?P<type>[\w.\[\], |]+):\s+(?P<text>.+)", re.S)
+
+
+def has_google_sections(text: str) -> bool:
+    """Whether a docstring (dedented) has a section of this style."""
+    return bool(_HEADER.search(text))
+
+
+def read_google(text: str) -> Documented:
+    """Read the sections; what stands outside them is the prose."""
+    prose: list[str] = []
+    bodies: dict[str, str] = {}
+    position = 0
+    for match in _HEADER.finditer(text):
+        if match.start() < position:
+            continue
+        prose.append(text[position : match.start()])
+        position = _body_end(text, match.end())
+        title = match["title"].lower().removesuffix("s")
+        bodies.setdefault(title, textwrap.dedent(text[match.end() : position]).strip())
+    prose.append(text[position:])
+    parameters = [
+        Parameter(
+            name=entry["name"],
+            classifier=inline(entry["type"] or ""),
+            description=plain_line(entry["text"]),
+        )
+        for title in ("arg", "argument", "parameter", "keyword arg", "keyword argument")
+        for entry in _entries(bodies.get(title, ""))
+    ]
+    returned = bodies.get("return") or bodies.get("yield")
+    return Documented(
+        parameters=tuple(parameters),
+        returns=(_returned(returned),) if returned else (),
+        raises=tuple(_raised(bodies.get("raise", ""))),
+        notes=plain(bodies.get("note", "")),
+        examples=bodies.get("example", ""),
+        prose="\n\n".join(prose),
+    )
+
+
+def _body_end(text: str, start: int) -> int:
+    """Where the indented lines that begin at `start` end."""
+    position = start
+    for line in text[start:].splitlines(keepends=True):
+        if line.strip() and not line[0].isspace():
+            break
+        position += len(line)
+    return position
+
+
+def _entries(body: str) -> Iterator[re.Match[str]]:
+    """The entries "name (type): text" of a body; indented lines go on with an entry."""
+    for item in re.split(r"\n(?=\S)", body):
+        match = _ENTRY.fullmatch(item.strip())
+        if match:
+            yield match
+
+
+def _raised(body: str) -> Iterator[Raised]:
+    for item in re.split(r"\n(?=\S)", body):
+        if match := _RAISED.fullmatch(item.strip()):
+            yield Raised(type=match["type"], description=plain_line(match["text"]))
+        elif item.strip():
+            yield Raised(type="", description=plain_line(item))
+
+
+def _returned(body: str) -> Returned:
+    match = _RETURN.fullmatch(body)
+    if match:
+        return Returned(
+            type=match["type"].strip(), description=plain_line(match["text"])
+        )
+    return Returned(description=plain_line(body))
+
+
+_FIELD = re.compile(
+    r"^:(?P<kind>param|parameter|arg|argument|keyword|kwarg|type|returns?|rtype|raises?)"
+    r"(?P<argument>[ \t][^:\n]*)?:(?P<text>.*(?:\n(?:[ \t]+\S.*|[ \t]*(?=\n[ \t]+\S)))*)",
+    re.M,
+)
+_NAMED = frozenset({"param", "parameter", "arg", "argument", "keyword", "kwarg"})
+
+
+def has_fields(text: str) -> bool:
+    """Whether a docstring (dedented) has a field of this style."""
+    return bool(_FIELD.search(text))
+
+
+def read_fields(text: str) -> Documented:
+    """Read the fields; what stands outside them is the prose."""
+    types: dict[str, str] = {}
+    described: dict[str, str] = {}
+    raised: list[Raised] = []
+    returned = returned_type = ""
+    for field in _FIELD.finditer(text):
+        words = (field["argument"] or "").replace("\\", "").split()
+        line = plain_line(field["text"].strip())
+        if field["kind"] in _NAMED and words:
+            described.setdefault(words[-1], line)
+            if words[:-1]:
+                types.setdefault(words[-1], " ".join(words[:-1]))
+        elif field["kind"] == "type" and words:
+            types.setdefault(words[-1], inline(line))
+        elif field["kind"].startswith("raise"):
+            raised.append(Raised(type=inline(" ".join(words)), description=line))
+        elif field["kind"].startswith("return"):
+            returned = returned or line
+        elif field["kind"] == "rtype":
+            returned_type = returned_type or line
+    has_returned = bool(returned or returned_type)
+    return Documented(
+        parameters=tuple(
+            Parameter(name=name, classifier=types.get(name, ""), description=line)
+            for name, line in described.items()
+        ),
+        returns=(Returned(type=returned_type, description=returned),)
+        if has_returned
+        else (),
+        raises=tuple(raised),
+        prose=_FIELD.sub("", text),
+    )
+
+
+_NOTE = re.compile(
+    r"^(?P<indent>[ ]*)\.\.[ ]+(?P<kind>versionadded|versionchanged|deprecated|versionremoved)"
+    r"::[ ]*(?P<version>\S+)(?P<text>.*(?:\n(?:(?P=indent)[ ]+\S.*|[ ]*(?=\n(?P=indent)[ ]+\S)))*)",
+    re.M,
+)
+_OWNER = re.compile(
+    r"(?::\w+ (?:[^:]* )?)?\*{0,2}(?P<names>\w+(?:, \w+)*)\s*(?:[:(]|$)"
+)
+
+
+def read_version_notes(text: str, parameters: Set[str]) -> Iterator[VersionNote]:
+    """The notes of a docstring (dedented) in order; those in a parameter's text name it."""
+    text = text.expandtabs()
+    for note in _NOTE.finditer(text):
+        for parameter in _owners(text[: note.start()], len(note["indent"]), parameters):
+            yield VersionNote(
+                change=VERSION_CHANGES[note["kind"]],
+                version=note["version"].rstrip(":."),
+                description=plain_line(note["text"].strip()),
+                parameter=parameter,
+            )
+
+
+def _owners(before: str, depth: int, parameters: Set[str]) -> list[str]:
+    """The parameters that the line above, which is less indented, names; "" for none."""
+    for line in reversed(before.splitlines()):
+        if line.strip() and len(line) - len(line.lstrip()) < depth:
+            owner = _OWNER.match(line.strip())
+            names = owner["names"].split(", ") if owner else []
+            return [name for name in names if name in parameters] or [""]
+    return [""]
+
 
 _UNDERLINED = re.compile(r"^(?P<title>\S.*)\n(?:-{3,}|={3,})[ \t]*$", re.M)
 _SIGNATURE = re.compile(r"[\w., ]*[\w.]\(.*\)(?:\s*->.*)?", re.S)

@@ -1,33 +1,256 @@
-"""Tools of an installed Python package, by introspection."""
+"""Read the tools of an installed Python package by introspection."""
 
+from __future__ import annotations
+
+import ast
+import dataclasses
+import enum
+import functools
+import inspect
+import json
+import re
+import textwrap
+import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from types import ModuleType
-from typing import Any
+from types import CodeType, ModuleType
+from typing import Any, Literal, get_args, is_typeddict
+
+from pydantic import BaseModel, TypeAdapter
 
 from toolbank.bank.records import Tool, ToolKind
-from toolbank.sources.documented import Documented
+from toolbank.sources.documented import Documented, Signature, read_signature
 from toolbank.sources.kind import Collected
-from toolbank.sources.python.deprecated import deprecation_of
+from toolbank.sources.python.attributes import is_within, own_docstring
 from toolbank.sources.python.docstring import read_docstring
-from toolbank.sources.python.inspected import signature_of
-from toolbank.sources.python.installed import package_version
-from toolbank.sources.python.kinds import (
+from toolbank.sources.python.public import import_module, walk_package
+from toolbank.sources.python.source import (
     Kind,
+    PythonSource,
+    Scope,
     describe_left_out,
+    package_version,
     recipe_kind,
     takes_arguments,
 )
-from toolbank.sources.python.made import make_tool
-from toolbank.sources.python.members import members
-from toolbank.sources.python.ownership import own_docstring
-from toolbank.sources.python.public import import_module, walk_package
-from toolbank.sources.python.scope import Scope
-from toolbank.sources.python.source import PythonSource
-from toolbank.sources.python.walk import PublicObject, Walk
-from toolbank.sources.signatures import Signature
+from toolbank.sources.python.walk import PublicObject, Walk, make_tool, text_of
+from toolbank.sources.typetext import Parameter
 from toolbank.system.errors import InputError
+
+_WRAPPED = (functools.partialmethod, functools.singledispatchmethod)
+
+
+def members(
+    cls: type, is_listed: Callable[[type], bool]
+) -> Iterator[tuple[str, Any, Literal["method", "property"]]]:
+    """A class's own methods and properties, sorted by name.
+
+    Own is what it defines, and what it takes over from a base of the same package, such as a
+    private one, unless another class has it by that whose own members are listed.
+    """
+    listed = {
+        id(one) for base in cls.__mro__[1:] if is_listed(base) for one in base.__mro__
+    }
+    found: dict[str, tuple[type, Any]] = {}
+    for base in reversed(cls.__mro__):
+        found |= {name: (base, value) for name, value in vars(base).items()}
+    for name, (home, value) in sorted(found.items()):
+        is_own = home is cls or (
+            is_within(home.__module__ or "", cls.__module__ or "")
+            and id(home) not in listed
+        )
+        if name.startswith("_") or not is_own:
+            continue
+        if isinstance(value, staticmethod | classmethod):
+            yield name, value.__func__, "method"
+        elif isinstance(value, _WRAPPED):
+            yield name, getattr(value, "func", None), "method"
+        elif inspect.isroutine(value) and callable(value):
+            yield name, value, "method"
+        elif isinstance(value, functools.cached_property) or (
+            inspect.isdatadescriptor(value)
+        ):
+            yield name, value, "property"
+
+
+_WARNINGS = {"DeprecationWarning", "FutureWarning", "PendingDeprecationWarning"}
+
+
+def deprecation_of(value: Any) -> str:
+    """The message of `warnings.deprecated` (PEP 702), or of the warning that every call gives."""
+    return text_of(value, "__deprecated__") or _always_warns(value)
+
+
+def _always_warns(value: Any) -> str:
+    """What a function warns of as deprecated before all else, whatever it is called with."""
+    try:
+        function = inspect.unwrap(value)
+        code = getattr(function, "__code__", None)
+        if not isinstance(code, CodeType) or _WARNINGS.isdisjoint(code.co_names):
+            return ""
+        parsed = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, TypeError, ValueError, SyntaxError, IndexError):
+        return ""
+    for statement in getattr(parsed, "body", ()):
+        match statement:
+            case ast.Expr(
+                ast.Call(args=[ast.Constant(str() as said), ast.Name(id=name), *_])
+            ):
+                if name in _WARNINGS:
+                    return said
+    return ""
+
+
+_MOST_CHARACTERS = 20_000
+
+
+def read_annotations(value: Any) -> dict[str, dict[str, Any]]:
+    """JSON Schemas by name of the parameters that take an enumeration, a model or a record.
+
+    Classes that a schema refers to stand in its own `$defs`. What can't be said in JSON Schema, or
+    takes over 20,000 characters, has none.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            parameters = inspect.signature(value, eval_str=True).parameters
+        except Exception:  # an annotation may be any expression
+            return {}
+        found = {
+            name: _schema_of(parameter.annotation)
+            for name, parameter in parameters.items()
+            if _is_described(parameter.annotation)
+            and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        }
+    return {name: schema for name, schema in found.items() if schema}
+
+
+def _is_described(annotation: Any) -> bool:
+    if inspect.isclass(annotation) and not get_args(annotation):
+        is_record = dataclasses.is_dataclass(annotation) or is_typeddict(annotation)
+        return is_record or issubclass(annotation, enum.Enum | BaseModel)
+    return any(map(_is_described, get_args(annotation)))
+
+
+def _schema_of(annotation: Any) -> dict[str, Any]:
+    try:
+        schema = TypeAdapter(annotation).json_schema()
+        text = json.dumps(schema, allow_nan=False)
+    except Exception:  # classes of any package may raise anything here
+        return {}
+    return schema if len(text) <= _MOST_CHARACTERS else {}
+
+
+_MAX_TEXT = 1_000
+
+
+def write_value(value: Any) -> str:
+    """The `repr` of a default value.
+
+    Where that raises or is longer than 1,000 characters, what any object has:
+    "<package.Type object at 0x...>".
+    """
+    return _bounded(lambda: repr(value), value)
+
+
+def write_annotation(annotation: Any) -> str:
+    """An annotation as signatures show it, a string as it was written; else as `write_value`."""
+    if isinstance(annotation, str):
+        return annotation
+    return _bounded(lambda: inspect.formatannotation(annotation), annotation)
+
+
+def _bounded(write: Callable[[], str], value: Any) -> str:
+    try:
+        text = write()
+    except (Exception, SystemExit):
+        text = None
+    if text is None or len(text) > _MAX_TEXT:
+        return object.__repr__(value)
+    return text
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_CLASS = re.compile(r"<class '(?:builtins\.)?([\w.]+)'>")
+
+
+def signature_of(value: Any, documented: str) -> Signature:
+    """The signature of a callable by `inspect`, or else the one that its docstring begins with."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            signature = inspect.signature(value)
+            written = _written(signature)
+            text = _CLASS.sub(r"\1", _ADDRESS.sub("", str(written)))
+    except Exception:  # objects of any package may raise anything here
+        return read_signature(documented)
+    schemas = read_annotations(value)
+    parameters = [
+        replace(
+            _parameter(parameter, signature.parameters[name].default),
+            schema=schemas.get(name),
+        )
+        for name, parameter in written.parameters.items()
+        if not name.startswith("_")
+    ]
+    if documented and all(item.name.startswith("*") for item in parameters):
+        return read_signature(documented)
+    return Signature(text, tuple(parameters))
+
+
+class _Text(str):
+    """What stands for a value or an annotation, and is shown without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _written(signature: inspect.Signature) -> inspect.Signature:
+    """The signature with the texts of its defaults and annotations in their place."""
+    empty = inspect.Signature.empty
+
+    def annotation(value: Any) -> Any:
+        return empty if value is empty else _Text(write_annotation(value))
+
+    parameters = [
+        parameter.replace(
+            annotation=annotation(parameter.annotation),
+            default=empty
+            if parameter.default is empty
+            else _Text(write_value(parameter.default)),
+        )
+        for parameter in signature.parameters.values()
+    ]
+    returned = annotation(signature.return_annotation)
+    return signature.replace(parameters=parameters, return_annotation=returned)
+
+
+def _parameter(written: inspect.Parameter, default: Any) -> Parameter:
+    stars: dict[Any, str] = {written.VAR_POSITIONAL: "*", written.VAR_KEYWORD: "**"}
+    has_default = default is not written.empty
+    has_annotation = written.annotation is not written.empty
+    star = stars.get(written.kind, "")
+    return Parameter(
+        name=star + written.name,
+        classifier=_ADDRESS.sub("", written.annotation) if has_annotation else "",
+        default=_json(default) if has_default else None,
+        required=not has_default and not star,
+    )
+
+
+def _json(value: Any) -> Any:
+    """The value where it is plain JSON that a file holds; else None. No foreign type is called."""
+    if type(value) not in (bool, int, float, str, list, tuple, dict):
+        return None
+    try:
+        written = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        return json.loads(written.encode())
+    except (TypeError, ValueError, RecursionError):
+        return None
+
 
 _HIDDEN = "method of a private class"
 _NO_ARGUMENTS = "class that is made without arguments"

@@ -1,12 +1,144 @@
-"""Configuration of an installed package as a source."""
+"""Configuration of a package as a source: which names and kinds of objects count."""
 
+import enum
+import hashlib
+import importlib.util
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
+from toolbank.bank.records import ToolKind
+from toolbank.config.assets import has_asset
 from toolbank.sources.kind import SourceConfig
-from toolbank.sources.python.kinds import Kind
+from toolbank.sources.site import covers, load_site
+from toolbank.system.errors import InputError
+from toolbank.system.numbers import count
+
+Kind = Literal[
+    "function",
+    "method",
+    "class",
+    "object",
+    "property",
+    "module",
+    "exception",
+    "enum",
+    "record",
+]
+
+CALLED: frozenset[Kind] = frozenset({"function", "method", "class"})
+"""What counts where neither the recipe nor a file of crawlers/ says it: what can be called."""
+
+_OF_ROLES: dict[str, tuple[Kind, ...]] = {
+    "function": ("function",),
+    "decorator": ("function",),
+    "class": ("class", "enum", "record"),
+    "exception": ("exception",),
+    "data": ("object",),
+    "module": ("module",),
+    "method": ("method",),
+    "classmethod": ("method",),
+    "staticmethod": ("method",),
+    "decoratormethod": ("method",),
+    "attribute": ("property",),
+    "property": ("property",),
+}
+_NAMED = 3
+_PLURALS: dict[Kind, str] = {"class": "classes", "property": "properties"}
+
+
+def kinds_of_roles(roles: Iterable[str]) -> frozenset[Kind]:
+    """The kinds that a site's rules take, by what an inventory calls them."""
+    return frozenset(kind for role in roles for kind in _OF_ROLES.get(role, ()))
+
+
+def recipe_kind(value: Any, kind: ToolKind) -> Kind:
+    """What a recipe calls an object that would be a tool of this kind: classes are told apart."""
+    if kind == "class":
+        return _kind_of_class(value)
+    return next(one for one in get_args(Kind) if one == kind)
+
+
+def takes_arguments(cls: type, signature: str, parameters: Mapping[str, Any]) -> bool:
+    """Whether a class is made with arguments, as far as can be told.
+
+    A `signature` of "" is one that can't be read; then a constructor of its own is enough.
+    """
+    if vars(cls).get("_is_protocol"):
+        return False
+    if signature or parameters:
+        return bool(parameters)
+    makers = (vars(base) for base in cls.__mro__ if base is not object)
+    return any("__init__" in names or "__new__" in names for names in makers)
+
+
+def describe_left_out(
+    left_out: Mapping[Kind, int],
+    kinds: Iterable[Kind],
+    undocumented: Sequence[str] = (),
+    *,
+    hidden: int,
+    methods: bool,
+) -> str:
+    """How many of which kind were left out, and the key that takes them; "" where none were.
+
+    `kinds` are those that were taken; `methods` is the key of that name; `undocumented` names what
+    is of these kinds and has no docstring; `hidden` counts methods of private classes.
+    """
+    said = [_describe_kinds(left_out, kinds, methods)] if left_out else []
+    if undocumented:
+        names = ", ".join(sorted(undocumented)[:_NAMED])
+        more = len(undocumented) - _NAMED
+        rest = f" and {more:,} more" if more > 0 else ""
+        said.append(f"{len(undocumented):,} without a docstring ({names}{rest})")
+    if hidden:
+        said.append(f"{count(hidden, 'method')} of private classes")
+    return f"left out: {'; '.join(said)}" if said else ""
+
+
+def _describe_kinds(
+    left_out: Mapping[Kind, int], kinds: Iterable[Kind], methods: bool
+) -> str:
+    wanted = {*kinds, *left_out}
+    key = f"kinds: [{', '.join(kind for kind in get_args(Kind) if kind in wanted)}]"
+    if "method" in left_out and not methods:
+        key += " and no methods: false"
+    return f"{_counted(left_out)}; {key} takes them too"
+
+
+def _kind_of_class(cls: type) -> Kind:
+    if issubclass(cls, BaseException):
+        return "exception"
+    if issubclass(cls, enum.Enum):
+        return "enum"
+    return "record" if any(map(_is_record, cls.__mro__)) else "class"
+
+
+def _is_record(base: type) -> bool:
+    """Whether a class is, or begins, a dataclass, pydantic model, NamedTuple or TypedDict."""
+    is_pydantic = base.__module__.partition(".")[0] == "pydantic"
+    return (
+        "__dataclass_fields__" in vars(base)
+        or (is_pydantic and base.__name__ == "BaseModel")
+        or (issubclass(base, tuple) and "_fields" in vars(base))
+        or type(base).__name__ == "_TypedDictMeta"
+    )
+
+
+def _counted(counts: Mapping[Kind, int]) -> str:
+    """Counts in words, the greatest first."""
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(
+        count(number, kind, _PLURALS.get(kind, "")) for kind, number in ranked
+    )
 
 
 class PythonSource(SourceConfig):
@@ -64,3 +196,136 @@ class PythonSource(SourceConfig):
         """The package, where the recipe leaves the scope to crawlers/<package>.yaml."""
         is_open = self.parents is None and self.exclude is None
         return self.package if is_open else None
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What of a package is read.
+
+    `parents` are the modules whose direct members count, none: all. A name in `exclude` is left
+    out with all that is in it. `every_class` takes those, too, that are made without arguments.
+    """
+
+    parents: frozenset[str]
+    exclude: tuple[str, ...]
+    kinds: frozenset[Kind]
+    every_class: bool = False
+
+    @classmethod
+    def of(cls, config: PythonSource) -> Self:
+        """The scope that a source gives, or leaves to crawlers/<package>.yaml.
+
+        Raises:
+            InputError: that file is no YAML, or a key or a value of it is wrong.
+        """
+        name = config.scope_name
+        if name is None or not has_asset("crawlers", f"{name}.yaml"):
+            scope = cls(
+                frozenset(config.parents or ()), config.exclude or (), frozenset(CALLED)
+            )
+        else:
+            rules = load_site(name).objects
+            kinds = kinds_of_roles(rules.roles) or CALLED
+            scope = cls(frozenset(rules.parents), rules.exclude, kinds, True)
+        kinds = frozenset(config.kinds or scope.kinds)
+        if not config.methods:
+            kinds -= {"method"}
+        return cls(scope.parents, scope.exclude, kinds, scope.every_class)
+
+    def leaves_out(self, name: str) -> bool:
+        """Whether a name is outside: of no parent, or excluded."""
+        near = (name, name.rpartition(".")[0])
+        if self.parents and self.parents.isdisjoint(near):
+            return True
+        return covers(name, self.exclude)
+
+    def looks_into(self, module: str) -> bool:
+        """Whether a module can hold what counts."""
+        return not self.parents or any(
+            f"{parent}.".startswith(f"{module}.") for parent in self.parents
+        )
+
+
+def check_name(package: str) -> None:
+    """Refuse what can't be imported by name.
+
+    Raises:
+        InputError: it is empty, relative, or not names joined by dots.
+    """
+    if not all(part.isidentifier() for part in package.split(".")):
+        raise InputError(
+            f"sources: {package!r} is no import name of a package; give one such as numpy "
+            "or numpy.linalg."
+        )
+
+
+def package_version(package: str) -> str:
+    """Name and version, "numpy==2.3.5", of the distribution that brings a package.
+
+    The standard library has Python's version; what pip did not install has none.
+
+    Raises:
+        InputError: the name can't be one.
+    """
+    check_name(package)
+    top = package.partition(".")[0]
+    names = _distributions(tuple(sys.path)).get(top) or [top]
+    try:
+        return f"{package}=={metadata.version(names[0])}"
+    except metadata.PackageNotFoundError:
+        if top in sys.stdlib_module_names:
+            return f"{package}=={'.'.join(map(str, sys.version_info[:3]))}"
+        return package
+
+
+def package_places(package: str) -> tuple[Path, ...]:
+    """The folders of a package, or the file of a module; none where there is none.
+
+    Raises:
+        InputError: the name can't be one.
+    """
+    check_name(package)
+    return tuple(_installed_places(package.partition(".")[0]))
+
+
+def source_hash(package: str) -> str:
+    """SHA-256, in hex, over the .py files of a package that may change under one version.
+
+    Such is one that lies elsewhere than installed packages do, as an editable one does. ""
+    for all others, and where there is no such package.
+    """
+    top = package.partition(".")[0]
+    places = [] if top in sys.stdlib_module_names else _installed_places(top)
+    if not places or all(map(_is_installed, places)):
+        return ""
+    content = hashlib.sha256()
+    for place in places:
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            name = path.relative_to(place.parent).as_posix()
+            content.update(f"{name}\0{path.stat().st_size}\0".encode())
+            content.update(path.read_bytes())
+    return content.hexdigest()
+
+
+@cache
+def _distributions(_: tuple[str, ...]) -> Mapping[str, list[str]]:
+    """What brings each package that is found on a path; slow to gather."""
+    return metadata.packages_distributions()
+
+
+def _installed_places(top: str) -> list[Path]:
+    """The folders of a package, or the file of a module."""
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return []
+    if spec is None:
+        return []
+    found = spec.submodule_search_locations or [spec.origin or ""]
+    return [Path(place).resolve() for place in found if Path(place).exists()]
+
+
+def _is_installed(place: Path) -> bool:
+    homes = [*site.getsitepackages(), site.getusersitepackages()]
+    homes += [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    return any(place.is_relative_to(Path(home).resolve()) for home in homes)

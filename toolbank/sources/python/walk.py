@@ -1,14 +1,15 @@
-"""What a walk through a package finds: its public objects, and what it leaves out."""
+"""What a walk through a package finds, and the tools made of it."""
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
-from toolbank.bank.records import ToolKind
-from toolbank.sources.python.kinds import Kind
-from toolbank.sources.python.ownership import kind_of, own_docstring
-from toolbank.sources.python.scope import Scope
+from toolbank.bank.records import PythonCall, Tool, ToolKind
+from toolbank.sources.documented import Documented, Signature
+from toolbank.sources.python.attributes import kind_of, own_docstring
+from toolbank.sources.python.source import Kind, Scope
+from toolbank.sources.typetext import Parameter
 
 _NAMED_EXAMPLES = 5
 
@@ -101,3 +102,60 @@ def text_of(value: Any, attribute: str) -> str:
     """An attribute that is a text, or ""."""
     text = getattr(value, attribute, "")
     return text if isinstance(text, str) else ""
+
+
+def make_tool(
+    name: str,
+    kind: ToolKind,
+    documented: Documented,
+    signature: Signature,
+    source: str = "",
+) -> Tool:
+    """The tool of a docstring and a signature, which goes by its import path.
+
+    Without a `source`, its name is no import path, and nothing is said of how it is called.
+    """
+    if kind == "method":
+        signature = _without_self(signature)
+    if kind == "class":
+        signature = replace(signature, text=signature.text.removesuffix(" -> None"))
+    takes = kind not in ("module", "property", "object")
+    tool = documented.as_tool(
+        name,
+        kind,
+        f"{name}{signature.text}" if signature.text else "",
+        _combined(signature, documented) if takes else (),
+        source,
+    )
+    return tool.model_copy(update={"call": PythonCall(path=name)}) if source else tool
+
+
+def _without_self(signature: Signature) -> Signature:
+    first = signature.parameters[:1]
+    if not first or first[0].name not in ("self", "cls"):
+        return signature
+    text = signature.text.replace(f"({first[0].name}, /, ", "(")
+    text = text.replace(f"({first[0].name}, /", "(").replace(f"({first[0].name}, ", "(")
+    return Signature(text.replace(f"({first[0].name}", "("), signature.parameters[1:])
+
+
+def _combined(signature: Signature, documented: Documented) -> list[Parameter]:
+    """The signature's parameters in their order with the documented words.
+
+    A parameter that is only documented comes last if the signature takes any keyword, or there
+    is no signature; otherwise it is another's name and is left out.
+    """
+    described = {item.name.lstrip("*"): item for item in documented.parameters}
+    combined: list[Parameter] = []
+    for item in signature.parameters:
+        words = described.pop(item.name.lstrip("*"), None)
+        if words is not None:
+            item = replace(
+                item,
+                classifier=words.classifier or item.classifier,
+                description=words.description,
+            )
+        combined.append(item)
+    if not signature.parameters or signature.parameters[-1].name.startswith("**"):
+        combined.extend(described.values())
+    return combined

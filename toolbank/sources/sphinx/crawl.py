@@ -1,21 +1,174 @@
-"""The tools of a Sphinx site: crawl it, and count what came of it."""
+"""Crawl a Sphinx site, and report what was found: counts, objects, and words."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
 
-from toolbank.sources.site import Site, load_site, narrowed
-from toolbank.sources.sphinx.crawl_report import no_tools, record
-from toolbank.sources.sphinx.crawl_state import Crawl
+from toolbank.sources.site import Site, covers, load_site, narrowed
 from toolbank.sources.sphinx.guess import guess_site
-from toolbank.sources.sphinx.inventory import Inventory
+from toolbank.sources.sphinx.inventory import Inventory, Scope, tool_name
 from toolbank.sources.sphinx.source import SphinxSource
-from toolbank.sources.sphinx.tools import read_tools
-from toolbank.sources.web.crawl_policy import CrawlPolicy
-from toolbank.system import aio
+from toolbank.sources.sphinx.tools import Crawl, is_loss, read_tools
+from toolbank.sources.web.policy import CrawlPolicy
+from toolbank.system import aio, numbers
+from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import write_json
 from toolbank.system.net import checked_address
+
+_NAMED_PAGES = 3
+_NAMED_FAILURES = 20
+
+
+def count(crawl: Crawl) -> dict[str, Any]:
+    """Counts for bank.json, with the first pages that failed.
+
+    `objects` of the inventory = `tools` + `aliases` + the sum of `left_out`. Nothing in them
+    tells of the time or of the cache: same pages, same counts.
+    """
+    failed = sorted(crawl.failed.items())
+    return {**_counts(crawl), "failed_pages": dict(failed[:_NAMED_FAILURES])}
+
+
+def record(crawl: Crawl) -> dict[str, Any]:
+    """The content of crawl.json: the same with every object and page by its name."""
+    left_out = crawl.left_out.items()
+    return {
+        **_counts(crawl),
+        "site": crawl.found.site.model_dump(mode="json"),
+        "failed_pages": dict(sorted(crawl.failed.items())),
+        "other_names": {
+            tool.name: tool.aliases for tool in crawl.tools if tool.aliases
+        },
+        "left_out": {reason: sorted(map(str, items)) for reason, items in left_out},
+    }
+
+
+def summarize(crawl: Crawl) -> str:
+    """What a person wants to know of a crawl, in a few lines."""
+    counts = _counts(crawl)
+    pages = len(crawl.pages)
+    rate = f", {pages / crawl.seconds:.0f} a second" if pages > 1 else ""
+    left_out = sorted(counts["left_out"].items(), key=lambda item: -item[1])
+    lines = [
+        f"{counts['project']} {counts['version']}: {numbers.count(pages, 'page')} in "
+        f"{crawl.seconds:.1f} s{rate}; {len(crawl.from_cache):,} from the cache, "
+        f"{numbers.count(crawl.requests, 'request')} sent",
+        f"{numbers.count(counts['objects'], 'object')} in the inventory: "
+        f"{numbers.count(counts['tools'], 'tool')}, {numbers.count(counts['aliases'], 'other name')} of "
+        f"them{', and left out:' if left_out else ''}",
+        *(f"  {number:8,}  {reason}" for reason, number in left_out),
+    ]
+    if wordless := counts["without_summary"]:
+        lines.append(
+            f"{numbers.count(wordless, 'tool')} without a summary on the page."
+        )
+    return "\n".join(lines)
+
+
+def problems(crawl: Crawl) -> tuple[str, ...]:
+    """A line on each rule that fits nothing, each reason that pages failed for, and what was lost."""
+    return tuple(f"{crawl.label}: {problem}" for problem in _problems(crawl))
+
+
+def no_tools(crawl: Crawl) -> ToolbankError:
+    """Why a crawl brought nothing home, and what to do."""
+    scope = crawl.found
+    lost = problems(crawl)
+    if crawl.may_pass:
+        return ToolbankError(
+            "\n".join(
+                [
+                    f"{crawl.base_url}: no tool was read. Run the command again to go on; pages "
+                    "that were read are kept.",
+                    *lost,
+                ]
+            )
+        )
+    left_out = _listed(_counts(crawl)["left_out"])
+    nothing = (
+        f"{crawl.base_url}: no object of its inventory became a tool ({left_out})."
+    )
+    if crawl.failed:
+        remedy = "Is the address right, and are the pages there?"
+    elif scope.entries and not scope.site.tables:
+        remedy = "Its pages don't show them as Sphinx does; was the site made by another program?"
+    else:
+        remedy = (
+            "Check roles, parents, include, exclude, pages and tables of its rules."
+        )
+    return InputError("\n".join([f"{nothing} {remedy}", *lost]))
+
+
+def _counts(crawl: Crawl) -> dict[str, Any]:
+    inventory = crawl.found.inventory
+    return {
+        "project": inventory.project,
+        "version": inventory.version,
+        "pages": len(crawl.pages),
+        "bytes": sum(crawl.pages.values()),
+        "objects": len(inventory.objects),
+        "tools": len(crawl.tools),
+        "without_summary": sum(not tool.summary for tool in crawl.tools),
+        "aliases": sum(len(tool.aliases) for tool in crawl.tools),
+        "left_out": {reason: len(items) for reason, items in crawl.left_out.items()},
+        "failed": len(crawl.failed),
+    }
+
+
+def _problems(crawl: Crawl) -> Iterator[str]:
+    yield from _idle_rules(crawl.found)
+    if crawl.limit:
+        yield (
+            f"the crawl ended early ({crawl.limit}). Run the command again to go on; what was "
+            "read is kept."
+        )
+    if crawl.stale:
+        yield f"{numbers.count(len(crawl.stale), 'page')} could not be checked, and read as kept"
+    failed: dict[str, list[str]] = {}
+    for path, reason in sorted(crawl.failed.items()):
+        failed.setdefault(reason, []).append(urljoin(crawl.base_url, path))
+    for reason, urls in sorted(failed.items()):
+        yield f"{numbers.count(len(urls), 'page')} failed ({reason}): {_first(urls)}"
+    items = crawl.left_out.items()
+    lost = {reason: len(objects) for reason, objects in items if is_loss(reason)}
+    if total := sum(lost.values()):
+        were = "was" if total == 1 else "were"
+        yield f"{numbers.count(total, 'object')} {were} not found ({_listed(lost)})"
+
+
+def _idle_rules(scope: Scope) -> Iterator[str]:
+    """Names in the rules that the inventory has nothing of, with the nearest that it has."""
+    rules = scope.site.objects
+    own = [
+        tool_name(item, scope.site)
+        for item in scope.inventory.objects
+        if item.domain == rules.domain
+    ]
+    parents = {name.rpartition(".")[0] for name in own}
+    for rule in rules.include:
+        if not any(covers(name, (rule,)) for name in own):
+            yield f"include: there is no {rule}{_near(rule, {*own, *parents})}"
+    for rule in rules.parents:
+        if rule not in parents:
+            yield f"parents: there is no {rule}{_near(rule, parents)}"
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _first(urls: Sequence[str]) -> str:
+    more = ", ..." if len(urls) > _NAMED_PAGES else ""
+    return ", ".join(urls[:_NAMED_PAGES]) + more
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{what}: {number:,}" for what, number in counts.items()) or "none"
 
 
 def crawl_site(
@@ -59,11 +212,9 @@ async def _fill(
 ) -> None:
     """Crawl to the end, or to the error that is met."""
     from toolbank.sources.sphinx.crawler import Crawler
-    from toolbank.sources.web.cache import PageCache
-    from toolbank.sources.web.client import SiteClient
-    from toolbank.sources.web.crawl_settings import crawl_settings
-    from toolbank.sources.web.download import Downloader
-    from toolbank.sources.web.throttle import Throttle
+    from toolbank.sources.web.client import PageCache, SiteClient
+    from toolbank.sources.web.download import Downloader, Throttle
+    from toolbank.sources.web.policy import crawl_settings
 
     settings = crawl_settings(crawl.base_url, policy)
     throttle = Throttle(settings)

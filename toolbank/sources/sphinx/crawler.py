@@ -8,7 +8,6 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 from tqdm import tqdm
 
 from toolbank.sources.site import Site
-from toolbank.sources.sphinx.crawl_state import Crawl
 from toolbank.sources.sphinx.inventory import (
     INVENTORY_HEAD,
     Entry,
@@ -16,18 +15,19 @@ from toolbank.sources.sphinx.inventory import (
     read_inventory,
     select,
 )
-from toolbank.sources.sphinx.pages.page import Page
-from toolbank.sources.sphinx.pages.shape import ShapeError
-from toolbank.sources.web.answer import GONE, Answer
-from toolbank.sources.web.client import PAGE, SiteClient, Wanted
-from toolbank.sources.web.failures import (
+from toolbank.sources.sphinx.pages.page import Page, ShapeError
+from toolbank.sources.sphinx.tools import Crawl
+from toolbank.sources.web.answer import (
+    GONE,
+    Answer,
     ForbiddenError,
     NotAskedError,
     RefusedError,
     RequestError,
     may_pass_status,
 )
-from toolbank.sources.web.throttle import Throttle
+from toolbank.sources.web.client import PAGE, SiteClient, Wanted
+from toolbank.sources.web.download import Throttle
 from toolbank.system.errors import InputError, ToolbankError
 
 # How many folders above a page may be asked for an inventory.

@@ -3,9 +3,8 @@
 import re
 from pathlib import Path
 
-from toolbank.sources.documents.page import is_page
-from toolbank.sources.kind import Collected, SourceKind
-from toolbank.sources.location import Location
+from toolbank.sources.document_parser import is_page
+from toolbank.sources.kind import Collected, Location, SourceKind
 from toolbank.sources.sphinx.source import SphinxSource
 
 _MADE_BY = re.compile(
@@ -15,8 +14,7 @@ _MADE_BY = re.compile(
 
 
 def _read_tools(config: SphinxSource, cache: Path) -> Collected:
-    from toolbank.sources.sphinx.crawl import crawl_site
-    from toolbank.sources.sphinx.crawl_report import count, problems, record
+    from toolbank.sources.sphinx.crawl import count, crawl_site, problems, record
 
     crawl = crawl_site(config, cache)
     return Collected(

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 
 from toolbank.config.base import renamed
 from toolbank.sources.kind import SourceConfig
-from toolbank.sources.web.crawl_policy import CrawlPolicy
+from toolbank.sources.web.policy import CrawlPolicy
 from toolbank.system.net import checked_address
 
 

@@ -1,15 +1,96 @@
-"""What a site, or the cache, answered."""
+"""What a site or the cache answered, as text, or why a request failed."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
 from urllib.parse import urljoin, urlsplit
 
+from w3lib.encoding import html_to_unicode
 from w3lib.html import get_meta_refresh
 from w3lib.url import safe_url_string
 
-from toolbank.sources.web.decode import decode_html
-from toolbank.sources.web.failures import RefusedError
+from toolbank.system.terminal import printable
+
+# What any bytes can be read in, so that a page may be said to be in it by mistake.
+_LOOSE = re.compile(r"utf-?8|us-ascii|ascii|iso-?8859-1|latin-?1|windows-1252|cp1252")
+_CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+_META_BYTES = 4096
+
+
+def decode_html(body: bytes, content_type: str) -> str:
+    """Read a page as a browser would: byte order mark, header, meta element, or else UTF-8.
+
+    One that is UTF-8 to the last byte is read as that where it is said to be in Latin-1.
+    Bytes that fit no character become U+FFFD, and unknown encodings count as none.
+    """
+    declared = _CHARSET.search(content_type) or _CHARSET.search(
+        body[:_META_BYTES].decode("latin-1")
+    )
+    if declared is None or _LOOSE.fullmatch(declared[1].lower()):
+        try:
+            return body.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            pass
+    try:
+        return html_to_unicode(content_type, body)[1]
+    # Python has codecs that give no text, or fail on some of it.
+    except (LookupError, ValueError):
+        return body.decode("utf-8", errors="replace")
+
+
+class RequestError(Exception):
+    """A request came to nothing; `str()` of it is the reason.
+
+    `may_pass` says whether the same request may fare better later.
+    """
+
+    may_pass = False
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(" ".join(printable(reason).split()))
+
+    def led_to(self, url: str) -> Self:
+        """The same of a page that another one led to."""
+        place = " ".join(printable(url).split())
+        reason = str(self)
+        return self if place in reason else type(self)(f"{reason}, led to {place}")
+
+
+class RefusedError(RequestError):
+    """The crawler won't ask, or won't read the answer."""
+
+
+class ForbiddenError(RefusedError):
+    """The site's robots.txt forbids it."""
+
+
+class EndlessError(RefusedError):
+    """Redirects led on and on."""
+
+
+class NotAskedError(RequestError):
+    """The crawl ended, or the site let no one in, before the request."""
+
+    may_pass = True
+
+
+class UnansweredError(RequestError):
+    """The site could not be reached, or gave no answer."""
+
+    may_pass = True
+
+
+class BrokenOffError(RequestError):
+    """An answer that began did not come to its end."""
+
+    may_pass = True
+
+
+def may_pass_status(status: int) -> bool:
+    """Whether an answer of this status may be followed by a better one."""
+    return status >= 500 or status in (408, 425, 429)
+
 
 MOVED = frozenset({301, 302, 303, 307, 308})
 GONE = frozenset({404, 410})

@@ -1,38 +1,202 @@
-"""The body of a documented object: prose, field lists and sections."""
+"""Read the body of a documented object: prose, field lists, sections, references."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from selectolax.lexbor import LexborNode
 
-from toolbank.bank.records import SeeAlso
-from toolbank.sources.documented import Documented, split_summary
-from toolbank.sources.schema.parameters import Parameter
+from toolbank.bank.records import SeeAlso, VersionChange, VersionNote
+from toolbank.sources.documented import VERSION_CHANGES, Documented, split_summary
 from toolbank.sources.sphinx.pages.fields import (
     HEADINGS,
     Fields,
     is_field,
     read_field,
     read_field_list,
+    read_syntax,
     read_value,
 )
-from toolbank.sources.sphinx.pages.items import Item, read_item
-from toolbank.sources.sphinx.pages.references import LISTS, read_references
-from toolbank.sources.sphinx.pages.seealso import read_links, read_see_also
-from toolbank.sources.sphinx.pages.structure import fill_in
-from toolbank.sources.sphinx.pages.syntax import read_syntax
+from toolbank.sources.sphinx.pages.items import Item, fill_in, read_item
 from toolbank.sources.sphinx.pages.text import (
+    LISTS,
     blocks,
     children,
     classes,
     code,
     is_dropped,
+    is_members,
     is_section,
     line,
+    read_references,
 )
-from toolbank.sources.sphinx.pages.versions import parameter_of, read_versions
+from toolbank.sources.typetext import Parameter
+
+_NAME = re.compile(r"[\w.]+")
+_LIST_WORDS = re.compile(r"(?:[\s,;.]|\band\b|\bor\b|\bsee also\b:?|\(\))+", re.I)
+_DASH = re.compile(r"\s*[:\u2013\u2014-]\s+")
+
+
+def read_see_also(node: LexborNode) -> Iterator[SeeAlso]:
+    """Names and what is said of them; a name is the linked object's full one where it is linked.
+
+    A paragraph that names no object is not given.
+    """
+    for child in children(node):
+        if is_dropped(child):
+            continue
+        if child.tag == "dl":
+            yield from _definitions(child)
+        elif child.tag in ("ul", "ol"):
+            for item in children(child):
+                yield from _mentions(item)
+        else:
+            yield from _mentions(child)
+
+
+def read_links(node: LexborNode) -> list[SeeAlso]:
+    """The links of a paragraph "See also: ..." that holds nothing else; empty where it does."""
+    words = line(node)
+    if not words.lower().startswith("see also:"):
+        return []
+    found: list[SeeAlso] = []
+    for link in node.css("a"):
+        text = line(link)
+        title = link.attributes.get("title") or ""
+        href = link.attributes.get("href") or ""
+        is_object = bool(_NAME.fullmatch(title)) and link.css_first("code") is not None
+        name = title if is_object else text
+        address = href if href.startswith(("http:", "https:")) else ""
+        found.append(SeeAlso(name=name, description=address))
+    rest = _outside(node, "a")[len("see also:") :]
+    return [] if _LIST_WORDS.sub("", rest) else found
+
+
+def _definitions(node: LexborNode) -> Iterator[SeeAlso]:
+    names: list[str] = []
+    for child in children(node):
+        if child.tag == "dt":
+            yield from (SeeAlso(name=name) for name in names)
+            names = _names(child)
+        else:
+            description = line(child)
+            yield from (SeeAlso(name=name, description=description) for name in names)
+            names = []
+    yield from (SeeAlso(name=name) for name in names)
+
+
+def _mentions(node: LexborNode) -> Iterator[SeeAlso]:
+    """The names in a paragraph, with its words where it says more than names."""
+    names = _names(node)
+    words = line(node)
+    rest = _outside(node, "code")
+    description = words if _LIST_WORDS.sub("", rest) else ""
+    if len(names) == 1 and (dash := _DASH.match(rest)):
+        description = rest[dash.end() :]
+    yield from (SeeAlso(name=name, description=description) for name in names)
+
+
+def _outside(node: LexborNode, tag: str) -> str:
+    """A node's words without those of elements of a kind."""
+    texts = (
+        "" if child.tag == tag else _outside(child, tag)
+        for child in node.iter(include_text=True)
+    )
+    words = node.text(deep=False) if node.tag == "-text" else "".join(texts)
+    return " ".join(words.split()) if node.tag != "-text" else words
+
+
+def _names(heading: LexborNode) -> list[str]:
+    names: list[str] = []
+    for label in heading.css("code"):
+        link = label.parent
+        title = link.attributes.get("title") if link is not None else None
+        is_name = title is not None and _NAME.fullmatch(title)
+        names.append(title if title and is_name else code(label).removesuffix("()"))
+    return [name for name in names if _NAME.fullmatch(name)]
+
+
+_MARKED = frozenset({"em", "code", "strong", "cite", "tt"})
+_OF_A_VALUE = re.compile(
+    r"(?:passing|using|if|when|giving|setting|support|the default)\b", re.I
+)
+_VERSION = re.compile(r"\bversions? (?P<words>[^\s:,]+)|(?P<number>v?\d[\w.+-]*)", re.I)
+
+
+def read_versions(
+    body: LexborNode, owners: Mapping[int, tuple[str, ...]], names: Set[str]
+) -> Iterator[VersionNote]:
+    """The notes below an element in order, those of documented members left out.
+
+    `owners` holds the parameters that an element (by `mem_id`) tells of; a note that begins with
+    one of `names` is that parameter's.
+    """
+    for label in body.css(".versionmodified"):
+        place = _place(label, body, owners)
+        if place is None:
+            continue
+        box, change, parameters = place
+        if parameters == ("",):
+            parameters = (parameter_of(box, names),)
+        match = _VERSION.search(label.text(deep=True))
+        version = (match["words"] or match["number"]) if match else ""
+        for parameter in parameters:
+            yield VersionNote(
+                change=change,
+                version=version.rstrip("."),
+                description=line(box),
+                parameter=parameter,
+            )
+
+
+def deprecated_parameters(notes: Iterable[VersionNote]) -> set[str]:
+    """The parameters that notes call deprecated, where it is not only one of their values."""
+    return {
+        note.parameter
+        for note in notes
+        if note.change == "deprecated" and not _OF_A_VALUE.match(note.description)
+    }
+
+
+def parameter_of(box: LexborNode, names: Set[str]) -> str:
+    """The parameter that a note begins with, or tells only the name of; "" for none."""
+    label = box.css_first(".versionmodified")
+    node = label.next if label is not None else None
+    while (
+        node is not None and node.tag == "-text" and not node.text(deep=False).strip()
+    ):
+        node = node.next
+    if node is None or node.tag not in _MARKED:
+        return ""
+    name = node.text(deep=True).strip()
+    is_alone = line(box).rstrip(".") == name
+    return name if name.isidentifier() and (name in names or is_alone) else ""
+
+
+def _place(
+    label: LexborNode, body: LexborNode, owners: Mapping[int, tuple[str, ...]]
+) -> tuple[LexborNode, VersionChange, tuple[str, ...]] | None:
+    """The note's element, its kind and its parameters ("" for none); None for a member's note."""
+    box: LexborNode | None = None
+    change: VersionChange | None = None
+    parameters: tuple[str, ...] = ()
+    node = label.parent
+    while node is not None and node.mem_id != body.mem_id:
+        if node.tag == "section" or (node.tag == "dl" and is_members(node)):
+            return None
+        if change is None:
+            box = node
+            found = classes(node)
+            change = next(
+                (VERSION_CHANGES[n] for n in VERSION_CHANGES if n in found), None
+            )
+        parameters = parameters or owners.get(node.mem_id, ())
+        node = node.parent
+    if box is None or change is None:
+        return None
+    return box, change, parameters or ("",)
+
 
 _EXAMPLES = frozenset({"examples", "example", "usage", "example usage"})
 _SOFT_TITLES = _EXAMPLES | {"notes", "note", "references", "warnings", "see also"}

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
-from toolbank.sources.documents.fetch import fetch, shown
-from toolbank.sources.documents.parse import parse_document
+from toolbank.sources.document_fetch import fetch, shown
+from toolbank.sources.document_parser import parse_document
 from toolbank.system.errors import InputError
 from toolbank.system.net import is_loopback, is_url, origin
 from toolbank.system.terminal import printable

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import urlsplit, urlunsplit
 
-from toolbank.sources.web.answer import Answer
-from toolbank.sources.web.crawl_policy import CrawlPolicy
-from toolbank.sources.web.crawl_settings import crawl_settings
+from toolbank.sources.web.answer import (
+    Answer,
+    RefusedError,
+    RequestError,
+    may_pass_status,
+)
 from toolbank.sources.web.download import Downloader
-from toolbank.sources.web.failures import RefusedError, RequestError, may_pass_status
+from toolbank.sources.web.policy import CrawlPolicy, crawl_settings
 from toolbank.system.aio import run
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.net import is_private

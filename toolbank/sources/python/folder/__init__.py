@@ -1,1 +1,0 @@
-"""A folder of Python source, read without running any of it."""

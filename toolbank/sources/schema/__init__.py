@@ -1,1 +1,0 @@
-"""Types as documentation writes them, as JSON Schema."""
