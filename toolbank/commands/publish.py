@@ -44,8 +44,12 @@ def publish(
     ] = False,
 ) -> None:
     """Write a run's bank as others load it, with a card, to a folder or a hub."""
-    from toolbank.publish.hub import publish_to_hub
-    from toolbank.publish.publish import Wanted, demand_not_read, publish_to_folder
+    from toolbank.publish.publish import (
+        Wanted,
+        demand_not_read,
+        publish_to_folder,
+        publish_to_hub,
+    )
     from toolbank.run.folder import open_run
     from toolbank.system.errors import InputError
     from toolbank.system.outputs import check_place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,15 +13,36 @@ from toolbank.datasets.published import ASIDE
 from toolbank.evaluation.config import TEST_PARTS, VERIFIED, main_k
 from toolbank.evaluation.figures import FEWEST, Figure
 from toolbank.evaluation.tables import FEW, percent, with_intervals
-from toolbank.publish.data import Rows
-from toolbank.publish.escape import plain, row
-from toolbank.publish.qrels import ALTERNATIVE, NEEDED, Judged
-from toolbank.publish.retriever import MODELS, Shown
-from toolbank.publish.story import Story
+from toolbank.publish.data import ALTERNATIVE, NEEDED, Judged, Rows
+from toolbank.publish.from_run import MODELS, Shown, Story
 from toolbank.report.quality import QualityFigure, list_figures
 from toolbank.requests.write.writers import has_copied_wording
 from toolbank.system.numbers import count
+from toolbank.system.terminal import one_line
 from toolbank.system.version import __version__
+
+_LONGEST = 300
+# What makes structure, links (also bare ones) and HTML; a backslash before it makes it a sign.
+_MEANS_SOMETHING = re.compile(r"[\\`*_\[\]#|~$]|:(?=//)|(?<=\w)@(?=\w)|(?<=[wW]{3})\.")
+_STARTS_LIST = re.compile(r"^(?:[-+]|\d+(?=[.)]))")
+_USER = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+def plain(text: str, longest: int = _LONGEST) -> str:
+    """The text on one line, so that it can't become Markdown's structure, a link or HTML.
+
+    What stands before the host of a URL is left out.
+    """
+    line = _USER.sub("", one_line(text, longest))
+    line = _MEANS_SOMETHING.sub(r"\\\g<0>", line)
+    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _STARTS_LIST.sub(lambda match: f"&#{ord(match[0][0])};{match[0][1:]}", line)
+
+
+def row(*cells: str) -> str:
+    """A row of a table, of cells that are Markdown."""
+    return f"| {' | '.join(cells)} |"
+
 
 _SIZES = (
     (10**3, "n<1K"),

@@ -1,14 +1,15 @@
-"""The rows of a bank as shards: tools, queries by split, those set aside, asks, labels."""
+"""The rows of a publication: parquet shards by split, and the test requests as qrels."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from toolbank.bank.bank import (
     Label,
@@ -18,13 +19,102 @@ from toolbank.bank.bank import (
     group_labels,
     read_labels,
 )
-from toolbank.bank.files import make_frame, read_records
+from toolbank.bank.files import make_frame, make_schema, read_frames, read_records
 from toolbank.bank.records import Ask, Query, Record, Split, Tool
 from toolbank.datasets.published import ASIDE, shard_name
-from toolbank.publish.shards import SHARD_ROWS, ShardWriter
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+SHARD_ROWS = 50_000
+_ROW_GROUP = 4096
+
+
+class ShardWriter:
+    """Writes frames of one kind of record to NAME-00000-of-00003.parquet and so on.
+
+    As a context: when it ends, the files have their names, of which there is at least one.
+    `rows` counts what was written. No more than some thousands of rows are held.
+    """
+
+    def __init__(
+        self, folder: Path, name: str, kind: type[Record], shard_rows: int = SHARD_ROWS
+    ) -> None:
+        import polars as pl
+
+        self.rows = 0
+        self._folder, self._name, self._shard_rows = folder, name, shard_rows
+        self._held = pl.DataFrame(schema=make_schema(kind))
+        self._schema = _with_plain_types(_to_arrow(self._held).schema)
+        self._writer: Any = None
+        self._in_shard = 0
+        self._parts: list[Path] = []
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """Write rows that have the columns of the kind."""
+        self._held = self._held.vstack(frame)
+        while len(self._held) >= _ROW_GROUP:
+            self._write_group()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            while len(self._held) or not self._parts:
+                self._write_group()
+        if self._writer is not None:
+            self._writer.close()
+        if kind is None:
+            for number, part in enumerate(self._parts):
+                name = shard_name(self._name, number, len(self._parts))
+                part.rename(self._folder / name)
+
+    def _write_group(self) -> None:
+        from pyarrow import parquet
+
+        if self._writer is None:
+            part = self._folder / f".{self._name}-{len(self._parts)}"
+            self._parts.append(part)
+            self._writer = parquet.ParquetWriter(part, self._schema, compression="zstd")
+        length = min(_ROW_GROUP, self._shard_rows - self._in_shard, len(self._held))
+        group = self._held.head(length)
+        self._held = self._held.slice(length)
+        # An empty file has no row group: `datasets` reads as many rows at once as the first has.
+        if length:
+            self._writer.write_table(_to_arrow(group).cast(self._schema))
+        self.rows += length
+        self._in_shard += length
+        if self._in_shard == self._shard_rows:
+            self._writer.close()
+            self._writer, self._in_shard = None, 0
+
+
+def _to_arrow(frame: pl.DataFrame) -> Any:
+    import polars as pl
+
+    return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def _with_plain_types(schema: Any) -> Any:
+    """Strings and lists as every reader of parquet knows them, and not polars' large ones."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(one.name, _plain(one.type)) for one in schema])
+
+
+def _plain(kind: Any) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_large_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(one.name, _plain(one.type)) for one in kind])
+    return kind
+
 
 _FRAME = 1024
 
@@ -139,3 +229,129 @@ def _write_queries(
     if not counts[ASIDE]:
         (folder / shard_name(ASIDE, 0, 1)).unlink()
     return counts, left_out
+
+
+NEEDED, ALTERNATIVE = 2, 1
+"""Grades of a tool; one that is not needed has no line."""
+
+_FORBIDDEN = frozenset('%"')
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How many requests have grades, how many of these verified ones, and how many lines by grade.
+
+    `unknown` counts labels that name no tool of the bank.
+    """
+
+    requests: int
+    verified: int
+    grades: Mapping[int, int]
+    unknown: int
+
+
+def write_qrels(data: Path, folder: Path) -> Judged:
+    """Write corpus.jsonl, queries.jsonl, qrels/test.tsv and qrels/test.trec of published shards.
+
+    `data` holds the shards. A needed tool has the grade 2, one that would serve in its place 1;
+    both by the verified labels of a request where it has some, and else by its first ones, which
+    know needed tools alone.
+
+    Raises:
+        InputError: a shard can't be read.
+    """
+    ids = _write_corpus(data, folder / "corpus.jsonl")
+    verified = _read_grades(data)
+    counts: Counter[str] = Counter()
+    grades: Counter[int] = Counter()
+    (folder / "qrels").mkdir()
+    with (
+        (folder / "queries.jsonl").open("w", encoding="utf-8") as queries,
+        (folder / "qrels" / "test.tsv").open("w", encoding="utf-8") as beir,
+        (folder / "qrels" / "test.trec").open("w", encoding="utf-8") as trec,
+    ):
+        beir.write("query-id\tcorpus-id\tscore\n")
+        for query in _test_queries(data):
+            found = verified.get(query.id)
+            if found is None:
+                found = dict.fromkeys(query.tools, NEEDED)
+            by_id: dict[str, int] = {}
+            for name, grade in found.items():
+                if name in ids:
+                    by_id[ids[name]] = max(grade, by_id.get(ids[name], 0))
+                else:
+                    counts["unknown"] += 1
+            if not by_id:
+                continue
+            counts["requests"] += 1
+            counts["verified"] += query.id in verified
+            qid = as_id(query.id)
+            queries.write(_line({"_id": qid, "text": query.query}))
+            for tool, grade in by_id.items():
+                grades[grade] += 1
+                beir.write(f"{qid}\t{tool}\t{grade}\n")
+                trec.write(f"{qid} 0 {tool} {grade}\n")
+    by_grade = dict(sorted(grades.items(), reverse=True))
+    of = counts
+    return Judged(of["requests"], of["verified"], by_grade, of["unknown"])
+
+
+def as_id(name: str) -> str:
+    """A name as it can stand in a line of TREC's: blanks and the like percent-encoded."""
+    if all(_may_stand(sign) for sign in name):
+        return name
+    return "".join(
+        sign
+        if _may_stand(sign)
+        else "".join(f"%{byte:02X}" for byte in sign.encode("utf-8"))
+        for sign in name
+    )
+
+
+def _may_stand(sign: str) -> bool:
+    return sign.isprintable() and not sign.isspace() and sign not in _FORBIDDEN
+
+
+def _write_corpus(data: Path, path: Path) -> dict[str, str]:
+    """Write the tools; gives the id of each by all of its names."""
+    ids: dict[str, str] = {}
+    aliases: dict[str, str] = {}
+    with path.open("w", encoding="utf-8") as corpus:
+        for shard in sorted(data.glob("tools-*.parquet")):
+            for tool in read_records(shard, Tool):
+                ids[tool.name] = as_id(tool.name)
+                for alias in tool.aliases:
+                    aliases.setdefault(alias, ids[tool.name])
+                row = {"_id": ids[tool.name], "title": tool.name}
+                corpus.write(_line({**row, "text": tool.full_description}))
+    return aliases | ids
+
+
+def _read_grades(data: Path) -> dict[str, dict[str, int]]:
+    """By test request that has merged labels, its tools' grades."""
+    import polars as pl
+
+    tested = {
+        name
+        for shard in sorted(data.glob("test-*.parquet"))
+        for frame in read_frames(shard)
+        for name in frame["id"]
+    }
+    grades: dict[str, dict[str, int]] = {}
+    for shard in sorted(data.glob("labels-*.parquet")):
+        for frame in read_frames(shard):
+            rows = frame.filter(pl.col("query").is_in(list(tested)))
+            for query, tool, grade in rows["query", "tool", "grade"].iter_rows():
+                of = grades.setdefault(query, {})
+                given = NEEDED if grade == "needed" else ALTERNATIVE
+                of[tool] = max(given, of.get(tool, 0))
+    return grades
+
+
+def _test_queries(data: Path) -> Iterator[LabelledQuery]:
+    for shard in sorted(data.glob("test-*.parquet")):
+        yield from read_records(shard, LabelledQuery)
+
+
+def _line(row: Mapping[str, str]) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"

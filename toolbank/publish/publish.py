@@ -1,25 +1,32 @@
-"""A publication: all of its files, in a folder."""
+"""Write a publication to a folder or to a model hub."""
 
 from __future__ import annotations
 
 import re
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from toolbank.datasets.export import Kind, replacing
 from toolbank.datasets.published import DATA
 from toolbank.publish.card import Contents, write_card
-from toolbank.publish.data import write_data
-from toolbank.publish.qrels import write_qrels
-from toolbank.publish.recipe import write_prompts, write_recipe
-from toolbank.publish.retriever import write_retriever
-from toolbank.publish.shards import SHARD_ROWS
-from toolbank.publish.story import read_story
+from toolbank.publish.data import SHARD_ROWS, write_data, write_qrels
+from toolbank.publish.from_run import (
+    read_story,
+    write_prompts,
+    write_recipe,
+    write_retriever,
+)
 from toolbank.run.assets import using_assets
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe
 from toolbank.run.refresh import refuse_outdated
 from toolbank.system.errors import InputError
+from toolbank.system.hub import asking_hub, check_repository
+from toolbank.system.numbers import count, size
+from toolbank.system.outputs import describe_files, read_mark, write_mark
+from toolbank.system.terminal import confirm, print_message
 
 MARK = "toolbank-published.json"
 """Names in a publication's folder what it has left there."""
@@ -118,3 +125,184 @@ def write_publication(wanted: Wanted, folder: Path) -> Contents:
     contents = Contents(story, rows, judged, shown, wanted.licence)
     (folder / "README.md").write_text(write_card(contents), encoding="utf-8")
     return contents
+
+
+# What a hub makes by itself in a new repository.
+_ITS_OWN = {".gitattributes"}
+
+
+@dataclass(frozen=True)
+class _Remote:
+    """A repository as it is: its files, and those that an earlier publication left."""
+
+    private: bool
+    commit: str
+    files: frozenset[str]
+    earlier: frozenset[str]
+
+
+def publish_to_hub(
+    wanted: Wanted, repository: str, *, public: bool = False, sure: bool = False
+) -> str:
+    """Send a publication to a repository of datasets, made if it isn't there; gives its address.
+
+    What is sent, how it can be seen, and the licence are shown before, and without `sure` asked
+    about. The hub is that of HF_ENDPOINT, or huggingface.co; the token that of HF_TOKEN or of
+    `hf auth login`. It is one commit, which takes the place of an earlier publication alone.
+
+    Raises:
+        InputError: the name, the token or the licence can't be used; the repository holds
+            something else; or nobody has said yes.
+        ToolbankError: the hub can't be reached, or fails.
+    """
+    from huggingface_hub import get_token
+
+    try:
+        check_repository(repository)
+    except ValueError as error:
+        raise InputError(f"--to hub:{repository}: {error}.") from error
+    wanted.check()
+    with asking_hub(repository):
+        has_token = bool(get_token())
+    if not has_token:
+        raise InputError(
+            f"{repository}: no token to publish with. Set HF_TOKEN to one that may write, or log "
+            "in by `hf auth login`."
+        )
+    remote = _look_up(repository)
+    if remote is not None and remote.private == public:
+        now = "private" if remote.private else "public"
+        other = "without --public" if public else "with --public"
+        raise InputError(
+            f"{repository}: is there already, and {now}. Run it {other}, or change that on the hub."
+        )
+    with tempfile.TemporaryDirectory(prefix="toolbank-publish-") as temporary:
+        folder = Path(temporary)
+        write_publication(wanted, folder)
+        write_mark(folder / MARK, describe_files(folder))
+        names = sorted(
+            path.relative_to(folder).as_posix()
+            for path in folder.rglob("*")
+            if path.is_file()
+        )
+        gone = _find_gone(repository, remote, names)
+        _ask(repository, wanted, folder, names, gone, remote, public=public, sure=sure)
+        return _send(repository, folder, names, gone, remote, public=public)
+
+
+def _look_up(repository: str) -> _Remote | None:
+    """The repository as it is; None where there is none that the token may see."""
+    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    with asking_hub(repository), tempfile.TemporaryDirectory() as caches:
+        try:
+            info = HfApi().dataset_info(repository, timeout=30)
+        except RepositoryNotFoundError as error:
+            if error.response.status_code != 404:
+                raise
+            return None
+        files = frozenset(one.rfilename for one in info.siblings or ())
+        earlier: frozenset[str] = frozenset()
+        if MARK in files:
+            mark = hf_hub_download(
+                repository,
+                MARK,
+                repo_type="dataset",
+                revision=info.sha,
+                cache_dir=caches,
+            )
+            earlier = frozenset(name for name, _ in read_mark(Path(mark))) | {MARK}
+        return _Remote(bool(info.private), info.sha or "", files, earlier)
+
+
+def _find_gone(
+    repository: str, remote: _Remote | None, names: Sequence[str]
+) -> list[str]:
+    """The files of an earlier publication that this one has not.
+
+    Raises:
+        InputError: a file that no publication left would be lost, or has no publication beside it.
+    """
+    if remote is None:
+        return []
+    foreign = remote.files - remote.earlier - _ITS_OWN
+    lost = foreign.intersection(names) if remote.earlier else foreign
+    if lost:
+        raise InputError(
+            f"{repository}: holds {min(lost)}, which no publication left there; nothing was sent. "
+            "Give another name with --to."
+        )
+    return sorted(remote.earlier & remote.files - set(names))
+
+
+def _ask(
+    repository: str,
+    wanted: Wanted,
+    folder: Path,
+    names: Sequence[str],
+    gone: Sequence[str],
+    remote: _Remote | None,
+    *,
+    public: bool,
+    sure: bool,
+) -> None:
+    """Show what is sent, and have it confirmed.
+
+    Raises:
+        InputError: it is refused, or there is no terminal to ask on.
+    """
+    from huggingface_hub import constants
+
+    sizes = [(folder / name).stat().st_size for name in names]
+    state = "new" if remote is None else "there, and empty"
+    if remote and remote.earlier:
+        state = "in place of what was published there before"
+    seen = "PUBLIC: anyone can read it" if public else "private"
+    lines = [
+        f"To be sent to {constants.ENDPOINT}/datasets/{repository} ({state})",
+        f"  seen by:  {seen}",
+        f"  licence:  {wanted.licence or 'none stated (--license)'}",
+        f"  {count(len(names), 'file')}, {size(sum(sizes))}:",
+        *(f"  {size(n):>9}  {name}" for n, name in zip(sizes, names, strict=True)),
+        *(f"    deleted  {name}" for name in gone),
+    ]
+    print_message("\n".join(lines))
+    if sure:
+        return
+    answer = confirm("Send it?")
+    if answer is None:
+        raise InputError(
+            "Nothing was sent: there is no terminal to ask on. Add --yes if it is to be."
+        )
+    if not answer:
+        raise InputError("Nothing was sent.")
+
+
+def _send(
+    repository: str,
+    folder: Path,
+    names: Sequence[str],
+    gone: Sequence[str],
+    remote: _Remote | None,
+    *,
+    public: bool,
+) -> str:
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
+
+    api = HfApi()
+    with asking_hub(repository) as endpoint:
+        if remote is None:
+            api.create_repo(repository, repo_type="dataset", private=not public)
+        api.create_commit(
+            repository,
+            [
+                *(CommitOperationAdd(name, folder / name) for name in names),
+                *(CommitOperationDelete(name) for name in gone),
+            ],
+            repo_type="dataset",
+            commit_message="Publish with toolbank",
+            # What somebody has sent since it was looked at is not written over.
+            parent_commit=remote.commit if remote else None,
+        )
+    return f"{endpoint}/datasets/{repository}"

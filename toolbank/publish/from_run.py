@@ -1,0 +1,334 @@
+"""What a publication takes from a run: its recipe, its retriever, and how the bank was made."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from pydantic import BaseModel
+
+from toolbank.config.base import is_transport
+from toolbank.config.explain import read_checked
+from toolbank.evaluation.figures import Figure, read_figures
+from toolbank.report.content import Judge
+from toolbank.report.sections import Verification
+from toolbank.requests.quality.measure import Quality
+from toolbank.system.errors import InputError
+from toolbank.system.files import json_text, read_text, write_text
+from toolbank.system.secrets import mask_command, without_credentials, without_users
+from toolbank.system.version import __version__
+
+if TYPE_CHECKING:
+    from toolbank.run.folder import RunFolder
+    from toolbank.run.recipe import Recipe
+
+
+_FITTED = "retrievers/"
+
+
+@dataclass(frozen=True)
+class Story:
+    """What was left by the stages that are done; `stale` names those whose result is left out.
+
+    `info` is bank.json.
+    """
+
+    name: str
+    info: Mapping[str, Any]
+    figures: tuple[Figure, ...] = ()
+    judge: Judge | None = None
+    verification: Verification | None = None
+    quality: Quality | None = None
+    stale: tuple[str, ...] = field(default=())
+
+    @property
+    def stale_models(self) -> frozenset[str]:
+        """The labels of retrievers that were fitted on an earlier bank."""
+        fitted = (name for name in self.stale if name.startswith(_FITTED))
+        return frozenset(name.removeprefix(_FITTED) for name in fitted)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the requests were written by the run, and are not those of a dataset."""
+        return "generate" in self.info
+
+    @property
+    def engine(self) -> str:
+        """Who wrote the requests: an engine's name."""
+        return str(self._written.get("engine", ""))
+
+    @property
+    def model(self) -> str:
+        """The model that wrote the requests; "" where none is named."""
+        return str(self._written.get("model", ""))
+
+    @property
+    def sources(self) -> list[str]:
+        """What the tools were read from."""
+        found = self.info.get("sources")
+        listed = found.get("sources") if isinstance(found, dict) else None
+        named = [one.get("source") for one in listed or () if isinstance(one, dict)]
+        return [str(name) for name in named if name]
+
+    @property
+    def _written(self) -> Mapping[str, Any]:
+        made = self.info.get("generate")
+        return made if isinstance(made, dict) else {}
+
+
+def read_story(recipe: Recipe, run: RunFolder) -> Story:
+    """Read what the stages of a run left, as far as it is of the bank that is there now.
+
+    Raises:
+        InputError: a file is missing or damaged.
+    """
+    from toolbank.run.stages import make_stages
+
+    stages = {stage.name: stage for stage in make_stages(recipe, run)}
+    stale = [
+        name
+        for name, stage in stages.items()
+        if name.startswith(_FITTED)
+        and any(run.is_left_by(path, [name]) for path in _files(run, name))
+        and not stage.is_done
+    ]
+
+    def is_there(kind: str, path: Path) -> bool:
+        if kind not in stages or not path.is_file():
+            return False
+        if not stages[kind].is_current:
+            stale.append(kind)
+            return False
+        return True
+
+    return Story(
+        name=recipe.name,
+        info=read_checked(run.bank / "bank.json", dict[str, Any]),
+        figures=tuple(read_figures(run.metrics))
+        if is_there("evaluate", run.metrics)
+        else (),
+        judge=read_checked(run.judge, Judge) if is_there("judge", run.judge) else None,
+        verification=read_checked(run.verified, Verification)
+        if is_there("verify", run.verified)
+        else None,
+        quality=read_checked(run.quality, Quality)
+        if is_there("report", run.quality)
+        else None,
+        stale=tuple(stale),
+    )
+
+
+def _files(run: RunFolder, stage: str) -> Iterable[Path]:
+    return (run.models / stage.removeprefix(_FITTED)).rglob("*")
+
+
+def write_recipe(recipe: Recipe) -> str:
+    """The recipe as YAML, with all that shapes its result.
+
+    Addresses of models and all else that says only how a result is come by are left out. URLs
+    have lost user names, passwords and query strings; of a path there is the last name, and three stars stand
+    for what of a server's command may be a secret.
+    """
+    unused = set(recipe.unused_keys)
+    settings = {key: value for key, value in _dump(recipe).items() if key not in unused}
+    for source in settings.get("sources", ()):
+        if isinstance(command := source.get("command"), list):
+            source["command"] = mask_command(command)
+    text = yaml.safe_dump(
+        without_credentials(settings), sort_keys=False, allow_unicode=True, width=88
+    )
+    return (
+        f"# What toolbank {__version__} made this dataset by. Paths are names alone, and what says "
+        f"only how a model\n# is reached is left out.\n{text}"
+    )
+
+
+def write_prompts(recipe: Recipe, run: RunFolder, folder: Path) -> None:
+    """Copy the templates, examples, schemas of replies and rules that a run was made with.
+
+    Those of engines that read no prompts are not among them. The files of a stage that is to be
+    run again are those that its results were made with.
+
+    Raises:
+        ToolbankError: the folder can't be written to.
+    """
+    from toolbank.run.stages import make_stages
+
+    noted = run.read_assets()
+    for stage in make_stages(recipe, run):
+        if not stage.reads_assets or stage.name not in noted:
+            continue
+        used, is_done = noted[stage.name] or {}, stage.is_done
+        for asset in stage.all_assets():
+            if is_done or used.get(asset.title) == asset.sha256:
+                target = folder / asset.kind / asset.name
+                write_text(target, without_users(read_text(asset.path)))
+
+
+def without_places(value: Any) -> Any:
+    """JSON in which a path of this machine is its last name."""
+    if isinstance(value, dict):
+        return {key: without_places(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [without_places(part) for part in value]
+    return _name(value) if isinstance(value, str) and _is_place(value) else value
+
+
+def _dump(config: BaseModel) -> dict[str, Any]:
+    as_json = config.model_dump(mode="json")
+    return {
+        name: _publish(value, as_json[name])
+        for name, value in config
+        if not is_transport(config, name)
+    }
+
+
+def _publish(value: Any, as_json: Any) -> Any:
+    if isinstance(value, Path):
+        return value.name
+    if isinstance(value, BaseModel):
+        # An encoder by its name alone is one all the same.
+        return _dump(value) if isinstance(as_json, dict) else without_places(as_json)
+    if isinstance(value, tuple | list):
+        pairs = zip(value, as_json, strict=True)
+        return [_publish(one, one_as_json) for one, one_as_json in pairs]
+    if isinstance(value, dict):
+        entries = zip(value.values(), as_json.items(), strict=True)
+        return {key: _publish(one, json) for one, (key, json) in entries}
+    return without_places(as_json)
+
+
+def _is_place(text: str) -> bool:
+    """Whether a text is the path of something here, or of what lay in a folder that is here."""
+    if not text.startswith(os.sep) or len(text) > 4096 or "\0" in text:
+        return False
+    path = Path(text)
+    return len(path.parts) > 2 and (path.exists() or path.parent.is_dir())
+
+
+def _name(text: str) -> str:
+    return Path(text).name
+
+
+MODELS = "models"
+
+_MOST_SETTINGS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A published retriever: why this one; those that lie beside it; which have an encoder."""
+
+    label: str
+    why: str
+    beside: tuple[str, ...] = ()
+    encoders: tuple[str, ...] = ()
+
+
+def write_retriever(
+    recipe: Recipe,
+    run: RunFolder,
+    folder: Path,
+    label: str = "",
+    stale: Collection[str] = (),
+) -> Shown | None:
+    """Copy a fitted retriever and those that it builds on to models/ in a folder.
+
+    Without a label it is the one that `toolbank search` takes. None where nothing is fitted; what is
+    `stale`, fitted on an earlier bank, counts as not fitted.
+
+    Raises:
+        InputError: no retriever of that name is fitted.
+    """
+    from toolbank.run.result import choose_retriever
+
+    fitted = [
+        one
+        for one in recipe.retrievers
+        if one.label not in stale and (run.models / one.label).is_dir()
+    ]
+    named = [config.label for config in fitted]
+    if label and label not in named:
+        there = ", ".join(named) or "none"
+        raise InputError(
+            f"--retriever {label}: not fitted in {run.path}. There: {there}."
+        )
+    if not fitted:
+        return None
+    chosen = choose_retriever(run, fitted)
+    why = "named by its publisher" if label else chosen.why
+    label = label or chosen.label
+    needs = {config.label: config.needs for config in recipe.retrievers}
+    wanted = [label]
+    for one in wanted:
+        wanted += [need for need in needs[one] if need not in wanted]
+    kinds = {config.label: config.type for config in fitted}
+    for one in wanted:
+        target = folder / MODELS / one
+        shutil.copytree(run.models / one, target, copy_function=shutil.copyfile)
+        _strip(target)
+        if not (target / "README.md").is_file():
+            text = _card(one, kinds[one])
+            (target / "README.md").write_text(text, encoding="utf-8")
+    encoders = [one for one in wanted if (folder / MODELS / one / "encoder").is_dir()]
+    return Shown(label, why, tuple(wanted[1:]), tuple(encoders))
+
+
+def _strip(folder: Path) -> None:
+    """Take paths of this machine, and what URLs hold of credentials, out of settings and cards."""
+    replaced: dict[str, str] = {}
+    for path in sorted(folder.rglob("*.json")):
+        if "config" in path.name and path.stat().st_size <= _MOST_SETTINGS:
+            try:
+                content = json.loads(read_text(path))
+            except ValueError:
+                continue
+            clean = without_places(without_credentials(content))
+            if clean != content:
+                _compare(content, clean, replaced)
+                path.write_text(json_text(clean), encoding="utf-8")
+    for card in sorted(folder.rglob("README.md")):
+        text = read_text(card)
+        for old in sorted(replaced, key=len, reverse=True):
+            text = text.replace(old, replaced[old])
+        card.write_text(text, encoding="utf-8")
+
+
+def _compare(old: Any, new: Any, replaced: dict[str, str]) -> None:
+    """Note which texts became which."""
+    if isinstance(old, dict):
+        for key in old:
+            _compare(old[key], new[key], replaced)
+    elif isinstance(old, list):
+        for before, after in zip(old, new, strict=True):
+            _compare(before, after, replaced)
+    elif old != new:
+        replaced[old] = new
+
+
+def _card(label: str, kind: str) -> str:
+    return f"""---
+library_name: toolbank
+tags: {json.dumps(["tool-retrieval", kind])}
+---
+# {label}
+
+A retriever of the type {kind}, fitted on this dataset; no weights were trained. Its settings are in
+`config.json`.
+
+```python
+from pathlib import Path
+
+from toolbank.retrievers import load_retriever
+
+retriever = load_retriever(Path("."))  # this folder
+indices, scores = retriever.search(["your request"], k=5)
+print([retriever.tools[i] for i in indices[0] if i >= 0])
+```
+"""
