@@ -21,14 +21,13 @@ LAYERS = (
     ("evaluation",),
     ("report",),
     ("run",),
-    ("publish", "testing"),
-    ("search",),
+    ("publish", "search", "testing"),
     ("commands",),
     ("papers",),
     ("__init__", "__main__"),
 )
 # Registries and the recipe name what is above them; they import it when it is asked for.
-REGISTRIES = {"commands.app", "run.recipe", "recipe", "run.stages"}
+REGISTRIES = {"commands.app", "run.recipe", "run.stages"}
 LAYER = {
     package: layer for layer, packages in enumerate(LAYERS) for package in packages
 }

@@ -18,7 +18,7 @@ from tests.run.disturbed import disturb
 from tests.servers.chat import Answer, ChatServer
 from tests.servers.kill import digest
 from tests.world import good_reply
-from toolbank.journal import Journal
+from toolbank.llm.journal import Journal
 
 ROOT = Path(__file__).parents[2]
 CONCURRENCY = 3

@@ -9,8 +9,8 @@ from selectolax.lexbor import LexborHTMLParser
 from tests.servers.chat import Answer, ChatServer
 from tests.world import asks_for, good, write_recipe
 from toolbank.bank.bank import Bank
-from toolbank.commands.preview.preview import PreviewStoppedError, preview_attempts
-from toolbank.commands.show.show import show_one, show_outcomes
+from toolbank.commands.preview_writers import PreviewStoppedError, preview_attempts
+from toolbank.commands.show_run import show_one, show_outcomes
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result

@@ -418,7 +418,7 @@ def test_the_file_may_lie_in_the_home_folder(write, light, tmp_path, monkeypatch
 
 
 def test_plan_and_preview_start_nothing(write, light, tmp_path):
-    from toolbank.commands.preview.preview import preview_attempts
+    from toolbank.commands.preview_writers import preview_attempts
     from toolbank.run.plan import describe_plan
 
     write({"a": light("a")})

@@ -52,13 +52,13 @@ def _take_options(
     """Turn an API reference into a tool-retrieval dataset, and the dataset into a retriever."""
 
 
-# The module of each, and an example of its use, in the order of the help.
+# The name of each, and an example of its use, in the order of the help. Its module is of its name.
 _COMMANDS = (
     ("recipes", "recipes"),
-    ("init.command", "init weather openapi.json; or toolbank init weather_sdk"),
-    ("tools.command", "tools openapi.json; or toolbank tools weather.yaml --json"),
+    ("init", "init weather openapi.json; or toolbank init weather_sdk"),
+    ("tools", "tools openapi.json; or toolbank tools weather.yaml --json"),
     (
-        "crawl.command",
+        "crawl",
         "crawl numpy; or toolbank crawl --sphinx https://docs.python.org/3/; "
         "or toolbank crawl --diff crawls/old crawls/new",
     ),
@@ -76,23 +76,23 @@ _COMMANDS = (
         "asks",
         "asks quickstart --out runs/asks --set asks.engine=rules --set asks.kinds=[plain,terse]",
     ),
-    ("preview.command", "preview quickstart --set generate.engine=rules"),
-    ("show.command", "show runs/quickstart numpy-000012"),
-    ("judge.command", "judge runs/quickstart --set judge.pairs=300"),
+    ("preview", "preview quickstart --set generate.engine=rules"),
+    ("show", "show runs/quickstart numpy-000012"),
+    ("judge", "judge runs/quickstart --set judge.pairs=300"),
     ("verify", "verify runs/quickstart --set verify.set_aside=[round-trip]"),
     ("train", "train runs/quickstart"),
     (
-        "evaluate.command",
+        "evaluate",
         "evaluate runs/quickstart --on requests.jsonl --out metrics.json",
     ),
     ("report", "report runs/quickstart"),
-    ("compare.command", "compare runs/quickstart runs/rules requests.jsonl"),
+    ("compare", "compare runs/quickstart runs/rules requests.jsonl"),
     (
-        "planner.command",
+        "planner",
         "planner train runs/planner; then toolbank planner evaluate runs/planner",
     ),
-    ("plan.command", "plan quickstart --set generate.engine=rules"),
-    ("refresh.command", "refresh runs/quickstart --dry-run"),
+    ("plan", "plan quickstart --set generate.engine=rules"),
+    ("refresh", "refresh runs/quickstart --dry-run"),
     (
         "search",
         'search runs/quickstart "middle value of house prices, ignoring blanks"',
@@ -108,6 +108,14 @@ _COMMANDS = (
     ("schema", "schema > recipe.schema.json"),
 )
 
+# The stages as commands are beside `run`, and the planner beside the rest of it.
+_ELSEWHERE = {
+    **dict.fromkeys(
+        ("generate", "asks", "verify", "train", "report"), "toolbank.commands.run"
+    ),
+    "planner": "toolbank.papers.planner.command",
+}
+
 
 def make_app(name: str = "") -> typer.Typer:
     """The command line; of a command's name, with that alone, so that no other is imported."""
@@ -122,13 +130,12 @@ def make_app(name: str = "") -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_take_options)
-    names = {module.partition(".")[0] for module, _ in _COMMANDS}
-    for module, example in _COMMANDS:
-        command = module.partition(".")[0]
+    names = {command for command, _ in _COMMANDS}
+    for command, example in _COMMANDS:
         if name in names - {command}:
             continue
-        package = "papers" if command == "planner" else "commands"
-        function = getattr(import_module(f"toolbank.{package}.{module}"), command)
+        module = _ELSEWHERE.get(command, f"toolbank.commands.{command}")
+        function = getattr(import_module(module), command)
         app.command(
             cls=ApiCommand if command in ("init", "tools") else HelpedCommand,
             short_help=str(function.__doc__).partition("\n")[0],

@@ -1,4 +1,4 @@
-"""`toolbank run`, and what the commands that run one stage share."""
+"""`toolbank run`, and the commands that run one stage."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ from toolbank.commands.options import (
     find_folder,
 )
 from toolbank.run.stages import STAGES
+from toolbank.run.stages.asks import AsksStage
+from toolbank.run.stages.fit import FitStage
+from toolbank.run.stages.generate import GenerateStage
+from toolbank.run.stages.report import ReportStage
+from toolbank.run.stages.verify import VerifyStage
 
 if TYPE_CHECKING:
     StageName = StrEnum
@@ -90,3 +95,55 @@ def run_stages(
             replace=replace,
         )
     return echo(describe_result(result, everything=everything))
+
+
+def asks(
+    recipe: RecipeArgument,
+    out: OutOption = None,
+    settings: SetOption = None,
+    replace: ReplaceOption = False,
+) -> None:
+    """Make the bank, and have requests for each tool by itself written; no further stage."""
+    run_stages(recipe, out, settings, until=AsksStage.kind, replace=replace)
+
+
+def generate(
+    recipe: RecipeArgument,
+    out: OutOption = None,
+    settings: SetOption = None,
+    replace: ReplaceOption = False,
+) -> None:
+    """Collect the tools and make the bank; no further stage."""
+    run_stages(recipe, out, settings, until=GenerateStage.kind, replace=replace)
+
+
+def train(
+    recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None
+) -> None:
+    """Build the retrievers of a run on its bank."""
+    run_stages(recipe, out, settings, start=FitStage.kind, until=FitStage.kind)
+
+
+def verify(
+    recipe: RecipeArgument,
+    out: OutOption = None,
+    settings: SetOption = None,
+    replace: ReplaceOption = False,
+) -> None:
+    """Check the labels of a bank, and have a model grade them anew; no further stage.
+
+    A recipe without `verify` has its labels checked without a model.
+    """
+    from toolbank.run.recipe import load_recipe
+
+    given = list(settings or ())
+    if load_recipe(recipe, given).recipe.verify is None:
+        given.append("verify={}")
+    run_stages(recipe, out, given, until=VerifyStage.kind, replace=replace)
+
+
+def report(
+    recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None
+) -> None:
+    """Write the HTML report of a run."""
+    run_stages(recipe, out, settings, start=ReportStage.kind, until=ReportStage.kind)

@@ -13,7 +13,7 @@ import pytest
 from tests.servers.batch import BatchServer, answer_file
 from tests.servers.chat import Answer, ChatServer
 from tests.world import SHOP, adds_up, good
-from toolbank.commands.preview.preview import preview_attempts
+from toolbank.commands.preview_writers import preview_attempts
 from toolbank.llm.engines.batch import hosted
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig

@@ -36,8 +36,7 @@ def compare(
     """Tell how good banks are, side by side: coverage, variety, wording, labels."""
     import json
 
-    from toolbank.commands.compare.measure import measure_banks
-    from toolbank.commands.compare.table import format_banks
+    from toolbank.commands.compare_banks import format_banks, measure_banks
 
     found = measure_banks(banks, seed, encoder)
     if as_json:

@@ -24,7 +24,7 @@ def preview(
     ] = 5,
 ) -> None:
     """Show a few prompts, the replies, and what the checks say of them; keep nothing."""
-    from toolbank.commands.preview.preview import PreviewStoppedError, preview_attempts
+    from toolbank.commands.preview_writers import PreviewStoppedError, preview_attempts
     from toolbank.run.assets import using_assets
     from toolbank.run.folder import RunFolder
     from toolbank.run.recipe import load_recipe

@@ -22,8 +22,7 @@ def tools(
     ] = False,
 ) -> None:
     """List the tools that are read of an API, and what is missing of them; call no model."""
-    from toolbank.commands.tools.describe import describe_left_out, tabulate
-    from toolbank.commands.tools.read import read_given
+    from toolbank.commands.tool_list import describe_left_out, read_given, tabulate
 
     collected = read_given(given)
     if as_json:

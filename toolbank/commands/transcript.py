@@ -1,23 +1,80 @@
-"""Showing the asks of a run: how they ended, and what was asked and answered for a tool."""
+"""The prompts, the replies and the result of an attempt, an ask or a verification."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from toolbank.bank.bank import Verified, group_labels, read_labels
 from toolbank.bank.files import read_frame
-from toolbank.commands.show.transcript import format_attempt, format_ending
-from toolbank.llm.chat import number_of
+from toolbank.bank.records import Query
+from toolbank.llm.chat import ChatRequest, number_of
 from toolbank.llm.journal import Entry, Failure, Journal
 from toolbank.requests.asks.config import AsksConfig
+from toolbank.requests.verify.config import VerifyConfig
+from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
 from toolbank.system.terminal import command, one_line
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
     from toolbank.requests.asks.prompts import Answered
-    from toolbank.run.folder import RunFolder
+
+
+def format_attempt(
+    name: str,
+    entries: Iterable[Entry],
+    failures: Iterable[Failure],
+    ending: Iterable[str],
+) -> str:
+    """All of an attempt, such as "attempt 3": its exchanges, failed tries before each, its ending."""
+    parts = [_title(name)]
+    tries = list(failures)
+    for entry in entries:
+        parts += _format_exchange(entry, [one for one in tries if one.key == entry.key])
+        tries = [one for one in tries if one.key != entry.key]
+    parts += map(_format_try, tries)
+    parts += [f">>> {line}" for line in ending]
+    return "\n".join(parts)
+
+
+def format_prompt(name: str, request: ChatRequest, ending: str) -> str:
+    """What is asked first in an attempt, where there is no reply."""
+    messages = [
+        _format_message(request.step, message.role, message.content)
+        for message in request.messages
+    ]
+    return "\n".join([_title(name), *messages, f">>> {ending}"])
+
+
+def format_ending(outcome: str, reason: str, detail: str) -> str:
+    """Such as "rejected: too-long (212 words, at most 150)"."""
+    particulars = f" ({detail})" if detail else ""
+    return f"{outcome}: {reason or 'nothing belongs together'}{particulars}"
+
+
+def _title(name: str) -> str:
+    return f"{'=' * 30} {name} {'=' * 30}"
+
+
+def _format_message(step: str, role: str, content: str) -> str:
+    return f"--- {step}: {role}\n{content.strip()}\n"
+
+
+def _format_exchange(entry: Entry, failures: Iterable[Failure]) -> Iterator[str]:
+    for message in entry.messages:
+        yield _format_message(entry.step, message["role"], message["content"])
+    yield from map(_format_try, failures)
+    reply = entry.reply
+    finish = "" if reply.finish == "stop" else f" ({reply.finish})"
+    yield f"--- {entry.step}: reply of {reply.model}{finish}\n{reply.text.strip()}\n"
+
+
+def _format_try(failure: Failure) -> str:
+    given_up = "; the call was given up" if failure.final else ""
+    return f"--- {failure.step}: a try failed, {failure.reason}{given_up}\n{failure.message}\n"
+
 
 _EXAMPLES = 3
 _LONGEST = 240
@@ -135,3 +192,35 @@ def _find_exchanges(
                 if one.step in steps and (not keys or one.key in keys)
             ],
         )
+
+
+def show_verified(folder: RunFolder, query: Query) -> str:
+    """The verified labels of a request, after the exchange that they came from; "" without either.
+
+    Raises:
+        InputError: the labels are damaged.
+        ToolbankError: the journal can't be read.
+    """
+    entries, failures = [], []
+    if folder.journal.is_file():
+        with Journal(folder.journal, read_only=True) as journal:
+            steps, number = VerifyConfig.call_steps, number_of(query.query)
+            entries = [one for one in journal.entries(number) if one.step in steps]
+            failures = [one for one in journal.failures(number) if one.step in steps]
+    labels = read_labels(folder.bank / "labels.parquet")
+    verified = group_labels(one for one in labels if one.query == query.id)
+    if not (entries or failures or verified):
+        return ""
+    ending = list(_describe(verified.get(query.id)))
+    return format_attempt(f"labels of {query.id}", entries, failures, ending)
+
+
+def _describe(verified: Verified | None) -> Iterator[str]:
+    if verified is None:
+        yield "no verified labels: the first ones count"
+    elif verified.aside:
+        yield f"set aside: {verified.aside}"
+    else:
+        for name in verified.needed:
+            others = verified.alternatives.get(name, ())
+            yield f"needed: {' or '.join((name, *others))}"

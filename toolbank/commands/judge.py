@@ -35,7 +35,7 @@ def judge(
     settings: SetOption = None,
 ) -> None:
     """Compare requests with their drafts, or with those of another dataset."""
-    from toolbank.commands.judge.table import format_judged
+    from toolbank.commands.judge_table import format_judged
     from toolbank.run.recipe import load_recipe, recipe_of_dataset
     from toolbank.run.result import describe_result
     from toolbank.run.run import run_recipe

@@ -29,7 +29,7 @@ def refresh(
     ] = False,
 ) -> None:
     """Read the sources of a run again, and say what changed; call no model."""
-    from toolbank.commands.refresh.describe import describe, summarise
+    from toolbank.commands.refresh_summary import describe, summarise
     from toolbank.run.assets import using_assets
     from toolbank.run.recipe import load_recipe
     from toolbank.run.refresh import refresh_run

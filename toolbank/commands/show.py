@@ -20,6 +20,6 @@ def show(
     ] = None,
 ) -> None:
     """Show how the attempts of a run ended, all prompts and replies of one, or a tool."""
-    from toolbank.commands.show.show import show_one, show_outcomes
+    from toolbank.commands.show_run import show_one, show_outcomes
 
     echo(show_outcomes(run) if name is None else show_one(run, name))

@@ -56,9 +56,15 @@ def init(
     ] = False,
 ) -> None:
     """Write a recipe for an API of your own."""
-    from toolbank.commands.init.describe import describe_source
-    from toolbank.commands.init.given import find_given, has_query, read_ahead
-    from toolbank.commands.init.recipe import copy_prompts, find_unnamed, write_recipe
+    from toolbank.commands.first_recipe import (
+        copy_prompts,
+        describe_source,
+        find_given,
+        find_unnamed,
+        has_query,
+        read_ahead,
+        write_recipe,
+    )
     from toolbank.system.trust import foretell
 
     has_source = any((package, site, sphinx, dataset))

@@ -70,7 +70,7 @@ def crawl(
 ) -> None:
     """Read the tools of a Sphinx site, or compare two readings."""
     if diff is not None:
-        from toolbank.commands.crawl.diff import compare_crawls
+        from toolbank.commands.crawl_diff import compare_crawls
 
         others = (site, sphinx, base_url, include, exclude, out, contact)
         if any(others) or refresh or private_addresses:
@@ -85,7 +85,7 @@ def crawl(
     if not (site or sphinx):
         raise typer.BadParameter("Give a site of crawlers/, or --sphinx URL.")
 
-    from toolbank.commands.crawl.folder import crawl_to_folder
+    from toolbank.commands.crawl_folder import crawl_to_folder
 
     crawled = crawl_to_folder(
         out,

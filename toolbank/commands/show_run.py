@@ -1,23 +1,35 @@
-"""Tracing what a run made: how each attempt ended, and what was asked and answered."""
+"""Show how something of a run came to be: a query, a tool, an ask, a search."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from toolbank.bank.files import read_attempt, read_attempts, read_query
-from toolbank.bank.records import AttemptRecord
-from toolbank.commands.show.asks import show_ask_outcomes
-from toolbank.commands.show.dataset import show_query, show_splits
-from toolbank.commands.show.left_out import explain_left_out
-from toolbank.commands.show.searches import show_searches
-from toolbank.commands.show.tool import find_tool, name_nearest, show_tool
-from toolbank.commands.show.transcript import format_attempt, format_ending
-from toolbank.commands.show.verified import show_verified
+from toolbank.bank.bank import load_bank
+from toolbank.bank.files import (
+    read_attempt,
+    read_attempts,
+    read_frame,
+    read_query,
+    read_tools,
+)
+from toolbank.bank.records import AttemptRecord, Tool
+from toolbank.commands.transcript import (
+    format_attempt,
+    format_ending,
+    list_asks,
+    show_ask_outcomes,
+    show_verified,
+)
+from toolbank.config.explain import read_checked
+from toolbank.llm.accounts import SearchCalls, add_up_calls
 from toolbank.llm.journal import Entry, Failure, Journal
 from toolbank.requests.write.checks import Draft, read_draft
 from toolbank.requests.write.config import GenerateConfig
@@ -25,7 +37,201 @@ from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.recipe import load_recipe
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
-from toolbank.system.terminal import advise_to_finish, command
+from toolbank.system.terminal import advise_to_finish, command, one_line
+
+_LONGEST_REASON = 200
+
+
+def explain_left_out(folder: RunFolder, name: str) -> str:
+    """Why what goes by this name is no tool; "" where the sources have not noted it.
+
+    Raises:
+        InputError: sources.json is damaged.
+    """
+    path = folder.bank / "sources.json"
+    for source in read_json(path).get("sources", ()) if path.is_file() else ():
+        what = f"{one_line(name, _LONGEST_REASON)}: no tool of this run, though it is in {source['source']}"
+        if name in source.get("undocumented", ()):
+            return f"{what}. It has no docstring; write one to have it as a tool."
+        for reason, names in source.get("left_out_examples", {}).items():
+            if name in names:
+                return f"{what}. It was left out: {reason}."
+    return ""
+
+
+_LONGEST_LABEL = 200
+
+
+def show_searches(folder: RunFolder) -> str:
+    """Replies, tokens, cost and failed tries of each retriever that asks; "" where none does.
+
+    Raises:
+        InputError: searches.json is damaged.
+    """
+    if not folder.searches.is_file():
+        return ""
+    lines = [
+        f"{'retriever':<24} {'replies':>9} {'tokens in':>12} {'tokens out':>12} {'cost':>10}  "
+        "failed tries"
+    ]
+    found = read_checked(folder.searches, dict[str, SearchCalls])
+    for label, one in found.items():
+        calls = add_up_calls(one.calls.values())
+        cost = "unknown" if calls.dollars is None else f"${calls.dollars:,.4f}"
+        failed = ", ".join(f"{why} {n:,}" for why, n in calls.failed_tries.items())
+        lines.append(
+            f"{one_line(label, _LONGEST_LABEL):<24} {calls.replies:>9,} "
+            f"{calls.prompt_tokens:>12,} {calls.completion_tokens:>12,} {cost:>10}  "
+            f"{failed or 'none'}{calls.note and f'; tokens and cost {calls.note}'}"
+        )
+    return "\n".join(lines)
+
+
+_REQUESTS = 10
+_LONGEST_NAME, _LONGEST_TEXT, _LONGEST_SIGNATURE = 200, 160, 1_000
+_NAMES = 10
+_NEAREST = 3
+_ALIKE = 0.3
+
+
+def find_tool(folder: RunFolder, name: str) -> Tool | None:
+    """The tool of this name, or else the first with this alias; None where there is none.
+
+    Raises:
+        InputError: tools.parquet is damaged.
+    """
+    path = folder.bank / "tools.parquet"
+    tools = read_tools(path) if path.is_file() else ()
+    named = (tool for tool in tools if tool.name == name)
+    return next(named, next((tool for tool in tools if name in tool.aliases), None))
+
+
+def name_nearest(folder: RunFolder, name: str) -> str:
+    """The tools that are named most like it, as a sentence; "" where nothing is like it.
+
+    Raises:
+        InputError: tools.parquet is damaged.
+    """
+    path = folder.bank / "tools.parquet"
+    known: dict[str, str] = {}
+    for tool in read_tools(path) if path.is_file() else ():
+        # People leave out what a name begins with.
+        words = tool.name.split(".")
+        for start in range(len(words)):
+            known.setdefault(".".join(words[start:]).lower(), tool.name)
+    near = get_close_matches(name.lower(), known, n=len(known) or 1, cutoff=_ALIKE)
+    names = list(dict.fromkeys(known[alike] for alike in near))[:_NEAREST]
+    said = ", ".join(one_line(one, _LONGEST_NAME) for one in names)
+    return f"The nearest tools are {said}. " if said else ""
+
+
+def show_tool(folder: RunFolder, tool: Tool) -> str:
+    """The tool's name, description, parameters, some of the requests that use it, and its asks.
+
+    Raises:
+        InputError: queries.parquet, or a file of the asks, is damaged.
+        ToolbankError: the journal can't be read.
+    """
+    lines = [f"{one_line(tool.name, _LONGEST_NAME)}, a {tool.kind} of {tool.source}"]
+    if not tool.source:
+        lines = [f"{one_line(tool.name, _LONGEST_NAME)}, a {tool.kind}"]
+    if tool.aliases:
+        lines.append(f"also {_list_names(tool.aliases)}")
+    if tool.twins:
+        lines.append(f"no request can tell it from {_list_names(tool.twins)}")
+    signature = one_line(tool.signature, _LONGEST_SIGNATURE)
+    lines += [text for text in (signature, tool.summary, tool.description) if text]
+    lines += ["parameters:", *(list(_list_parameters(tool.parameters)) or ["  none"])]
+    return "\n".join([*lines, *_list_requests(folder, tool), *list_asks(folder, tool)])
+
+
+def _list_names(names: Sequence[str]) -> str:
+    said = ", ".join(one_line(name, _LONGEST_NAME) for name in names[:_NAMES])
+    return said + (f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else "")
+
+
+def _list_parameters(schema: dict[str, Any]) -> Iterator[str]:
+    required = schema.get("required", ())
+    for name, found in schema.get("properties", {}).items():
+        about = found if isinstance(found, dict) else {}
+        kind = about.get("type", "any")
+        kinds = " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+        need = "" if name in required else ", optional"
+        text = one_line(str(about.get("description", "")), _LONGEST_TEXT)
+        yield f"  {one_line(name, _LONGEST_NAME)} ({kinds}{need})  {text}".rstrip()
+
+
+def _list_requests(folder: RunFolder, tool: Tool) -> Iterator[str]:
+    import polars as pl
+
+    path = folder.bank / "queries.parquet"
+    if not path.is_file():
+        yield "requests: none are written yet"
+        return
+    is_named = pl.element().is_in([tool.name, *tool.aliases])
+    uses = pl.col("tools").list.eval(is_named).list.any()
+    found = read_frame(path).filter(uses).select("id", "split", "query")
+    yield f"requests that use it: {found.height:,}"
+    for name, split, text in found.head(_REQUESTS).iter_rows():
+        yield f"  {name} ({split or 'no split'})  {one_line(text, _LONGEST_TEXT)}"
+    if found.height > _REQUESTS:
+        yield f"  and {found.height - _REQUESTS:,} more"
+
+
+_DATASET_EXAMPLES = 4
+_WITHHELD = "not used"
+_UNKNOWN = "not in the bank"
+_LONGEST = 160
+
+
+def show_query(folder: RunFolder, name: str) -> str:
+    """A query of the dataset: its split, its text, and its tools.
+
+    Raises:
+        InputError: there is none of this id.
+    """
+    query = read_query(folder.bank / "queries.parquet", name)
+    if query is None:
+        raise InputError(
+            f"{name}: no query and no tool of this run, whose queries come from a dataset. "
+            f"{name_nearest(folder, name)}Ids of queries: {command('show', folder.path)}"
+        )
+    summaries = {
+        tool.name: tool.summary for tool in read_tools(folder.bank / "tools.parquet")
+    }
+    lines = [f"{query.id}, of the dataset ({query.split or _WITHHELD})", query.query]
+    lines += [f"draft: {query.draft}"] if query.draft else []
+    lines += ["tools:"]
+    lines += [
+        f"  {one_line(tool, _LONGEST)}  {one_line(summaries.get(tool, _UNKNOWN), _LONGEST)}"
+        for tool in query.tools
+    ]
+    lines += [f"explanation: {query.explanation}"] if query.explanation else []
+    return "\n\n".join(filter(None, ("\n".join(lines), show_verified(folder, query))))
+
+
+def show_splits(folder: RunFolder) -> str:
+    """How many queries each split has, with a few ids of each.
+
+    Raises:
+        InputError: the bank is not made yet, or damaged.
+    """
+    queries = load_bank(folder.path).queries
+    lines = [
+        "The queries come from a dataset; no model was asked for them.",
+        f"{'split':<12} {'count':>9}  such as",
+    ]
+    splits = queries.group_by("split", maintain_order=True).agg("id")
+    for split, names in splits.iter_rows():
+        examples = ", ".join(
+            one_line(name, _LONGEST) for name in names[:_DATASET_EXAMPLES]
+        )
+        lines.append(f"{split or _WITHHELD:<12} {len(names):>9,}  {examples}")
+    lines.append(
+        f"All of one: {command('show', folder.path)} {shlex.quote(queries['id'][0])}"
+    )
+    return "\n".join(lines)
+
 
 _ID = re.compile(r"(?:(?P<domain>.*)-)?(?P<number>\d{1,18})")
 _EXAMPLES = 4

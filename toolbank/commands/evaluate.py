@@ -27,6 +27,6 @@ def evaluate(
     everything: AllOption = False,
 ) -> None:
     """Evaluate a finished run's retrievers on labelled requests, or on its recipe's sets."""
-    from toolbank.commands.evaluate.finished import evaluate_run
+    from toolbank.commands.evaluate_run import evaluate_run
 
     echo(evaluate_run(run, on or [], out, overwrite=overwrite, everything=everything))

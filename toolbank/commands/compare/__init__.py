@@ -1,1 +1,0 @@
-"""Banks beside each other."""

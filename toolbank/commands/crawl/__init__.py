@@ -1,1 +1,0 @@
-"""Reading a site alone, and comparing two readings."""

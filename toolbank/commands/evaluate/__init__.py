@@ -1,1 +1,0 @@
-"""Evaluating a finished run on more."""

@@ -1,1 +1,0 @@
-"""Writing a first recipe."""

@@ -1,1 +1,0 @@
-"""`toolbank judge`."""

@@ -1,1 +1,0 @@
-"""A look at what the writer is asked and answers."""

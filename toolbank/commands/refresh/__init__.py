@@ -1,1 +1,0 @@
-"""Reading the sources of a run again, and what its next run then takes."""

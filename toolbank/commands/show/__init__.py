@@ -1,1 +1,0 @@
-"""How a query came to be."""
