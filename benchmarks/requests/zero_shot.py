@@ -21,7 +21,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Query, Tool
 from toolbank.datasets.jsonl import JsonlConfig, read_jsonl, read_labelled
-from toolbank.encoders.locate import SETTINGS, merge_adapter
+from toolbank.encoders.location import SETTINGS, merge_adapter
 from toolbank.encoders.model import SentenceEncoder, load_model
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever

@@ -19,7 +19,7 @@ import faiss
 import numpy as np
 from usearch.index import Index
 
-from toolbank.encoders.locate import find_packaged, hub_name
+from toolbank.encoders.location import find_packaged, hub_name
 
 K, MORE, ASKED = 10, 4, 500
 

@@ -73,7 +73,7 @@ def measure_others(tools, vectors):
     import faiss
     from sentence_transformers import SentenceTransformer
 
-    from toolbank.encoders.locate import find_packaged, hub_name
+    from toolbank.encoders.location import find_packaged, hub_name
 
     model = SentenceTransformer(str(find_packaged(hub_name("all-MiniLM-L6-v2"))))
     flat = faiss.IndexFlatIP(vectors.shape[1])

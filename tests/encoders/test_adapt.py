@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
-from toolbank.encoders.locate import (
+from toolbank.encoders.location import (
     ADAPTED,
     FOLDER,
     SETTINGS,
@@ -85,7 +85,7 @@ def test_another_adapter_is_another_encoder(tmp_path, monkeypatch):
     ours = encoder_identity(SentenceConfig(model=ADAPTED))
     assert ours.startswith(encoder_identity(SentenceConfig()))
     copy = shutil.copytree(FOLDER, tmp_path / "adapter")
-    monkeypatch.setattr("toolbank.encoders.locate.FOLDER", copy)
+    monkeypatch.setattr("toolbank.encoders.location.FOLDER", copy)
     assert encoder_identity(SentenceConfig(model=ADAPTED)) == ours
     settings = read_json(copy / SETTINGS)
     write_json(copy / SETTINGS, {**settings, "lora_alpha": 1})

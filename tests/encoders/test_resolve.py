@@ -8,7 +8,7 @@ import pytest
 
 from toolbank import encoders
 from toolbank.encoders import load_encoder
-from toolbank.encoders.locate import encoder_identity, find_folder
+from toolbank.encoders.location import encoder_identity, find_folder
 from toolbank.encoders.sentence import DEFAULT_MODEL, SentenceConfig
 from toolbank.system.errors import InputError
 
@@ -102,7 +102,7 @@ def told(model, cache):
     code = (
         "import sys\n"
         "from toolbank.encoders.sentence import SentenceConfig\n"
-        "from toolbank.encoders.locate import encoder_identity\n"
+        "from toolbank.encoders.location import encoder_identity\n"
         f"print(encoder_identity(SentenceConfig(model={model!r})))\n"
         "assert not {'torch', 'transformers', 'numpy'} & set(sys.modules)\n"
     )

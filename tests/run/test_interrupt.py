@@ -249,16 +249,16 @@ GOES_ON = "The same command goes on from there."
         (
             "judge",
             {},
-            "judge.judge.judge_bank",
+            "requests.judge.judge.judge_bank",
             f"Every verdict that came is kept. {GOES_ON}",
         ),
         (
             "retrievers/bm25",
             {},
-            "retrievers.bm25.retriever.Bm25Retriever.fit",
+            "retrievers.bm25.Bm25Retriever.fit",
             BEGUN_AGAIN,
         ),
-        ("evaluate", {}, "evaluation.hits.write_hits", BEGUN_AGAIN),
+        ("evaluate", {}, "evaluation.evaluate.write_hits", BEGUN_AGAIN),
         ("report", {}, "report.report.write_report", BEGUN_AGAIN),
     ],
 )

@@ -115,7 +115,7 @@ def test_without_it_nothing_is_told(tmp_path):
 def mixed(theirs):
     """That folder with our files in it as well, and one of theirs in the place of one of ours."""
     shutil.copytree(Path(toolbank.__file__).parent, theirs / "toolbank")
-    (theirs / "toolbank" / "search").mkdir()
+    (theirs / "toolbank" / "search").mkdir(exist_ok=True)
     (theirs / "toolbank" / "search" / "__init__.py").write_text("class Engine: pass")
     record = "toolbank/__init__.py,,\ntoolbank/search/__init__.py,,\n"
     (theirs / "toolbank-1.1.0.dist-info" / "RECORD").write_text(record)
@@ -127,7 +127,7 @@ def mixed(theirs):
     [
         "class Engine: pass",
         "import a_package_that_they_need",
-        "import toolbank.search.run_search.more",
+        "import toolbank.search.more",
     ],
 )
 def test_where_it_has_taken_the_place_of_files_of_ours_that_is_all_that_is_told(

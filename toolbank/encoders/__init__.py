@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from toolbank.config.registry import Registry, TaggedUnion
 from toolbank.encoders.base import EncoderConfig, EncoderKind
-from toolbank.encoders.locate import Stamp, find_folder, locate, stamp_files
+from toolbank.encoders.location import Stamp, find_folder, locate, stamp_files
 
 if TYPE_CHECKING:
     from toolbank.encoders.base import Encoder

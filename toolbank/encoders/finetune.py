@@ -17,7 +17,7 @@ from toolbank.encoders.finetune_data import (
     draw_pairs,
     mine_negatives,
 )
-from toolbank.encoders.locate import locate
+from toolbank.encoders.location import locate
 from toolbank.encoders.model import SentenceEncoder, load_model
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.training.run import Training, train_encoder

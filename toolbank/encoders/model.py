@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.encoders.base import Encoder, EncoderConfig, Precision
-from toolbank.encoders.locate import (
+from toolbank.encoders.location import (
     ADAPTED,
     READ_PATTERNS,
     find_cached,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toolbank.encoders.base import EncoderConfig
-from toolbank.encoders.locate import find_folder, name_identity
+from toolbank.encoders.location import find_folder, name_identity
 from toolbank.system.cluster import describe_room, join
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.extras import demand_library

@@ -15,7 +15,7 @@ from toolbank.bank.ranking import Hits, Ties, top_k
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
-from toolbank.encoders.locate import saved_encoder
+from toolbank.encoders.location import saved_encoder
 from toolbank.encoders.model import SentenceEncoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.base import (

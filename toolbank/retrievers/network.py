@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from toolbank.encoders.locate import ADAPTED, merge_adapter
+from toolbank.encoders.location import ADAPTED, merge_adapter
 from toolbank.encoders.model import find_model, has_tokenizer, reading_model
 from toolbank.retrievers.stored import AGAIN
 from toolbank.system.files import atomic_path

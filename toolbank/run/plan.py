@@ -15,7 +15,7 @@ from toolbank.bank.records import Query
 from toolbank.bank.split import assign_splits
 from toolbank.config.assets import looking_in
 from toolbank.datasets.jsonl import read_labelled
-from toolbank.encoders.locate import locate
+from toolbank.encoders.location import locate
 from toolbank.encoders.model import find_here
 from toolbank.requests.judge.judges import find_judge
 from toolbank.requests.verify.config import find_verifier

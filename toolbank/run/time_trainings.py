@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolbank.bank.bank import Bank
-from toolbank.encoders.locate import locate
+from toolbank.encoders.location import locate
 from toolbank.encoders.model import find_model
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever

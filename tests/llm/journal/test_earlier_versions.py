@@ -136,9 +136,9 @@ def test_a_kill_while_layout_1_is_taken_over_leaves_it_as_it_was(tmp_path):
 import os, sys
 sys.path[:0] = {sys.path!r}
 from pathlib import Path
-from toolbank.llm.journal import Journal, layout_1
+from toolbank.llm.journal import Journal, migration
 
-compress, calls = layout_1.compress, []
+compress, calls = migration.compress, []
 
 def die_midway(*arguments):
     calls.append(0)
@@ -146,7 +146,7 @@ def die_midway(*arguments):
         os.kill(os.getpid(), 9)
     return compress(*arguments)
 
-layout_1.compress = die_midway
+migration.compress = die_midway
 with Journal(Path({str(path)!r})):
     pass
 """

@@ -11,7 +11,7 @@ from tests.retrievers.conftest import bank  # noqa: F401 - a fixture
 from tests.retrievers.small_methods import configure, encoder_for, fit
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders.onnx import OnnxNetwork
-from toolbank.retrievers import create_retriever
+from toolbank.retrievers import RETRIEVERS, create_retriever
 from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.nearest import NearestConfig
 from toolbank.retrievers.refiner.network import export_refiner, make_refiner
@@ -73,7 +73,8 @@ def search_without_torch(folder):
 
 @pytest.mark.parametrize("method", [*(m for m in METHODS if "-" not in m)])
 def test_no_method_imports_torch_to_search(method):
-    code = f"{BLOCKED}\nimport toolbank.retrievers.{method}.retriever"
+    home = RETRIEVERS.load(method).retriever.partition(":")[0]
+    code = f"{BLOCKED}\nimport {home}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import cluster
-from toolbank.encoders.locate import encoder_identity
+from toolbank.encoders.location import encoder_identity
 from toolbank.encoders.model import save_model
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.evaluation.tables import Columns, lay_out

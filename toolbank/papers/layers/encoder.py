@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from toolbank.encoders.base import Encoder, EncoderConfig, EncoderKind
-from toolbank.encoders.locate import ADAPTED, merge_adapter
+from toolbank.encoders.location import ADAPTED, merge_adapter
 from toolbank.encoders.model import find_model, reading_model
 from toolbank.system.errors import InputError
 from toolbank.training.config import find_inference_type

@@ -195,7 +195,7 @@ class RunPlanner:
 
     def _key(self, setting: PlannerSetting) -> str:
         """All that a model follows from."""
-        from toolbank.encoders.locate import find_folder
+        from toolbank.encoders.location import find_folder
 
         model = self.config.model
         folder = find_folder(model) if isinstance(model, str) else None

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from toolbank.config.explain import first_problem
 from toolbank.config.yaml import parse_value
 from toolbank.encoders.base import Encoder
-from toolbank.encoders.locate import encoder_identity, find_folder
+from toolbank.encoders.location import encoder_identity, find_folder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.evaluation.figures import Figure, difference_intervals, mean_intervals
 from toolbank.evaluation.tables import FEW, Columns, with_intervals

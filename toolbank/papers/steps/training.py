@@ -13,7 +13,7 @@ from pydantic import Field
 
 from toolbank.encoders.base import Encoder
 from toolbank.encoders.finetune_data import Rows
-from toolbank.encoders.locate import locate
+from toolbank.encoders.location import locate
 from toolbank.encoders.model import SentenceEncoder, load_model
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.papers.steps.perturb import PERTURBATIONS, Steps, perturb

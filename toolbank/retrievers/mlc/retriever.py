@@ -14,7 +14,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, blocks, join, rank_blocks, top_k
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
-from toolbank.encoders.locate import locate
+from toolbank.encoders.location import locate
 from toolbank.encoders.model import describe_architecture
 from toolbank.encoders.onnx import OnnxNetwork
 from toolbank.encoders.sentence import SentenceConfig

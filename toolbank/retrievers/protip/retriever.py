@@ -14,7 +14,7 @@ from toolbank.bank.ranking import Hits, rank_blocks
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
-from toolbank.encoders.locate import locate
+from toolbank.encoders.location import locate
 from toolbank.encoders.onnx import OnnxConfig, OnnxNetwork
 from toolbank.retrievers.base import (
     ALONE,

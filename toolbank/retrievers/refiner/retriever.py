@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, Ties, top_k
-from toolbank.encoders.locate import locate
+from toolbank.encoders.location import locate
 from toolbank.encoders.onnx import OnnxNetwork
 from toolbank.retrievers.base import ALONE, FitContext, Packing
 from toolbank.retrievers.refiner.config import RefinerConfig, first_stage_features

@@ -79,7 +79,7 @@ class FitStage(Stage):
 
     def depends(self) -> dict[str, Any]:
         """The bank, the settings that shape the retriever, and what it builds on."""
-        from toolbank.encoders.locate import encoder_identity
+        from toolbank.encoders.location import encoder_identity
 
         verified = self.recipe.labels == "verified"
         return {
@@ -153,14 +153,14 @@ class FitStage(Stage):
 
     def places(self) -> tuple[Path, ...]:
         """The encoders that lie in a folder."""
-        from toolbank.encoders.locate import find_folder, locate
+        from toolbank.encoders.location import find_folder, locate
 
         found = (find_folder(locate(encoder)) for encoder in self.config.encoders)
         return tuple(filter(None, found))
 
     def check(self) -> None:
         """Refuse a training, an encoder or a model to ask that can't be used here."""
-        from toolbank.encoders.locate import locate
+        from toolbank.encoders.location import locate
         from toolbank.encoders.model import demand_model
         from toolbank.llm.engines import find_engine
         from toolbank.training.config import check_training
@@ -181,7 +181,7 @@ class FitStage(Stage):
 
     def prepare(self) -> None:
         """Refuse a model whose key isn't here, and workers without Ray; download encoders."""
-        from toolbank.encoders.locate import locate
+        from toolbank.encoders.location import locate
         from toolbank.encoders.model import find_model
         from toolbank.encoders.workers import check_workers
         from toolbank.llm.engines import find_engine

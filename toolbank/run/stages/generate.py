@@ -46,7 +46,7 @@ class GenerateStage(Stage):
 
     def depends(self) -> dict[str, Any]:
         """The tools, the settings that shape queries, and the prompts."""
-        from toolbank.encoders.locate import encoder_identity
+        from toolbank.encoders.location import encoder_identity
         from toolbank.requests.write.prompts import prompt_hash
         from toolbank.run.catalogue import depends_on_catalogue
 
@@ -184,7 +184,7 @@ class GenerateStage(Stage):
 
     def check(self) -> None:
         """Refuse an engine that can't be made, and an encoder that can't be had."""
-        from toolbank.encoders.locate import locate
+        from toolbank.encoders.location import locate
         from toolbank.encoders.model import demand_model
 
         self._writer.check(self.recipe.generate)

@@ -142,7 +142,7 @@ class VerifyStage(Stage):
 
     def prepare(self) -> None:
         """Refuse an engine whose key or package isn't here; get the encoder."""
-        from toolbank.encoders.locate import locate
+        from toolbank.encoders.location import locate
         from toolbank.encoders.model import find_model
         from toolbank.retrievers.tool2vec import Tool2VecConfig
 
