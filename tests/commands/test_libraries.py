@@ -5,7 +5,7 @@ import subprocess
 import sys
 from importlib import metadata
 
-from tests.packed.packs import write_pack
+from tests.search.packed.packs import write_pack
 from tests.test_dependencies import asked_for, normal
 from tests.world import write_recipe
 
@@ -42,9 +42,13 @@ def libraries(*arguments, cwd, after=""):
     return loaded & asked_for() - {"toolbank-retrieval"}
 
 
-def test_help_loads_what_reads_recipes_and_no_more(tmp_path):
+def test_help_loads_what_describes_options_and_no_more(tmp_path):
+    assert libraries("--help", cwd=tmp_path) <= HELP
+
+
+def test_reading_a_recipe_loads_no_library_of_a_method(tmp_path):
     loaded = libraries("--help", cwd=tmp_path, after="import toolbank.run.recipe")
-    assert loaded <= HELP
+    assert loaded <= HELP | {"numpy", "tqdm"}
 
 
 def test_a_plan_loads_nothing_that_trains_and_no_model_client(tmp_path):

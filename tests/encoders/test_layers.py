@@ -16,12 +16,12 @@ from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.encoders import AnyEncoder, load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.papers.layers.encoder import (
-    ONE_WORD,
     LanguageModel,
     LayersConfig,
     pool,
     put_in_prompt,
 )
+from toolbank.papers.prompts import ONE_WORD
 from toolbank.search.run_search import load
 from toolbank.system.errors import InputError
 

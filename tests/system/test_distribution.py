@@ -115,9 +115,8 @@ def test_without_it_nothing_is_told(tmp_path):
 def mixed(theirs):
     """That folder with our files in it as well, and one of theirs in the place of one of ours."""
     shutil.copytree(Path(toolbank.__file__).parent, theirs / "toolbank")
-    (theirs / "toolbank" / "search").mkdir(exist_ok=True)
-    (theirs / "toolbank" / "search" / "__init__.py").write_text("class Engine: pass")
-    record = "toolbank/__init__.py,,\ntoolbank/search/__init__.py,,\n"
+    (theirs / "toolbank" / "bank" / "records.py").write_text("class Engine: pass")
+    record = "toolbank/__init__.py,,\ntoolbank/bank/records.py,,\n"
     (theirs / "toolbank-1.1.0.dist-info" / "RECORD").write_text(record)
     return theirs
 
@@ -127,13 +126,13 @@ def mixed(theirs):
     [
         "class Engine: pass",
         "import a_package_that_they_need",
-        "import toolbank.search.more",
+        "import toolbank.bank.records.more",
     ],
 )
 def test_where_it_has_taken_the_place_of_files_of_ours_that_is_all_that_is_told(
     text, mixed
 ):
-    (mixed / "toolbank" / "search" / "__init__.py").write_text(text)
+    (mixed / "toolbank" / "bank" / "records.py").write_text(text)
     done = start(mixed, "search", "runs/mine", "the mean")
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1

@@ -13,7 +13,7 @@ from toolbank.system.numbers import count
 from toolbank.system.terminal import command, print_message
 
 if TYPE_CHECKING:
-    from toolbank.encoders.base import Precision
+    from toolbank.encoders.config import Precision
     from toolbank.retrievers.calibration_requests import CalibrationRequests
 
 

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
 from toolbank.config.registry import Registry, TaggedUnion
-from toolbank.encoders.base import EncoderConfig, EncoderKind
+from toolbank.encoders.config import EncoderConfig, EncoderKind
 from toolbank.encoders.location import Stamp, find_folder, locate, stamp_files
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def load_encoder(config: EncoderConfig) -> Encoder:
 
 @lru_cache(maxsize=_KEPT)
 def _load(name: str, config: EncoderConfig, _: tuple[Stamp, ...]) -> Encoder:
-    encoder = ENCODERS.find(config.type, "encoder").find_class().read(name, config)
+    kind = ENCODERS.find(config.type, "encoder")
+    encoder: Encoder = kind.find_class().read(name, config)
     if config.executor == "ray":
         from toolbank.encoders.workers import embed_by_workers
 

@@ -1,72 +1,21 @@
-"""The base of every encoder (text to unit vectors), its kind and its settings."""
+"""The base of every encoder: text to unit vectors."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from threading import Lock
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
 
-from toolbank.config.base import NAME_OR_PATH, Config, Transport
+from toolbank.encoders.config import EncoderConfig, Precision
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import unsigned
 
-
-class EncoderConfig(Config):
-    """The settings of an encoder; a subclass's `type`, a `Literal`, says of which kind."""
-
-    trains: ClassVar[bool] = False
-    """Whether a retriever can fine-tune it."""
-
-    named_by_content: ClassVar[bool] = False
-    """Whether its folder never holds anything else: it is not looked at again once it was read."""
-
-    type: str
-    model: str = Field(
-        description="hub name of a model, or its folder, as ./name or /path",
-        json_schema_extra=NAME_OR_PATH,
-    )
-    batch_size: int = Field(default=64, ge=1, description="texts embedded at once")
-    executor: Transport[Literal["local", "ray"]] = Field(
-        default="local",
-        description="where many texts are embedded. local: in this process; ray: in workers of a "
-        "cluster; fine-tuned ones of this process stay in it",
-    )
-    workers: Transport[int] = Field(
-        default=1, ge=1, le=4096, description="of `executor: ray`, a process each"
-    )
-
-    @property
-    def label(self) -> str:
-        """What people call it: the model's name or folder."""
-        return self.model
-
-    @model_validator(mode="after")
-    def _have_workers_a_cluster(self) -> Self:
-        if self.workers > 1 and self.executor == "local":
-            raise ValueError(
-                f"workers: {self.workers} is for `executor: ray`; add that, or leave workers out"
-            )
-        return self
-
-    def as_query(self, text: str) -> str:
-        """What is embedded of a request."""
-        return text
-
-    def as_document(self, text: str) -> str:
-        """What is embedded of a description."""
-        return text
-
-
-Precision = Literal["fp32", "int8"]
 """In how many bits the numbers of a network are, and of which kind."""
 
 Embedded = Generator[tuple[int, NDArray[np.float32]]]
@@ -192,23 +141,6 @@ class Encoder(ABC):
             surplus = len(self._vectors) - self.remembered
             for text in list(self._vectors)[: max(surplus, 0)]:
                 del self._vectors[text]
-
-
-@dataclass(frozen=True)
-class EncoderKind:
-    """A kind of encoder: the model of its settings, and its class, as "module:Class".
-
-    The class is imported when it is used; the settings' module imports nothing heavy.
-    """
-
-    config: type[EncoderConfig]
-    encoder: str
-
-    def find_class(self) -> type[Encoder]:
-        """The class of its encoders."""
-        module, _, name = self.encoder.partition(":")
-        found: type[Encoder] = getattr(import_module(module), name)
-        return found
 
 
 def cluster(vectors: NDArray[np.float32], count: int, seed: int) -> NDArray[np.int64]:

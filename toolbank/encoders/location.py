@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.encoders.base import EncoderConfig
+from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import DEFAULT_MODEL, SentenceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, sha256_file

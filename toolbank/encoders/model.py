@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.encoders.base import Encoder, EncoderConfig, Precision
+from toolbank.encoders.base import Encoder
+from toolbank.encoders.config import EncoderConfig, Precision
 from toolbank.encoders.location import (
     ADAPTED,
     READ_PATTERNS,

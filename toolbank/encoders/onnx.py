@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from toolbank.encoders.base import Encoder, EncoderConfig, EncoderKind, Precision
+from toolbank.encoders.base import Encoder
+from toolbank.encoders.config import EncoderConfig, EncoderKind, Precision
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from toolbank.encoders.base import Precision
+from toolbank.encoders.config import Precision
 from toolbank.encoders.onnx import ABOUT, MODEL, TOKENIZER
 from toolbank.system.files import write_json, write_text
 from toolbank.training.ranks import quiet

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from toolbank.config.base import NAME_OR_PATH, Transport
-from toolbank.encoders.base import EncoderConfig, EncoderKind
+from toolbank.encoders.config import EncoderConfig, EncoderKind
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 

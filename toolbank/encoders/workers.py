@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toolbank.encoders.base import EncoderConfig
+from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.location import find_folder, name_identity
 from toolbank.system.cluster import describe_room, join
 from toolbank.system.errors import InputError, ToolbankError

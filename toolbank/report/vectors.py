@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
-from toolbank.encoders.base import EncoderConfig
+from toolbank.encoders.config import EncoderConfig
 from toolbank.report.content import Content
 from toolbank.retrievers import RETRIEVERS, load_retriever
 from toolbank.retrievers.dense import take_out

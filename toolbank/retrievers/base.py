@@ -21,7 +21,8 @@ from toolbank.bank.ranking import Hits, Order, Ties, hash_texts
 from toolbank.bank.records import Ask, Tool
 from toolbank.config.explain import read_checked
 from toolbank.encoders import load_encoder
-from toolbank.encoders.base import Encoder, EncoderConfig, Precision
+from toolbank.encoders.base import Encoder
+from toolbank.encoders.config import EncoderConfig, Precision
 from toolbank.encoders.onnx import OnnxConfig
 from toolbank.retrievers.crossfit import Search, cross_fit
 from toolbank.retrievers.kind import RetrieverConfig

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from toolbank.bank.bank import Bank
 from toolbank.config.base import Config
 from toolbank.encoders import AnyEncoder
-from toolbank.encoders.base import EncoderConfig
+from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune_data import EncoderTraining
 from toolbank.encoders.model import describe_architecture
 from toolbank.encoders.sentence import SentenceConfig

@@ -16,7 +16,8 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, cosine_scores, rank_blocks, top_k
 from toolbank.bank.records import Tool
 from toolbank.encoders import AnyEncoder, load_encoder
-from toolbank.encoders.base import Encoder, EncoderConfig
+from toolbank.encoders.base import Encoder
+from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.base import (
     ALONE,

@@ -50,8 +50,8 @@ from toolbank.run.recipe import (
 from toolbank.run.run import Comparison, check_stages, compare_with_run, explain_todo
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.dataset import read_split
-from toolbank.run.stages.fit import note_left_out, suit_dataset
 from toolbank.run.stages.sources import current_tools, has_same_sources, kept_tools
+from toolbank.run.suit import note_left_out, suit_dataset
 from toolbank.run.trainings import (
     describe_trainings,
     find_begun,

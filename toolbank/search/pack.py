@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from toolbank.bank.records import Tool
-from toolbank.encoders.base import Precision
+from toolbank.encoders.config import Precision
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import Packing
 from toolbank.retrievers.calibration import Calibration

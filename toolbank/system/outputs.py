@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from platformdirs import user_cache_path, user_config_path
-
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import (
     read_json,
@@ -373,6 +371,8 @@ def config_folder() -> Path:
 
     It need not exist yet.
     """
+    from platformdirs import user_config_path
+
     return user_config_path(_NAME, appauthor=False)
 
 
@@ -381,4 +381,6 @@ def cache_folder() -> Path:
 
     It need not exist yet.
     """
+    from platformdirs import user_cache_path
+
     return user_cache_path(_NAME, appauthor=False)

@@ -8,8 +8,7 @@ import typer
 
 from toolbank.commands.options import echo
 from toolbank.encoders.sentence import DEFAULT_MODEL
-from toolbank.papers.instructions.data import PROMPTS
-from toolbank.papers.layers.encoder import Pooling
+from toolbank.papers.prompts import PROMPTS, Pooling
 from toolbank.papers.result import DataOption, JsonOption, OutOption, leave
 from toolbank.system.errors import InputError
 from toolbank.system.files import json_text

@@ -9,7 +9,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-from toolbank.papers.layers.encoder import ONE_WORD, TEXT
 from toolbank.system.errors import InputError
 from toolbank.system.extras import telling_extras
 from toolbank.system.files import get_text, read_lines
@@ -247,12 +246,3 @@ def _singular(noun: str) -> str:
     if noun in _SINGULAR or noun.endswith(("ss", "is", "us")):
         return noun
     return str(singularize(noun)) if noun.endswith("s") else noun
-
-
-PROMPTS = {
-    "plain": TEXT,
-    "semantic": ONE_WORD,
-    "pie": "The essence of an instruction is its task intention. With this in mind, given the "
-    f"instruction below: {TEXT} after thinking step by step, the task of the given instruction is:",
-}
-"""By name: the instruction alone; the prompt of PromptEOL; that of PIE (arXiv 2409.19680)."""

@@ -19,7 +19,6 @@ from toolbank.encoders.model import save_model
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.evaluation.tables import Columns, lay_out
 from toolbank.papers.instructions.data import (
-    PROMPTS,
     Task,
     parse_task,
     read_instructions,
@@ -31,7 +30,8 @@ from toolbank.papers.instructions.training import (
     hold_back,
     train_on_instructions,
 )
-from toolbank.papers.layers.encoder import LayersConfig, Pooling
+from toolbank.papers.layers.encoder import LayersConfig
+from toolbank.papers.prompts import PROMPTS, Pooling
 from toolbank.papers.result import Result
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json

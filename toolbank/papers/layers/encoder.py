@@ -10,22 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from toolbank.encoders.base import Encoder, EncoderConfig, EncoderKind
+from toolbank.encoders.base import Encoder
+from toolbank.encoders.config import EncoderConfig, EncoderKind
 from toolbank.encoders.location import ADAPTED, merge_adapter
 from toolbank.encoders.model import find_model, reading_model
+from toolbank.papers.prompts import ONE_WORD, TEXT, Pooling
 from toolbank.system.errors import InputError
 from toolbank.training.config import find_inference_type
 
 if TYPE_CHECKING:
     import torch
-
-
-Pooling = Literal["mean", "sum", "last", "mask"]
-"""How the states of a text's tokens become one vector; "last" is that of its last token."""
-
-TEXT = "{text}"
-ONE_WORD = 'This sentence: "{text}" means in one word:'
-"""The prompt of PromptEOL (arXiv 2307.16645), whose last token's state is the vector."""
 
 
 class LayersConfig(EncoderConfig):

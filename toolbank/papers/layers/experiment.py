@@ -18,7 +18,7 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.evaluation.figures import Figure, mean_intervals
 from toolbank.evaluation.tables import Columns, lay_out, with_intervals
-from toolbank.papers.layers.encoder import ONE_WORD, TEXT, LanguageModel, Pooling
+from toolbank.papers.layers.encoder import LanguageModel
 from toolbank.papers.layers.states import (
     METRICS,
     SHARES,
@@ -32,6 +32,7 @@ from toolbank.papers.layers.states import (
     pool_layers,
     split_titles,
 )
+from toolbank.papers.prompts import ONE_WORD, TEXT, Pooling
 from toolbank.papers.result import Result
 from toolbank.report.report import line_figure
 from toolbank.report.svg import Mean, draw_lines

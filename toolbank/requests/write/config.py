@@ -15,7 +15,7 @@ from toolbank.bank.records import Tool
 from toolbank.bank.twins import group_siblings
 from toolbank.config.base import Config
 from toolbank.encoders import AnyEncoder
-from toolbank.encoders.base import EncoderConfig
+from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.llm.config import ENGINE_NAME, EngineConfig
 from toolbank.system.errors import InputError

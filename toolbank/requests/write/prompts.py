@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from toolbank.bank.records import Tool
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.explain import first_problem
-from toolbank.encoders.base import EncoderConfig
+from toolbank.encoders.config import EncoderConfig
 from toolbank.llm.chat import ChatRequest, Message, PolishTask, WriteTask
 from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.write.checks import Draft

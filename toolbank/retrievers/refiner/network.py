@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from toolbank.bank.ranking import Hits, find_gold
-from toolbank.encoders.base import Precision
+from toolbank.encoders.config import Precision
 from toolbank.encoders.onnx_export import export_network
 from toolbank.retrievers.network import (
     drop_pooler,
