@@ -17,12 +17,13 @@ from tests.publish.runs import BANK, QUERIES, TOOLS, files_under, make_run
 from tests.tiny_models import tiny_encoder
 from toolbank.datasets import find_format
 from toolbank.datasets.published import KIND, PublishedConfig, read_published
-from toolbank.publish.publish import MARK, Wanted, publish_to_folder
+from toolbank.publish.publish import Wanted, publish_to_folder
 from toolbank.requests.quality.measure import measure_quality
 from toolbank.run.recipe import load_recipe
 from toolbank.run.stages import make_stages
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_json
+from toolbank.system.folders import MARK
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.publish.runs import LABELS, files_under, make_run
 from tests.servers.hub import TOKEN, Repository, serving
 from toolbank.bank.bank import Bank
 from toolbank.datasets import published as loader
-from toolbank.publish.publish import MARK
+from toolbank.system.folders import MARK
 from toolbank.system.hub import check_repository
 
 TO = ("--to", "hub:me/bank")

@@ -17,6 +17,7 @@ from tests.sources.faults import answer
 from tests.sources.sphinx_server import SiteServer, write_small_site
 from toolbank.bank.files import read_tools
 from toolbank.commands.crawl_folder import crawl_to_folder
+from toolbank.system.folders import MARK
 
 TOOLBANK = str(Path(sys.executable).with_name("toolbank"))
 CACHE_FILE = "[0-9a-f]" * 64
@@ -36,7 +37,8 @@ def crawl_and_kill(server: SiteServer, site: str, out: Path, page: str) -> None:
 
 
 def written(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    files = (path for path in out.iterdir() if path.name != MARK)
+    return {path.name: path.read_bytes() for path in files if path.is_file()}
 
 
 def check_kills(server: SiteServer, site: str, tmp_path: Path, at: list[int]) -> None:

@@ -267,7 +267,7 @@ def read_records(path: Path, kind: type[_R], **wanted: Any) -> Iterator[_R]:
 def _scan(path: Path) -> pl.LazyFrame:
     import polars as pl
 
-    from toolbank.system.outputs import is_run_folder
+    from toolbank.system.folders import is_run_folder
     from toolbank.system.terminal import advise_to_finish
 
     if not path.is_file():

@@ -14,7 +14,7 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.requests.quality.measure import Quality, add_dispersion, measure_quality
 from toolbank.system.errors import InputError
-from toolbank.system.outputs import is_run_folder
+from toolbank.system.folders import is_run_folder
 from toolbank.system.terminal import one_line, print_message
 
 if TYPE_CHECKING:

@@ -20,20 +20,32 @@ from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.sources.sphinx.tools import Crawl
 from toolbank.sources.web.policy import CrawlPolicy
 from toolbank.system.errors import InputError, Interrupted, ToolbankError
-from toolbank.system.files import write_text
-from toolbank.system.numbers import count
-from toolbank.system.outputs import (
-    check_folder,
-    describe_files,
-    is_crawl_folder,
+from toolbank.system.files import read_json, write_text
+from toolbank.system.folders import (
+    Files,
+    FolderKind,
+    claim_folder,
+    hash_files,
     is_left,
-    read_mark,
+    remove_files,
     set_aside,
     write_mark,
 )
+from toolbank.system.numbers import count
 from toolbank.system.terminal import print_message
 
-MARK = "toolbank-crawl.json"
+_RECORD = {"objects", "left_out", "failed_pages"}
+
+
+def _recognize(path: Path) -> Files | None:
+    """Whether a folder is that of a crawl of an early version, which left no mark."""
+    with suppress(InputError, AttributeError):
+        if read_json(path / "crawl.json").keys() >= _RECORD:
+            return {}
+    return None
+
+
+CRAWL = FolderKind("crawl", former="toolbank-crawl.json", recognize=_recognize)
 
 _GONE = {"HTTP status 404", "HTTP status 410"}
 
@@ -114,12 +126,10 @@ def crawl_to_folder(
         raise InputError(
             f"{path}: a crawl is written to a folder. Give one, such as --out crawls/numpy."
         )
-    check_folder(path, "a crawl", is_crawl_folder)
+    left = claim_folder(path, CRAWL)
     rules = path / "rules.yaml"
     own = (path / "crawl.json", path / "tools.parquet", rules)
-    mark = path / MARK
-    left = read_mark(mark)
-    if kept := set_aside(path, (one for one in own if not is_left(one, path, left))):
+    if kept := set_aside(path, (p for p in own if not is_left(path, p.name, left))):
         print_message(f"{path}: what no crawl left there as it is, is in {kept}")
     try:
         crawl = crawl_site(source, path / "cache", path / "crawl.json")
@@ -131,14 +141,14 @@ def crawl_to_folder(
     finally:
         # Where it isn't noted, the next crawl sets it aside.
         with suppress(ToolbankError):
-            if record := describe_files(path, own[:1]):
-                write_mark(mark, left | record)
+            record = hash_files(path, filter(Path.is_file, own[:1]))
+            write_mark(path, CRAWL, {**left, **record})
     if crawl.guessed:
         write_text(rules, site_yaml(crawl.found))
     else:
-        rules.unlink(missing_ok=True)
+        remove_files(path, left, rules)
     write_tools(path / "tools.parquet", crawl.tools)
-    write_mark(mark, describe_files(path, own))
+    write_mark(path, CRAWL, hash_files(path, filter(Path.is_file, own)))
     return CrawlFolder(path, crawl)
 
 

@@ -41,7 +41,7 @@ def judge(
     from toolbank.run.run import run_recipe
     from toolbank.run.stages.judge import JudgeStage
     from toolbank.system.errors import InputError
-    from toolbank.system.outputs import is_run_folder
+    from toolbank.system.folders import is_run_folder
 
     given = list(settings or ())
     if against is not None:

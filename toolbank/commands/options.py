@@ -54,7 +54,7 @@ def find_folder(name: str, out: Path | None, recipe_name: str) -> Path:
     That is `--out`, the one that it was given, or runs/<name> in the current folder. If there is no
     run there, it is the run in runs/<name> beside the recipe, where there is one.
     """
-    from toolbank.system.outputs import is_run_folder
+    from toolbank.system.folders import is_run_folder
 
     if out is not None:
         return out

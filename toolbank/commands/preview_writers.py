@@ -25,7 +25,7 @@ from toolbank.run.stages.dataset import read_split
 from toolbank.run.stages.sources import current_tools
 from toolbank.system import aio
 from toolbank.system.errors import InputError, Interrupted, ToolbankError
-from toolbank.system.outputs import check_run_folder
+from toolbank.system.folders import RUN, check_folder
 from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def preview_attempts(
             f"{recipe.name}: its queries come from a dataset; nothing is written that could "
             "be looked at before."
         )
-    check_run_folder(out)
+    check_folder(out, RUN)
     recipe = keep_domain(recipe, RunFolder(out))
     if recipe.dataset is None:
         _check(find_writer(recipe.generate), recipe.generate)

@@ -15,8 +15,8 @@ from toolbank.config.assets import has_asset
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.kind import Collected, SourceConfig
 from toolbank.sources.recognise import recognise
+from toolbank.system.folders import is_run_folder
 from toolbank.system.numbers import count
-from toolbank.system.outputs import is_run_folder
 from toolbank.system.terminal import one_line
 from toolbank.system.trust import command_of
 

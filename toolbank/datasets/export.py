@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,9 +21,9 @@ from toolbank.bank.bank import (
 from toolbank.bank.files import read_records
 from toolbank.bank.function_writer import gemini_name, wrap_functions, write_function
 from toolbank.bank.records import Ask, Query, Record, Split, Tool, name_functions
-from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.files import atomic_path, unwritable, write_json, write_text
-from toolbank.system.outputs import describe_files, foreign_files, read_mark, write_mark
+from toolbank.system.errors import InputError
+from toolbank.system.files import atomic_path, write_json, write_text
+from toolbank.system.folders import FolderKind, replacing
 
 _CARD_SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 _PROVENANCE = (
@@ -124,79 +121,7 @@ def _plain(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1].replace("<", "&lt;")
 
 
-MARK = "toolbank-export.json"
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What is written to a folder, and the file there that names what was; the option for it.
-
-    One that is a `whole` takes the place of all that an earlier one left. Others may stand side by
-    side, each in the place of files of the same name.
-    """
-
-    name: str
-    mark: str
-    option: str
-    whole: bool = False
-
-
-EXPORT = Kind("export", MARK, "--out")
-
-
-@contextmanager
-def replacing(folder: Path, *, alone: bool, kind: Kind = EXPORT) -> Iterator[Path]:
-    """Give an empty folder to write an export to; when the block ends well, move it in place.
-
-    What is moved takes the place of files that an earlier export left and nobody has changed:
-    the kind's mark, such as toolbank-export.json, names them by content. With `alone`, a folder that holds anything else
-    and no export is refused; hidden files such as .git don't count.
-
-    Raises:
-        InputError: a file that is no export's, or was changed since, would be lost.
-        ToolbankError: the folder can't be written to.
-    """
-    try:
-        if alone and folder.is_dir() and not (folder / kind.mark).exists():
-            _refuse(kind, folder, (p for p in folder.iterdir() if p.name[0] != "."))
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as temporary:
-            made, replaced = Path(temporary, "made"), Path(temporary, "replaced")
-            made.mkdir()
-            replaced.mkdir()
-            yield made
-            _move(kind, made, folder, replaced)
-    except OSError as error:
-        raise ToolbankError(unwritable(folder, error)) from error
-
-
-def _move(kind: Kind, made: Path, folder: Path, replaced: Path) -> None:
-    mark = folder / kind.mark
-    earlier = read_mark(mark)
-    names = {path.name for path in made.iterdir()}
-    gone = {Path(file[0]).parts[0] for file in earlier} - names if kind.whole else set()
-    _refuse(kind, folder, foreign_files(folder, sorted(names | gone), earlier))
-    new = describe_files(made)
-    # Both are named while they are exchanged, so that an export cut short can be replaced.
-    write_mark(mark, earlier | new)
-    for name in sorted(names | gone):
-        if (folder / name).exists():
-            (folder / name).replace(replaced / name)
-        if name in names:
-            (made / name).replace(folder / name)
-    kept = {file for file in earlier if Path(file[0]).parts[0] not in names | gone}
-    write_mark(mark, kept | new)
-
-
-def _refuse(kind: Kind, folder: Path, foreign: Iterable[Path]) -> None:
-    first = min(foreign, default=None)
-    if first is not None:
-        raise InputError(
-            f"{folder}: holds {first.relative_to(folder)}, which no {kind.name} left "
-            "there as it is; nothing was written. Move it away, or give another folder with "
-            f"{kind.option}."
-        )
-
+EXPORT = FolderKind("export", former="toolbank-export.json")
 
 _TOOL_COLUMNS = ("functions", "functions_first")
 _SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -221,16 +146,16 @@ def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
     have the first ones, too (`functions_first`, `tools_first`), and queries that were set aside
     are in aside.jsonl alone; toolbank leaves them out.
 
-    An earlier export is replaced. All is built before anything is.
+    An earlier export in this format is replaced; others stay beside it. All is built before.
 
     Raises:
-        InputError: there is no such format, or the folder holds something else that would be
-            lost; for datasets, anything else at all, unless an earlier export is there.
+        InputError: there is no such format, or the folder holds something else and no export, or
+            a file that would be lost.
         ToolbankError: the folder can't be written to.
     """
     if form not in FORMATS:
         raise InputError(f"No export format {form!r}; there are: {', '.join(FORMATS)}.")
-    return _write(form, folder, partial(FORMATS[form], bank))
+    return _write(folder, partial(FORMATS[form], bank))
 
 
 def export_folder(bank: Path, form: str, folder: Path) -> list[Path]:
@@ -243,11 +168,11 @@ def export_folder(bank: Path, form: str, folder: Path) -> list[Path]:
     """
     if form != "jsonl":
         return export_bank(Bank.load(bank), form, folder)
-    return _write(form, folder, partial(_stream_jsonl, bank))
+    return _write(folder, partial(_stream_jsonl, bank))
 
 
-def _write(form: str, folder: Path, write: Callable[[Path], None]) -> list[Path]:
-    with replacing(folder, alone=form == "datasets") as made:
+def _write(folder: Path, write: Callable[[Path], None]) -> list[Path]:
+    with replacing(folder, EXPORT) as made:
         write(made)
         names = sorted(path.name for path in made.iterdir())
     return [folder / name for name in names]

@@ -15,7 +15,7 @@ from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import DEFAULT_MODEL, SentenceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, sha256_file
-from toolbank.system.outputs import is_run_folder
+from toolbank.system.folders import is_run_folder
 
 if TYPE_CHECKING:
     import torch

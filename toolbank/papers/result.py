@@ -11,10 +11,24 @@ import typer
 
 from toolbank.commands.options import echo
 from toolbank.system.files import json_text, write_text
-from toolbank.system.outputs import check_folder
+from toolbank.system.folders import (
+    Files,
+    FolderKind,
+    check_folder,
+    hash_files,
+    replacing,
+)
 
 RECORD = "result.json"
 """The file of what an experiment found, in its folder."""
+
+
+def _recognize(path: Path) -> Files | None:
+    """What an experiment of an earlier version, which left no mark, may have written."""
+    return hash_files(path) if (path / RECORD).is_file() else None
+
+
+EXPERIMENT = FolderKind("experiment", recognize=_recognize)
 
 
 @dataclass(frozen=True)
@@ -29,10 +43,16 @@ class Result:
     files: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, out: Path) -> None:
-        """Leave result.json, result.txt and the files in a folder, which `check_out` let pass."""
+        """Leave result.json, result.txt and the files in a folder.
+
+        Raises:
+            InputError: as of `check_out`, or a file there was changed since it was written.
+            ToolbankError: the folder can't be written to.
+        """
         texts = {RECORD: json_text(self.record), "result.txt": self.text + "\n"}
-        for name, text in {**texts, **self.files}.items():
-            write_text(out / name, text)
+        with replacing(out, EXPERIMENT) as made:
+            for name, text in {**texts, **self.files}.items():
+                write_text(made / name, text)
 
 
 def check_out(out: Path) -> None:
@@ -41,7 +61,7 @@ def check_out(out: Path) -> None:
     Raises:
         InputError: it does, is the folder of a run, or no folder can be there.
     """
-    check_folder(out, "an experiment", lambda path: (path / RECORD).is_file())
+    check_folder(out, EXPERIMENT)
 
 
 DataOption = Annotated[

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolbank.datasets.export import Kind, replacing
 from toolbank.datasets.published import DATA
 from toolbank.publish.card import Contents, write_card
 from toolbank.publish.data import SHARD_ROWS, write_data, write_qrels
@@ -23,15 +22,19 @@ from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe
 from toolbank.run.refresh import refuse_outdated
 from toolbank.system.errors import InputError
+from toolbank.system.folders import (
+    MARK,
+    FolderKind,
+    hash_files,
+    read_listed,
+    replacing,
+    write_mark,
+)
 from toolbank.system.hub import asking_hub, check_repository
 from toolbank.system.numbers import count, size
-from toolbank.system.outputs import describe_files, read_mark, write_mark
 from toolbank.system.terminal import confirm, print_message
 
-MARK = "toolbank-published.json"
-"""Names in a publication's folder what it has left there."""
-
-PUBLICATION = Kind("publication", MARK, "--to", whole=True)
+PUBLICATION = FolderKind("publication", "--to", former="toolbank-published.json")
 
 _LICENCE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}")
 
@@ -99,7 +102,7 @@ def publish_to_folder(wanted: Wanted, folder: Path) -> Contents:
         InputError: something can't be published, or the folder holds what no publication left.
         ToolbankError: the folder can't be written to.
     """
-    with replacing(folder, alone=True, kind=PUBLICATION) as made:
+    with replacing(folder, PUBLICATION, whole=True) as made:
         return write_publication(wanted, made)
 
 
@@ -179,7 +182,7 @@ def publish_to_hub(
     with tempfile.TemporaryDirectory(prefix="toolbank-publish-") as temporary:
         folder = Path(temporary)
         write_publication(wanted, folder)
-        write_mark(folder / MARK, describe_files(folder))
+        write_mark(folder, PUBLICATION, hash_files(folder))
         names = sorted(
             path.relative_to(folder).as_posix()
             for path in folder.rglob("*")
@@ -204,15 +207,17 @@ def _look_up(repository: str) -> _Remote | None:
             return None
         files = frozenset(one.rfilename for one in info.siblings or ())
         earlier: frozenset[str] = frozenset()
-        if MARK in files:
+        marks = [name for name in (MARK, PUBLICATION.former) if name in files]
+        if marks:
             mark = hf_hub_download(
                 repository,
-                MARK,
+                marks[0],
                 repo_type="dataset",
                 revision=info.sha,
                 cache_dir=caches,
             )
-            earlier = frozenset(name for name, _ in read_mark(Path(mark))) | {MARK}
+            listed = read_listed(Path(mark), PUBLICATION)
+            earlier = frozenset({*listed, *marks} if listed is not None else ())
         return _Remote(bool(info.private), info.sha or "", files, earlier)
 
 

@@ -28,7 +28,7 @@ from toolbank.run.recipe import RESOLVED, SCHEMA_FILE, Recipe, load_recipe, read
 from toolbank.run.stages import make_stages
 from toolbank.system.errors import InputError
 from toolbank.system.files import atomic_path, read_json, sha256_file, write_json
-from toolbank.system.outputs import set_aside
+from toolbank.system.folders import set_aside
 
 if TYPE_CHECKING:
     from toolbank.run.folder import RunFolder

@@ -17,8 +17,8 @@ from toolbank.requests.write.config import GenerateConfig
 from toolbank.run.recipe import load_recipe
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, read_text, sha256_file, write_json
+from toolbank.system.folders import is_run_folder
 from toolbank.system.numbers import count
-from toolbank.system.outputs import is_run_folder
 from toolbank.system.terminal import command
 
 if TYPE_CHECKING:

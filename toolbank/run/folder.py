@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import platform
-import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,12 +19,17 @@ from toolbank.config.assets import AssetKind
 from toolbank.config.explain import find_adapter
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import sha256_file, unwritable, write_json, write_text
-from toolbank.system.outputs import (
+from toolbank.system.folders import (
     ORIGIN,
     OWNER,
+    RUN,
     STAGES,
+    check_folder,
+    check_inside,
     check_no_link,
-    check_run_folder,
+    claim_folder,
+    hash_files,
+    remove_files,
     set_aside,
 )
 
@@ -205,7 +209,7 @@ class RunFolder:
         Raises:
             InputError: it is such a one.
         """
-        check_run_folder(self.path)
+        check_folder(self.path, RUN)
         own = (*self.results, self.journal, self.cache, self.verify)
         check_no_link((*own, self.path / "batch", self.path / "replaced"))
 
@@ -224,12 +228,8 @@ class RunFolder:
             ToolbankError: it can't be moved.
         """
         for stamp in self._stamps().values():
-            for name in stamp.outputs.keys() - set(self._changed(stamp)):
-                if (self.path / name).is_relative_to(path):
-                    (self.path / name).unlink()
-        if any(not inner.is_dir() or inner.is_symlink() for inner in path.rglob("*")):
-            set_aside(self.path, [path])
-        shutil.rmtree(path, ignore_errors=True)
+            remove_files(self.path, stamp.outputs, path)
+        set_aside(self.path, [path])
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -243,8 +243,8 @@ class RunFolder:
 
         owner = self.path / OWNER
         lock = FileLock(self.path / ".lock", timeout=0)
+        claim_folder(self.path, RUN)
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
             lock.acquire()
         except Timeout as error:
             holder = owner.read_text().strip() if owner.is_file() else "another process"
@@ -348,7 +348,7 @@ class RunFolder:
         stamp = _Stamp(
             key=key,
             complete=complete,
-            outputs=self._hashes(outputs),
+            outputs=hash_files(self.path, outputs),
             assets=None if assets is None else dict(assets),
             depends=json_value(depends or {}),
         )
@@ -415,7 +415,7 @@ class RunFolder:
     def restamp(self, stage: str, changed: Iterable[Path]) -> None:
         """Note that some files of a stage that is done were brought up to date."""
         stamps = self._stamps()
-        outputs = {**stamps[stage].outputs, **self._hashes(changed)}
+        outputs = {**stamps[stage].outputs, **hash_files(self.path, changed)}
         stamps[stage] = stamps[stage].model_copy(update={"outputs": outputs})
         self._write_stamps(stamps)
 
@@ -437,12 +437,6 @@ class RunFolder:
     def _write_stamps(self, stamps: Mapping[str, _Stamp]) -> None:
         content = {name: stamp.model_dump() for name, stamp in stamps.items()}
         write_json(self._stamps_path, content)
-
-    def _hashes(self, files: Iterable[Path]) -> dict[str, str]:
-        return {
-            path.relative_to(self.path).as_posix(): sha256_file(path)
-            for path in sorted(files)
-        }
 
     def _changed(self, stamp: _Stamp) -> list[str]:
         return [
@@ -469,19 +463,12 @@ def open_run(path: Path) -> RunFolder:
     return folder
 
 
-def _check_inside(name: str) -> str:
-    """Refuse a name that leads out of the folder: the file may be a stranger's."""
-    if Path(name).is_absolute() or ".." in Path(name).parts:
-        raise ValueError(f"{name} is not in the folder")
-    return name
-
-
 class _Stamp(BaseModel):
     """What a stage depended on when it ran, and the hashes of the files that it left."""
 
     key: str
     complete: bool
-    outputs: dict[Annotated[str, AfterValidator(_check_inside)], str]
+    outputs: dict[Annotated[str, AfterValidator(check_inside)], str]
     assets: dict[str, str] | None = None
     depends: dict[str, Any] = {}
 
@@ -535,8 +522,5 @@ def _differences(name: str, before: Any, now: Any) -> Iterator[str]:
 
 def hash_tree(folder: Path) -> dict[str, str]:
     """SHA-256 of every file under a folder, by relative path."""
-    return {
-        path.relative_to(folder).as_posix(): sha256_file(path)
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.name.startswith(".")
-    }
+    paths = (path for path in folder.rglob("*") if not path.name.startswith("."))
+    return hash_files(folder, filter(Path.is_file, paths))

@@ -60,8 +60,8 @@ from toolbank.run.trainings import (
     trains,
 )
 from toolbank.system.errors import InputError
+from toolbank.system.folders import is_run_folder
 from toolbank.system.numbers import about, count
-from toolbank.system.outputs import is_run_folder
 from toolbank.system.terminal import command
 from toolbank.system.trust import foretell, is_named
 

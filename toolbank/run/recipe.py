@@ -63,7 +63,7 @@ from toolbank.sources import SOURCES
 from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import reading
-from toolbank.system.outputs import is_run_folder
+from toolbank.system.folders import is_run_folder
 from toolbank.system.text import find_control_sign
 from toolbank.system.trust import DEFAULT_KEY, Grant, command_of
 

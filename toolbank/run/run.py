@@ -35,7 +35,7 @@ from toolbank.run.suit import note_left_out, suit_dataset
 from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.extras import telling_extras
 from toolbank.system.files import write_text
-from toolbank.system.outputs import set_aside
+from toolbank.system.folders import set_aside
 from toolbank.system.terminal import advise_to_finish, command, print_message
 from toolbank.system.trust import demand
 

@@ -25,7 +25,7 @@ from toolbank.bank.records import Tool, name_functions
 from toolbank.retrievers import answering_for
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import check_sound, read_json, unwritable, write_json
-from toolbank.system.outputs import LeftFile, check_place, describe_files, foreign_files
+from toolbank.system.folders import check_place, foreign_files, hash_files
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Asks, Retriever
@@ -169,7 +169,7 @@ def write_saved(folder: Path, retriever: Retriever, tools: Sequence[Tool]) -> No
             made = Path(beside, "made")
             retriever.save(made / _RETRIEVER)
             write_tools(made / _TOOLS, tools)
-            files = sorted(describe_files(made))
+            files = sorted(hash_files(made).items())
             write_json(made / _MARK, {**_LAYOUT, "files": files})
             _check_free(folder)
             _move(made, folder)
@@ -217,7 +217,7 @@ def _check_free(folder: Path) -> None:
         raise InputError(f"{folder}: a link. Give the folder's own path.")
     if not folder.exists():
         return
-    left = _read_mark(folder) or set()
+    left = _read_mark(folder) or {}
     names = [
         path.name for path in folder.iterdir() if not (left and path.name == _MARK)
     ]
@@ -229,12 +229,12 @@ def _check_free(folder: Path) -> None:
         )
 
 
-def _read_mark(folder: Path) -> set[LeftFile] | None:
+def _read_mark(folder: Path) -> dict[str, str] | None:
     """The files that a save has left in a folder; None where none has."""
     try:
         content = read_json(folder / _MARK)
         if {key: content[key] for key in _LAYOUT} == _LAYOUT:
-            return {(str(name), str(sha256)) for name, sha256 in content["files"]}
+            return {str(name): str(sha256) for name, sha256 in content["files"]}
     except (InputError, KeyError, TypeError, ValueError):
         pass
     return None

@@ -33,8 +33,17 @@ from toolbank.search.format import (
     write_version,
 )
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.files import reading, unwritable
-from toolbank.system.outputs import check_place, describe_files
+from toolbank.system.files import unwritable
+from toolbank.system.folders import (
+    Files,
+    FolderKind,
+    check_folder,
+    claim_folder,
+    hash_files,
+    refuse_foreign,
+    remove_files,
+    set_aside,
+)
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
@@ -74,6 +83,7 @@ def write_packed(
         ToolbankError: the folder can't be written to.
     """
     check_packable(folder)
+    claim_folder(folder, PACK)
     versions = folder / "versions"
     try:
         versions.mkdir(parents=True, exist_ok=True)
@@ -123,19 +133,22 @@ def check_packable(folder: Path) -> None:
     """Look whether a packed finder can be written to a folder.
 
     Raises:
-        InputError: it holds anything else, is no folder, may not be looked at, or lies in that of
-            a run.
+        InputError: as of `check_folder`, or its finder.json is somebody else's.
     """
-    with reading(folder):
-        check_place(folder, "a packed finder")
-        if not folder.is_dir() or is_packed(folder):
-            return
-        others = any(not _is_left_alone(one) for one in folder.iterdir())
-    if others:
-        raise InputError(
-            f"{folder}: holds files, and is no packed finder; nothing was written. Give a new "
-            "folder."
-        )
+    check_folder(folder, PACK)
+    if not is_packed(folder):
+        refuse_foreign(folder, PACK, ["finder.json"], {})
+
+
+def _recognize(folder: Path) -> Files | None:
+    """Whether a folder is a packed finder of an earlier version, or what is left of a first one."""
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return None
+    is_ours = is_packed(folder) or all(map(_is_left_alone, folder.iterdir()))
+    return {} if is_ours else None
+
+
+PACK = FolderKind("packed finder", recognize=_recognize)
 
 
 def _pack(
@@ -174,7 +187,7 @@ def _pack(
 
 def _seal(made: Path, labels: tuple[str, ...]) -> str:
     """Write the manifest; the version that it is of."""
-    files = tuple(sorted(describe_files(made)))
+    files = tuple(sorted(hash_files(made).items()))
     manifest = Manifest(labels, __version__, files)
     write_manifest(made, manifest)
     return manifest.version
@@ -188,7 +201,7 @@ def _move_in(made: Path, place: Path) -> None:
             check_list(place, manifest)
             check_files(place, manifest)
         except InputError:
-            place.replace(made.with_name("damaged"))
+            set_aside(place.parent.parent, [place])
         else:
             return
     made.replace(place)
@@ -196,8 +209,17 @@ def _move_in(made: Path, place: Path) -> None:
 
 def _delete_old(folder: Path, kept: set[str]) -> None:
     for place in (folder / "versions").iterdir():
-        if place.name not in kept and place.is_dir() and _is_ours(place):
+        if place.name in kept or not place.is_dir() or not _is_ours(place):
+            continue
+        if place.name.startswith(_NEW):
             shutil.rmtree(place, ignore_errors=True)
+            continue
+        files = {}
+        # Without a manifest, it isn't known what was written there.
+        with suppress(InputError):
+            files = dict(read_manifest(place).files)
+            files |= hash_files(place, [place / "pack.json"])
+        remove_files(place, files, place)
 
 
 def _is_left_alone(place: Path) -> bool:

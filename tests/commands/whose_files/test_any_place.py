@@ -75,7 +75,7 @@ def test_what_was_edited_since_is_not_lost(world, tmp_path_factory, command, dat
         "journal.",
         "stages.json",
         "origin.json",
-        "toolbank-export.json",
+        ".toolbank.json",
     )
     own = [name for name in written if not any(part in name for part in accounts)]
     edited = data.draw(st.sampled_from(own))

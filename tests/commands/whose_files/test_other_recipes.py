@@ -55,7 +55,7 @@ def test_replace_keeps_all_that_the_other_recipe_made(project):
     assert done.returncode == 0, done.stderr
     assert "runs/mine/replaced/1" in done.stderr
     kept = seen(project / "runs/mine/replaced/1")
-    apart = (".lock", ".lock.owner", "journal.sqlite")
+    apart = (".toolbank.json", ".lock", ".lock.owner", "journal.sqlite")
     assert kept == {k: v for k, v in earlier.items() if k not in apart}
     assert (project / "runs/mine/journal.sqlite").is_file()
     assert "seed: 7" in (project / "runs/mine/recipe.yaml").read_text()

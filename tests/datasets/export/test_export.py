@@ -10,8 +10,9 @@ import pytest
 
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Provenance, Query, Returned, Tool, hashed_name
-from toolbank.datasets.export import FORMATS, MARK, export_bank, export_folder
+from toolbank.datasets.export import FORMATS, export_bank, export_folder
 from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.folders import MARK
 
 
 @pytest.fixture
@@ -88,7 +89,8 @@ def test_a_second_export_replaces_the_first(bank, tmp_path):
     export_bank(bank, "datasets", tmp_path)
     export_bank(Bank(bank.tools, bank.queries[:1]), "datasets", tmp_path)
     assert len(datasets.load_from_disk(str(tmp_path))["test"]) == 0
-    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    hidden = [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
+    assert hidden == [MARK]
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -288,5 +290,5 @@ def test_an_unknown_format_names_the_known(bank, tmp_path):
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_folder_that_is_a_file_is_told(bank, tmp_path, form):
     (tmp_path / "taken").write_text("")
-    with pytest.raises(ToolbankError, match="can't write"):
+    with pytest.raises(InputError, match="a file, and an export needs a folder"):
         export_bank(bank, form, tmp_path / "taken")

@@ -16,7 +16,7 @@ from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.judge.judge import judge_bank
 from toolbank.requests.judge.judges import JudgeConfig, make_request
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.outputs import OWNER
+from toolbank.system.folders import OWNER
 
 TEMPLATE = "Which is better by {{ criterion }}?\nA: {{ first }}\nB: {{ second }}"
 CRITERIA = ("naturalness", "fluency", "coherence")

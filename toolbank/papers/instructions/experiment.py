@@ -32,10 +32,10 @@ from toolbank.papers.instructions.training import (
 )
 from toolbank.papers.layers.encoder import LayersConfig
 from toolbank.papers.prompts import PROMPTS, Pooling
-from toolbank.papers.result import Result
+from toolbank.papers.result import EXPERIMENT, Result
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
-from toolbank.system.outputs import check_folder
+from toolbank.system.folders import claim_folder, replacing
 from toolbank.training.config import TrainingContext
 
 _MAX_LENGTH = 128
@@ -115,7 +115,7 @@ def pair_figures(
     }
 
 
-_CHECKPOINTS, _SETTINGS, _RECORD = "checkpoints", "settings.json", "result.json"
+_CHECKPOINTS, _SETTINGS = "checkpoints", "settings.json"
 _HELD_SHARE, _HELD_LEAST = 0.1, 5
 
 
@@ -161,7 +161,8 @@ def train_instructions(data: Path, out: Path, settings: Settings) -> Result:
         PROMPTS[settings.prompt],
         TrainingContext(settings.seed, checkpoints=out / _CHECKPOINTS),
     )
-    save_model(model, out)
+    with replacing(out, EXPERIMENT) as made:
+        save_model(model, made)
     record = {
         "experiment": "instructions",
         "labels": "derived from the instructions by parts of speech",
@@ -194,10 +195,7 @@ def _describe(settings: Settings) -> dict[str, object]:
 
 
 def _check_out(out: Path, settings: Settings, instructions: Sequence[str]) -> None:
-    ours = (_RECORD, _SETTINGS)
-    check_folder(
-        out, "an encoder", lambda path: any((path / name).is_file() for name in ours)
-    )
+    claim_folder(out, EXPERIMENT)
     read = sha256(json.dumps(instructions).encode()).hexdigest()
     given = {
         **_describe(settings),
@@ -210,8 +208,8 @@ def _check_out(out: Path, settings: Settings, instructions: Sequence[str]) -> No
             f"{out}: a training with other settings, weights or data was stopped there, as "
             f"{file.name} says. Give the same to go on with it, or another folder."
         )
-    out.mkdir(parents=True, exist_ok=True)
-    write_json(file, given)
+    with replacing(out, EXPERIMENT) as made:
+        write_json(made / _SETTINGS, given)
 
 
 def _tell(record: dict[str, object], out: Path, held: Sequence[Task]) -> str:

@@ -20,7 +20,7 @@ from toolbank.encoders.location import encoder_identity, find_folder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.evaluation.figures import Figure, difference_intervals, mean_intervals
 from toolbank.evaluation.tables import FEW, Columns, with_intervals
-from toolbank.papers.result import RECORD, Result
+from toolbank.papers.result import EXPERIMENT, RECORD, Result
 from toolbank.papers.steps.perturb import PERTURBATIONS
 from toolbank.papers.steps.problems import Problem, halve, read_problems
 from toolbank.papers.steps.training import (
@@ -31,6 +31,7 @@ from toolbank.papers.steps.training import (
 )
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
+from toolbank.system.folders import claim_folder, replacing
 
 _RESAMPLES = 1000
 _EXPERIMENT = "steps"
@@ -233,6 +234,7 @@ def train_steps(
     trained_on, held_out = halve(problems, seed)
     trained_on, held_out = trained_on[:train], held_out[:test]
     identity = _identify(config, training, trained_on, seed)
+    claim_folder(out, EXPERIMENT)
     checkpoints = out / _CHECKPOINTS
     trained = train_on_steps(
         config,
@@ -252,7 +254,8 @@ def train_steps(
             "training": training.model_dump(mode="json"),
         },
     )
-    trained.encoder.save(out)
+    with replacing(out, EXPERIMENT) as made:
+        trained.encoder.save(made)
     shutil.rmtree(checkpoints, ignore_errors=True)
     return result
 

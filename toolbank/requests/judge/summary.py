@@ -19,7 +19,7 @@ from toolbank.datasets import DATASETS, find_format
 from toolbank.requests.judge.judges import JudgeConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import get_id, get_text, get_texts, read_lines
-from toolbank.system.outputs import is_run_folder
+from toolbank.system.folders import is_run_folder
 
 Verdict = Literal["win", "tie", "lose"]
 

@@ -10,8 +10,8 @@ from toolbank.config.base import shape
 from toolbank.run.stage import Outcome, Stage
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import read_json
+from toolbank.system.folders import is_run_folder
 from toolbank.system.numbers import count
-from toolbank.system.outputs import is_run_folder
 from toolbank.system.terminal import command
 from toolbank.system.version import __version__
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from toolbank.search.format import read_version, version_folder
 from toolbank.search.packed import PackedFinder, open_packed
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.outputs import LeftFile, describe_files
+from toolbank.system.folders import hash_files
 
 _LOOKS = 2.0
 """Seconds between two looks for a newer version."""
@@ -34,7 +34,7 @@ class Shelf:
         """
         self._folders, self._tell = dict(folders), tell
         self._finders = {name: _open(path) for name, path in folders.items()}
-        self._refused: dict[str, tuple[str, set[LeftFile]]] = {}
+        self._refused: dict[str, tuple[str, dict[str, str]]] = {}
         self._pins = {
             name: [tool for tool in pin if tool in finder.tools.places]
             for name, finder in self._finders.items()
@@ -78,13 +78,13 @@ class Shelf:
 
     def _renew(self, name: str, folder: Path) -> None:
         # Whatever is wrong with it, the old one has to go on, and the next be looked for.
-        version, files = "", set[LeftFile]()
+        version, files = "", dict[str, str]()
         try:
             version = read_version(folder)
             if version == self._finders[name].version:
                 return
             # One that is still being copied is another at the next look.
-            files = describe_files(version_folder(folder, version))
+            files = hash_files(version_folder(folder, version))
             if self._refused.get(name) == (version, files):
                 return
             finder = _open(folder)
@@ -106,7 +106,7 @@ class Shelf:
         finder = self._finders[name]
         return finder.explain_scores(next(iter(finder.retrievers)))
 
-    def _refuse(self, name: str, what: tuple[str, set[LeftFile]], why: str) -> None:
+    def _refuse(self, name: str, what: tuple[str, dict[str, str]], why: str) -> None:
         before, _ = self._refused.get(name, (None, None))
         self._refused[name] = what
         if before != what[0]:

@@ -1,0 +1,407 @@
+"""Decide which folders are toolbank's: one mark and one rule for folders of every kind.
+
+A folder is ours if its mark says that it is of the kind to be written; a new or an empty one is
+free; every other one is refused. In a folder of ours, a file that its mark does not list, or whose
+content has changed since, is the user's, and is never written over or deleted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shlex
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.files import (
+    read_json,
+    reading,
+    sha256_file,
+    unwritable,
+    write_json,
+)
+
+MARK = ".toolbank.json"
+"""The mark in a folder of ours: its kind, and the files that were left there by SHA-256."""
+
+STAGES, ORIGIN, OWNER = "stages.json", "origin.json", ".lock.owner"
+"""Files that a run leaves in its folder, by which it is known without a mark."""
+
+Files = Mapping[str, str]
+"""Paths of files in their folder, with the SHA-256 of their content."""
+
+
+@dataclass(frozen=True)
+class FolderKind:
+    """A kind of folder that toolbank writes.
+
+    `option` is the option that names the folder, or "". Earlier versions wrote another mark, named
+    `former`, or none: `recognize` gives the files that they left, None where a folder is not of
+    this kind.
+    """
+
+    name: str
+    option: str = "--out"
+    former: str = ""
+    recognize: Callable[[Path], Files | None] = lambda _: None
+
+    def __str__(self) -> str:
+        """Such as "a run"."""
+        return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
+
+
+def _recognize_run(path: Path) -> Files | None:
+    """Whether a run has begun in a folder, by what it leaves."""
+    if (_read_object(path / ORIGIN) or {}).keys() >= _ORIGIN:
+        return {}
+    stamps = (_read_object(path / STAGES) or {}).values()
+    if stamps and all(isinstance(s, dict) and s.keys() >= _STAMP for s in stamps):
+        return {}
+    # Where those are damaged or lost, it is still no one else's.
+    with suppress(OSError, UnicodeDecodeError):
+        if (path / OWNER).read_text(encoding="utf-8").startswith("process "):
+            return {}
+    return None
+
+
+RUN = FolderKind("run", recognize=_recognize_run)
+
+
+def is_of_kind(folder: Path, kind: FolderKind) -> bool:
+    """Whether a folder is of a kind, by its mark or what an earlier version left."""
+    try:
+        return read_mark(folder, kind) is not None
+    except InputError:
+        return kind.recognize(folder) is not None
+
+
+def is_run_folder(path: Path) -> bool:
+    """Whether a folder is that of a run: it holds a recipe, and a run has put it there.
+
+    A folder with a recipe.yaml that somebody wrote by hand is not.
+    """
+    return (path / "recipe.yaml").is_file() and is_of_kind(path, RUN)
+
+
+def check_folder(folder: Path, kind: FolderKind) -> dict[str, str]:
+    """Refuse a folder that is neither of a kind nor free; gives the files that its mark lists.
+
+    Hidden files, such as .git, leave a folder free.
+
+    Raises:
+        InputError: it holds something else, its mark is damaged, it can't be read, or as
+            `check_place` does.
+    """
+    with reading(folder):
+        _check_rank(folder, str(kind))
+        files = read_mark(folder, kind)
+        if files is not None:
+            return dict(files)
+        check_place(folder, str(kind))
+        entries = folder.iterdir() if folder.is_dir() else ()
+        first = min(filter(_counts, entries), default=None)
+    if first is not None:
+        place = shlex.quote(str(folder / kind.name.split()[-1]))
+        raise InputError(
+            f"{folder}: holds {first.name}, and is not the folder of {kind}; nothing was written. "
+            f"{kind.option or 'It'} has to be the folder of {kind} itself, and not where it is "
+            f"made: give a new one, such as {f'{kind.option} {place}'.strip()}, or an empty one."
+        )
+    return {}
+
+
+def check_place(path: Path, what: str) -> None:
+    """Refuse a place where no folder of `what`, such as "a run", can be, whatever it holds.
+
+    Raises:
+        InputError: it is a file, the root of the disk or the user's home, or the folder of a run
+            or in one.
+    """
+    _check_rank(path, what)
+    if os.path.lexists(path) and not path.is_dir():
+        kind = "a file"
+        if path.is_symlink():
+            kind = f"a link that leads {'to a file' if path.exists() else 'nowhere'}"
+        raise InputError(f"{path}: {kind}, and {what} needs a folder. {_ANOTHER}")
+    refuse_run(path, (path, *real_path(path).parents))
+
+
+def refuse_run(path: Path, folders: Iterable[Path]) -> None:
+    """Refuse a path that is in one of these folders, if that is a run's.
+
+    Raises:
+        InputError: it is.
+    """
+    run = next(filter(is_run_folder, folders), None)
+    if run is not None:
+        raise InputError(f"{path}: in the folder of a run ({run}). {_ANOTHER}")
+
+
+def check_no_link(paths: Iterable[Path]) -> None:
+    """Refuse links where a run writes, be it one of `paths` or a folder under one.
+
+    Raises:
+        InputError: there is one.
+    """
+    for path in paths:
+        folders = (
+            Path(where, name) for where, names, _ in os.walk(path) for name in names
+        )
+        link = next(filter(Path.is_symlink, itertools.chain([path], folders)), None)
+        if link is not None:
+            raise InputError(
+                f"{link}: a link, which no run writes to. Put the folder or file itself there, move "
+                "the link away, or give another --out."
+            )
+
+
+def claim_folder(folder: Path, kind: FolderKind) -> dict[str, str]:
+    """Make a folder one of a kind, before anything is written to it; gives the files it lists.
+
+    A folder of an earlier version gets the mark of this one.
+
+    Raises:
+        InputError: as of `check_folder`.
+        ToolbankError: it can't be written to.
+    """
+    files = check_folder(folder, kind)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ToolbankError(unwritable(folder, error)) from error
+    # Whoever else claims it in this moment writes the same.
+    if not os.path.lexists(folder / MARK) or read_mark(folder, kind) is None:
+        write_mark(folder, kind, files)
+    return files
+
+
+@contextmanager
+def replacing(folder: Path, kind: FolderKind, *, whole: bool = False) -> Iterator[Path]:
+    """Give an empty folder to write to; when the block ends well, move what is in it to `folder`.
+
+    It takes the place of files of the same names that are listed and unchanged; as a `whole`, of
+    all that are listed.
+
+    Raises:
+        InputError: a file would be lost that is not listed or was changed, or as of `check_folder`.
+        ToolbankError: the folder can't be written to.
+    """
+    check_folder(folder, kind)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as temporary:
+            made, replaced = Path(temporary, "made"), Path(temporary, "replaced")
+            made.mkdir()
+            replaced.mkdir()
+            yield made
+            files = check_folder(folder, kind)
+            names = {path.name for path in made.iterdir()}
+            gone = names | ({Path(name).parts[0] for name in files} if whole else set())
+            refuse_foreign(folder, kind, gone, files)
+            # Whenever this ends, what is there is listed.
+            for name in sorted(gone):
+                if os.path.lexists(folder / name):
+                    (folder / name).replace(replaced / name)
+            kept = {k: v for k, v in files.items() if Path(k).parts[0] not in gone}
+            write_mark(folder, kind, {**kept, **hash_files(made)})
+            for name in sorted(names):
+                (made / name).replace(folder / name)
+    except OSError as error:
+        raise ToolbankError(unwritable(folder, error)) from error
+
+
+def read_mark(folder: Path, kind: FolderKind) -> Files | None:
+    """The files that a folder of a kind lists; None where it is not of this kind.
+
+    Raises:
+        InputError: the mark is damaged, or a link.
+    """
+    for name in filter(None, (MARK, kind.former)):
+        path = folder / name
+        if path.is_symlink():
+            raise _no_mark(path, kind)
+        if path.exists():
+            files = read_listed(path, kind)
+            if files is None or name == MARK:
+                return files
+            return {**files, name: sha256_file(path)}
+    return kind.recognize(folder)
+
+
+def read_listed(path: Path, kind: FolderKind) -> dict[str, str] | None:
+    """The files that a mark of this or an earlier version lists; None where it is of another kind.
+
+    Raises:
+        InputError: it is no mark, or lists what is not in its folder: it may be a stranger's.
+    """
+    content = read_json(path)
+    try:
+        files = {check_inside(k): v + "" for k, v in dict(content["files"]).items()}
+        name = content["kind"] if path.name == MARK else kind.name
+    except (KeyError, TypeError, ValueError) as error:
+        raise _no_mark(path, kind) from error
+    return files if name == kind.name else None
+
+
+def write_mark(folder: Path, kind: FolderKind, files: Files) -> None:
+    """List the files that were left in a folder, in place of any mark of an earlier version.
+
+    Raises:
+        ToolbankError: it can't be written.
+    """
+    listed = {name: files[name] for name in sorted(files) if name != kind.former}
+    write_json(folder / MARK, {"kind": kind.name, "files": listed})
+    if kind.former:
+        remove_files(folder, files, folder / kind.former)
+
+
+def hash_files(folder: Path, paths: Iterable[Path] | None = None) -> dict[str, str]:
+    """These files in a folder; all in it and in those in it if unset.
+
+    Raises:
+        InputError: one is missing, or can't be read.
+    """
+    if paths is None:
+        paths = filter(Path.is_file, folder.rglob("*"))
+    return {p.relative_to(folder).as_posix(): sha256_file(p) for p in sorted(paths)}
+
+
+def is_left(folder: Path, name: str, files: Files) -> bool:
+    """Whether a file in a folder is listed and unchanged, and no link or behind one."""
+    path = folder / name
+    return (
+        name in files
+        and real_path(path) == real_path(folder) / name
+        and path.is_file()
+        and sha256_file(path) == files[name]
+    )
+
+
+def foreign_files(folder: Path, names: Iterable[str], files: Files) -> Iterator[Path]:
+    """What at or under these names in a folder is not as it was left; a folder in it is nobody's."""
+    for name in names:
+        top = folder / name
+        inside = top.rglob("*") if top.is_dir() and not top.is_symlink() else ()
+        for path in (top, *inside):
+            is_folder = path.is_dir() and not path.is_symlink()
+            is_there = os.path.lexists(path) and not is_folder
+            if is_there and not is_left(
+                folder, path.relative_to(folder).as_posix(), files
+            ):
+                yield path
+
+
+def refuse_foreign(
+    folder: Path, kind: FolderKind, names: Iterable[str], files: Files
+) -> None:
+    """Refuse to replace what at or under these names is not as it was left.
+
+    Raises:
+        InputError: there is something.
+    """
+    first = min(foreign_files(folder, names, files), default=None)
+    if first is not None:
+        raise InputError(
+            f"{folder}: holds {first.relative_to(folder)}, which no {kind.name} left there as it "
+            f"is; nothing was written. {_move_away(kind)}"
+        )
+
+
+def remove_files(folder: Path, files: Files, path: Path) -> None:
+    """Delete what at or under `path` is listed and unchanged, and the folders that are then empty."""
+    for name in files:
+        if (folder / name).is_relative_to(path) and is_left(folder, name, files):
+            (folder / name).unlink()
+    if not path.is_symlink():
+        for where, _, _ in os.walk(path, topdown=False):
+            with suppress(OSError):
+                Path(where).rmdir()
+
+
+def set_aside(folder: Path, paths: Iterable[Path]) -> Path | None:
+    """Move what is there of these, in `folder`, to a new folder replaced/N in it; gives that.
+
+    Raises:
+        ToolbankError: it can't be moved.
+    """
+    there = [path for path in paths if os.path.lexists(path)]
+    if not there:
+        return None
+    taken = {path.name for path in (folder / "replaced").glob("*")}
+    numbers = (str(number) for number in itertools.count(1))
+    target = folder / "replaced" / next(n for n in numbers if n not in taken)
+    try:
+        for path in there:
+            place = target / path.relative_to(folder)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(place)
+    except OSError as error:
+        raise ToolbankError(unwritable(target, error)) from error
+    return target
+
+
+def check_inside(name: str) -> str:
+    """Refuse a path that leads out of its folder, or can be none.
+
+    Raises:
+        ValueError: it is such a one.
+    """
+    path = Path(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
+        raise ValueError(f"{name} is not in the folder")
+    os.fsencode(name)
+    return name
+
+
+def real_path(path: Path) -> Path:
+    """The path without links; `Path.resolve` raises where they lead in a circle."""
+    return Path(os.path.realpath(path))
+
+
+_ANOTHER = "Give another place."
+_STAMP = {"key", "complete", "outputs"}
+_ORIGIN = {"name", "seed", "recipe_sha256"}
+# Hidden files that are written over.
+_LOCKS = (".lock", OWNER)
+
+
+def _counts(entry: Path) -> bool:
+    """Whether something in a folder makes it somebody's."""
+    return entry.name in _LOCKS or not entry.name.startswith(".")
+
+
+def _check_rank(path: Path, what: str) -> None:
+    place = real_path(path)
+    if place == Path(place.anchor):
+        name = "the root of the disk"
+    elif place == real_path(Path.home()):
+        name = "your home folder"
+    else:
+        return
+    raise InputError(
+        f"{path}: {name}, and {what} needs a folder of its own. {_ANOTHER}"
+    )
+
+
+def _no_mark(path: Path, kind: FolderKind) -> InputError:
+    return InputError(f"{path}: not what toolbank leaves. {_move_away(kind)}")
+
+
+def _move_away(kind: FolderKind) -> str:
+    return (
+        f"Move it away, or give another folder{kind.option and f' with {kind.option}'}."
+    )
+
+
+def _read_object(path: Path) -> dict[str, object] | None:
+    """The JSON object in a file; None where there is none."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
