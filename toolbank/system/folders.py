@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import shlex
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -276,8 +277,8 @@ def is_left(folder: Path, name: str, files: Files) -> bool:
     path = folder / name
     return (
         name in files
+        and stat.S_ISREG(_mode(path))
         and real_path(path) == real_path(folder) / name
-        and path.is_file()
         and sha256_file(path) == files[name]
     )
 
@@ -286,13 +287,10 @@ def foreign_files(folder: Path, names: Iterable[str], files: Files) -> Iterator[
     """What at or under these names in a folder is not as it was left; a folder in it is nobody's."""
     for name in names:
         top = folder / name
-        inside = top.rglob("*") if top.is_dir() and not top.is_symlink() else ()
+        inside = top.rglob("*") if stat.S_ISDIR(_mode(top)) else ()
         for path in (top, *inside):
-            is_folder = path.is_dir() and not path.is_symlink()
-            is_there = os.path.lexists(path) and not is_folder
-            if is_there and not is_left(
-                folder, path.relative_to(folder).as_posix(), files
-            ):
+            mode, inner = _mode(path), path.relative_to(folder).as_posix()
+            if mode and not stat.S_ISDIR(mode) and not is_left(folder, inner, files):
                 yield path
 
 
@@ -368,6 +366,14 @@ _STAMP = {"key", "complete", "outputs"}
 _ORIGIN = {"name", "seed", "recipe_sha256"}
 # Hidden files that are written over.
 _LOCKS = (".lock", OWNER)
+
+
+def _mode(path: Path) -> int:
+    """The mode of a file, folder or link; 0 where there is none, or can be none."""
+    try:
+        return path.lstat().st_mode
+    except (OSError, ValueError):
+        return 0
 
 
 def _counts(entry: Path) -> bool:
