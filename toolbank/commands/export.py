@@ -34,13 +34,11 @@ def export(
     ] = ExportFormat.datasets,
 ) -> None:
     """Write a run's bank in another format."""
-    from toolbank.datasets.export import EXPORT, TOOL_FORMATS, export_folder
+    from toolbank.datasets.export import TOOL_FORMATS, export_folder
     from toolbank.run.folder import open_run
     from toolbank.run.refresh import refuse_outdated
-    from toolbank.system.folders import check_folder
 
     folder = open_run(run)
-    check_folder(out, EXPORT)
     if form.value not in TOOL_FORMATS:
         refuse_outdated(folder)
     for path in export_folder(folder.bank, form.value, out):

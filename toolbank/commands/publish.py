@@ -45,7 +45,6 @@ def publish(
 ) -> None:
     """Write a run's bank as others load it, with a card, to a folder or a hub."""
     from toolbank.publish.publish import (
-        PUBLICATION,
         Wanted,
         demand_not_read,
         publish_to_folder,
@@ -53,7 +52,6 @@ def publish(
     )
     from toolbank.run.folder import open_run
     from toolbank.system.errors import InputError
-    from toolbank.system.folders import check_folder
 
     wanted = Wanted(open_run(run), licence, retriever)
     if to.startswith(_HUB):
@@ -66,7 +64,6 @@ def publish(
             "or give --to hub:OWNER/NAME."
         )
     folder = Path(to)
-    check_folder(folder, PUBLICATION)
     demand_not_read(wanted, folder)
     made = publish_to_folder(wanted, folder)
     for stage in made.story.stale:

@@ -11,24 +11,12 @@ import typer
 
 from toolbank.commands.options import echo
 from toolbank.system.files import json_text, write_text
-from toolbank.system.folders import (
-    Files,
-    FolderKind,
-    check_folder,
-    hash_files,
-    replacing,
-)
+from toolbank.system.folders import FolderKind, check_folder, replacing
 
 RECORD = "result.json"
 """The file of what an experiment found, in its folder."""
 
-
-def _recognize(path: Path) -> Files | None:
-    """What an experiment of an earlier version, which left no mark, may have written."""
-    return hash_files(path) if (path / RECORD).is_file() else None
-
-
-EXPERIMENT = FolderKind("experiment", recognize=_recognize)
+EXPERIMENT = FolderKind("experiment")
 
 
 @dataclass(frozen=True)

@@ -175,9 +175,7 @@ def claim_folder(folder: Path, kind: FolderKind) -> dict[str, str]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ToolbankError(unwritable(folder, error)) from error
-    # Whoever else claims it in this moment writes the same.
-    if not os.path.lexists(folder / MARK) or read_mark(folder, kind) is None:
-        write_mark(folder, kind, files)
+    write_mark(folder, kind, files)
     return files
 
 
@@ -204,7 +202,8 @@ def replacing(folder: Path, kind: FolderKind, *, whole: bool = False) -> Iterato
             names = {path.name for path in made.iterdir()}
             gone = names | ({Path(name).parts[0] for name in files} if whole else set())
             refuse_foreign(folder, kind, gone, files)
-            # Whenever this ends, what is there is listed.
+            # What is there is listed at every moment, so that it can be killed at any.
+            write_mark(folder, kind, files)
             for name in sorted(gone):
                 if os.path.lexists(folder / name):
                     (folder / name).replace(replaced / name)
