@@ -23,7 +23,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # What the user of this machine has set or named says nothing here, in children neither.
 SETTINGS = tempfile.TemporaryDirectory(prefix="toolbank-tests-")
 os.environ["XDG_CONFIG_HOME"] = SETTINGS.name
-os.environ.pop("TOOLBANK_TRUSTED_HOSTS", None)
+os.environ.pop("TOOLBANK_GRANTS", None)
 # What a training measures is kept in the user's folder of caches, where encoders lie as well.
 _CACHES = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
 os.environ.setdefault("HF_HOME", str(_CACHES / "huggingface"))

@@ -153,7 +153,7 @@ def test_a_command_is_started_after_the_users_word_alone(tmp_path):
     script.write_text(f"open({str(canary)!r}, 'w')")
     done = toolbank("tools", f"{sys.executable} {script}", cwd=tmp_path)
     assert done.returncode == 2
-    assert "TOOLBANK_TRUSTED_COMMANDS" in done.stderr
+    assert "TOOLBANK_GRANTS" in done.stderr
     assert not canary.exists()
 
 

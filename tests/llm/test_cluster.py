@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from tests.run.test_interrupt import Held, Terminal
 from tests.servers.chat import Answer, ChatServer
 from tests.servers.kill import digest
+from tests.servers.named import grant_of
 from tests.world import good, write_recipe
 from toolbank.llm.chat import ChatReply, EngineError, Message
 from toolbank.llm.cluster import EngineWorker
@@ -32,7 +33,6 @@ from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.writers import find_writer
 from toolbank.system import extras
 from toolbank.system.errors import InputError
-from toolbank.system.trust import Grant
 from toolbank.testing.engines import polish_request
 
 TOOLBANK = str(Path(sys.executable).with_name("toolbank"))
@@ -100,11 +100,11 @@ def test_a_failure_comes_from_another_process_as_it_was():
     assert (type(again), str(again), vars(again)) == (EngineError, "no", vars(error))
 
 
-def ask_worker(config, grants=(), calls=1):
+def ask_worker(config, routes=(), calls=1):
     """What a worker in this process says of itself, and what it gives."""
 
     async def talk():
-        worker = EngineWorker(config, EngineContext(), grants)
+        worker = EngineWorker(config, EngineContext(), routes)
         who = await worker.introduce()
         if isinstance(who, InputError):
             return who, []
@@ -121,13 +121,13 @@ def ask_worker(config, grants=(), calls=1):
 def test_a_worker_takes_the_key_of_its_own_environment(monkeypatch):
     with ChatServer(lambda call: Answer.text(call.headers["authorization"])) as server:
         config = GenerateConfig(base_url=server.url, model="m")
-        grant = Grant.of("OPENAI_API_KEY", server.url)
+        route = "OPENAI_API_KEY", server.url.removesuffix("/v1")
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-        who, _ = ask_worker(config, [grant])
+        who, _ = ask_worker(config, [route])
         assert "OPENAI_API_KEY is not set on the worker" in str(who)
         assert not server.calls
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        _, (reply,) = ask_worker(config, [grant])
+        _, (reply,) = ask_worker(config, [route])
         assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
         assert reply.text == "Bearer ***"
 
@@ -136,8 +136,8 @@ def test_a_worker_gives_failures_as_they_are_and_without_the_key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with ChatServer(lambda _: Answer.error(401, f"no key {KEY}")) as server:
         config = GenerateConfig(base_url=server.url, model="m")
-        grant = Grant.of("OPENAI_API_KEY", server.url)
-        _, (error,) = ask_worker(config, [grant])
+        route = "OPENAI_API_KEY", server.url.removesuffix("/v1")
+        _, (error,) = ask_worker(config, [route])
     assert (error.reason, error.fatal) == ("refused-key", True)
     assert KEY not in str(error)
 
@@ -152,10 +152,9 @@ def arguments(url, out, workers):
 
 
 def surroundings(url, **more):
-    named = f"OPENAI_API_KEY={url.removesuffix('/v1')}"
     return os.environ | {
         "OPENAI_API_KEY": KEY,
-        "TOOLBANK_TRUSTED_HOSTS": named,
+        "TOOLBANK_GRANTS": grant_of(url),
         **TOKEN,
         **more,
     }

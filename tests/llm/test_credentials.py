@@ -95,7 +95,7 @@ def test_batches_are_sent_with_the_same_and_nothing_else_of_the_environment(tmp_
 def test_a_header_of_ones_own_goes_where_the_user_has_named_and_no_further(tmp_path):
     with ChatServer(good) as server:
         path = write_recipe(tmp_path, base_url=server.url, model="m", **AZURE)
-        with pytest.raises(InputError, match=r"AZURE_KEY=http://127\.0\.0\.1"):
+        with pytest.raises(InputError, match=r"send AZURE_KEY=.* http://127\.0\.0\.1"):
             run_recipe(load_recipe(path), tmp_path / "out")
         assert not server.calls
 
@@ -277,7 +277,7 @@ def test_an_engine_of_another_package_is_not_made_where_its_key_may_not_go():
     config = GenerateConfig(
         engine="leaky", api_key_env="AZURE_KEY", base_url="https://x.invalid/v1"
     )
-    with pytest.raises(InputError, match=r"AZURE_KEY=https://x\.invalid"):
+    with pytest.raises(InputError, match=r"send AZURE_KEY=.* https://x\.invalid"):
         kind_of(Leaky("")).create(config, EngineContext())
 
 

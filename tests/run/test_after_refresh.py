@@ -148,8 +148,10 @@ def test_every_command_works_after_a_refresh_or_says_what_to_do(
     source = kind(tmp_path)
     source.write(BEFORE)
     write_recipe(tmp_path, source.source, server.url)
-    script = f"{sys.executable} -S -I {light_mcp.__file__} {tmp_path / 'tools.json'}"
-    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", script)
+    script = (
+        f"start {sys.executable} -S -I {light_mcp.__file__} {tmp_path / 'tools.json'}"
+    )
+    monkeypatch.setenv("TOOLBANK_GRANTS", script)
     run = tmp_path / "runs/mine"
 
     def call(command, out="out", query=""):

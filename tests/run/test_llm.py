@@ -149,7 +149,9 @@ def test_what_its_calls_took_is_told_by_the_report_and_by_show(make, server, tmp
 
 def test_no_key_reaches_a_file_or_a_host_that_was_not_named(make, server, tmp_path):
     recipe = make("https://api.example.invalid/v1")
-    with pytest.raises(InputError, match=r"OPENAI_API_KEY=https://api\.example"):
+    with pytest.raises(
+        InputError, match=r"send OPENAI_API_KEY=.* https://api\.example"
+    ):
         run(recipe, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     typed = f"retrievers.llm.base_url={server.url}"

@@ -74,8 +74,8 @@ def project(tmp_path, server, monkeypatch):
                     after
                 ).hexdigest()
         changes = hashes
-    command = f"python3 -S -I {folder / 'server.py'}"
-    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", command)
+    command = f"start python3 -S -I {folder / 'server.py'}"
+    monkeypatch.setenv("TOOLBANK_GRANTS", command)
     return folder
 
 

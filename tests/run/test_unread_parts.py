@@ -44,10 +44,10 @@ def servers(tmp_path, monkeypatch):
             fault = "" if own else "dies at start"
             args = ["-S", "-I", light_mcp.__file__, str(file), fault, "5"]
             entries[name] = {"command": sys.executable, "args": args}
-            lines.append(shlex.join([sys.executable, *args]))
+            lines.append(shlex.join(["start", sys.executable, *args]))
             file.with_suffix(".json.pid").unlink(missing_ok=True)
         (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": entries}))
-        monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", "\n".join(lines))
+        monkeypatch.setenv("TOOLBANK_GRANTS", "\n".join(lines))
 
     write_recipe(tmp_path, "{type: mcp, config: mcp.json}")
     return write

@@ -1,20 +1,33 @@
-"""The servers of the tests as hosts that the user has named: keys may go there."""
+"""The servers of the tests as hosts that the user has allowed: keys may go there."""
 
 import os
+import shlex
 from urllib.parse import urlsplit
 
-_VARIABLE = "TOOLBANK_TRUSTED_HOSTS"
+GRANTS = "TOOLBANK_GRANTS"
 
 
 def name_host(url: str, variable: str = "OPENAI_API_KEY") -> None:
     """Let a variable's value go to a URL's host and port, in this process and its children."""
-    parts = urlsplit(url)
-    entry = f"{variable}={parts.scheme}://{parts.netloc}"
-    os.environ[_VARIABLE] = f"{os.environ.get(_VARIABLE, '')} {entry}".strip()
+    os.environ[GRANTS] = f"{os.environ.get(GRANTS, '')};{grant_of(url, variable)}"
 
 
 def forget_host(url: str) -> None:
     """Let nothing go to a URL's host and port any more."""
-    kept = os.environ.get(_VARIABLE, "").split()
+    kept = os.environ.get(GRANTS, "").split(";")
     kept = [entry for entry in kept if not entry.endswith(f"//{urlsplit(url).netloc}")]
-    os.environ[_VARIABLE] = " ".join(kept)
+    os.environ[GRANTS] = ";".join(kept)
+
+
+def grant_of(url: str, variable: str = "OPENAI_API_KEY") -> str:
+    """The entry that lets a variable's value go to a URL's host and port."""
+    parts = urlsplit(url)
+    return f"send {variable}=${variable} {parts.scheme}://{parts.netloc}"
+
+
+def read_line(message: str) -> str:
+    """What the `export` line of a message says to set, but for the entries that are set already."""
+    [line] = [line for line in message.splitlines() if "export" in line]
+    value = line.partition(f"export {GRANTS}=")[2].removeprefix(f'"${GRANTS}; "')
+    [value] = shlex.split(value)
+    return value

@@ -131,7 +131,9 @@ def mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceCase:
 
     write({"one": one, "gone": {"command": f"{tmp_path}/none", "args": ["; touch x"]}})
     lines = [shlex.join(command), shlex.join([f"{tmp_path}/none", "; touch x"])]
-    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", ";".join([*lines, "./nothing"]))
+    monkeypatch.setenv(
+        "TOOLBANK_GRANTS", "; ".join(f"start {line}" for line in [*lines, "./nothing"])
+    )
     return SourceCase(
         SOURCES.find("mcp", ""),
         McpSource(config=file),

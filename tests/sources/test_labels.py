@@ -191,10 +191,10 @@ def test_servers_of_one_name_in_two_client_files_are_two(tmp_path, monkeypatch):
         file.write_text(json.dumps([{"name": f"{place}_post", "description": "Post."}]))
         args = ["-S", "-I", light_mcp.__file__, str(file)]
         entry = {"command": sys.executable, "args": args}
-        lines.append(shlex.join([sys.executable, *args]))
+        lines.append(shlex.join(["start", sys.executable, *args]))
         (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"notes": entry}}))
         sources.append(McpSource(config=folder / "mcp.json"))
-    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", "\n".join(lines))
+    monkeypatch.setenv("TOOLBANK_GRANTS", "\n".join(lines))
     tools = collect_tools(sources, tmp_path).tools
     assert {tool.name: (tool.source, tool.call.source) for tool in tools} == {
         f"notes/{place}_post": (

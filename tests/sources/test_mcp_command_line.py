@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.sources.mcp.command_line import show_command
-from toolbank.sources.mcp.kind import _explain, demand_commands
+from tests.servers.named import GRANTS, read_line
+from toolbank.sources.mcp.command_line import hide_in_command
+from toolbank.sources.mcp.kind import require_consent_to_read
 from toolbank.sources.mcp.source import Server
+from toolbank.system.consent import explain_missing
 from toolbank.system.errors import InputError
 
 RANDOM = "Zx81kQpLm29vTTyRw0cB"
@@ -244,9 +246,9 @@ HONEST = [
 
 def question(command, environment):
     server = Server("a", tuple(command), environment)
-    message = _explain([server])
-    assert shlex.quote(server.line) in message
-    return server.line
+    line = str(server.grant_to_start)
+    assert f":\n  {line}\n" in explain_missing([server.grant_to_start], "mine")
+    return line
 
 
 @pytest.mark.parametrize(("command", "environment", "steers"), HOSTILE)
@@ -255,19 +257,19 @@ def test_what_decides_what_is_started_is_shown(command, environment, steers):
 
 
 @pytest.mark.parametrize(("command", "environment", "secret"), HONEST)
-def test_a_secret_is_shown_as_its_length_and_hash(command, environment, secret):
+def test_a_secret_is_shown_as_its_length(command, environment, secret):
     shown = question(command, environment)
     assert secret not in shown
-    assert "<secret of " in shown and "sha256:" in shown
+    assert "<secret of " in shown and "sha256:" not in shown
     visible = [word for word in command if secret not in word]
     assert all(shlex.quote(word) in shown for word in visible)
     assert all(name in shown for name in environment)
 
 
 def test_the_question_says_how_long_a_hidden_value_is():
-    words, variables = show_command(["x", "--token", "abc"], {"KEY": "k" * 1234})
-    assert words[2].startswith("<secret of 3 characters, sha256:")
-    assert variables["KEY"].startswith("<secret of 1234 characters, sha256:")
+    words, variables = hide_in_command(["x", "--token", "abc"], {"KEY": "k" * 1234})
+    assert words[2].shown == "<secret of 3 characters>"
+    assert dict(variables)["KEY"].shown == "<secret of 1,234 characters>"
 
 
 @pytest.mark.parametrize("place", ["argument", "variable"])
@@ -277,14 +279,16 @@ def test_a_text_that_looks_like_a_hash_is_not_the_hidden_secret(place, monkeypat
             return Server("a", ("x",), {"API_KEY": value})
         return Server("a", ("x", "--api-key", value))
 
-    [hidden] = [s for s in shlex.split(server("sesame").line) if "<secret" in s]
-    imitation = server(hidden.removeprefix("API_KEY="))
-    assert imitation.line != server("sesame").line
-    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", server("sesame").line)
-    demand_commands([server("sesame")], "mine")
-    for other in (imitation, server("sesame2")):
+    secret = "sesame-open-yourself"
+    hidden = server(f"<secret of {len(secret)} characters>")
+    assert str(hidden.grant_to_start) != str(server(secret).grant_to_start)
+    with pytest.raises(InputError) as caught:
+        require_consent_to_read([server(secret)], "mine")
+    monkeypatch.setenv(GRANTS, read_line(str(caught.value)))
+    require_consent_to_read([server(secret)], "mine")
+    for other in (hidden, server(f"{secret}2")):
         with pytest.raises(InputError):
-            demand_commands([other], "mine")
+            require_consent_to_read([other], "mine")
 
 
 @given(
@@ -295,8 +299,8 @@ def test_a_text_that_looks_like_a_hash_is_not_the_hidden_secret(place, monkeypat
 def test_code_of_an_interpreter_is_always_shown(program, before, code):
     option = {"node": "--eval", "php": "-r"}.get(program, "-e")
     option = "-c" if program in ("sh", "bash", "python3") else option
-    words, _ = show_command([program, option, before + code], {})
-    assert words[2].startswith(before + code)
+    words, _ = hide_in_command([program, option, before + code], {})
+    assert words[2].shown.startswith(before + code)
 
 
 @given(
@@ -306,8 +310,8 @@ def test_code_of_an_interpreter_is_always_shown(program, before, code):
 def test_an_argument_with_white_space_or_shell_characters_is_shown(option, value):
     value = f"a{value} ;`"
     words = [option + value] if option.endswith("=") else [option, value]
-    shown, _ = show_command(["my-server", *words], {})
-    assert "<secret of" not in "".join(shown)
+    words, _ = hide_in_command(["my-server", *words], {})
+    assert not any(word.secrets for word in words)
 
 
 @pytest.mark.parametrize(
@@ -316,6 +320,6 @@ def test_an_argument_with_white_space_or_shell_characters_is_shown(option, value
 )
 def test_a_long_word_is_looked_through_all_the_same(piece):
     word = piece * (100_000 // len(piece))
-    shown, _ = show_command(["sh", "-c", word], {"K": "abc", "API_KEY": "abc"})
-    assert shown[2] == word
-    show_command(["x", f"x://a:{word} "], {"URL": f"x://a:{word} "})
+    words, _ = hide_in_command(["sh", "-c", word], {"K": "abc", "API_KEY": "abc"})
+    assert words[2].shown == word
+    hide_in_command(["x", f"x://a:{word} "], {"URL": f"x://a:{word} "})

@@ -9,6 +9,7 @@ import sys
 import pytest
 import yaml
 
+from tests.servers.named import GRANTS, grant_of, read_line
 from tests.sources.test_mcp_http import answering
 from tests.sources.test_mcp_stdio import FAULTS, KIND, LIGHT, TOOLS
 from toolbank.run.recipe import load_recipe
@@ -28,7 +29,7 @@ SECRETS = {
 @pytest.fixture
 def write(tmp_path, monkeypatch):
     """Writes a client's file, and trusts its commands."""
-    monkeypatch.delenv("TOOLBANK_TRUSTED_COMMANDS", raising=False)
+    monkeypatch.delenv("TOOLBANK_GRANTS", raising=False)
 
     def write(entries, key="mcpServers", trusted=True, **settings):
         file = tmp_path / "servers.json"
@@ -37,6 +38,7 @@ def write(tmp_path, monkeypatch):
             lines = [
                 shlex.join(
                     [
+                        "start",
                         *(f"{k}={v}" for k, v in sorted(s.get("env", {}).items())),
                         s["command"],
                         *s["args"],
@@ -45,7 +47,7 @@ def write(tmp_path, monkeypatch):
                 for s in entries.values()
                 if "command" in s
             ]
-            monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", "\n".join(lines))
+            monkeypatch.setenv("TOOLBANK_GRANTS", "\n".join(lines))
         return McpSource(config=file, **{"timeout_s": 60, **settings})
 
     return write
@@ -149,10 +151,10 @@ def test_a_variable_goes_to_the_host_of_a_file_after_the_users_word(
     with answering(401) as (url, asked):
         headers = {"Authorization": "Bearer ${MY_TOKEN}"}
         source = write({"far": {"type": "http", "url": url, "headers": headers}})
-        with pytest.raises(InputError, match="have not named that host"):
+        with pytest.raises(InputError, match="needs your permission to send"):
             KIND.read(source, tmp_path)
         assert not asked
-        monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", f"MY_TOKEN={url[:-4]}")
+        monkeypatch.setenv("TOOLBANK_GRANTS", grant_of(url, "MY_TOKEN"))
         with pytest.raises(InputError, match="wants a token"):
             KIND.read(source, tmp_path)
         assert asked[0][1]["Authorization"] == f"Bearer {SECRETS['header']}"
@@ -266,7 +268,7 @@ def test_another_variable_in_the_file_is_another_command(write, light, tmp_path)
     source = write({"a": light("a")})
     entry = light("a", env={"DEBUG": "1"})
     source.config.write_text(json.dumps({"mcpServers": {"a": entry}}))
-    with pytest.raises(InputError, match="have not said"):
+    with pytest.raises(InputError, match="needs your permission"):
         KIND.read(source, tmp_path)
 
 
@@ -296,15 +298,15 @@ def test_every_value_is_shown_and_another_one_is_asked_for(
     for old in (value, SECRETS["env"]):
         changed = json.dumps({"mcpServers": {"a": entry}}).replace(old, f"{old}1")
         source.config.write_text(changed)
-        with pytest.raises(InputError, match="with other values") as caught:
+        with pytest.raises(InputError, match="needs your permission"):
             KIND.read(source, tmp_path)
-        assert "0.7.0" in str(caught.value)
 
 
 def paste(monkeypatch, message):
-    """Does what the last line of a message says to type."""
-    name, _, value = message.splitlines()[-1].strip()[7:].partition("=")
-    monkeypatch.setenv(name, shlex.split(value)[0])
+    """Does what the last line of a message says to type, and fills in the secret."""
+    monkeypatch.setenv(
+        GRANTS, read_line(message).replace("<secret of 4 characters>", "open")
+    )
 
 
 @pytest.mark.parametrize("argument", ["--seat=7A", "--api-key=open"])
@@ -318,7 +320,7 @@ def test_a_changed_argument_is_asked_for(write, light, tmp_path, monkeypatch, ar
     assert KIND.read(source, tmp_path).tools
     entry["args"][-1] = f"{argument}s"
     source.config.write_text(json.dumps({"mcpServers": {"a": entry}}))
-    with pytest.raises(InputError, match="have not said"):
+    with pytest.raises(InputError, match="needs your permission"):
         KIND.read(source, tmp_path)
 
 
@@ -330,8 +332,10 @@ def test_consent_of_0_7_0_is_asked_for_again_and_says_why(
     command = shlex.join([entry["command"], *entry["args"]])
     former = f"LUA_INIT=... TOKEN=... {command}"
     monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", former)
-    with pytest.raises(InputError, match=r"0\.7\.0"):
+    with pytest.raises(InputError, match=r"0\.7\.0, so you are asked once") as caught:
         KIND.read(source, tmp_path)
+    paste(monkeypatch, str(caught.value))
+    assert KIND.read(source, tmp_path).tools
 
 
 def test_a_value_with_a_line_of_its_own_can_not_fake_the_question(
@@ -362,8 +366,8 @@ def test_what_reads_like_another_command_is_refused_whatever_was_trusted(
     entry = {**light("a"), **given}
     source = write({"a": entry}, trusted=False)
     line = shlex.join([entry["command"], *entry["args"]])
-    trusted = f"{line}; docker run --rm -e TZ=UTC {line}"
-    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", trusted)
+    trusted = f"start {line}; start docker run --rm -e TZ=UTC {line}"
+    monkeypatch.setenv("TOOLBANK_GRANTS", trusted)
     with pytest.raises(InputError, match=r"no name of a variable|reads like") as caught:
         KIND.read(source, tmp_path)
     assert told in str(caught.value)
@@ -372,13 +376,15 @@ def test_what_reads_like_another_command_is_refused_whatever_was_trusted(
 @pytest.mark.parametrize("name", ["spring.profiles.active", "INPUT_MY-VAR", "A(x86)"])
 def test_names_of_variables_that_are_one_word_are_shown(write, light, tmp_path, name):
     source = write({"a": light("a", env={name: "UTC"})}, trusted=False)
-    with pytest.raises(InputError, match="starts on this machine") as caught:
+    with pytest.raises(
+        InputError, match="start programs on this machine, as you"
+    ) as caught:
         KIND.read(source, tmp_path)
     assert f"{name}=UTC" in str(caught.value)
 
 
 def test_what_a_recipe_passes_on_is_shown(light, tmp_path, monkeypatch):
-    monkeypatch.delenv("TOOLBANK_TRUSTED_COMMANDS", raising=False)
+    monkeypatch.delenv("TOOLBANK_GRANTS", raising=False)
     monkeypatch.setenv("SSLKEYLOGFILE", "/tmp/keys.log")
     monkeypatch.setenv("MY_TOKEN", "sesame")
     entry = light("a")
@@ -389,8 +395,8 @@ def test_what_a_recipe_passes_on_is_shown(light, tmp_path, monkeypatch):
     shown = str(caught.value)
     assert "SSLKEYLOGFILE=/tmp/keys.log" in shown and "sesame" not in shown
     # As a script gives it, whose tokens are others each day.
-    line = f"MY_TOKEN=sesame SSLKEYLOGFILE=/tmp/keys.log {shlex.join(command)}"
-    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", line)
+    line = f"start MY_TOKEN=sesame SSLKEYLOGFILE=/tmp/keys.log {shlex.join(command)}"
+    monkeypatch.setenv("TOOLBANK_GRANTS", line)
     assert KIND.read(source, tmp_path).tools
 
 

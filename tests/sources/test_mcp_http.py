@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.named import grant_of
 from toolbank.sources import SOURCES
 from toolbank.sources.mcp.source import McpSource
 from toolbank.system.errors import InputError, ToolbankError
@@ -84,7 +85,7 @@ def test_all_pages_are_read(address, tmp_path):
 
 def test_the_same_server_by_stdio_gives_the_same(address, tmp_path, monkeypatch):
     command = (sys.executable, SDK, "250", "40")
-    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", " ".join(command))
+    monkeypatch.setenv("TOOLBANK_GRANTS", " ".join(["start", *command]))
     far = KIND.read(McpSource(url=address), tmp_path)
     near = KIND.read(McpSource(command=command), tmp_path)
     assert [t.name for t in near.tools] == [f"sdk/tool_{n:04}" for n in range(250)]
@@ -206,12 +207,10 @@ def test_a_token_goes_where_the_user_lets_it(tmp_path, monkeypatch):
     monkeypatch.setenv("MY_TOKEN", TOKEN)
     with answering(401) as (url, asked):
         source = McpSource(url=url, token_env="MY_TOKEN", headers={"X-Key": "MY_TOKEN"})
-        with pytest.raises(InputError, match="have not named that host"):
+        with pytest.raises(InputError, match="needs your permission to send"):
             KIND.read(source, tmp_path)
         assert not asked
-        monkeypatch.setenv(
-            "TOOLBANK_TRUSTED_HOSTS", f"MY_TOKEN={url.removesuffix('/mcp')}"
-        )
+        monkeypatch.setenv("TOOLBANK_GRANTS", grant_of(url, "MY_TOKEN"))
         with pytest.raises(InputError, match="wants a token") as caught:
             KIND.read(source, tmp_path)
         assert asked[0][1]["Authorization"] == f"Bearer {TOKEN}"
@@ -224,7 +223,7 @@ def test_a_redirect_to_another_host_gets_nothing(tmp_path, monkeypatch):
     with answering(200) as (other, asked_there):
         location = other.replace("127.0.0.1", "localhost")
         with answering(307, Location=location) as (url, asked):
-            monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", f"MY_TOKEN={url[:-4]}")
+            monkeypatch.setenv("TOOLBANK_GRANTS", grant_of(url, "MY_TOKEN"))
             with pytest.raises(
                 InputError, match="leads to another address, on localhost"
             ):

@@ -38,7 +38,7 @@ def write_servers(folder: Path, servers: dict[str, list], fault: str = "") -> Pa
 def trust_all(file: Path) -> str:
     """The line that trusts all commands of a file."""
     entries = json.loads(file.read_text())["mcpServers"].values()
-    return ";".join(shlex.join([entry["command"], *entry["args"]]) for entry in entries)
+    return ";".join(shlex.join(["start", e["command"], *e["args"]]) for e in entries)
 
 
 class Watch:
@@ -77,7 +77,7 @@ class Watch:
 def test_at_most_eight_servers_run_at_once(tmp_path, monkeypatch):
     tool = {"name": "t", "description": "T.", "inputSchema": {"type": "object"}}
     file = write_servers(tmp_path, {f"s{n:02}": [tool] for n in range(24)})
-    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", trust_all(file))
+    monkeypatch.setenv("TOOLBANK_GRANTS", trust_all(file))
     with Watch() as watch:
         read = KIND.read(McpSource(config=file), tmp_path)
     assert [t.name for t in read.tools] == [f"s{n:02}/t" for n in range(24)]
@@ -92,7 +92,7 @@ def test_a_stop_leaves_no_process_behind(tmp_path, number):
     command = ["-m", "toolbank", "run", str(recipe), "--until", "sources", "--out"]
     process = subprocess.Popen(
         [sys.executable, *command, str(tmp_path / "run")],
-        env={**os.environ, "TOOLBANK_TRUSTED_COMMANDS": trust_all(file)},
+        env={**os.environ, "TOOLBANK_GRANTS": trust_all(file)},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -111,7 +111,7 @@ def test_a_terminal_shows_which_servers_are_waited_for(tmp_path):
     termios.tcsetwinsize(theirs, (24, 80))
     process = subprocess.Popen(
         [sys.executable, "-m", "toolbank", "tools", str(file)],
-        env={**os.environ, "TOOLBANK_TRUSTED_COMMANDS": trust_all(file)},
+        env={**os.environ, "TOOLBANK_GRANTS": trust_all(file)},
         stdin=ours,
         stderr=ours,
     )
@@ -147,7 +147,7 @@ def test_308_servers_are_read_back_exactly(tmp_path, monkeypatch):
     }
     assert len(servers) == 308
     file = write_servers(tmp_path, servers)
-    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", trust_all(file))
+    monkeypatch.setenv("TOOLBANK_GRANTS", trust_all(file))
     started = time.monotonic()
     with Watch() as watch:
         read = KIND.read(McpSource(config=file, timeout_s=120), tmp_path)

@@ -43,10 +43,10 @@ def light(tmp_path, monkeypatch):
 def trust(monkeypatch, command, **environment):
     import shlex
 
-    before = os.environ.get("TOOLBANK_TRUSTED_COMMANDS", "")
+    before = os.environ.get("TOOLBANK_GRANTS", "")
     values = [f"{name}={value}" for name, value in environment.items()]
-    line = f"{before};{shlex.join([*values, *command])}"
-    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", line)
+    line = f"{before};{shlex.join(['start', *values, *command])}"
+    monkeypatch.setenv("TOOLBANK_GRANTS", line)
 
 
 def is_gone(file):

@@ -16,12 +16,12 @@ from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.recipe import Recipe, load_recipe
 from toolbank.run.stages.evaluate import evaluate_sets, file_sets
 from toolbank.run.stages.fit import FitStage
+from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError
 from toolbank.system.files import json_text
 from toolbank.system.numbers import count
 from toolbank.system.outputs import check_output, write_output
 from toolbank.system.terminal import advise_to_finish, command
-from toolbank.system.trust import demand
 
 
 def evaluate_run(
@@ -78,7 +78,7 @@ def _evaluate(
             f"{path}: {stage.name} is not fitted on this bank. {advise_to_finish(path)}"
         )
     for stage in FitStage.of(recipe, folder):
-        demand(stage.sends(), stage.name)
+        require_consent(stage.sends(), stage.name)
     try:
         EvaluateConfig(on=tuple(on))
     except ValidationError as error:

@@ -24,11 +24,11 @@ from toolbank.run.recipe import SCHEMA_FILE, Recipe, recipe_schema
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig
 from toolbank.sources.recognise import recognise
+from toolbank.system.consent import Grant, find_missing
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_text
 from toolbank.system.net import is_url
 from toolbank.system.outputs import check_new_file
-from toolbank.system.trust import Grant, is_named
 
 
 def describe_source(source: SourceConfig, found: Collected | str, recipe: Path) -> str:
@@ -297,14 +297,13 @@ def _take(folder: Path, recipe: Path) -> str:
     return _TAKEN.format(dataset=_indented({"type": config.type, "path": path}, 2))
 
 
-def find_unnamed(base_url: str) -> tuple[Grant, ...]:
-    """Which keys a run will ask for before it sends them to this endpoint."""
+def find_missing_grants(base_url: str) -> list[Grant]:
+    """The grants that a run asks for before it sends keys to this endpoint."""
     try:
-        grants = find_grants(GenerateConfig(base_url=base_url))
-        return tuple(grant for grant in grants if not is_named(grant))
+        return find_missing(find_grants(GenerateConfig(base_url=base_url)))
     except InputError:
         # The first call to it says so.
-        return ()
+        return []
 
 
 def copy_prompts(folder: Path) -> list[Path]:

@@ -60,12 +60,12 @@ def init(
         copy_prompts,
         describe_source,
         find_given,
-        find_unnamed,
+        find_missing_grants,
         has_query,
         read_ahead,
         write_recipe,
     )
-    from toolbank.system.trust import foretell
+    from toolbank.system.consent import explain_missing
 
     has_source = any((package, site, sphinx, dataset))
     given = find_given(name, api, has_source)
@@ -97,13 +97,8 @@ def init(
             f"The address has a query, which stands in {path} now and comes into every run's copy. "
             "If it is a secret, delete that file, download the document and give its path."
         )
-    if base_url and (unnamed := find_unnamed(base_url)):
-        for grant in unnamed:
-            echo(
-                f"It has the value of {grant.variable} sent to {grant.place}, which you have not "
-                "named."
-            )
-        echo(foretell(unnamed))
+    if base_url and (missing := find_missing_grants(base_url)):
+        echo(explain_missing(missing, str(path)))
     if prompts:
         others += copy_prompts(path.parent / "prompts")
     for other in others:

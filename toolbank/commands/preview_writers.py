@@ -24,9 +24,9 @@ from toolbank.run.recipe import Recipe
 from toolbank.run.stages.dataset import read_split
 from toolbank.run.stages.sources import current_tools
 from toolbank.system import aio
+from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError, Interrupted, ToolbankError
 from toolbank.system.folders import RUN, check_folder
-from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
@@ -207,7 +207,7 @@ def preview_attempts(
 
 def _check(kind: EngineKind[Any], config: EngineConfig) -> None:
     kind.check(config)
-    demand(kind.sends(config), config.section)
+    require_consent(kind.sends(config), config.section)
     kind.check_access(config)
 
 

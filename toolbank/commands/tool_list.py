@@ -15,10 +15,10 @@ from toolbank.config.assets import has_asset
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.kind import Collected, SourceConfig
 from toolbank.sources.recognise import recognise
+from toolbank.system.consent import command_of
 from toolbank.system.folders import is_run_folder
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
-from toolbank.system.trust import command_of
 
 _LONGEST_NAME = 48
 _LONGEST_LINE = 1000

@@ -15,11 +15,11 @@ from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
 from toolbank.llm.config import hide_in_reply
 from toolbank.llm.engines import find_engine
 from toolbank.system.cluster import describe_room, join
+from toolbank.system.consent import Route, command_of
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.secrets import hide
 from toolbank.system.terminal import print_above_bars, print_message
-from toolbank.system.trust import Grant, command_of
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ class Introduction:
 class EngineWorker:
     """Makes an engine where it runs, and answers what it is given with it.
 
-    `grants` are what the user lets go where; the secrets themselves are those of this process's
+    `routes` are what the user lets go where; the secrets themselves are those of this process's
     environment. Nothing is raised through Ray, which would log it: failures are given as they are.
     """
 
     def __init__(
-        self, config: EngineConfig, context: EngineContext, grants: Sequence[Grant]
+        self, config: EngineConfig, context: EngineContext, routes: Sequence[Route]
     ) -> None:
         self._kind = find_engine(config)
         self._config = config
@@ -65,8 +65,8 @@ class EngineWorker:
         self._engine: Engine | None = None
         self._problem: ToolbankError | None = None
         try:
-            self._refuse_lack(grants)
-            with command_of("the recipe", grants):
+            self._refuse_lack(routes)
+            with command_of("the recipe", routes):
                 self._engine = self._kind.create(config, context)
         except ToolbankError as error:
             self._problem = error
@@ -126,11 +126,11 @@ class EngineWorker:
             said = f"{self._engine.name}: {type(error).__name__}: {error}"
             return EngineError(hide(said, self._secrets), reason="engine-error")
 
-    def _refuse_lack(self, grants: Sequence[Grant]) -> None:
-        for grant in grants:
-            if not os.environ.get(grant.variable, "").strip():
+    def _refuse_lack(self, routes: Sequence[Route]) -> None:
+        for variable, _ in routes:
+            if not os.environ.get(variable, "").strip():
                 raise InputError(
-                    f"{self._config.section}.executor: {grant.variable} is not set on the worker "
+                    f"{self._config.section}.executor: {variable} is not set on the worker "
                     f"{_place()}. Keys reach workers by the environment of their own node alone, "
                     "since Ray would log what it hands on: set it there before `ray start`."
                 )
@@ -289,7 +289,7 @@ class ClusterEngine:
         self._arguments = (
             config.model_copy(update={"executor": "local", "workers": 1}),
             ray.put(replace(context, folder=None)),
-            tuple(kind.sends(config)),
+            tuple(grant.route for grant in kind.sends(config)),
         )
         self._workers = [self._start() for _ in range(config.workers)]
         self._ready: list[RemoteWorker] = []

@@ -19,10 +19,17 @@ from pydantic import (
 )
 
 from toolbank.config.base import PATH_IN_RUN, Choice, Config, Transport
+from toolbank.system.consent import (
+    DEFAULT_KEY,
+    Grant,
+    explain_missing,
+    grant_to_send,
+    is_granted,
+    require_consent,
+)
 from toolbank.system.errors import InputError
 from toolbank.system.net import is_loopback, is_private
 from toolbank.system.secrets import find_secrets, hide, named_secret
-from toolbank.system.trust import DEFAULT_KEY, Grant, demand, is_named, remedy
 
 if TYPE_CHECKING:
     from toolbank.llm.chat import ChatReply
@@ -302,7 +309,7 @@ def read_credentials(config: EngineConfig) -> Credentials:
         InputError: a public endpoint's key or a header's value is not set, holds what none does,
             or may not go to this host.
     """
-    demand(find_grants(config), config.section)
+    require_consent(find_grants(config), config.section)
     headers: dict[str, str] = {}
     for name, variable in config.headers.items():
         if not (value := _value(variable)):
@@ -315,10 +322,9 @@ def read_credentials(config: EngineConfig) -> Credentials:
     if bearer := config.api_key_env:
         key = _value(bearer)
         if key and _is_withheld(config):
-            grant = Grant.of(bearer, config.base_url)
             withheld = (
                 f" The key in {bearer} was not sent: any program on this machine may listen "
-                f"there, and you have not named it. {remedy(grant)}"
+                f"there, and you have not allowed it. {explain_missing([_grant(config, bearer)], config.section)}"
             )
             key = ""
         if not key and not is_private(config.base_url) and not headers:
@@ -338,16 +344,13 @@ def find_grants(config: EngineConfig) -> tuple[Grant, ...]:
     Raises:
         InputError: the base URL has no host that could be told from others.
     """
-    try:
-        # The default key is what is there by chance, and a server of one's own seldom wants it.
-        return tuple(
-            Grant.of(variable, config.base_url)
-            for variable in _variables(config)
-            if os.environ.get(variable, "").strip()
-            and not (variable == config.api_key_env and _is_withheld(config))
-        )
-    except ValueError as error:
-        raise _no_address(config) from error
+    # The default key is what is there by chance, and a server of one's own seldom wants it.
+    return tuple(
+        _grant(config, variable)
+        for variable in _variables(config)
+        if os.environ.get(variable, "").strip()
+        and not (variable == config.api_key_env and _is_withheld(config))
+    )
 
 
 def find_engine_secrets(config: EngineConfig) -> tuple[str, ...]:
@@ -394,10 +397,11 @@ def _is_withheld(config: EngineConfig) -> bool:
     """
     if config.api_key_env != DEFAULT_KEY or not is_loopback(config.base_url):
         return False
-    try:
-        return not is_named(Grant.of(DEFAULT_KEY, config.base_url))
-    except ValueError as error:
-        raise _no_address(config) from error
+    return not is_granted(_grant(config, DEFAULT_KEY))
+
+
+def _grant(config: EngineConfig, variable: str) -> Grant:
+    return grant_to_send(variable, config.base_url, f"{config.section}.base_url")
 
 
 def _variables(config: EngineConfig) -> Iterator[str]:
@@ -414,10 +418,3 @@ def _value(variable: str) -> str:
             "that no key has. Copy it again."
         )
     return value
-
-
-def _no_address(config: EngineConfig) -> InputError:
-    return InputError(
-        f"{config.section}.base_url: {config.base_url} is no address that a key can be sent to. "
-        "Give one such as https://HOST/v1."
-    )

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from toolbank.system.consent import require_consent
 from toolbank.system.extras import demand_library
-from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
     from toolbank.llm.chat import Engine
@@ -40,7 +40,7 @@ def make_engine(kind: EngineKind[C], config: C, context: EngineContext) -> Engin
     if config.executor == "local":
         return kind.create(config, context)
     kind.check(config)
-    demand(kind.sends(config), config.section)
+    require_consent(kind.sends(config), config.section)
     from toolbank.llm.cluster import ClusterEngine
 
     return ClusterEngine(kind, config, context)

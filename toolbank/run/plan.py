@@ -59,11 +59,11 @@ from toolbank.run.trainings import (
     read_bank,
     trains,
 )
+from toolbank.system.consent import explain_missing, find_missing
 from toolbank.system.errors import InputError
 from toolbank.system.folders import is_run_folder
 from toolbank.system.numbers import about, count
 from toolbank.system.terminal import command
-from toolbank.system.trust import foretell, is_named
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
@@ -216,7 +216,7 @@ def describe_plan(recipe: RecipeFile, out: Path, *, measure: bool = False) -> st
             ]
             to_run = [stage for stage in stages if stage.name in todo]
             lines += [f"  {note}" for note in note_unused(recipe.recipe, to_run)]
-            lines += _note_unnamed(to_run)
+            lines += _list_missing_grants(to_run)
             for paragraph in _describe_stages(recipe, folder, list(todo), measure):
                 lines += ["", *paragraph] if paragraph else []
     return "\n".join(lines)
@@ -296,20 +296,13 @@ def _note_other_settings(recipe: RecipeFile, out: Path) -> list[str]:
     ]
 
 
-def _note_unnamed(stages: Sequence[Stage]) -> list[str]:
-    """That a run would ask whether a key may go where the recipe has it sent, or be refused."""
+def _list_missing_grants(stages: Sequence[Stage]) -> list[str]:
+    """The grants that a run would ask for, or without a terminal be refused for."""
     wanted = {grant: stage.name for stage in stages[::-1] for grant in stage.sends()}
-    unnamed = {grant: name for grant, name in wanted.items() if not is_named(grant)}
-    if not unnamed:
+    if not (missing := find_missing(wanted)):
         return []
-    return [
-        *(
-            f"  {name} sends the value of {grant.variable} to {grant.place}, which you have not "
-            "named"
-            for grant, name in unnamed.items()
-        ),
-        *(f"  {line}" for line in foretell(unnamed).splitlines()),
-    ]
+    names = ", ".join(dict.fromkeys(wanted[grant] for grant in missing))
+    return [f"  {line}" for line in explain_missing(missing, names).splitlines()]
 
 
 def _describe_generation(

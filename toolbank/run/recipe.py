@@ -61,11 +61,11 @@ from toolbank.retrievers.nearest import NearestConfig
 from toolbank.retrievers.tool2vec import Tool2VecConfig
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import SourceConfig
+from toolbank.system.consent import DEFAULT_KEY, Route, command_of, grant_to_send
 from toolbank.system.errors import InputError
 from toolbank.system.files import reading
 from toolbank.system.folders import is_run_folder
 from toolbank.system.text import find_control_sign
-from toolbank.system.trust import DEFAULT_KEY, Grant, command_of
 
 BASELINES: tuple[RetrieverConfig, ...] = (
     Bm25Config(),
@@ -346,7 +346,7 @@ class RecipeFile:
     path: Path
     sha256: str
     own: bool = False
-    typed: tuple[Grant, ...] = ()
+    typed: tuple[Route, ...] = ()
     listed: int = 0
 
     @property
@@ -437,7 +437,7 @@ def _parse(
         recipe = place_replies(recipe, path, path.parent)
     sha256 = hashlib.sha256(text.encode()).hexdigest()
     listed = len(data.get("retrievers") or ())
-    typed = tuple(_grants(recipe, listed, overrides))
+    typed = tuple(_typed_routes(recipe, listed, overrides))
     return RecipeFile(recipe, path, sha256, own, typed, listed)
 
 
@@ -622,9 +622,9 @@ def _apply(data: dict[str, Any], setting: str) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def _grants(
+def _typed_routes(
     recipe: Recipe, listed: int, typed: Sequence[tuple[str, ...]]
-) -> Iterator[Grant]:
+) -> Iterator[Route]:
     """Which keys may go where by what the user typed; `listed` retrievers are the file's own.
 
     A host counts where it was typed itself; a variable beside it too, but for the default key,
@@ -644,8 +644,8 @@ def _grants(
             if is_typed("headers", name):
                 variables.add(variable)
         for variable in sorted(filter(None, variables)):
-            with suppress(ValueError):
-                yield Grant.of(variable, config.base_url)
+            with suppress(InputError):
+                yield grant_to_send(variable, config.base_url, "").route
 
 
 def _engines(

@@ -29,10 +29,10 @@ from toolbank.run.run import check_stages
 from toolbank.run.stages.sources import SourcesStage
 from toolbank.run.stages.verify import VerifyStage
 from toolbank.sources.collect import collect_anew
+from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.terminal import advise_to_finish, command
-from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
     from toolbank.sources.kind import Collected
@@ -143,7 +143,7 @@ def _refresh(
     stage = SourcesStage(file.recipe, folder)
     before = read_catalogue(folder)
     check_stages(file, [stage], [stage.name])
-    demand(stage.sends(), stage.name)
+    require_consent(stage.sends(), stage.name)
     stage.prepare()
     collected, failed = _collect(file, folder, dry_run=dry_run, force=force)
     if not force and (loss := explain_loss(folder, collected)):

@@ -32,12 +32,12 @@ from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import find_leftovers, make_stages
 from toolbank.run.stages.verify import keep_earlier_grades
 from toolbank.run.suit import note_left_out, suit_dataset
+from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.extras import telling_extras
 from toolbank.system.files import write_text
 from toolbank.system.folders import set_aside
 from toolbank.system.terminal import advise_to_finish, command, print_message
-from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
     from toolbank.llm.stop import EarlyEnd
@@ -192,7 +192,7 @@ def _run_chosen(
     todo = [stage.name for stage in stages] if others else find_todo(stages)
     to_run = check_stages(recipe, chosen, [*todo, start])
     for stage in to_run:
-        demand(stage.sends(), stage.name)
+        require_consent(stage.sends(), stage.name)
     for stage in to_run:
         stage.prepare()
     if start:

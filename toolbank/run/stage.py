@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolbank.llm.stop import EarlyEnd
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.recipe import Recipe
-    from toolbank.system.trust import Grant
+    from toolbank.system.consent import Grant
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from toolbank.run.stages.fit import FitStage
 from toolbank.search.finder import Finder, is_saved, read_saved
 from toolbank.search.format import is_packed
 from toolbank.search.packed import PackedFinder, open_packed
+from toolbank.system.consent import command_of, require_consent
 from toolbank.system.errors import InputError
 from toolbank.system.extras import telling_extras
 from toolbank.system.outputs import check_output, write_output
 from toolbank.system.terminal import advise_to_finish, command
-from toolbank.system.trust import command_of, demand
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
@@ -114,7 +114,7 @@ def _ask_for_keys(recipe: Recipe, folder: RunFolder, label: str) -> None:
     stages = {stage.config.label: stage for stage in FitStage.of(recipe, folder)}
     with command_of(str(folder.path), ()):
         for one in (label, *stages[label].config.needs):
-            demand(stages[one].sends(), stages[one].name)
+            require_consent(stages[one].sends(), stages[one].name)
 
 
 def _load_fitted(recipe: Recipe, folder: RunFolder, label: str) -> Retriever:

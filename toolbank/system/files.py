@@ -15,7 +15,7 @@ from toolbank.system.numbers import count
 
 
 @contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
+def atomic_path(path: Path, mode: int = 0o644) -> Iterator[Path]:
     """Give a temporary path beside `path`; when the block ends well, fsync it and move it there.
 
     Raises:
@@ -32,7 +32,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
-        temporary.chmod(0o644)
+        temporary.chmod(mode)
         temporary.replace(path)
     except OSError as error:
         raise ToolbankError(unwritable(path, error)) from error

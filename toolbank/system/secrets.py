@@ -7,7 +7,7 @@ import html
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -131,7 +131,7 @@ def find_secrets(value: str, name: str = "") -> list[str]:
 
 def find_spans(value: str, name: str = "") -> list[tuple[int, int]]:
     """The start and end of each secret in a value, in order and without overlaps."""
-    return list(_merge(_find(value, name)))
+    return list(merge_spans(_find(value, name)))
 
 
 def _find(value: str, name: str, depth: int = 0) -> Iterator[tuple[int, int]]:
@@ -257,7 +257,8 @@ def _exists(place: str) -> bool:
         return False
 
 
-def _merge(spans: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def merge_spans(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The spans in order, those that overlap or touch as one."""
     last: tuple[int, int] | None = None
     for start, end in sorted(spans):
         if last and start <= last[1]:
@@ -301,30 +302,16 @@ def mask_command(command: Sequence[str]) -> list[str]:
     return [*command[:1], *(mask_secrets(word, option) for option, word in named)]
 
 
-def hash_secret(secret: str) -> str:
-    """The length and hash of a secret, which are shown in its place where you consent to it."""
-    plural = "" if len(secret) == 1 else "s"
-    return f"<secret of {len(secret)} character{plural}, sha256:{_hash(secret)}>"
-
-
-def has_hash(text: str) -> bool:
-    """Whether a text has, or imitates, what is shown in place of a secret or invisible characters."""
-    return bool(_MARK.search(text))
-
-
 def show_unseen(value: str) -> str:
-    """The text on one line, with its hash if it has invisible characters or looks like a hash.
+    """The text on one line, with its hash if it has invisible characters or imitates a hidden secret.
 
     So no text is shown like another text or like a hidden secret.
     """
-    if value.isprintable() and not has_hash(value):
+    if value.isprintable() and not _MARK.search(value):
         return value
     seen = "".join(s if s.isprintable() else ascii(s)[1:-1] for s in value)
-    return f"{seen} <text sha256:{_hash(value)}>"
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+    digest = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()[:16]
+    return f"{seen} <text sha256:{digest}>"
 
 
 def hide(text: str, secrets: Sequence[str], shortest: int = _SHORTEST_SECRET) -> str:

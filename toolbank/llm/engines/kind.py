@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from toolbank.bank.catalogue import Version, find_version
 from toolbank.llm.chat import ChatReply, ChatRequest, Engine, Offer, Offers
-from toolbank.llm.config import DEFAULT_TIMEOUT_S, find_grants, read_values
+from toolbank.llm.config import DEFAULT_TIMEOUT_S, find_grants
+from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.extras import telling_extras
 from toolbank.system.secrets import hide
-from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from toolbank.llm.chat import EngineError
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.journal import Journal
-    from toolbank.system.trust import Grant
+    from toolbank.system.consent import Grant
 
 
 class EngineByVersion:
@@ -208,7 +208,8 @@ class EngineKind(Generic[C]):
 
     def find_secrets(self, config: C) -> tuple[str, ...]:
         """The values of the environment that are sent, to be hidden in what comes back."""
-        return read_values(grant.variable for grant in self.sends(config))
+        secrets = (s for grant in self.sends(config) for s in grant.secrets)
+        return tuple(dict.fromkeys(secrets))
 
     def create(self, config: C, context: EngineContext) -> Engine:
         """The engine of a configuration.
@@ -222,7 +223,7 @@ class EngineKind(Generic[C]):
                 engine.
         """
         self.check(config)
-        demand(self.sends(config), config.section)
+        require_consent(self.sends(config), config.section)
         engine = self._make(config, context)
         if not context.earlier or (self.asks_model and engine.offers is None):
             return engine

@@ -176,10 +176,10 @@ def _use(planner: RunPlanner, query: str, name: str | None, *, as_json: bool) ->
 def _prepare_engine(planner: RunPlanner) -> None:
     """Refuse an engine that can't be used, or that a key would be sent to unasked."""
     from toolbank.llm.engines import find_engine
-    from toolbank.system.trust import demand
+    from toolbank.system.consent import require_consent
 
     if asks := planner.config.ask:
         kind = find_engine(asks)
         kind.check(asks)
         kind.check_access(asks)
-        demand(kind.sends(asks), asks.section)
+        require_consent(kind.sends(asks), asks.section)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from toolbank.config.assets import Asset
     from toolbank.llm.engines.kind import EngineKind
     from toolbank.requests.asks.config import AsksConfig
-    from toolbank.system.trust import Grant
+    from toolbank.system.consent import Grant
 
 
 class AsksStage(Stage):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from toolbank.retrievers.calibration_requests import CalibrationRequests
     from toolbank.run.folder import RunFolder
     from toolbank.run.recipe import Recipe
-    from toolbank.system.trust import Grant
+    from toolbank.system.consent import Grant
 
 # What the stage leaves; another number makes all be evaluated again.
 _LAYOUT = 8

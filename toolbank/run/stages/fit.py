@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.folder import RunFolder
     from toolbank.run.recipe import Recipe
-    from toolbank.system.trust import Grant
+    from toolbank.system.consent import Grant
     from toolbank.training.config import PlannedTraining
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolbank.config.assets import Asset
     from toolbank.llm.engines.kind import EngineKind
     from toolbank.requests.write.config import GenerateConfig
-    from toolbank.system.trust import Grant
+    from toolbank.system.consent import Grant
 
 # Libraries whose versions may change a bank's content or its files' bytes.
 _LIBRARIES = ("numpydoc", "polars")

@@ -13,7 +13,7 @@ from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.system.trust import Grant
+    from toolbank.system.consent import Grant
 
 
 class JudgeStage(Stage):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolbank.llm.engines.kind import EngineKind
     from toolbank.run.folder import RunFolder
     from toolbank.run.recipe import Recipe
-    from toolbank.system.trust import Grant
+    from toolbank.system.consent import Grant
 
 
 class VerifyStage(Stage):

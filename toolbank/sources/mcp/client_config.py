@@ -12,10 +12,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from toolbank.sources.mcp.source import Server
+from toolbank.system.consent import grant_to_send
 from toolbank.system.errors import InputError
 from toolbank.system.files import parse_json, read_text
 from toolbank.system.terminal import one_line
-from toolbank.system.trust import Grant
 
 _EXAMPLE = (
     '{"mcpServers": {"files": {"command": "npx", "args": ["-y", "some-server"]}}}'
@@ -195,8 +195,10 @@ def _read_address(
             raise _WrongError(f"headers.{key} has a sign that no header has")
     place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     try:
-        grants = tuple(Grant.of(variable, place) for variable in dict.fromkeys(sent))
-    except ValueError as error:
+        grants = tuple(
+            grant_to_send(variable, place, "url") for variable in dict.fromkeys(sent)
+        )
+    except InputError as error:
         raise _WrongError(
             "its url is no address that a token can be sent to"
         ) from error

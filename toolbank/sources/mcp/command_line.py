@@ -13,13 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolbank.system.secrets import (
-    find_spans,
-    hash_secret,
-    is_issued,
-    named_secret,
-    show_unseen,
-)
+from toolbank.system.consent import GrantValue
+from toolbank.system.secrets import find_spans, is_issued, merge_spans, named_secret
 
 _LONGEST = 16_384
 """No secret is longer; a program or a list of them may be."""
@@ -222,36 +217,27 @@ class _Argument:
     """Whether a shell of Windows may read it, to which `&` ends a command."""
 
 
-def show_command(
+def hide_in_command(
     command: Sequence[str], environment: Mapping[str, str]
-) -> tuple[list[str], dict[str, str]]:
-    """The words and the variables to show, with the length and hash of each secret in its place."""
+) -> tuple[tuple[GrantValue, ...], tuple[tuple[str, GrantValue], ...]]:
+    """The words and the variables, with the places of the secrets that may be hidden in them."""
     arguments, code = _read_arguments(command)
-    words = [
-        show_unseen(one.word)
+    words = (
+        GrantValue(one.word)
         if code and _is_run(one.word, command[number:], code)
-        else _show(one.word, _find_in_argument(one))
+        else _hide(one.word, _find_in_argument(one))
         for number, one in enumerate(arguments, 1)
-    ]
+    )
     text = " ".join(command)
-    variables = {
-        name: _show(value, _find_in_variable(name, value, text, code))
+    variables = (
+        (name, _hide(value, _find_in_variable(name, value, text, code)))
         for name, value in environment.items()
-    }
-    return words, variables
+    )
+    return tuple(words), tuple(variables)
 
 
-def _show(value: str, spans: Iterator[Span]) -> str:
-    shown, visible, last = [], [], 0
-    for start, end in sorted(set(spans)):
-        if start >= last:
-            visible.append(value[last:start])
-            shown += [visible[-1], hash_secret(value[start:end])]
-            last = end
-    visible.append(value[last:])
-    if any(show_unseen(piece) != piece for piece in visible):
-        return show_unseen(value)
-    return "".join((*shown, value[last:]))
+def _hide(value: str, spans: Iterator[Span]) -> GrantValue:
+    return GrantValue(value, tuple(merge_spans(spans)))
 
 
 def _read_arguments(command: Sequence[str]) -> tuple[list[_Argument], str]:

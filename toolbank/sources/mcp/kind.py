@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 import re
 import shlex
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,52 +19,28 @@ from toolbank.sources.mcp.client_config import (
     read_client_config,
 )
 from toolbank.sources.mcp.source import McpSource, Server
+from toolbank.system.consent import grant_to_send, require_consent
 from toolbank.system.errors import InputError
 from toolbank.system.extras import install_command
-from toolbank.system.secrets import has_hash
-from toolbank.system.terminal import confirm
-from toolbank.system.trust import Grant, demand
 
-_ENVIRONMENT = "TOOLBANK_TRUSTED_COMMANDS"
-
-_NAME = re.compile(r"[\w.:@()-]+", re.ASCII)
-_VARIABLE = re.compile(r"[^\s=/'\"]+=")
-# Up to a `;` or an end of line that is not quoted.
-_LINE = re.compile(r"""(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|[^;\n])+""", re.DOTALL)
-
-_answered: set[tuple[str, ...]] = set()
+_NAME = re.compile(r"[\w.:@()][\w.:@()-]*", re.ASCII)
 
 
-def demand_commands(servers: Sequence[Server], label: str) -> None:
-    """Ask the user whether these may be started; those that were named already are not asked for.
+def require_consent_to_read(servers: Sequence[Server], label: str) -> None:
+    """Ask the user whether these may be started, or be sent secrets of the environment.
 
     Raises:
         InputError: the user refuses, there is no terminal to ask on, or a command or the name of a
-            variable could be taken for something else where the line is shown.
+            variable could be taken for something else where the grant is shown.
     """
     for server in servers:
-        _demand_plain_names(server, label)
-    trusted = _answered | set(_read(os.environ.get(_ENVIRONMENT, "")))
-    unnamed = [s for s in servers if s.command and not _is_named(s, trusted)]
-    if not unnamed:
-        return
-    it = "it" if len(unnamed) == 1 else "them"
-    lines = "\n".join(f"  {server.line}" for server in unnamed)
-    wanted = f"Reading {label} starts on this machine, as you:\n{lines}"
-    if any(_is_named_otherwise(server, trusted) for server in unnamed):
-        wanted += (
-            f"\n{_ENVIRONMENT} names this command with other values or without them (as toolbank "
-            "0.7.0 wrote it); it now has to have the value of each variable, or a secret's hash."
-        )
-    answer = confirm(f"{wanted}\nStart {it}?")
-    if answer is None:
-        raise InputError(f"{wanted}\n{_explain(unnamed)}")
-    if not answer:
-        raise InputError(f"sources: {label}: nothing was started; it can't be read so.")
-    _answered.update(_words(server.line) for server in unnamed)
+        _refuse_ambiguous_names(server, label)
+    sent = [grant for server in servers for grant in server.grants]
+    started = [server.grant_to_start for server in servers if server.command]
+    require_consent([*sent, *started], f"sources: {label}")
 
 
-def _demand_plain_names(server: Server, label: str) -> None:
+def _refuse_ambiguous_names(server: Server, label: str) -> None:
     """Refuse what would be read as another command in a line such as "NAME=value program"."""
     where = f"sources: {label}: {server.name}" if server.name else f"sources: {label}"
     for name in server.environment if server.command else ():
@@ -78,52 +53,6 @@ def _demand_plain_names(server: Server, label: str) -> None:
             f"{where}: command {server.command[0]!r} reads like a variable. Put variables into "
             "`env`, or give the program by a path without `=`."
         )
-
-
-def _is_named(server: Server, trusted: Collection[tuple[str, ...]]) -> bool:
-    lines = [server.line]
-    # A value that imitates a hash must not pass for the value that has this hash.
-    if not has_hash(server.open_line):
-        lines.append(server.open_line)
-    return any(_words(line) in trusted for line in lines)
-
-
-def _is_named_otherwise(server: Server, trusted: Iterable[tuple[str, ...]]) -> bool:
-    """Whether the same program is named, with variables of other values or without them."""
-    command = _without_variables(_words(server.open_line))
-    return any(_without_variables(words) == command for words in trusted)
-
-
-def _without_variables(words: Sequence[str]) -> tuple[str, ...]:
-    start = 3 if words[:1] == ("cd",) and words[2:3] == ("&&",) else 0
-    variables = itertools.takewhile(_VARIABLE.match, words[start:])
-    return (*words[:start], *words[start + len(list(variables)) :])
-
-
-def _explain(unnamed: Sequence[Server]) -> str:
-    """What to do where there is no terminal, for who reads it in a log."""
-    before = f'"${_ENVIRONMENT};"' if os.environ.get(_ENVIRONMENT) else ""
-    lines = shlex.quote("; ".join(server.line for server in unnamed))
-    return (
-        "You have not said that this may be started. On a terminal you are asked. Elsewhere, name "
-        f"the command, and run the same command again:\n  export {_ENVIRONMENT}={before}{lines}"
-    )
-
-
-def _words(line: str) -> tuple[str, ...]:
-    return tuple(shlex.split(line))
-
-
-def _read(text: str) -> Iterator[tuple[str, ...]]:
-    """Command lines as a shell takes them, with `;` or an end of line between several."""
-    for line in _LINE.findall(text):
-        try:
-            yield _words(line)
-        except ValueError as error:
-            raise InputError(
-                f"{_ENVIRONMENT}: can't be read ({error}). Write command lines as a shell takes "
-                "them, with ; between several."
-            ) from error
 
 
 _LARGEST_FILE = 1024 * 1024
@@ -139,9 +68,7 @@ def _read_tools(config: McpSource, _: Path) -> Collected:
         ) from error
 
     found = _find_servers(config)
-    for server in found.servers:
-        demand(server.grants, f"sources: {config.label}", "url")
-    demand_commands(found.servers, config.label)
+    require_consent_to_read(found.servers, config.label)
     return read_servers(config, found)
 
 
@@ -163,7 +90,8 @@ def _labels(config: McpSource) -> tuple[str, ...]:
 
 
 def _starts(config: McpSource) -> tuple[str, ...]:
-    return tuple(s.line for s in _find_servers(config).servers if s.command)
+    servers = [s for s in _find_servers(config).servers if s.command]
+    return tuple(str(s.grant_to_start).removeprefix("start ") for s in servers)
 
 
 def _find_servers(config: McpSource) -> ClientConfig:
@@ -180,13 +108,8 @@ def _find_servers(config: McpSource) -> ClientConfig:
     variables = dict.fromkeys(
         filter(None, (*config.headers.values(), config.token_env))
     )
-    try:
-        grants = tuple(Grant.of(variable, url) for variable in variables)
-    except ValueError as error:
-        raise InputError(
-            f"sources: {config.label}: url: no address that a token can be sent to. Give one "
-            "such as https://HOST/mcp."
-        ) from error
+    key = f"sources: {config.label}: url"
+    grants = tuple(grant_to_send(variable, url, key) for variable in variables)
     return ClientConfig(
         [Server(name, url=url, headers=headers, grants=grants, is_open=True)]
     )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +14,9 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from toolbank.config.base import Transport
 from toolbank.sources.kind import SourceConfig
-from toolbank.sources.mcp.command_line import show_command
-from toolbank.system.secrets import find_secrets, hide, name_arguments, show_unseen
-from toolbank.system.trust import Grant
+from toolbank.sources.mcp.command_line import hide_in_command
+from toolbank.system.consent import Grant, GrantValue
+from toolbank.system.secrets import find_secrets, hide, name_arguments
 
 _LONGEST_LABEL = 100
 
@@ -187,20 +186,11 @@ class Server:
     is_open: bool = False
 
     @property
-    def line(self) -> str:
-        """The command with its variables, as a shell takes it, and the hash of each secret."""
-        words, variables = show_command(self.command, self.environment)
-        return self._write(variables, words)
-
-    @property
-    def open_line(self) -> str:
-        """The command with its variables, secrets and all: to compare, never to show."""
-        return self._write(self.environment, self.command)
-
-    def _write(self, variables: Mapping[str, str], command: Iterable[str]) -> str:
-        place = f"cd {shlex.quote(show_unseen(self.folder))} && " if self.folder else ""
-        words = [f"{name}={shlex.quote(variables[name])}" for name in sorted(variables)]
-        return place + " ".join([*words, shlex.join(command)])
+    def grant_to_start(self) -> Grant:
+        """The grant that is needed to start the command."""
+        words, variables = hide_in_command(self.command, self.environment)
+        folder = [("--chdir", GrantValue(self.folder))] if self.folder else []
+        return Grant("start", words, (*folder, *variables))
 
     def hide(self, text: str) -> str:
         """The text without anything secret of this server."""

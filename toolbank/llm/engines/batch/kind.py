@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.engines.kind import Filler
     from toolbank.llm.journal import Journal
-    from toolbank.system.trust import Grant
+    from toolbank.system.consent import Grant
 
 
 class BatchEngine:

@@ -1,8 +1,9 @@
-"""Which secret may go where is the user's word, and no recipe's."""
+"""What may be sent and started is decided by the user, and by no recipe."""
 
 import asyncio
 import os
 import pty
+import shlex
 import subprocess
 import sys
 import threading
@@ -10,18 +11,25 @@ from pathlib import Path
 
 import openai
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tests.servers.chat import Answer, ChatServer
-from tests.servers.named import name_host
+from tests.servers.named import GRANTS, grant_of, name_host, read_line
 from tests.world import good, write_recipe
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system import aio
+from toolbank.system.consent import (
+    Grant,
+    GrantValue,
+    command_of,
+    find_missing,
+    grant_to_send,
+    is_granted,
+)
 from toolbank.system.errors import InputError
-from toolbank.system.trust import Grant, command_of, is_named
 
 KEY, OTHER = "sk-test-5f1c9a2b77", "aws-test-0c4d1e88aa"
 
@@ -29,7 +37,7 @@ KEY, OTHER = "sk-test-5f1c9a2b77", "aws-test-0c4d1e88aa"
 @pytest.fixture(autouse=True)
 def environment(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
-    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", "")
+    monkeypatch.setenv("TOOLBANK_GRANTS", "")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", OTHER)
 
@@ -38,7 +46,7 @@ def environment(monkeypatch, tmp_path):
 def server(monkeypatch):
     """A server that nobody has named."""
     with ChatServer(good) as started:
-        monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", "")
+        monkeypatch.setenv("TOOLBANK_GRANTS", "")
         yield started
 
 
@@ -48,8 +56,8 @@ def sent(server):
 
 def may_go(url, variable="OPENAI_API_KEY"):
     try:
-        return is_named(Grant.of(variable, url))
-    except ValueError:
+        return is_granted(grant_to_send(variable, url, "base_url"))
+    except InputError:
         return False
 
 
@@ -127,18 +135,22 @@ def test_who_connects_reads_the_host_that_the_key_was_let_go_to(tail):
 def test_one_host_has_one_place(host, data):
     assume(not host.rpartition(".")[2].isdigit())
     upper = "".join(data.draw(st.sampled_from([c, c.upper()])) for c in host)
-    place = Grant.of("A", f"https://{host}/v1").place
+    place = host_of(f"https://{host}/v1")
     assert place == f"https://{host}"
-    assert Grant.of("A", f"https://{upper}.:443/").place == place
-    assert Grant.of("A", f"http://{host}/").place != place
-    assert Grant.of("A", f"https://{host}:444/").place != place
+    assert host_of(f"https://{upper}.:443/") == place
+    assert host_of(f"http://{host}/") != place
+    assert host_of(f"https://{host}:444/") != place
+
+
+def host_of(url):
+    return grant_to_send("A", url, "").route[1]
 
 
 @pytest.mark.parametrize(
     ("written", "url", "variable"),
     [
         ("api.groq.com", "https://api.groq.com/openai/v1", "OPENAI_API_KEY"),
-        ("A=b, GROQ_KEY=https://API.groq.com.", "https://api.groq.com", "GROQ_KEY"),
+        ("https://API.groq.com.", "https://api.groq.com", "GROQ_KEY"),
         ("http://gpu-box:8000/", "http://gpu-box:8000/v1", "OPENAI_API_KEY"),
         ("http://[::1]:80", "http://[0:0::1]/v1", "OPENAI_API_KEY"),
         (
@@ -148,25 +160,37 @@ def test_one_host_has_one_place(host, data):
         ),
     ],
 )
-def test_what_is_named_is_a_variable_a_host_a_port_and_a_scheme(
+def test_what_is_granted_is_a_variable_its_value_a_host_a_port_and_a_scheme(
     written, url, variable, monkeypatch
 ):
+    monkeypatch.setenv("GROQ_KEY", "a")
     assert not may_go(url, variable)
-    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", written)
-    assert may_go(url, variable)
-    assert not may_go(url, "AWS_SECRET_ACCESS_KEY")
-    other = "http://" if url.startswith("https") else "https://"
-    assert not may_go(other + url.partition("//")[2], variable)
+    value = os.environ[variable]
+    for entry in (f"{variable}=${variable}", f"{variable}='{value}'"):
+        monkeypatch.setenv(variable, value)
+        monkeypatch.setenv(GRANTS, f"send A=b c.example; send {entry} {written}")
+        assert may_go(url, variable)
+        assert not may_go(url, "AWS_SECRET_ACCESS_KEY")
+        other = "http://" if url.startswith("https") else "https://"
+        assert not may_go(other + url.partition("//")[2], variable)
+        monkeypatch.setenv(variable, "another")
+        assert may_go(url, variable) == ("$" in entry)
 
 
 @pytest.mark.parametrize(
     "entry",
-    ["*", "http://", "KEY=", "https://me@x", "x/path", "=x", "GROQ_API_KEY"],
+    [
+        *("*", "GROQ_API_KEY", "GROQ_API_KEY=https://api.groq.com", "npx -y server"),
+        *("send", "send A=$A", "send A=$A https://me@x", "send A=$A http://"),
+        *("send A=$A ''", "start 'a"),
+    ],
 )
 def test_an_entry_that_names_nothing_is_told(entry, monkeypatch):
-    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", entry)
-    with pytest.raises(InputError, match=r"TOOLBANK_TRUSTED_HOSTS: .* names no place"):
-        may_go("https://example.com")
+    monkeypatch.setenv("TOOLBANK_GRANTS", entry)
+    with pytest.raises(
+        InputError, match=r"TOOLBANK_GRANTS: can't be read .* Write `send"
+    ):
+        is_granted(grant_to_send("OPENAI_API_KEY", "https://example.com", ""))
 
 
 def mine(folder, server, **settings):
@@ -182,8 +206,7 @@ def test_a_recipe_sends_no_secret_of_its_choosing(tmp_path, server, monkeypatch)
     assert not (tmp_path / "out").exists()
     assert "mine.yaml" in told
     assert OTHER not in told
-    line = next(line for line in told.splitlines() if "export" in line)
-    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", line.split('"')[1])
+    monkeypatch.setenv(GRANTS, read_line(told))
     run_recipe(load_recipe(path), tmp_path / "out", until="generate")
     assert sent(server) == {f"Bearer {OTHER}"}
 
@@ -211,12 +234,14 @@ def test_no_part_of_a_recipe_sends_the_default_key_to_a_host_that_was_not_named(
         + "\n"
     )
     recipe = load_recipe(str(path))
-    named = r"OPENAI_API_KEY=https://api\.example\.invalid"
-    with pytest.raises(InputError, match=named):
+    line = (
+        r"send OPENAI_API_KEY='<secret of 18 characters>' https://api\.example\.invalid"
+    )
+    with pytest.raises(InputError, match=line):
         run_recipe(recipe, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     told = describe_plan(recipe, tmp_path / "out")
-    assert told.count("the value of OPENAI_API_KEY to https://api.example.invalid") == 1
+    assert told.count("send OPENAI_API_KEY='<secret") == 1
 
 
 def test_without_a_key_any_host_is_asked(tmp_path, server, monkeypatch):
@@ -246,12 +271,11 @@ def test_where_the_key_was_kept_back_and_is_wanted_the_line_to_set_is_told(
     tmp_path, monkeypatch
 ):
     with ChatServer(lambda call: Answer.error(401)) as server:
-        monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", "")
+        monkeypatch.setenv("TOOLBANK_GRANTS", "")
         recipe = load_recipe(mine(tmp_path, server))
         with pytest.raises(Exception, match="was not sent") as caught:
             run_recipe(recipe, tmp_path / "out")
-        place = server.url.removesuffix("/v1")
-        assert f'TOOLBANK_TRUSTED_HOSTS="OPENAI_API_KEY={place}"' in str(caught.value)
+        assert read_line(str(caught.value)) == grant_of(server.url)
 
 
 def test_what_the_user_types_is_named_for_that_command(tmp_path, server):
@@ -277,12 +301,12 @@ def test_a_host_that_was_typed_gets_no_other_secret_of_the_recipe(tmp_path, serv
 
 def test_what_is_typed_for_one_recipe_counts_for_no_other_that_another_thread_works_on():
     url = "https://x.invalid/v1"
-    grant = Grant.of("OPENAI_API_KEY", url)
+    grant = grant_to_send("OPENAI_API_KEY", url, "")
     seen = {}
     begun, asked, ended = threading.Event(), threading.Event(), threading.Event()
 
     def first():
-        with command_of("first", [grant]):
+        with command_of("first", [grant.route]):
             begun.set()
             asked.wait(10)
         ended.set()
@@ -290,10 +314,10 @@ def test_what_is_typed_for_one_recipe_counts_for_no_other_that_another_thread_wo
     def second():
         begun.wait(10)
         with command_of("second", []):
-            seen["during"] = is_named(grant)
+            seen["during"] = is_granted(grant)
             asked.set()
             ended.wait(10)
-        seen["after"] = is_named(grant)
+        seen["after"] = is_granted(grant)
 
     threads = [threading.Thread(target=work) for work in (first, second)]
     for thread in threads:
@@ -301,17 +325,17 @@ def test_what_is_typed_for_one_recipe_counts_for_no_other_that_another_thread_wo
     for thread in threads:
         thread.join()
     assert seen == {"during": False, "after": False}
-    assert not is_named(grant)
+    assert not is_granted(grant)
 
 
 def test_what_is_typed_counts_where_a_loop_is_running_as_in_a_notebook():
-    grant = Grant.of("OPENAI_API_KEY", "https://x.invalid/v1")
+    grant = grant_to_send("OPENAI_API_KEY", "https://x.invalid/v1", "")
 
     async def look():
-        return is_named(grant)
+        return is_granted(grant)
 
     async def cell():
-        with command_of("mine.yaml", [grant]):
+        with command_of("mine.yaml", [grant.route]):
             return aio.run(look())
 
     assert asyncio.run(cell())
@@ -339,7 +363,7 @@ def test_a_host_that_was_typed_for_a_retriever_counts_for_it(baselines, tmp_path
     )
     typed = ["retrievers.1.decompose.base_url=https://x.invalid/v1"]
     named = load_recipe(str(path), typed).typed
-    assert named == (Grant.of("OPENAI_API_KEY", "https://x.invalid/v1"),)
+    assert named == (("OPENAI_API_KEY", "https://x.invalid"),)
     assert load_recipe(str(path), ["generate.queries=20"]).typed == ()
 
 
@@ -374,26 +398,28 @@ def preview(folder, terminal=None, said=""):
 
 @pytest.mark.slow
 def test_a_terminal_is_asked_once_and_the_answer_lies_with_the_users_settings(
-    tmp_path, server
+    tmp_path, server, monkeypatch
 ):
     mine(tmp_path, server, api_key_env="AWS_SECRET_ACCESS_KEY")
     code, told = preview(tmp_path)
     assert (code, len(server.calls)) == (2, 0)
-    assert "TOOLBANK_TRUSTED_HOSTS" in told
+    assert "TOOLBANK_GRANTS" in told
     place = server.url.removesuffix("/v1")
     code, told = preview(tmp_path, terminal=True, said="n\n")
     assert (code, len(server.calls)) == (2, 0)
-    assert "To do without AWS_SECRET_ACCESS_KEY, set `api_key_env: null`" in told
+    assert "To do without, set `api_key_env: null`" in told
     assert "take the variable out of `headers` or `token_env`" in told
     code, told = preview(tmp_path, terminal=True, said="y\n")
     assert code == 0, told
-    assert "mine.yaml has the value of AWS_SECRET_ACCESS_KEY sent to" in told
+    assert "generate of mine.yaml needs your permission to send secrets" in told
     assert place in told
     assert sent(server) == {f"Bearer {OTHER}"}
-    kept = Path(os.environ["XDG_CONFIG_HOME"], "toolbank", "trusted_hosts").read_text()
-    assert kept.splitlines()[-1] == f"AWS_SECRET_ACCESS_KEY={place}"
-    assert OTHER not in kept
+    kept = Path(os.environ["XDG_CONFIG_HOME"], "toolbank", "grants")
+    assert f"{place} scrypt:" in kept.read_text().splitlines()[-1]
+    assert OTHER not in kept.read_text() and kept.stat().st_mode & 0o777 == 0o600
     assert preview(tmp_path)[0] == 0
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", f"{OTHER}2")
+    assert preview(tmp_path)[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -412,9 +438,8 @@ def test_init_names_no_endpoint_and_says_how_to(url, tmp_path, monkeypatch):
     assert done.returncode == 0
     assert not may_go(url)
     assert not Path(os.environ["XDG_CONFIG_HOME"], "toolbank").exists()
-    assert "`run` asks on a terminal" in done.stdout
-    line = next(line for line in done.stdout.splitlines() if "export" in line)
-    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", line.split('"')[1])
+    assert "On a terminal, `run` asks you" in done.stdout
+    monkeypatch.setenv(GRANTS, read_line(done.stdout))
     assert may_go(url)
     assert KEY not in (tmp_path / "mine.yaml").read_text()
 
@@ -422,7 +447,7 @@ def test_init_names_no_endpoint_and_says_how_to(url, tmp_path, monkeypatch):
 def test_a_plan_tells_the_one_line_that_names_all_that_a_run_would_ask_for(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", "https://z.invalid")
+    monkeypatch.setenv(GRANTS, grant_of("https://z.invalid"))
     path = tmp_path / "mine.yaml"
     judge = LEFT["judge"].partition("judge: ")[2].replace("URL", "https://b.invalid/v1")
     path.write_text(
@@ -431,8 +456,112 @@ def test_a_plan_tells_the_one_line_that_names_all_that_a_run_would_ask_for(
         f"judge: {judge}\n"
     )
     recipe = load_recipe(str(path))
-    told = describe_plan(recipe, tmp_path / "out").splitlines()
-    (line,) = (line for line in told if "export" in line)
-    assert line.count("$TOOLBANK_TRUSTED_HOSTS ") == 1
-    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", line.split('"')[1].partition(" ")[2])
+    told = describe_plan(recipe, tmp_path / "out")
+    assert told.count(f'export {GRANTS}="${GRANTS}; "') == 1
+    monkeypatch.setenv(GRANTS, read_line(told))
     assert "export" not in describe_plan(recipe, tmp_path / "out")
+
+
+def test_old_entries_are_asked_for_once_more(tmp_path, server, monkeypatch):
+    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", f"OPENAI_API_KEY={server.url[:-3]}")
+    former = Path(os.environ["XDG_CONFIG_HOME"], "toolbank", "trusted_hosts")
+    former.parent.mkdir(parents=True)
+    former.write_text("AWS_SECRET_ACCESS_KEY=https://x.invalid\n")
+    path = mine(tmp_path, server, api_key_env="AWS_SECRET_ACCESS_KEY")
+    with pytest.raises(InputError) as caught:
+        run_recipe(load_recipe(path), tmp_path / "out")
+    told = (
+        f"TOOLBANK_TRUSTED_HOSTS, {former}: in the format of version 0.7.0, so you are"
+    )
+    assert told in str(caught.value)
+    assert read_line(str(caught.value)) == grant_of(server.url, "AWS_SECRET_ACCESS_KEY")
+
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
+NAMES = st.from_regex(r"[A-Z]{1,2}", fullmatch=True)
+# A secret has characters that nothing else has.
+SECRETS = st.text("\u00e4\u00f6\u00fc", min_size=1, max_size=20)
+
+
+@st.composite
+def values(draw):
+    before, secret, after = draw(TEXTS), draw(st.just("") | SECRETS), draw(TEXTS)
+    assume(not set(before + after) & set("\u00e4\u00f6\u00fc"))
+    start = len(before)
+    spans = ((start, start + len(secret)),) if secret else ()
+    return GrantValue(before + secret + after, spans)
+
+
+GRANT = st.builds(
+    Grant,
+    st.sampled_from(["send", "start"]),
+    st.lists(values(), max_size=3).map(tuple),
+    st.dictionaries(NAMES, values(), max_size=3).map(
+        lambda found: tuple(found.items())
+    ),
+)
+
+
+@settings(max_examples=15)
+@given(GRANT, GRANT, st.randoms())
+def test_two_grants_have_one_hash_if_and_only_if_they_are_equal(one, other, random):
+    salt = "0123456789abcdef"
+    assert (one.hash(salt) == other.hash(salt)) == (one == other)
+    shuffled = random.sample(one.values, len(one.values))
+    again = Grant(one.action, one.target, tuple(shuffled))
+    assert again == one and again.hash(salt) == one.hash(salt)
+    assert again.is_written_as(shlex.split(one.hashed()))
+
+
+@settings(max_examples=15)
+@given(GRANT, st.data())
+def test_a_grant_that_differs_in_anything_is_asked_for(one, data):
+    texts = (*one.target, *(value for _, value in one.values))
+    assume(texts)
+    changed = data.draw(st.sampled_from(texts))
+    other = GrantValue(f"{changed.text}x", changed.secrets)
+
+    def change(value):
+        return other if value is changed else value
+
+    target = tuple(map(change, one.target))
+    named = tuple((name, change(value)) for name, value in one.values)
+    for grant in (
+        Grant(one.action, target, named),
+        Grant(one.action, (*one.target, GrantValue("")), one.values),
+        Grant(one.action, one.target, (*one.values, ("NEW", GrantValue("")))),
+    ):
+        assert grant != one
+        assert not grant.is_written_as(shlex.split(one.hashed()))
+
+
+@given(GRANT)
+def test_a_grant_is_shown_in_full_but_for_its_secrets(grant):
+    shown = str(grant)
+    assert not set("\u00e4\u00f6\u00fc") & set(f"{shown}{grant!r}{grant.entry()}")
+    assert shown.isprintable()
+    words = shlex.split(shown)
+    assert words[0] == grant.action
+    named = [f"{name}={value.shown}" for name, value in grant.values]
+    assert words[1:] == [*named, *(value.shown for value in grant.target)]
+    for value in (*grant.target, *(value for _, value in grant.values)):
+        for start, end in value.secrets or ((len(value.text), len(value.text)),):
+            for visible in (value.text[:start], value.text[end:]):
+                assert not visible.isprintable() or visible in value.shown
+
+
+def test_what_two_processes_are_answered_at_once_is_kept(tmp_path, monkeypatch):
+    grants = [
+        grant_to_send("OPENAI_API_KEY", f"https://{n}.example", "") for n in "abcd"
+    ]
+    command = (
+        "import sys; from toolbank.system import consent;"
+        "consent.confirm = lambda _: True;"
+        "consent.require_consent([consent.grant_to_send('OPENAI_API_KEY', sys.argv[1], '')], 'x')"
+    )
+    running = [
+        subprocess.Popen([sys.executable, "-c", command, grant.route[1]])
+        for grant in grants
+    ]
+    assert [process.wait() for process in running] == [0] * 4
+    assert find_missing(grants) == []

@@ -14,15 +14,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.servers.named import GRANTS, read_line
 from tests.sources.test_mcp_stdio import KIND, LIGHT
-from toolbank.sources.mcp.kind import _read as read_trusted
 from toolbank.sources.mcp.source import McpSource, Server
+from toolbank.system.consent import is_granted
 from toolbank.system.errors import InputError
 
 
 @pytest.fixture
 def source(tmp_path, monkeypatch):
-    monkeypatch.delenv("TOOLBANK_TRUSTED_COMMANDS", raising=False)
+    monkeypatch.delenv("TOOLBANK_GRANTS", raising=False)
     file = tmp_path / "my tools.json"
     file.write_text('[{"name": "a", "inputSchema": {"type": "object"}}]')
     return McpSource(command=(sys.executable, "-S", "-I", LIGHT, str(file)))
@@ -33,26 +34,25 @@ def test_nothing_is_started_without_the_users_word(source, tmp_path):
         KIND.read(source, tmp_path)
     message = str(caught.value)
     assert shlex.join(source.command) in message
-    assert "export TOOLBANK_TRUSTED_COMMANDS=" in message
+    assert "export TOOLBANK_GRANTS=" in message
     assert not Path(f"{source.command[4]}.pid").exists()
 
 
 def test_what_the_message_says_to_type_gives_the_word(source, tmp_path, monkeypatch):
-    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", "python other.py 'a;b'")
+    before = "start python other.py 'a;b'"
+    monkeypatch.setenv(GRANTS, before)
     with pytest.raises(InputError) as caught:
         KIND.read(source, tmp_path)
-    line = str(caught.value).splitlines()[-1].strip()
-    name, _, value = line.removeprefix("export ").partition("=")
-    [value] = shlex.split(value.replace(f"${name}", "python other.py"))
-    monkeypatch.setenv(name, value)
+    assert f'export {GRANTS}="${GRANTS}; "' in str(caught.value)
+    monkeypatch.setenv(GRANTS, f"{before}; {read_line(str(caught.value))}")
     assert KIND.read(source, tmp_path).tools
 
 
 def test_a_command_with_other_arguments_is_another(source, tmp_path, monkeypatch):
     monkeypatch.setenv(
-        "TOOLBANK_TRUSTED_COMMANDS", shlex.join(source.command[:-1]) + "\npython"
+        "TOOLBANK_GRANTS", f"start {shlex.join(source.command[:-1])}\nstart python"
     )
-    with pytest.raises(InputError, match="have not said"):
+    with pytest.raises(InputError, match="needs your permission"):
         KIND.read(source, tmp_path)
 
 
@@ -94,27 +94,32 @@ def test_on_a_terminal_it_is_asked_with_the_whole_command(source, tmp_path):
 
 
 def test_a_list_that_is_no_command_line_is_refused(source, tmp_path, monkeypatch):
-    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", "python 'a")
-    with pytest.raises(InputError, match="TOOLBANK_TRUSTED_COMMANDS: can't be read"):
+    monkeypatch.setenv("TOOLBANK_GRANTS", "start python 'a")
+    with pytest.raises(InputError, match="TOOLBANK_GRANTS: can't be read"):
         KIND.read(source, tmp_path)
 
 
 WORDS = st.lists(
-    st.text(st.characters(exclude_characters="\0"), min_size=1), min_size=1
+    st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1),
+    min_size=1,
 )
 
 
-@given(st.lists(WORDS, min_size=1))
-def test_any_commands_can_be_listed(commands):
-    for between in (";", " ; ", "\n"):
-        text = between.join(shlex.join(command) for command in commands)
-        assert list(read_trusted(text)) == [tuple(command) for command in commands]
+@given(st.lists(WORDS, min_size=1), st.sampled_from([";", " ; ", "\n"]))
+def test_any_commands_can_be_listed(commands, between):
+    text = between.join(shlex.join(["start", *command]) for command in commands)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(GRANTS, text)
+        for command in commands:
+            assert is_granted(Server("", tuple(command)).grant_to_start)
 
 
 def test_a_file_sets_variables_and_folder_in_sight():
     server = Server(
         "a", ("npx", "x y"), {"TOKEN": "sesame", "B": "1"}, folder="/my dir"
     )
-    assert server.line.startswith("cd '/my dir' && B=1 TOKEN='<secret of ")
-    assert server.line.endswith(">' npx 'x y'") and "sesame" not in server.line
+    secret = "'<secret of 6 characters>'"
+    line = f"start --chdir='/my dir' B=1 TOKEN={secret} npx 'x y'"
+    assert str(server.grant_to_start) == line
+    assert "sesame" not in repr(server.grant_to_start)
     assert "sesame" not in repr(server) and "x y" not in repr(server)
