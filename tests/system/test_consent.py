@@ -470,9 +470,7 @@ def test_old_entries_are_asked_for_once_more(tmp_path, server, monkeypatch):
     path = mine(tmp_path, server, api_key_env="AWS_SECRET_ACCESS_KEY")
     with pytest.raises(InputError) as caught:
         run_recipe(load_recipe(path), tmp_path / "out")
-    told = (
-        f"TOOLBANK_TRUSTED_HOSTS, {former}: in the format of version 0.7.0, so you are"
-    )
+    told = f"TOOLBANK_TRUSTED_HOSTS, {former}: of version 0.7.0, so you are asked once more."
     assert told in str(caught.value)
     assert read_line(str(caught.value)) == grant_of(server.url, "AWS_SECRET_ACCESS_KEY")
 

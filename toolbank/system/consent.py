@@ -103,10 +103,8 @@ class Grant:
 
     def _write(self, *, by_name: bool = False) -> str:
         values = (
-            f"{name}=${name}"
-            if by_name and value.secrets
-            else f"{name}={shlex.quote(value.shown)}"
-            for name, value in self.values
+            f"{n}=${n}" if by_name and v.secrets else f"{n}={shlex.quote(v.shown)}"
+            for n, v in self.values
         )
         target = (shlex.quote(value.shown) for value in self.target)
         return " ".join([self.action, *values, *target])
@@ -228,12 +226,9 @@ def is_granted(grant: Grant) -> bool:
     if grant in _answered or (grant.action == "send" and grant.route in allowed):
         return True
     path = config_folder() / _FILE
-    kept = read_text(path).splitlines() if path.is_file() else []
-    lines = "\n".join(line for line in kept if not line.startswith("#"))
-    entries = (
-        *_read(os.environ.get(_ENVIRONMENT, ""), _ENVIRONMENT),
-        *_read(lines, str(path)),
-    )
+    kept = re.sub("(?m)^#.*", "", read_text(path)) if path.is_file() else ""
+    texts = {_ENVIRONMENT: os.environ.get(_ENVIRONMENT, ""), str(path): kept}
+    entries = (words for where, text in texts.items() for words in _read(text, where))
     return any(map(grant.is_written_as, entries))
 
 
@@ -255,8 +250,7 @@ def require_consent(grants: Iterable[Grant], section: str) -> None:
     missing = find_missing(grants)
     if not missing:
         return
-    request = f"{_describe(missing, section)}\n{_explain_former()}"
-    answer = confirm(f"{request}Allow this, now and later?")
+    answer = confirm(f"{_describe(missing, section)}Allow this, now and later?")
     if answer is None:
         raise InputError(explain_missing(missing, section))
     if not answer:
@@ -269,13 +263,11 @@ def require_consent(grants: Iterable[Grant], section: str) -> None:
 def explain_missing(grants: Sequence[Grant], section: str) -> str:
     """What is asked for, how to do without, and the line to paste where there is no terminal."""
     entries = [grant.entry() for grant in grants]
-    is_open = any(
-        g.secrets and e == str(g) for g, e in zip(grants, entries, strict=True)
-    )
+    gaps = {str(grant) for grant in grants if grant.secrets}.intersection(entries)
     others = f'"${_ENVIRONMENT}; "' if os.environ.get(_ENVIRONMENT) else ""
     return (
-        f"{_describe(grants, section)}\n{_explain_former()}{_advise_to_do_without(grants)} On a "
-        f"terminal, `run` asks you. To allow it beforehand, set this{_FILL if is_open else ''}:\n"
+        f"{_describe(grants, section)}{_advise_to_do_without(grants)} On a terminal, `run` asks "
+        f"you. To allow it beforehand, set this{_FILL if gaps else ''}:\n"
         f"  export {_ENVIRONMENT}={others}{shlex.quote('; '.join(entries))}"
     )
 
@@ -284,22 +276,21 @@ def _describe(grants: Sequence[Grant], section: str) -> str:
     does = dict.fromkeys(_ACTIONS[grant.action][0] for grant in grants)
     who = " of ".join(filter(None, (section, _command.get().source)))
     lines = "\n".join(f"  {grant}" for grant in grants)
-    return f"{who} needs your permission to {' and '.join(does)}:\n{lines}"
+    request = f"{who} needs your permission to {' and '.join(does)}:\n{lines}\n"
+    folder = config_folder()
+    former = [name for name in _FORMER if os.environ.get(name)]
+    if not (folder / _FILE).exists() and (folder / _FORMER_FILE).exists():
+        former.append(str(folder / _FORMER_FILE))
+    if former:
+        request += (
+            f"{', '.join(former)}: of version 0.7.0, so you are asked once more. "
+        )
+    return request
 
 
 def _advise_to_do_without(grants: Iterable[Grant]) -> str:
     without = dict.fromkeys(_ACTIONS[grant.action][1] for grant in grants)
     return f"To do without, {', and '.join(without)}."
-
-
-def _explain_former() -> str:
-    folder = config_folder()
-    former = [name for name in _FORMER if os.environ.get(name)]
-    if not (folder / _FILE).exists() and (folder / _FORMER_FILE).exists():
-        former.append(str(folder / _FORMER_FILE))
-    if not former:
-        return ""
-    return f"{', '.join(former)}: in the format of version 0.7.0, so you are asked once more. "
 
 
 def _remember(grants: Sequence[Grant]) -> None:
