@@ -15,7 +15,6 @@ from toolbank.config.assets import has_asset
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.kind import Collected, SourceConfig
 from toolbank.sources.recognise import recognise
-from toolbank.system.consent import command_of
 from toolbank.system.folders import is_run_folder
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
@@ -117,7 +116,7 @@ def read_source(source: SourceConfig) -> Collected:
     Raises:
         InputError, ToolbankError: as `collect_tools`.
     """
-    with command_of(source.label, ()), tempfile.TemporaryDirectory() as cache:
+    with tempfile.TemporaryDirectory() as cache:
         return collect_tools([source], Path(cache))
 
 
