@@ -125,7 +125,7 @@ WRONG = {
     "packed": (
         (200, b"x"),
         {"Content_Type": "application/json", "Content_Encoding": "gzip"},
-        "packed",
+        "compressed",
     ),
     "a broken redirect": ((307, b""), {"Location": "http://["}, "another address;"),
     "nothing": ((202, b""), {}, "answers with an error"),
@@ -258,7 +258,7 @@ def test_the_next_address_of_a_host_is_tried(tmp_path, monkeypatch):
             return [(*family, (f"127.0.0.{last}", port)) for last in (3, 1)]
 
         monkeypatch.setattr("socket.getaddrinfo", resolve)
-        monkeypatch.setattr("toolbank.sources.mcp.http.is_public_ip", bool)
+        monkeypatch.setattr("toolbank.system.http.is_public_ip", bool)
         with pytest.raises(InputError, match="the server lists none"):
             KIND.read(McpSource(url=f"http://tools.example.com:{port}/mcp"), tmp_path)
         assert asked[0][1]["Host"] == f"tools.example.com:{port}"

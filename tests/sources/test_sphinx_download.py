@@ -21,7 +21,7 @@ from tests.sources.small_site import (
 )
 from tests.sources.sphinx_server import SiteServer
 from toolbank.sources.sphinx.crawl import count
-from toolbank.sources.web import download
+from toolbank.system import http
 from toolbank.system.errors import InputError, ToolbankError
 
 
@@ -136,7 +136,7 @@ def test_no_public_name_leads_to_an_address_of_a_private_network(
 def test_a_public_site_is_read(
     small: SiteServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download, "is_public_ip", lambda _: True)
+    monkeypatch.setattr(http, "is_public_ip", lambda _: True)
     resolve_to(monkeypatch, "docs.example", ["127.0.0.1"])
     list_only("f0")
     url = f"http://docs.example:{small.url.rsplit(':', 1)[1]}"
@@ -155,7 +155,7 @@ def test_a_connection_refused_is_told_as_such_after_an_address_was(
     forget("/small.f1.html")
     small.stop()
     answers = iter([False])  # as if the name led elsewhere the next time
-    monkeypatch.setattr(download, "is_public_ip", lambda _: next(answers, True))
+    monkeypatch.setattr(http, "is_public_ip", lambda _: next(answers, True))
     result = crawl_small(small, url, concurrency=1, retries=0, delay_s=0)
     assert failure(result) == (
         "at a private address, 127.0.0.1; if that is meant, --private-addresses, or "

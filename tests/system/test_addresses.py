@@ -1,11 +1,13 @@
 import pytest
 
+from toolbank.system.errors import InputError
 from toolbank.system.net import (
     checked_address,
     is_loopback,
     is_private,
     is_public_ip,
     origin,
+    proxy_of,
 )
 
 
@@ -75,26 +77,53 @@ def test_an_address_with_a_secret_is_refused_without_showing_it(address):
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.0.1", "169.254.169.254"),
-        *("100.64.0.1", "0.0.0.0", "224.0.0.1", "239.255.255.250", "255.255.255.255"),
-        *("::", "::1", "fe80::1%eth0", "fc00::1", "ff02::1", "::ffff:127.0.0.1"),
-        *("::ffff:169.254.169.254", "64:ff9b::a00:1", "2002:7f00:1::", "fec0::1"),
-        *("::127.0.0.1", "::10.0.0.1", "::808:808", "64:ff9b:1::7f00:1"),
-        *("64:ff9b:1::808:808", "not an address"),
-    ],
-)
-def test_addresses_that_no_public_site_has(address):
-    assert not is_public_ip(address)
+@pytest.mark.parametrize("text", ["not an address", "", "127.1", "2130706433", "8.8.8"])
+def test_what_is_no_address_is_not_public(text):
+    assert not is_public_ip(text)
+
+
+@pytest.fixture
+def proxies(monkeypatch):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return monkeypatch.setenv
+
+
+def test_the_proxy_of_a_scheme_goes_before_that_of_all(proxies):
+    assert proxy_of("https://docs.example/") is None
+    proxies("ALL_PROXY", "inside.example:3128")
+    proxies("HTTP_PROXY", "http://me:pass@plain.example")
+    assert proxy_of("https://docs.example/") == "http://inside.example:3128"
+    assert proxy_of("http://docs.example/") == "http://me:pass@plain.example"
+
+
+def test_no_proxy_is_used_for_this_machine_and_for_what_the_environment_excepts(
+    proxies,
+):
+    proxies("all_proxy", "http://inside.example")
+    proxies("no_proxy", "example.org, docs.example:8000")
+    for host in (
+        "localhost:1",
+        "127.0.0.1",
+        "[::1]",
+        "a.example.org",
+        "docs.example:8000",
+    ):
+        assert proxy_of(f"http://{host}/") is None
+    assert proxy_of("http://docs.example/")
 
 
 @pytest.mark.parametrize(
-    "address", ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
+    "proxy", ["socks5://me:hunter2@x:1", "ftp://x", "http://", "x:y"]
 )
-def test_addresses_that_a_public_site_may_have(address):
-    assert is_public_ip(address)
+def test_a_proxy_that_can_not_be_used_is_bad_input_and_not_shown(proxies, proxy):
+    proxies("ALL_PROXY", proxy)
+    with pytest.raises(
+        InputError, match="for https://docs.example can't be used"
+    ) as told:
+        proxy_of("https://docs.example/")
+    assert "hunter2" not in str(told.value)
 
 
 def test_a_site_is_the_same_however_its_address_is_written():

@@ -91,8 +91,7 @@ async def _ask(url: str, most_bytes: int, most_s: float, is_open: bool) -> Answe
         crawl_settings(url, CrawlPolicy(request_s=most_s, private_addresses=is_open)),
         max_bytes=most_bytes,
     )
-    is_guarded = not is_open and settings.proxy is None
-    downloader = Downloader(replace(settings, guards=is_guarded))
+    downloader = Downloader(settings)
     try:
         answer, _ = await downloader.send(url, {"Accept": _ACCEPT})
     finally:

@@ -10,9 +10,24 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-# All that has been given out of IPv6 for the public internet.
+from toolbank.system.errors import InputError
+
+# What the standard library, or some version of it, takes for public though it is not.
+_SPECIAL_4 = (
+    ipaddress.IPv4Network("192.0.0.0/24"),  # protocols' own (RFC 6890)
+    ipaddress.IPv4Network("192.88.99.0/24"),  # relays of 6to4 (RFC 7526)
+)
+_SPECIAL_6 = (
+    # Protocols' own (RFC 2928): Teredo, benchmarking, ORCHID, AMT, drones.
+    ipaddress.IPv6Network("2001::/23"),
+    ipaddress.IPv6Network("2001:db8::/32"),  # documentation (RFC 3849)
+    ipaddress.IPv6Network("2002::/16"),  # 6to4, a tunnel (RFC 7526)
+    ipaddress.IPv6Network("3fff::/20"),  # documentation (RFC 9637)
+)
+# All that has been given out of IPv6 for the public internet (RFC 4291, section 2.4).
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+# Stands for the IPv4 address in its last 32 bits (RFC 6052).
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def checked_address(address: str) -> str:
@@ -68,25 +83,29 @@ def is_loopback(url: str) -> bool:
 
 
 def is_public_ip(text: str) -> bool:
-    """Whether an IP address is one of the public internet.
+    """Whether an IP address is one of the public internet: the one definition of it.
 
-    Not public: this machine, private, link-local (cloud metadata among them), shared (RFC 6598),
-    multicast and reserved ones, IPv6 addresses that hold such an IPv4 address, and all others
-    outside 2000::/3.
+    Not public are this machine, private and link-local addresses (cloud metadata among them),
+    shared (RFC 6598), benchmarking (RFC 2544), documentation, multicast and reserved ones, tunnels
+    (6to4, Teredo), and all of IPv6 outside 2000::/3: site-local, unique local, discard-only, and
+    the NAT64 prefix of local networks (RFC 8215), which does not say where it holds which address.
+    An address that is mapped to IPv4, or translated to it by 64:ff9b::/96, is what that one is.
     """
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return False
     if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if address in _NAT64:
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        if inner is not None:
-            return is_public_ip(str(inner))
-        if address not in _GLOBAL_UNICAST:
+        if address.ipv4_mapped or address in _NAT64:
+            address = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        elif address not in _GLOBAL_UNICAST:
             return False
-    return address.is_global and not address.is_multicast
+    special = _SPECIAL_4 if address.version == 4 else _SPECIAL_6
+    return (
+        address.is_global
+        and not address.is_multicast
+        and not any(address in network for network in special)
+    )
 
 
 def origin(url: str) -> tuple[str, str, int | None]:
@@ -97,12 +116,33 @@ def origin(url: str) -> tuple[str, str, int | None]:
 
 
 def proxy_of(url: str) -> str | None:
-    """The proxy that the environment names for a URL."""
+    """The proxy that the environment names for a URL: HTTP_PROXY or HTTPS_PROXY, or else ALL_PROXY.
+
+    None is used for this machine, or for what NO_PROXY names.
+
+    Raises:
+        InputError: it is no HTTP proxy's address.
+    """
     parts = urlsplit(url)
-    proxy = getproxies().get(parts.scheme)
-    if not proxy or proxy_bypass(parts.hostname or ""):
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or is_loopback(url) or proxy_bypass(parts.netloc.rpartition("@")[2]):
         return None
-    return proxy if "://" in proxy else f"http://{proxy}"
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    try:
+        given = urlsplit(proxy)
+        is_usable = (
+            given.scheme in ("http", "https") and given.hostname and given.port != 0
+        )
+    except ValueError:
+        is_usable = False
+    if not is_usable or not proxy.isprintable():
+        raise InputError(
+            f"The proxy that the environment names for {parts.scheme}://{parts.hostname} can't be "
+            "used. Give HTTP_PROXY, HTTPS_PROXY or ALL_PROXY as http://HOST:PORT or "
+            "https://HOST:PORT, or name the host in NO_PROXY."
+        )
+    return proxy
 
 
 def _host(url: str) -> str:

@@ -9,7 +9,6 @@ from toolbank.bank.records import Argument, HttpCall, McpCall, PythonCall, Tool
 from toolbank.search.calls import http
 from toolbank.search.calls.caller import Caller, describe_leave
 from toolbank.search.calls.config import CallError, Credential, Target, read_targets
-from toolbank.search.calls.http import check_address
 from toolbank.system.errors import InputError
 
 NUMBER = {
@@ -125,11 +124,6 @@ def test_a_private_address_is_not_called(host):
 def test_an_address_written_as_one_number_is_not_called():
     with pytest.raises(CallError, match=r"not a public one|can't be reached"):
         call(GET, {"id": "1"}, "http://2130706433:9", private=False)
-
-
-@pytest.mark.parametrize("host", ["1.1.1.1", "2606:4700::1111", "64:ff9b::101:101"])
-def test_a_public_address_may_be_called(host):
-    check_address(host, private=False)
 
 
 def test_a_name_is_checked_where_it_is_connected_to(api, monkeypatch):

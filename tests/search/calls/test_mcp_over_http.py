@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from aiohttp.resolver import ThreadedResolver
 
+from tests.sources.resolving import resolve_to
 from toolbank.search.calls import mcp
 from toolbank.search.calls.config import CallError, Target
 from toolbank.search.calls.mcp import send_to_mcp
@@ -34,18 +34,6 @@ def call(port, tool="forecast", arguments=CITY, host="127.0.0.1", private=True):
     return asyncio.run(send_to_mcp(tool, arguments, target))
 
 
-def resolve_to(monkeypatch, *addresses):
-    """Have each lookup of a name give the next address; the hosts that were asked for."""
-    left, asked = list(addresses), []
-
-    async def resolve(self, host, port=0, family=0):
-        asked.append(host)
-        return [{"host": left.pop(0) if len(left) > 1 else left[0], "port": port}]
-
-    monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
-    return asked
-
-
 def test_a_call_is_passed_on(port):
     assert call(port) == "Rain in Oslo."
 
@@ -56,21 +44,9 @@ def test_a_private_address_needs_leave(port):
 
 
 def test_a_name_that_means_this_machine_is_refused(port, monkeypatch):
-    resolve_to(monkeypatch, "127.0.0.1")
+    resolve_to(monkeypatch, "weather.example", ["127.0.0.1"])
     with pytest.raises(CallError, match="not a public one"):
         call(port, host="weather.example", private=False)
-
-
-def test_a_name_is_not_looked_up_again_by_what_connects(port, monkeypatch):
-    # Only this lookup knows the name: were there another, nothing would be found.
-    asked = resolve_to(monkeypatch, "127.0.0.1")
-    try:
-        said = call(port, host="weather.example")
-    except CallError as error:
-        # The server itself may refuse a Host that is not its own: it was reached, then.
-        said = str(error)
-    assert asked
-    assert "can't be reached (ConnectError)" not in said
 
 
 def test_a_flood_is_cut_off(port):
@@ -91,12 +67,7 @@ def test_a_server_may_have_an_address_of_ipv6_alone(ports):
 
 
 def test_of_several_addresses_one_that_answers_is_enough(port, monkeypatch):
-    found = [{"host": host, "port": port} for host in ("127.0.0.2", "127.0.0.1")]
-
-    async def resolve(*_):
-        return found
-
-    monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
+    resolve_to(monkeypatch, "localhost", ["127.0.0.2", "127.0.0.1"])
     assert call(port, host="localhost") == "Rain in Oslo."
 
 

@@ -20,10 +20,11 @@ from referencing import Registry
 
 from toolbank.bank.records import HttpCall, McpCall, Tool
 from toolbank.search.calls.config import CallError, Target
-from toolbank.search.calls.http import is_private, send
+from toolbank.search.calls.http import send
 from toolbank.search.calls.mcp import send_to_mcp
 from toolbank.search.calls.request import prepare_request
 from toolbank.system.errors import InputError
+from toolbank.system.net import is_private
 from toolbank.system.secrets import mask_command
 
 MOST_STEPS = 30_000

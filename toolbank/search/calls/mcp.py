@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from toolbank.search.calls.config import CallError, Target
-from toolbank.search.calls.http import CALL_TIME, MOST_ANSWER
+from toolbank.search.calls.http import CALL_TIME, MOST_ANSWER, NOT_PUBLIC
 from toolbank.sources.mcp.connection import MB, Connection, ServerError
+from toolbank.system.http import PrivateAddressError
 
 _MOST_BYTES = 4 * MB
 """Bytes of all messages of a call: the text, what wraps it, and a handshake."""
@@ -38,6 +39,8 @@ async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -
         inner = _first_of(error)
         if isinstance(inner, CallError):
             raise inner from error
+        if isinstance(inner, PrivateAddressError):
+            raise CallError(NOT_PUBLIC) from error
         raise CallError(
             f"The server can't be reached ({type(inner).__name__})."
         ) from error
@@ -77,10 +80,10 @@ async def _call_address(
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    from toolbank.search.calls.transport import CheckedTransport
+    from toolbank.sources.mcp.http import BoundedTransport
 
     headers = target.credential.headers() if target.credential else {}
-    transport = CheckedTransport(connection, private=target.private)
+    transport = BoundedTransport(connection, guards=not target.private)
     async with (
         httpx2.AsyncClient(
             headers=headers,

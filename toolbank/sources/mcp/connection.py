@@ -57,17 +57,18 @@ class Connection:
         self.received += size
         self.values += values
         if self.received > self.most_bytes:
-            self.fault = f"it sends more than {self.most_bytes // MB} MB"
-        elif self.most_values is not None and self.values > self.most_values:
-            self.fault = f"it sends more than {self.most_values:,} JSON values"
-        else:
-            return
-        raise ServerError(self.fault)
+            raise self.refuse(f"it sends more than {self.most_bytes // MB} MB")
+        if self.most_values is not None and self.values > self.most_values:
+            raise self.refuse(f"it sends more than {self.most_values:,} JSON values")
 
     def refuse_size(self) -> ServerError:
         """The error that one message is too large."""
-        self.fault = f"one message is over {self.largest // MB} MB"
-        return ServerError(self.fault)
+        return self.refuse(f"one message is over {self.largest // MB} MB")
+
+    def refuse(self, fault: str) -> ServerError:
+        """The error that no more is read, which is noted."""
+        self.fault = fault
+        return ServerError(fault)
 
     def add_stderr(self, chunk: bytes) -> None:
         """Count what goes to stderr, and keep its end.

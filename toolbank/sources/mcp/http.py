@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 
 import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from toolbank.sources.mcp.connection import MAX_MESSAGE, Connection, ServerError
+from toolbank.sources.mcp.connection import MAX_MESSAGE, Connection, Incoming
 from toolbank.sources.mcp.messages import Messages
 from toolbank.sources.mcp.source import Server
-from toolbank.system.net import is_loopback, is_public_ip, proxy_of
+from toolbank.system.http import TooLargeError, read_bounded, resolve_public
+from toolbank.system.net import is_loopback, proxy_of
 from toolbank.system.version import __version__
 
 
@@ -29,22 +30,19 @@ async def connect(
     """
     proxy = proxy_of(server.url)
     guards = not (is_loopback(server.url) or private_addresses or proxy)
-    inner = httpx2.AsyncHTTPTransport(
-        verify=not is_loopback(server.url), trust_env=False, proxy=proxy
-    )
-    headers = {
-        **server.headers,
-        "User-Agent": f"toolbank/{__version__}",
-        # What comes packed could be of any size.
-        "Accept-Encoding": "identity",
-    }
+    headers = {**server.headers, "User-Agent": f"toolbank/{__version__}"}
 
     def make_client(
         headers: dict[str, str] | None = None,
         timeout: httpx2.Timeout | None = None,
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
-        transport = _Counted(inner, connection, guards)
+        transport = BoundedTransport(
+            connection,
+            guards=guards,
+            verifies=not is_loopback(server.url),
+            proxy=proxy,
+        )
         return httpx2.AsyncClient(
             transport=transport, headers=headers, timeout=timeout, auth=auth
         )
@@ -65,22 +63,44 @@ async def connect(
         yield Messages(messages, connection), requests
 
 
-class _Counted(httpx2.AsyncBaseTransport):
+@cache
+def _read_certificates() -> ssl.SSLContext:
+    """Read whom to trust, which takes a tenth of a second, once."""
+    return httpx2.create_ssl_context()
+
+
+class BoundedTransport(httpx2.AsyncBaseTransport):
     """Notes what is answered, and reads no more of it than a server may say.
 
     Where it `guards`, a request goes to the very addresses that were checked, so that a name that
-    resolves to another one the next time does not get around it.
+    resolves to another one the next time does not get around it. The certificate still has to be
+    the name's. What is answered is measured as it arrives, so it may not be compressed; nor, where
+    its JSON values are counted, be in another encoding than UTF-8.
     """
 
     def __init__(
-        self, inner: httpx2.AsyncHTTPTransport, connection: Connection, guards: bool
+        self,
+        connection: Connection,
+        *,
+        guards: bool,
+        verifies: bool = True,
+        proxy: str | None = None,
     ) -> None:
-        self._inner = inner
+        self._inner = httpx2.AsyncHTTPTransport(
+            verify=_read_certificates() if verifies else False, proxy=proxy
+        )
         self._connection = connection
         self._guards = guards
         self._reached = ""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request.
+
+        Raises:
+            PrivateAddressError: the host's addresses are not public.
+            ServerError: the answer is in an encoding that can't be measured.
+        """
+        request.headers["Accept-Encoding"] = "identity"
         response = await self._send(request)
         connection = self._connection
         # Streams and goodbyes, which many servers refuse, say nothing of what was asked.
@@ -88,24 +108,29 @@ class _Counted(httpx2.AsyncBaseTransport):
             connection.status = response.status_code
             connection.content_type = response.headers.get("content-type", "")
             connection.location = response.headers.get("location", "")
-        if response.headers.get("content-encoding", "identity") != "identity":
-            await response.aclose()
-            raise self._refuse("its answer is packed, though that was not asked for")
-        return httpx2.Response(
-            response.status_code,
-            headers=response.headers,
-            stream=_CountedStream(response, connection),
-            extensions=response.extensions,
-        )
+        encoding = response.headers.get("content-encoding", "identity")
+        charset = (response.charset_encoding or "utf-8").lower()
+        is_utf8 = charset in ("utf-8", "utf8", "us-ascii")
+        if encoding.strip().lower() != "identity":
+            refusal = "compressed, though that was not asked for"
+        elif response.is_success and connection.most_values is not None and not is_utf8:
+            refusal = "not UTF-8"
+        else:
+            response.stream = _BoundedStream(response, connection)
+            return response
+        await response.aclose()
+        raise connection.refuse(f"its answer is {refusal}")
 
     async def aclose(self) -> None:
+        """Close the connections."""
         await self._inner.aclose()
 
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
         """Send it to the first of the host's addresses that can be reached."""
         if not self._guards:
             return await self._inner.handle_async_request(request)
-        addresses = await self._resolve(request.url)
+        found = await resolve_public(request.url.host, request.url.port)
+        addresses = sorted(found, key=lambda address: address != self._reached)
         for address in addresses[:-1]:
             try:
                 # One that is silent takes its share of the time only.
@@ -116,27 +141,6 @@ class _Counted(httpx2.AsyncBaseTransport):
             self._reached = address
             return response
         return await self._inner.handle_async_request(_pin(request, addresses[-1]))
-
-    async def _resolve(self, url: httpx2.URL) -> list[str]:
-        """The addresses of a host, all of them public; the one that was reached before first."""
-        try:
-            found = await asyncio.get_running_loop().getaddrinfo(
-                url.host, url.port, type=socket.SOCK_STREAM
-            )
-        except OSError as error:
-            raise self._refuse("its host is not found", may_pass=True) from error
-        addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
-        for address in addresses:
-            if not is_public_ip(address):
-                raise self._refuse(
-                    f"it lies at a private address, {address}; if that is meant, "
-                    "`private_addresses: true` lets it in"
-                )
-        return sorted(addresses, key=lambda address: address != self._reached)
-
-    def _refuse(self, reason: str, *, may_pass: bool = False) -> ServerError:
-        self._connection.fault = reason
-        return ServerError(reason, may_pass=may_pass)
 
 
 def _pin(request: httpx2.Request, address: str, share: float = 1) -> httpx2.Request:
@@ -157,22 +161,24 @@ def _pin(request: httpx2.Request, address: str, share: float = 1) -> httpx2.Requ
     )
 
 
-class _CountedStream(httpx2.AsyncByteStream):
+class _BoundedStream(httpx2.AsyncByteStream):
     def __init__(self, response: httpx2.Response, connection: Connection) -> None:
-        self._response = response
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        self._inner = response.stream
         self._connection = connection
         # A stream of events may go on; the SDK bounds each of them.
         kind = response.headers.get("content-type", "")
-        self._is_stream = kind.startswith("text/event-stream")
+        is_stream = kind.startswith("text/event-stream")
+        self._most = connection.most_bytes + 1 if is_stream else connection.largest
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in self._response.stream:  # type: ignore[union-attr]
-            size += len(chunk)
-            self._connection.receive(len(chunk))
-            if size > MAX_MESSAGE and not self._is_stream:
-                raise self._connection.refuse_size()
-            yield chunk
+        incoming = Incoming(self._connection)
+        try:
+            async for part in read_bounded(self._inner, self._most):
+                incoming.receive(part)
+                yield part
+        except TooLargeError as error:
+            raise self._connection.refuse_size() from error
 
     async def aclose(self) -> None:
-        await self._response.aclose()
+        await self._inner.aclose()

@@ -6,6 +6,7 @@ import inspect
 import itertools
 import json
 import logging
+import socket
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ from toolbank.sources.mcp.source import McpSource, Server
 from toolbank.sources.mcp.stdio import start
 from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.http import PrivateAddressError
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
 from toolbank.system.text import find_control_sign
@@ -50,6 +52,13 @@ def explain(
         return cause
     if connection.fault:
         return ServerError(connection.fault)
+    if isinstance(cause, PrivateAddressError):
+        return ServerError(
+            f"it lies at a private address, {cause.address}; if that is meant, "
+            "`private_addresses: true` lets it in"
+        )
+    if isinstance(cause, socket.gaierror):
+        return ServerError("its host is not found", may_pass=True)
     if isinstance(cause, TimeoutError | httpx2.TimeoutException):
         late = f"it gave no list of tools within {seconds:g} seconds (timeout_s)"
         return ServerError(f"{late}{_quote(server, connection)}", may_pass=True)

@@ -1,11 +1,10 @@
 """Send requests to a site and receive responses, at the speed that the site allows."""
 
 import asyncio
-import socket
 import time
+import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 
 import aiohttp
@@ -18,36 +17,38 @@ from toolbank.sources.web.answer import (
     UnansweredError,
 )
 from toolbank.sources.web.policy import CrawlSettings
-from toolbank.system.net import is_public_ip, read_seconds
+from toolbank.system.http import (
+    EncodingError,
+    PrivateAddressError,
+    TooLargeError,
+    make_connector,
+    read_bounded,
+    read_encodings,
+)
+from toolbank.system.net import read_seconds
 
-_UNPACKED = frozenset({"gzip", "x-gzip", "deflate"})
 _HEADERS = {
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "Accept-Encoding": "gzip, deflate",
     "Accept-Language": "en",
 }
-# The private addresses that the request at hand was kept from.
-_refused_addresses: ContextVar[list[str]] = ContextVar("_refused_addresses")
 
 
 class Downloader:
-    """Sends single requests, guards addresses, and reads no more than a page may have.
-
-    The guard looks at the very address that a socket is about to be connected to, so that a name
-    that resolves to another one the next time does not get around it.
-    """
+    """Sends single requests, guards addresses, and reads no more than a page may have."""
 
     def __init__(self, settings: CrawlSettings) -> None:
         self._settings = settings
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
+            connector=make_connector(
+                guards=settings.guards,
                 limit=settings.concurrency,
                 ssl=settings.verifies,
-                socket_factory=_open_guarded if settings.guards else None,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={**_HEADERS, "User-Agent": settings.user_agent},
             timeout=aiohttp.ClientTimeout(total=settings.policy.request_s),
+            auto_decompress=False,
         )
 
     async def aclose(self) -> None:
@@ -67,8 +68,6 @@ class Downloader:
             UnansweredError: it could not be reached, or was too late.
             BrokenOffError: the answer was.
         """
-        refused: list[str] = []
-        _refused_addresses.set(refused)
         started = time.monotonic()
         try:
             async with self._session.get(
@@ -81,6 +80,11 @@ class Downloader:
                 body = await self._read(response, cut_at)
         except TimeoutError as error:
             raise UnansweredError("timed out") from error
+        except PrivateAddressError as error:
+            raise RefusedError(
+                f"at a private address, {error.address}; if that is meant, "
+                "--private-addresses, or crawl.private_addresses in a recipe, lets it in"
+            ) from error
         except aiohttp.InvalidURL as error:
             raise UnansweredError("no address that can be asked") from error
         except aiohttp.ClientConnectorDNSError as error:
@@ -88,13 +92,8 @@ class Downloader:
         except aiohttp.ClientSSLError as error:
             raise RefusedError("its certificate can't be trusted") from error
         except aiohttp.ClientConnectorError as error:
-            if refused:
-                raise RefusedError(
-                    f"at a private address, {refused[0]}; if that is meant, "
-                    "--private-addresses, or crawl.private_addresses in a recipe, lets it in"
-                ) from error
             raise UnansweredError("connection refused") from error
-        except aiohttp.ClientPayloadError as error:
+        except (aiohttp.ClientPayloadError, zlib.error) as error:
             raise BrokenOffError("broken off") from error
         except (aiohttp.ClientError, OSError) as error:
             raise UnansweredError("connection failed") from error
@@ -104,33 +103,26 @@ class Downloader:
     async def _read(
         self, response: aiohttp.ClientResponse, cut_at: int | None
     ) -> bytes:
-        packed = response.headers.get("Content-Encoding", "").strip().lower()
-        if packed not in ("", "identity", *_UNPACKED):
-            raise RefusedError("packed in an unknown way")
-        is_packed = packed in _UNPACKED
+        try:
+            packed = read_encodings(response.headers.get("Content-Encoding", ""))
+        except EncodingError as error:
+            raise RefusedError("packed in an unknown way") from error
         limit = self._settings.max_bytes
-        cut_at = None if is_packed else cut_at
+        cut_at = None if packed else cut_at
         if cut_at is None and (response.content_length or 0) > limit:
             raise RefusedError("too large")
         body = bytearray()
-        async for chunk in response.content.iter_any():
-            body += chunk
-            if cut_at is not None and len(body) > cut_at:
-                response.close()
-                break
-            if cut_at is None and len(body) > limit:
-                raise RefusedError(
-                    "too large when unpacked" if is_packed else "too large"
-                )
+        try:
+            async for part in read_bounded(
+                response.content.iter_any(), cut_at or limit, packed
+            ):
+                body += part
+        except TooLargeError as error:
+            if cut_at is None:
+                what = "too large when unpacked" if packed else "too large"
+                raise RefusedError(what) from error
+            response.close()
         return bytes(body)
-
-
-def _open_guarded(info: aiohttp.AddrInfoType) -> socket.socket:
-    family, kind, protocol, _, address = info
-    if not is_public_ip(str(address[0])):
-        _refused_addresses.get().append(str(address[0]))
-        raise PermissionError(f"{address[0]} is no public address")
-    return socket.socket(family=family, type=kind, proto=protocol)
 
 
 _FAILURES_IN_A_ROW = 30

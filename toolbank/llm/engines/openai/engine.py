@@ -6,11 +6,9 @@ import re
 import ssl
 import time
 import zlib
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import certifi
@@ -37,7 +35,14 @@ from toolbank.llm.engines.openai.errors import (
     unusable_reply,
 )
 from toolbank.system.errors import InputError
-from toolbank.system.net import is_loopback
+from toolbank.system.http import (
+    EncodingError,
+    TooLargeError,
+    make_connector,
+    read_bounded,
+    read_encodings,
+)
+from toolbank.system.net import proxy_of
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
@@ -76,11 +81,6 @@ MAX_REPLY_BYTES = 4 * 2**20
 _MAX_EXCERPT_BYTES = 400_000
 # Servers mostly close an idle connection after 5 s; a call must not be sent on one just then.
 _LONGEST_IDLE_S = 4.0
-_ENCODINGS = frozenset({"gzip", "deflate"})
-# zlib's window bits for both, told apart by their first bytes; and for deflate without a head,
-# which some servers send.
-_WITH_HEAD = 47
-_WITHOUT_HEAD = -15
 
 
 class Endpoint:
@@ -105,13 +105,13 @@ class Endpoint:
         try:
             address = _parse(base_url) / "chat" / "completions"
             self._address = address.with_query(config.url_query or None)
-            self._proxy = _find_proxy(base_url)
+            self._proxy = proxy_of(base_url)
             self._certificates = ssl.create_default_context()
             self._certificates.load_verify_locations(certifi.where())
         except (OSError, ValueError) as error:
             raise InputError(
-                f"base_url: {base_url} is no address that can be asked, or the proxy or the "
-                f"certificates that the environment names can't be used ({error})."
+                f"base_url: {base_url} is no address that can be asked, or the certificates "
+                f"that the environment names can't be used ({error})."
             ) from error
 
     async def post(self, body: bytes) -> Answer:
@@ -141,30 +141,28 @@ class Endpoint:
             self._session = None
 
     async def _read(self, response: aiohttp.ClientResponse) -> Answer:
-        named = response.headers.get("content-encoding", "").lower().split(",")
-        packed = [
-            name.strip() for name in named if name.strip() not in ("", "identity")
-        ]
-        if not _ENCODINGS.issuperset(packed):
-            raise unknown_encoding(self._url, ", ".join(packed))
+        try:
+            packed = read_encodings(response.headers.get("content-encoding", ""))
+        except EncodingError as error:
+            raise unknown_encoding(self._url, str(error)) from error
         most = MAX_REPLY_BYTES
         if response.status != 200 or (response.content_length or 0) > most:
             most = _MAX_EXCERPT_BYTES
-        received = bytearray()
-        async for chunk in response.content.iter_any():
-            received += chunk
-            if len(received) > most:
-                response.close()
-                break
-        body = _unpack(bytes(received), packed, most) if packed else bytes(received)
-        if len(body) > most or len(received) > most:
-            body = body[:_MAX_EXCERPT_BYTES]
-            return Answer(response.status, response.headers, body, whole=False)
-        return Answer(response.status, response.headers, body)
+        body = bytearray()
+        try:
+            async for part in read_bounded(response.content.iter_any(), most, packed):
+                body += part
+        except TooLargeError:
+            response.close()
+            excerpt = bytes(body[:_MAX_EXCERPT_BYTES])
+            return Answer(response.status, response.headers, excerpt, whole=False)
+        return Answer(response.status, response.headers, bytes(body))
 
     def _connect(self) -> aiohttp.ClientSession:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
+            # The user named the endpoint, wherever it is.
+            connector=make_connector(
+                guards=False,
                 limit=allow_connections(self._most_in_flight),
                 keepalive_timeout=_LONGEST_IDLE_S,
                 ssl=self._certificates,
@@ -188,43 +186,6 @@ def _parse(url: str) -> URL:
     if not parts.hostname or parts.port == 0 or not url.isprintable():
         raise ValueError("it names no host or no port")
     return URL(url)
-
-
-def _find_proxy(url: str) -> str | None:
-    """The proxy that the environment names for a URL."""
-    parts = urlsplit(url)
-    if is_loopback(url) or proxy_bypass(parts.netloc):
-        return None
-    proxies = getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
-        raise ValueError(
-            "a proxy should be given as http://HOST:PORT or https://HOST:PORT"
-        )
-    if proxy:
-        _parse(proxy)
-    return proxy
-
-
-def _unpack(body: bytes, packed: Sequence[str], most: int) -> bytes:
-    """What was packed in these ways, the last one outermost; its beginning where it is larger.
-
-    Raises:
-        zlib.error: it is damaged.
-    """
-    for name in reversed(packed):
-        is_whole = len(body) <= most
-        try:
-            unpacker = zlib.decompressobj(_WITH_HEAD)
-            body = unpacker.decompress(body, most + 1)
-        except zlib.error:
-            if name != "deflate":
-                raise
-            unpacker = zlib.decompressobj(_WITHOUT_HEAD)
-            body = unpacker.decompress(body, most + 1)
-        if is_whole and len(body) <= most and not unpacker.eof:
-            raise zlib.error("it ends too soon")
-    return body
 
 
 # What is asked for, best first. A server that refuses one gets the next from then on.

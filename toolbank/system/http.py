@@ -1,0 +1,157 @@
+"""Connect to public addresses only, and read a bounded part of an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import zlib
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from typing import Any
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from toolbank.system.net import is_public_ip
+
+
+class PrivateAddressError(Exception):
+    """A host has no public address; `address` is the first that it has."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"{address} is not a public address")
+        self.address = address
+
+
+async def resolve_public(
+    host: str, port: int | None, family: int = socket.AF_UNSPEC
+) -> list[str]:
+    """Look up the public addresses of a host, in the system's order.
+
+    Connect to these, and not to the name: it may lead elsewhere the next time (DNS rebinding).
+
+    Raises:
+        OSError: the host is not found.
+        PrivateAddressError: it has other addresses only.
+    """
+    rows = await asyncio.get_running_loop().getaddrinfo(
+        host, port, family=family, type=socket.SOCK_STREAM
+    )
+    addresses = list(dict.fromkeys(str(address[0]) for *_, address in rows))
+    public = [address for address in addresses if is_public_ip(address)]
+    if not public:
+        raise PrivateAddressError(addresses[0])
+    return public
+
+
+def make_connector(*, guards: bool, **options: Any) -> aiohttp.TCPConnector:
+    """Make a connector of aiohttp; one that `guards` connects to public addresses only.
+
+    A request to another one raises PrivateAddressError. A host may be given as an address, which
+    no resolver sees: so each address is looked at once more where its socket is made.
+    """
+    if guards:
+        options |= {"resolver": _PublicResolver(), "socket_factory": _open_public}
+    return aiohttp.TCPConnector(**options)
+
+
+class _PublicResolver(AbstractResolver):
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=socket.IPPROTO_TCP,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for address in await resolve_public(host, port, family)
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+def _open_public(info: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, address = info
+    if not is_public_ip(str(address[0])):
+        raise PrivateAddressError(str(address[0]))
+    return socket.socket(family=family, type=kind, proto=protocol)
+
+
+class TooLargeError(Exception):
+    """An answer is larger than allowed; what is allowed of it was read before."""
+
+
+class EncodingError(Exception):
+    """An answer is compressed in a way that nobody asked for; `str()` names the way."""
+
+
+_UNPACKED = frozenset({"gzip", "x-gzip", "deflate"})
+_PIECE = 2**16
+# zlib's window bits for gzip and zlib, told apart by their first bytes; and for deflate without a
+# head, which some servers send.
+_WITH_HEAD, _WITHOUT_HEAD = 47, -15
+_GZIP, _ZLIB = b"\x1f", 0x08
+
+
+def read_encodings(header: str) -> list[str]:
+    """Read a Content-Encoding header: the ways in which a body was compressed, in their order.
+
+    Raises:
+        EncodingError: it can't be uncompressed.
+    """
+    names = [name.strip() for name in header.lower().split(",")]
+    packed = [name for name in names if name not in ("", "identity")]
+    if not _UNPACKED.issuperset(packed):
+        raise EncodingError(", ".join(packed))
+    return packed
+
+
+async def read_bounded(
+    chunks: AsyncIterable[bytes], most: int, encodings: Sequence[str] = ()
+) -> AsyncIterator[bytes]:
+    """Read a body as it arrives, uncompressed and of limited size.
+
+    `most` bounds the bytes that are sent and those that come out of them; the caller bounds the
+    time.
+
+    Raises:
+        TooLargeError: there is more, and `most` bytes were given.
+        zlib.error: it is damaged, or cut short.
+    """
+    parts = _limit(chunks, most)
+    for name in reversed(encodings):
+        parts = _limit(_unpack(parts, name), most)
+    async for part in parts:
+        yield part
+
+
+async def _limit(chunks: AsyncIterable[bytes], most: int) -> AsyncIterator[bytes]:
+    async for chunk in chunks:
+        yield chunk[:most]
+        if len(chunk) > most:
+            raise TooLargeError
+        most -= len(chunk)
+
+
+async def _unpack(chunks: AsyncIterable[bytes], name: str) -> AsyncIterator[bytes]:
+    unpacker = None
+    async for chunk in chunks:
+        piece = b""
+        # Of a full piece more may come out, though all that went in was taken.
+        while chunk or len(piece) == _PIECE:
+            # A file of gzip may have several parts.
+            if unpacker is None or (unpacker.eof and chunk.startswith(_GZIP)):
+                has_head = chunk.startswith(_GZIP) or chunk[0] & 0x0F == _ZLIB
+                bits = _WITH_HEAD if has_head or name != "deflate" else _WITHOUT_HEAD
+                unpacker = zlib.decompressobj(bits)
+            if unpacker.eof:
+                break
+            piece = unpacker.decompress(chunk, _PIECE)
+            yield piece
+            chunk = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+    if unpacker is not None and not unpacker.eof:
+        raise zlib.error("it ends too soon")
