@@ -120,7 +120,7 @@ def test_no_proxy_is_used_for_this_machine_and_for_what_the_environment_excepts(
 def test_a_proxy_that_can_not_be_used_is_bad_input_and_not_shown(proxies, proxy):
     proxies("ALL_PROXY", proxy)
     with pytest.raises(
-        InputError, match="for https://docs.example can't be used"
+        InputError, match=r"for https://docs\.example can't be used"
     ) as told:
         proxy_of("https://docs.example/")
     assert "hunter2" not in str(told.value)

@@ -129,8 +129,9 @@ def test_a_row_of_layout_1_that_can_not_be_read_leaves_the_file_as_it_was(tmp_pa
     assert content(path) == before
 
 
-def test_a_kill_while_layout_1_is_taken_over_leaves_it_as_it_was(tmp_path):
-    path = unpack_layout_1(tmp_path)
+@pytest.mark.parametrize("name", ["layout_1", "0.4"])
+def test_a_kill_while_a_journal_is_taken_over_leaves_it_as_it_was(tmp_path, name):
+    path = unpack(f"{name}.sqlite", tmp_path / "journal.sqlite")
     before = content(path)
     script = f"""
 import os, sys
@@ -139,14 +140,16 @@ from pathlib import Path
 from toolbank.llm.journal import Journal, migration
 
 compress, calls = migration.compress, []
+make_row, calls = migration.make_row, []
 
 def die_midway(*arguments):
     calls.append(0)
     if len(calls) == 15:
         os.kill(os.getpid(), 9)
-    return compress(*arguments)
+    return make_row(*arguments)
 
 migration.compress = die_midway
+migration.make_row = die_midway
 with Journal(Path({str(path)!r})):
     pass
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,7 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise explain(path, error) from error
-    except (ValueError, TypeError, LookupError) as error:
+    except (ValueError, TypeError, LookupError, zlib.error) as error:
         raise damaged(path, error) from error
 
 
@@ -92,6 +93,14 @@ def damaged(path: Path, error: Exception) -> ToolbankError:
         f"{path}: the journal is damaged ({error}). Move it away, with the files that lie beside "
         f"it ({path.name}-wal and {path.name}-shm); the replies in it are then asked for "
         f"again:\n  mkdir -p {folder} && mv {shlex.quote(str(path))}* {folder}"
+    )
+
+
+def damaged_reply(path: Path, key: str) -> str:
+    """What to say of one row that is not what was written."""
+    return (
+        f"{path}: the reply with the key {key} is damaged, and is asked for again where it is "
+        "needed; all others are used. Check the disk if there are more."
     )
 
 

@@ -20,79 +20,15 @@ from toolbank.llm.chat import ChatReply, Message, count_tokens
 from toolbank.llm.journal import errors
 from toolbank.llm.journal.layout import (
     APPLICATION_ID,
-    DICTIONARIES,
     IDENTITIES,
     LAYOUT,
     REPLIES,
     SCHEMA,
-    compress,
     decode,
-    decompress,
     encode,
+    make_row,
 )
 from toolbank.system.errors import ToolbankError
-
-
-def take_over(connection: sqlite3.Connection) -> None:
-    """Move the rows of `replies_1` and `failures_1` into the tables of today, and drop those.
-
-    Raises:
-        ValueError: a row is not of layout 1.
-    """
-    connection.execute(
-        "CREATE TABLE IF NOT EXISTS failures_1 (key, attempt, stage, reason, message)"
-    )
-    connection.execute(
-        "INSERT INTO identities (identity) SELECT DISTINCT identity FROM replies_1"
-    )
-    connection.executemany(REPLIES.insert(1), _read_replies(connection))
-    # Layout 1 did not say whose a failure is; it did where the same call had a reply later.
-    connection.execute(IDENTITIES.insert(1), ("",))
-    connection.execute(
-        "INSERT INTO failures SELECT old.key, old.attempt, old.stage, "
-        "coalesce(replies.identity, (SELECT id FROM identities WHERE identity = '')), "
-        "reason, message, 1, 0, 0, 0 FROM failures_1 AS old LEFT JOIN replies USING (key)"
-    )
-    connection.execute("DROP TABLE replies_1")
-    connection.execute("DROP TABLE failures_1")
-
-
-def _read_replies(connection: sqlite3.Connection) -> Iterator[tuple[object, ...]]:
-    dictionaries: dict[str, tuple[int, bytes]] = {}
-    total = connection.execute("SELECT count(*) FROM replies_1").fetchone()[0]
-    rows = connection.execute(
-        "SELECT key, attempt, stage, identity, messages, reply FROM replies_1 "
-        "ORDER BY attempt, stage DESC"
-    )
-    shown = tqdm(rows, "journal", total, unit="reply", disable=None, leave=False)
-    for key, attempt, stage, identity, messages, reply in shown:
-        content = encode(
-            Message(message["role"], message["content"])
-            for message in json.loads(messages)
-        )
-        if stage not in dictionaries:
-            dictionaries[stage] = (zlib.crc32(content), content)
-            connection.execute(
-                DICTIONARIES.insert(1), (zlib.crc32(content), stage, content)
-            )
-        number, dictionary = dictionaries[stage]
-        said = json.loads(reply)
-        yield (
-            key,
-            attempt,
-            stage,
-            identity,
-            said["model"],
-            said.get("finish", "stop"),
-            said.get("prompt_tokens", 0),
-            said.get("completion_tokens", 0),
-            said.get("latency", 0.0),
-            number,
-            compress(content, dictionary),
-            said["text"],
-            False,
-        )
-
 
 _MAGIC = b"SQLite format 3\0"
 _USER_VERSION = slice(60, 64)
@@ -103,6 +39,8 @@ _EARLIER = (
     {"key", "attempt", "stage", "identity", "messages", "reply"},
     {"key", "attempt", "stage", "identity", "messages", "dictionary", "text"},
 )
+# Those of earlier layouts have the names of today's.
+_INDEXES = ("replies_by_attempt", "replies_by_latency", "failures_by_attempt")
 # A journal whose tables are still in its write-ahead file alone is no larger than this.
 _MOST_COPIED = 2**20
 
@@ -212,58 +150,95 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
             )
         # A new file has no tables, and one of layout 1 may have been killed before its number.
         tables = _tables(connection)
-        if layout == 2:
-            _add_estimates(connection)
-        else:
-            for name in tables:
-                connection.execute(f"ALTER TABLE {name} RENAME TO {name}_1")
-            for statement in SCHEMA:
-                connection.execute(statement)
-            if tables:
-                take_over(connection)
+        for name in tables:
+            connection.execute(f"ALTER TABLE {name} RENAME TO old_{name}")
+        for name in _INDEXES:
+            connection.execute(f"DROP INDEX IF EXISTS {name}")
+        for statement in SCHEMA:
+            connection.execute(statement)
         if tables:
-            _estimate_unreported(connection)
+            _take_over(connection, layout)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {LAYOUT}")
 
 
-def _add_estimates(connection: sqlite3.Connection) -> None:
-    """Give the tables of layout 2 the columns that are new in layout 3."""
-    new = {
-        "replies": ("estimated",),
-        "failures": ("prompt_tokens", "completion_tokens", "estimated"),
-    }
-    for table, columns in new.items():
-        for column in columns:
-            connection.execute(
-                f"ALTER TABLE {table} ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0"
-            )
-    connection.execute("DROP INDEX replies_by_latency")
-    (statement,) = (one for one in SCHEMA if "replies_by_latency" in one)
-    connection.execute(statement)
+def _take_over(connection: sqlite3.Connection, layout: int) -> None:
+    """Move the rows of the old tables into those of today, and drop the old ones.
+
+    Raises:
+        ValueError: a row is not of the layout.
+        zlib.error: a prompt is damaged.
+    """
+    if layout == 2:
+        failures = "SELECT *, 0, 0, 0 FROM old_failures ORDER BY rowid"
+    else:
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS old_failures (key, attempt, stage, reason, message)"
+        )
+        connection.execute(
+            "INSERT INTO identities (identity) SELECT DISTINCT identity FROM old_replies"
+        )
+        connection.execute(IDENTITIES.insert(1), ("",))
+        # Layout 1 did not say whose a failure is; it did where the same call had a reply later.
+        failures = (
+            "SELECT old.key, old.attempt, old.stage, coalesce(replies.identity, "
+            "(SELECT id FROM identities WHERE identity = '')), reason, message, 1, 0, 0, 0 "
+            "FROM old_failures AS old LEFT JOIN replies USING (key)"
+        )
+    connection.executemany(REPLIES.insert(1), _make_rows(connection, layout))
+    connection.execute(f"INSERT INTO failures {failures}")
+    for name in ("old_replies", "old_failures", "dictionaries"):
+        connection.execute(f"DROP TABLE IF EXISTS {name}")
 
 
-def _estimate_unreported(connection: sqlite3.Connection) -> None:
-    """Estimate the tokens of a model's replies that none were reported of; they were paid for."""
+def _make_rows(
+    connection: sqlite3.Connection, layout: int
+) -> Iterator[tuple[object, ...]]:
+    """The rows of today; where a model's reply has no tokens, which were paid for, estimated."""
+    read = _read_layout_2 if layout == 2 else _read_layout_1
+    total = connection.execute("SELECT count(*) FROM old_replies").fetchone()[0]
+    replies = tqdm(
+        read(connection), "journal", total, unit="reply", disable=None, leave=False
+    )
+    for key, attempt, step, identity, content, reply in replies:
+        is_paid = reply.latency > 0 or _names_model(identity)
+        if is_paid and not (reply.prompt_tokens or reply.completion_tokens):
+            prompt = "\n".join(message["content"] for message in decode(content))
+            reply = count_tokens(reply, prompt, 0)
+        yield identity, *make_row(key, attempt, step, reply, content)
+
+
+_OldReply = tuple[str, int, str, str, bytes, ChatReply]
+
+
+def _read_layout_1(connection: sqlite3.Connection) -> Iterator[_OldReply]:
     rows = connection.execute(
-        "SELECT replies.rowid, identities.identity, content, messages, text, latency "
-        "FROM replies JOIN identities ON identities.id = replies.identity "
-        "LEFT JOIN dictionaries ON dictionaries.id = dictionary "
-        "WHERE prompt_tokens = 0 AND completion_tokens = 0"
+        "SELECT key, attempt, stage, identity, messages, reply FROM old_replies "
+        "ORDER BY attempt, stage DESC"
     )
-    estimates = []
-    for row, identity, dictionary, packed, text, latency in rows:
-        if not (latency > 0 or _names_model(identity)):
-            continue
-        messages = decode(decompress(packed, dictionary))
-        prompt = "\n".join(message["content"] for message in messages)
-        reply = count_tokens(ChatReply(text, ""), prompt, 0)
-        estimates.append((reply.prompt_tokens, reply.completion_tokens, row))
-    connection.executemany(
-        "UPDATE replies SET prompt_tokens = ?, completion_tokens = ?, estimated = 1 "
-        "WHERE rowid = ?",
-        estimates,
+    for key, attempt, step, identity, messages, text in rows:
+        content = encode(Message(**message) for message in json.loads(messages))
+        yield key, attempt, step, identity, content, ChatReply(**json.loads(text))
+
+
+def _read_layout_2(connection: sqlite3.Connection) -> Iterator[_OldReply]:
+    # Prompts were packed against the first one of their step.
+    rows = connection.execute(
+        "SELECT key, attempt, old.stage, identities.identity, content, messages, text, model, "
+        "prompt_tokens, completion_tokens, finish, latency FROM old_replies AS old "
+        "JOIN identities ON identities.id = old.identity "
+        "LEFT JOIN dictionaries ON dictionaries.id = dictionary ORDER BY old.rowid"
     )
+    for key, attempt, step, identity, like, packed, *reply in rows:
+        unpacker = zlib.decompressobj(zdict=like or b"")
+        yield (
+            key,
+            attempt,
+            step,
+            identity,
+            unpacker.decompress(packed),
+            ChatReply(*reply),
+        )
 
 
 def _names_model(identity: str) -> bool:

@@ -8,6 +8,7 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -16,21 +17,22 @@ from typing import Any, Self
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
 from toolbank.llm.journal import errors
 from toolbank.llm.journal.layout import (
-    DICTIONARIES,
+    DAMAGED,
     FAILURES,
     IDENTITIES,
     REPLIES,
     Entry,
     Failure,
     StepUsage,
-    compress,
     decode,
-    decompress,
     encode,
+    make_row,
+    read_row,
 )
 from toolbank.llm.journal.migration import check_journal, create, is_current, prepare
 from toolbank.llm.journal.writer import Row, Writer
 from toolbank.system.errors import ToolbankError
+from toolbank.system.terminal import print_above_bars
 
 _PERCENTILES = (50, 90, 99)
 
@@ -137,10 +139,9 @@ class Journal:
         self._open = ExitStack()
         self._reader: sqlite3.Connection | None = None
         self._writer: Writer | None = None
-        # What is on disk of what replies refer to.
+        # What is on disk of what replies refer to, and the keys of damaged replies.
         self._identities: set[str] = set()
-        self._dictionaries: dict[str, tuple[int, bytes]] = {}
-        self._offered: set[str] = set()
+        self._damaged: set[str] = set()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack, errors.explained(self.path):
@@ -166,13 +167,9 @@ class Journal:
         return int(self._read("SELECT count(*) FROM replies")[0][0])
 
     def get(self, key: str) -> ChatReply | None:
-        """The reply of an earlier call, or None."""
-        rows = self._read(
-            "SELECT text, model, prompt_tokens, completion_tokens, finish, latency, estimated "
-            "FROM replies WHERE key = ?",
-            key,
-        )
-        return _make_reply(rows[0]) if rows else None
+        """The reply of an earlier call; None if there is none, or a damaged one, which is told."""
+        rows = self._read("SELECT * FROM replies WHERE key = ?", key)
+        return self._read_reply(key, rows[0]) if rows else None
 
     async def put(
         self, key: str, identity: str, request: ChatRequest, reply: ChatReply
@@ -183,39 +180,13 @@ class Journal:
             ToolbankError: the disk is full, another process holds the file, it was damaged
                 meanwhile, or the journal is closed.
         """
-        step, content = request.step, encode(request.messages)
-        number, dictionary = self._dictionaries.get(step, (None, None))
-        rows: list[Row] = []
-        # The first prompt of its step is the dictionary of those that come after it.
-        is_first = step not in self._offered
-        if is_first:
-            self._offered.add(step)
-            number, dictionary = zlib.crc32(content), content
-            rows.append((DICTIONARIES, (number, step, content)))
-        values = (
-            key,
-            request.attempt,
-            step,
-            identity,
-            reply.model,
-            reply.finish,
-            reply.prompt_tokens,
-            reply.completion_tokens,
-            reply.latency,
-            number,
-            compress(content, dictionary),
-            reply.text,
-            reply.estimated,
-        )
-        rows.append((REPLIES, values))
-        try:
-            await self._write(rows, identity)
-        except BaseException:
-            if is_first:
-                self._offered.discard(step)
-            raise
-        if is_first:
-            self._dictionaries[step] = (zlib.crc32(content), content)
+        messages = encode(request.messages)
+        values = make_row(key, request.attempt, request.step, reply, messages)
+        rows: list[Row] = [(REPLIES, (identity, *values))]
+        if key in self._damaged:
+            rows.append((DAMAGED, (key,)))
+        await self._write(rows, identity)
+        self._damaged.discard(key)
 
     async def put_failure(
         self,
@@ -244,24 +215,24 @@ class Journal:
                 await self._writer.write()
 
     def entries(self, attempt: int | None = None) -> Iterator[Entry]:
-        """All exchanges, or those of one attempt, by attempt and step.
+        """All exchanges, or those of one attempt, by attempt and step; damaged ones are told.
 
         Raises:
             ToolbankError: the file is damaged.
         """
         rows = self._read_anew(
-            "SELECT key, attempt, replies.stage, identities.identity, content, messages, "
-            "text, model, prompt_tokens, completion_tokens, finish, latency, estimated "
-            "FROM replies "
-            "JOIN identities ON identities.id = replies.identity "
-            "LEFT JOIN dictionaries ON dictionaries.id = dictionary",
+            "SELECT identities.identity, replies.* FROM replies "
+            "JOIN identities ON identities.id = replies.identity",
             {} if attempt is None else {"attempt": (attempt,)},
-            "attempt, replies.stage DESC, key",
+            "attempt, stage DESC, key",
         )
-        for key, number, step, identity, dictionary, packed, *reply in rows:
-            with errors.explained(self.path):
-                messages = decode(decompress(packed, dictionary))
-            yield Entry(key, number, step, identity, messages, _make_reply(reply))
+        for identity, *row in rows:
+            _, _, key, number, step, *_, messages, _ = row
+            reply = self._read_reply(key, row)
+            if reply is not None:
+                with errors.explained(self.path):
+                    prompt = decode(zlib.decompress(messages))
+                yield Entry(key, number, step, identity, prompt, reply)
 
     def attempts(self, steps: Collection[str]) -> Iterator[int]:
         """The numbers of the attempts that have a reply of one of these steps, in their order.
@@ -315,14 +286,7 @@ class Journal:
                 identity
                 for (identity,) in connection.execute("SELECT identity FROM identities")
             }
-            self._dictionaries = {
-                step: (number, content)
-                for number, step, content in connection.execute(
-                    "SELECT id, stage, content FROM dictionaries"
-                )
-            }
             if_it_fails.pop_all()
-        self._offered = set(self._dictionaries)
         # Its thread closes the connection.
         self._writer = Writer(self.path, connection)
         stack.callback(self._writer.close)
@@ -340,6 +304,13 @@ class Journal:
             prepare(copy, self.path)
             reader = copy
         self._reader = reader
+
+    def _read_reply(self, key: str, row: Sequence[Any]) -> ChatReply | None:
+        reply = read_row(row)
+        if reply is None and key not in self._damaged:
+            self._damaged.add(key)
+            print_above_bars(errors.damaged_reply(self.path, key))
+        return reply
 
     async def _write(self, rows: Sequence[Row], identity: str) -> None:
         """Write rows that refer to an identity, at once, so that no cancelled wait loses one."""
@@ -387,13 +358,6 @@ def copy_journal(source: Path, target: Path) -> None:
                 raise errors.unreadable(target, error) from error
 
 
-def _make_reply(row: Sequence[Any]) -> ChatReply:
-    text, model, tokens_in, tokens_out, finish, latency, estimated = row
-    return ChatReply(
-        text, model, tokens_in, tokens_out, finish, latency, bool(estimated)
-    )
-
-
 def _connect(path: Path) -> sqlite3.Connection:
     """A connection that only reads, of a file that is there."""
     # With mode=ro the files of the write-ahead mode would be left behind.
@@ -406,6 +370,8 @@ def _connect(path: Path) -> sqlite3.Connection:
         isolation_level=None,
     )
     connection.execute("PRAGMA query_only = ON")
+    # Of a damaged text what is left is read, which its checksum does not fit.
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     return connection
 
 
