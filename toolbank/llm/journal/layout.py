@@ -82,9 +82,6 @@ REPLIES = Table(
 FAILURES = Table("INSERT INTO failures VALUES ", f"(?, ?, ?, {_ID}, ?, ?, ?, ?, ?, ?)")
 TABLES = (IDENTITIES, DAMAGED, REPLIES, FAILURES)
 
-# A higher level takes more of a call's time than it saves of the disk's.
-_LEVEL = 1
-
 
 def encode(messages: Iterable[Message]) -> bytes:
     """Messages as bytes: a line of JSON with roles and lengths, then the contents as they are."""
@@ -124,7 +121,7 @@ def make_row(
         reply.completion_tokens,
         float(reply.latency),
         int(reply.estimated),
-        zlib.compress(messages, _LEVEL),
+        _compress(messages),
         reply.text,
     )
     return (_check_row(row), *row)
@@ -143,6 +140,12 @@ def read_row(row: Sequence[Any]) -> ChatReply | None:
     return ChatReply(
         text, model, tokens_in, tokens_out, finish, latency, bool(estimated)
     )
+
+
+def _compress(content: bytes) -> bytes:
+    """Pack by zlib without a search for repeats, which takes thrice as long and saves a fourth."""
+    packer = zlib.compressobj(1, wbits=13, memLevel=6, strategy=zlib.Z_HUFFMAN_ONLY)
+    return packer.compress(content) + packer.flush()
 
 
 def _check_row(row: Sequence[Any]) -> int:
