@@ -9,10 +9,10 @@ import sys
 import threading
 from pathlib import Path
 
-import openai
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from yarl import URL
 
 from tests.servers.chat import Answer, ChatServer
 from tests.servers.named import GRANTS, grant_of, name_host, read_line
@@ -123,11 +123,11 @@ def test_who_connects_reads_the_host_that_the_key_was_let_go_to(tail):
     url = f"https://api.openai.com{tail}"
     if may_go(url):
         try:
-            read = openai.OpenAI(api_key="-", base_url=url).base_url
+            read = URL(url)
         except Exception:
             # It asks nobody.
             return
-        assert read.host.rstrip(".").lower() == "api.openai.com"
+        assert (read.host or "").rstrip(".").lower() == "api.openai.com"
         assert read.port in (None, 443)
 
 

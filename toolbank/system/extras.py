@@ -88,7 +88,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "onnx": ("pack",),
     "onnxruntime": ("serve", "pack"),
     "onnxscript": ("pack",),
-    "openai": ("generate",),
     "peft": ("lora",),
     "polars": ("all", "crawl", "generate", "train", "pack"),
     "protego": ("crawl", "generate"),

@@ -60,7 +60,7 @@ class Downloader:
     ) -> tuple[Answer, float]:
         """Ask for a page: the answer, and the seconds until its headers came.
 
-        What is longer than `cut_at` bytes is cut there, unless it comes packed.
+        What is longer than `cut_at` bytes is cut one byte after, unless it comes packed.
 
         Raises:
             RefusedError: the site is at a private address, can't prove who it is, or its answer is
@@ -111,11 +111,10 @@ class Downloader:
         cut_at = None if packed else cut_at
         if cut_at is None and (response.content_length or 0) > limit:
             raise RefusedError("too large")
+        most = limit if cut_at is None else cut_at + 1
         body = bytearray()
         try:
-            async for part in read_bounded(
-                response.content.iter_any(), cut_at or limit, packed
-            ):
+            async for part in read_bounded(response.content.iter_any(), most, packed):
                 body += part
         except TooLargeError as error:
             if cut_at is None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import ssl
+import sys
 import time
 import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -81,16 +84,16 @@ MAX_REPLY_BYTES = 4 * 2**20
 _MAX_EXCERPT_BYTES = 400_000
 # Servers mostly close an idle connection after 5 s; a call must not be sent on one just then.
 _LONGEST_IDLE_S = 4.0
+_JSON = {"Content-Type": "application/json"}
 
 
 class Endpoint:
-    """The chat-completions address under a base URL, reached by aiohttp.
+    """The addresses under a base URL, reached by aiohttp.
 
-    The OpenAI SDK moves the files of the Batch API, where calls are few. Chat goes without it: a
-    bare pool of its calls takes 1.4 to 1.9 times the CPU of a whole generation through here, and
-    at 256 in flight reached 69 % of what the endpoint can do where this reached 93 %
-    (benchmarks/RESULTS.md). It takes a second to import, reads an error's body whatever its
-    length, and sends what the environment says of another endpoint (OPENAI_ORG_ID,
+    The OpenAI SDK is not used: a bare pool of its calls takes 1.4 to 1.9 times the CPU of a whole
+    generation through here, and at 256 in flight reached 69 % of what the endpoint can do where
+    this reached 93 % (benchmarks/RESULTS.md). It takes a second to import, reads a body whatever
+    its length, and sends what the environment says of another endpoint (OPENAI_ORG_ID,
     OPENAI_CUSTOM_HEADERS). Proxies of the environment serve any endpoint but one on this machine.
 
     Raises:
@@ -103,8 +106,8 @@ class Endpoint:
         self._most_in_flight = config.most_in_flight
         self._session: aiohttp.ClientSession | None = None
         try:
-            address = _parse(base_url) / "chat" / "completions"
-            self._address = address.with_query(config.url_query or None)
+            self._base = _parse(base_url).with_query(config.url_query or None)
+            self._chat = self._address("chat/completions")
             self._proxy = proxy_of(base_url)
             self._certificates = ssl.create_default_context()
             self._certificates.load_verify_locations(certifi.where())
@@ -120,12 +123,71 @@ class Endpoint:
         Raises:
             EngineError: the connection failed, or the body can't be unpacked.
         """
+        async with self._send("POST", self._chat, data=body, headers=_JSON) as response:
+            return await self._read(response)
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        seconds: float,
+        body: bytes | aiohttp.FormData | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send a request to a path and read the answer, whatever its status.
+
+        `body` is JSON, or a form with a file: of that, `seconds` is the time without any progress.
+
+        Raises:
+            EngineError: as of `post`, or it took longer.
+        """
+        is_form = isinstance(body, aiohttp.FormData)
+        timeout = aiohttp.ClientTimeout(
+            total=None if is_form else seconds, sock_read=seconds, sock_connect=seconds
+        )
+        headers = None if is_form or body is None else _JSON
+        address = self._address(path).update_query(query or {})
+        async with self._send(
+            method, address, data=body, headers=headers, timeout=timeout
+        ) as response:
+            return await self._read(response)
+
+    async def download(
+        self, path: str, seconds: float, refuse: Callable[[Answer], EngineError]
+    ) -> AsyncGenerator[bytes]:
+        """Read a file of any length; `seconds` is the time without any progress.
+
+        Raises:
+            EngineError: as of `post`, it took longer, or what `refuse` makes of another status.
+        """
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_read=seconds, sock_connect=seconds
+        )
+        async with self._send("GET", self._address(path), timeout=timeout) as response:
+            if response.status != 200:
+                raise refuse(await self._read(response))
+            async for part in self._read_parts(response, sys.maxsize):
+                yield part
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _address(self, path: str) -> URL:
+        return self._base.joinpath(*path.split("/")).with_query(self._base.query)
+
+    @asynccontextmanager
+    async def _send(
+        self, method: str, address: URL, **options: Any
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         session = self._session or self._connect()
         try:
-            async with session.post(
-                self._address, data=body, allow_redirects=False, proxy=self._proxy
+            async with session.request(
+                method, address, allow_redirects=False, proxy=self._proxy, **options
             ) as response:
-                return await self._read(response)
+                yield response
         except EngineError:
             raise
         except zlib.error as error:
@@ -134,29 +196,28 @@ class Endpoint:
             # Those of aiohttp, and of the system, come through.
             raise connection_error(error, self._url, self._credentials) from error
 
-    async def close(self) -> None:
-        """Let go of connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-
     async def _read(self, response: aiohttp.ClientResponse) -> Answer:
-        try:
-            packed = read_encodings(response.headers.get("content-encoding", ""))
-        except EncodingError as error:
-            raise unknown_encoding(self._url, str(error)) from error
         most = MAX_REPLY_BYTES
         if response.status != 200 or (response.content_length or 0) > most:
             most = _MAX_EXCERPT_BYTES
         body = bytearray()
         try:
-            async for part in read_bounded(response.content.iter_any(), most, packed):
+            async for part in self._read_parts(response, most):
                 body += part
         except TooLargeError:
             response.close()
             excerpt = bytes(body[:_MAX_EXCERPT_BYTES])
             return Answer(response.status, response.headers, excerpt, whole=False)
         return Answer(response.status, response.headers, bytes(body))
+
+    def _read_parts(
+        self, response: aiohttp.ClientResponse, most: int
+    ) -> AsyncIterator[bytes]:
+        try:
+            packed = read_encodings(response.headers.get("content-encoding", ""))
+        except EncodingError as error:
+            raise unknown_encoding(self._url, str(error)) from error
+        return read_bounded(response.content.iter_any(), most, packed)
 
     def _connect(self) -> aiohttp.ClientSession:
         self._session = aiohttp.ClientSession(
@@ -168,7 +229,6 @@ class Endpoint:
                 ssl=self._certificates,
             ),
             headers={
-                "Content-Type": "application/json",
                 "Accept": "application/json",
                 "Accept-Encoding": "gzip, deflate",
                 "User-Agent": f"toolbank/{__version__}",
