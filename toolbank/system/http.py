@@ -110,6 +110,31 @@ def read_encodings(header: str) -> list[str]:
     return packed
 
 
+async def read_body(response: aiohttp.ClientResponse, most: int) -> tuple[bytes, bool]:
+    """Read at most so many bytes of an answer's body, uncompressed, and whether that is all.
+
+    The session must have `auto_decompress` off. A connection is closed if not all was read.
+
+    Raises:
+        EncodingError: the body can't be uncompressed.
+        zlib.error: it is damaged, or cut short.
+    """
+    body = bytearray()
+    try:
+        async for part in read_parts(response, most):
+            body += part
+    except TooLargeError:
+        response.close()
+        return bytes(body), False
+    return bytes(body), True
+
+
+def read_parts(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[bytes]:
+    """Read the same as `read_body` as it arrives; more than `most` is a TooLargeError."""
+    packed = read_encodings(response.headers.get("Content-Encoding", ""))
+    return read_bounded(response.content.iter_any(), most, packed)
+
+
 async def read_bounded(
     chunks: AsyncIterable[bytes], most: int, encodings: Sequence[str] = ()
 ) -> AsyncIterator[bytes]:

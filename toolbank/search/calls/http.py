@@ -12,10 +12,8 @@ from toolbank.search.calls.request import Prepared
 from toolbank.system.http import (
     EncodingError,
     PrivateAddressError,
-    TooLargeError,
     make_connector,
-    read_bounded,
-    read_encodings,
+    read_body,
 )
 
 NOT_PUBLIC = (
@@ -58,12 +56,9 @@ async def send(request: Prepared, target: Target) -> str:
                 allow_redirects=False,
             ) as answer,
         ):
-            packed = read_encodings(answer.headers.get("Content-Encoding", ""))
-            content = bytearray()
-            async for part in read_bounded(
-                answer.content.iter_any(), MOST_ANSWER, packed
-            ):
-                content += part
+            content, is_whole = await read_body(answer, MOST_ANSWER)
+            if not is_whole:
+                raise CallError(f"The answer is larger than {MOST_ANSWER:,} bytes.")
             text = target.hide(content.decode("utf-8", "replace"))
             if answer.status >= 400:
                 raise CallError(f"The API answered {answer.status}: {text[:2000]}")
@@ -74,8 +69,6 @@ async def send(request: Prepared, target: Target) -> str:
             return text
     except TimeoutError as error:
         raise CallError(f"The API did not answer in {CALL_TIME:g} s.") from error
-    except TooLargeError as error:
-        raise CallError(f"The answer is larger than {MOST_ANSWER:,} bytes.") from error
     except PrivateAddressError as error:
         raise CallError(NOT_PUBLIC) from error
     # ValueError: what aiohttp won't send, such as a header of two lines.

@@ -20,10 +20,8 @@ from toolbank.sources.web.policy import CrawlSettings
 from toolbank.system.http import (
     EncodingError,
     PrivateAddressError,
-    TooLargeError,
     make_connector,
-    read_bounded,
-    read_encodings,
+    read_body,
 )
 from toolbank.system.net import read_seconds
 
@@ -103,25 +101,20 @@ class Downloader:
     async def _read(
         self, response: aiohttp.ClientResponse, cut_at: int | None
     ) -> bytes:
+        packing = response.headers.get("Content-Encoding", "").strip().lower()
+        is_packed = packing not in ("", "identity")
+        most = self._settings.max_bytes
+        if cut_at is not None and not is_packed:
+            return (await read_body(response, cut_at + 1))[0]
+        if (response.content_length or 0) > most:
+            raise RefusedError("too large")
         try:
-            packed = read_encodings(response.headers.get("Content-Encoding", ""))
+            body, is_whole = await read_body(response, most)
         except EncodingError as error:
             raise RefusedError("packed in an unknown way") from error
-        limit = self._settings.max_bytes
-        cut_at = None if packed else cut_at
-        if cut_at is None and (response.content_length or 0) > limit:
-            raise RefusedError("too large")
-        most = limit if cut_at is None else cut_at + 1
-        body = bytearray()
-        try:
-            async for part in read_bounded(response.content.iter_any(), most, packed):
-                body += part
-        except TooLargeError as error:
-            if cut_at is None:
-                what = "too large when unpacked" if packed else "too large"
-                raise RefusedError(what) from error
-            response.close()
-        return bytes(body)
+        if not is_whole:
+            raise RefusedError("too large when unpacked" if is_packed else "too large")
+        return body
 
 
 _FAILURES_IN_A_ROW = 30

@@ -40,10 +40,9 @@ from toolbank.llm.engines.openai.errors import (
 from toolbank.system.errors import InputError
 from toolbank.system.http import (
     EncodingError,
-    TooLargeError,
     make_connector,
-    read_bounded,
-    read_encodings,
+    read_body,
+    read_parts,
 )
 from toolbank.system.net import proxy_of
 from toolbank.system.version import __version__
@@ -166,7 +165,7 @@ class Endpoint:
         async with self._send("GET", self._address(path), timeout=timeout) as response:
             if response.status != 200:
                 raise refuse(await self._read(response))
-            async for part in self._read_parts(response, sys.maxsize):
+            async for part in read_parts(response, sys.maxsize):
                 yield part
 
     async def close(self) -> None:
@@ -190,6 +189,8 @@ class Endpoint:
                 yield response
         except EngineError:
             raise
+        except EncodingError as error:
+            raise unknown_encoding(self._url, str(error)) from error
         except zlib.error as error:
             raise packing_error(self._url, error) from error
         except Exception as error:
@@ -200,24 +201,9 @@ class Endpoint:
         most = MAX_REPLY_BYTES
         if response.status != 200 or (response.content_length or 0) > most:
             most = _MAX_EXCERPT_BYTES
-        body = bytearray()
-        try:
-            async for part in self._read_parts(response, most):
-                body += part
-        except TooLargeError:
-            response.close()
-            excerpt = bytes(body[:_MAX_EXCERPT_BYTES])
-            return Answer(response.status, response.headers, excerpt, whole=False)
-        return Answer(response.status, response.headers, bytes(body))
-
-    def _read_parts(
-        self, response: aiohttp.ClientResponse, most: int
-    ) -> AsyncIterator[bytes]:
-        try:
-            packed = read_encodings(response.headers.get("content-encoding", ""))
-        except EncodingError as error:
-            raise unknown_encoding(self._url, str(error)) from error
-        return read_bounded(response.content.iter_any(), most, packed)
+        body, is_whole = await read_body(response, most)
+        body = body if is_whole else body[:_MAX_EXCERPT_BYTES]
+        return Answer(response.status, response.headers, body, is_whole)
 
     def _connect(self) -> aiohttp.ClientSession:
         self._session = aiohttp.ClientSession(
