@@ -1,6 +1,5 @@
 """How much is read of an answer, and how it is uncompressed."""
 
-import asyncio
 import gzip
 import zlib
 from itertools import pairwise
@@ -10,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.system.http import (
+    BoundedReader,
     EncodingError,
     TooLargeError,
-    read_bounded,
     read_encodings,
 )
 
@@ -37,20 +36,15 @@ def read(content, most, encodings=(), cuts=()):
     """What is read of a body that comes in pieces, and whether that is all."""
     places = sorted({0, len(content), *(cut % (len(content) + 1) for cut in cuts)})
 
-    async def pieces():
+    reader, body = BoundedReader(most, encodings), bytearray()
+    try:
         for start, end in pairwise(places):
-            yield content[start:end]
-
-    async def collect():
-        body = bytearray()
-        try:
-            async for part in read_bounded(pieces(), most, encodings):
+            for part in reader.feed(content[start:end]):
                 body += part
-        except TooLargeError:
-            return bytes(body), False
-        return bytes(body), True
-
-    return asyncio.run(collect())
+    except TooLargeError:
+        return bytes(body), False
+    reader.end()
+    return bytes(body), True
 
 
 @given(

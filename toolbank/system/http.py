@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import zlib
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import aiohttp
@@ -119,64 +119,94 @@ async def read_body(response: aiohttp.ClientResponse, most: int) -> tuple[bytes,
         EncodingError: the body can't be uncompressed.
         zlib.error: it is damaged, or cut short.
     """
+    reader = BoundedReader(most, _encodings(response))
     body = bytearray()
     try:
-        async for part in read_parts(response, most):
-            body += part
+        async for chunk in response.content.iter_any():
+            for part in reader.feed(chunk):
+                body += part
     except TooLargeError:
         response.close()
         return bytes(body), False
+    reader.end()
     return bytes(body), True
 
 
-def read_parts(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[bytes]:
-    """Read the same as `read_body` as it arrives; more than `most` is a TooLargeError."""
-    packed = read_encodings(response.headers.get("Content-Encoding", ""))
-    return read_bounded(response.content.iter_any(), most, packed)
-
-
-async def read_bounded(
-    chunks: AsyncIterable[bytes], most: int, encodings: Sequence[str] = ()
+async def read_parts(
+    response: aiohttp.ClientResponse, most: int
 ) -> AsyncIterator[bytes]:
-    """Read a body as it arrives, uncompressed and of limited size.
+    """Read the same as `read_body` as it arrives; more than `most` is a TooLargeError."""
+    reader = BoundedReader(most, _encodings(response))
+    async for chunk in response.content.iter_any():
+        for part in reader.feed(chunk):
+            yield part
+    reader.end()
 
-    `most` bounds the bytes that are sent and those that come out of them; the caller bounds the
-    time.
 
-    Raises:
-        TooLargeError: there is more, and `most` bytes were given.
-        zlib.error: it is damaged, or cut short.
+def _encodings(response: aiohttp.ClientResponse) -> list[str]:
+    return read_encodings(response.headers.get("Content-Encoding", ""))
+
+
+class BoundedReader:
+    """Uncompresses a body as it arrives, and bounds it; who reads it bounds the time.
+
+    `most` bounds the bytes that are sent, and those that come out of each encoding.
     """
-    parts = _limit(chunks, most)
-    for name in reversed(encodings):
-        parts = _limit(_unpack(parts, name), most)
-    async for part in parts:
-        yield part
 
+    def __init__(self, most: int, encodings: Sequence[str] = ()) -> None:
+        self._unpackers = [_Unpacker(name) for name in reversed(encodings)]
+        self._left = [most] * (len(encodings) + 1)
 
-async def _limit(chunks: AsyncIterable[bytes], most: int) -> AsyncIterator[bytes]:
-    async for chunk in chunks:
-        yield chunk[:most]
-        if len(chunk) > most:
+    def feed(self, chunk: bytes, stage: int = 0) -> Iterator[bytes]:
+        """Take the next bytes, and give what comes out of them.
+
+        Raises:
+            TooLargeError: there is more than allowed, and what is allowed was given.
+            zlib.error: they are damaged.
+        """
+        part = chunk[: self._left[stage]]
+        self._left[stage] -= len(part)
+        if stage == len(self._unpackers):
+            yield part
+        else:
+            for piece in self._unpackers[stage].feed(part):
+                yield from self.feed(piece, stage + 1)
+        if len(part) < len(chunk):
             raise TooLargeError
-        most -= len(chunk)
+
+    def end(self) -> None:
+        """Take the end.
+
+        Raises:
+            zlib.error: it comes too soon.
+        """
+        for unpacker in self._unpackers:
+            unpacker.end()
 
 
-async def _unpack(chunks: AsyncIterable[bytes], name: str) -> AsyncIterator[bytes]:
-    unpacker = None
-    async for chunk in chunks:
+class _Unpacker:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._inner: Any = None
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
         piece = b""
         # Of a full piece more may come out, though all that went in was taken.
         while chunk or len(piece) == _PIECE:
             # A file of gzip may have several parts.
-            if unpacker is None or (unpacker.eof and chunk.startswith(_GZIP)):
+            if not self._inner or (self._inner.eof and chunk.startswith(_GZIP)):
                 has_head = chunk.startswith(_GZIP) or chunk[0] & 0x0F == _ZLIB
-                bits = _WITH_HEAD if has_head or name != "deflate" else _WITHOUT_HEAD
-                unpacker = zlib.decompressobj(bits)
-            if unpacker.eof:
+                is_plain = self._name == "deflate" and not has_head
+                self._inner = zlib.decompressobj(
+                    _WITHOUT_HEAD if is_plain else _WITH_HEAD
+                )
+            if self._inner.eof:
                 break
-            piece = unpacker.decompress(chunk, _PIECE)
+            piece = self._inner.decompress(chunk, _PIECE)
             yield piece
-            chunk = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
-    if unpacker is not None and not unpacker.eof:
-        raise zlib.error("it ends too soon")
+            is_over = self._inner.eof
+            chunk = self._inner.unused_data if is_over else self._inner.unconsumed_tail
+
+    def end(self) -> None:
+        if self._inner and not self._inner.eof:
+            raise zlib.error("it ends too soon")

@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from toolbank.sources.mcp.connection import MAX_MESSAGE, Connection, Incoming
 from toolbank.sources.mcp.messages import Messages
 from toolbank.sources.mcp.source import Server
-from toolbank.system.http import TooLargeError, read_bounded, resolve_public
+from toolbank.system.http import BoundedReader, TooLargeError, resolve_public
 from toolbank.system.net import is_loopback, proxy_of
 from toolbank.system.version import __version__
 
@@ -172,11 +172,12 @@ class _BoundedStream(httpx2.AsyncByteStream):
         self._most = connection.most_bytes + 1 if is_stream else connection.largest
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        incoming = Incoming(self._connection)
+        incoming, reader = Incoming(self._connection), BoundedReader(self._most)
         try:
-            async for part in read_bounded(self._inner, self._most):
-                incoming.receive(part)
-                yield part
+            async for chunk in self._inner:
+                for part in reader.feed(chunk):
+                    incoming.receive(part)
+                    yield part
         except TooLargeError as error:
             raise self._connection.refuse_size() from error
 

@@ -7,8 +7,8 @@ import ssl
 import sys
 import time
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -122,8 +122,7 @@ class Endpoint:
         Raises:
             EngineError: the connection failed, or the body can't be unpacked.
         """
-        async with self._send("POST", self._chat, data=body, headers=_JSON) as response:
-            return await self._read(response)
+        return await self._request("POST", self._chat, data=body, headers=_JSON)
 
     async def ask(
         self,
@@ -146,10 +145,9 @@ class Endpoint:
         )
         headers = None if is_form or body is None else _JSON
         address = self._address(path).update_query(query or {})
-        async with self._send(
+        return await self._request(
             method, address, data=body, headers=headers, timeout=timeout
-        ) as response:
-            return await self._read(response)
+        )
 
     async def download(
         self, path: str, seconds: float, refuse: Callable[[Answer], EngineError]
@@ -162,11 +160,16 @@ class Endpoint:
         timeout = aiohttp.ClientTimeout(
             total=None, sock_read=seconds, sock_connect=seconds
         )
-        async with self._send("GET", self._address(path), timeout=timeout) as response:
-            if response.status != 200:
-                raise refuse(await self._read(response))
-            async for part in read_parts(response, sys.maxsize):
-                yield part
+        try:
+            async with self._send(
+                "GET", self._address(path), timeout=timeout
+            ) as answer:
+                if answer.status != 200:
+                    raise refuse(await self._read(answer))
+                async for part in read_parts(answer, sys.maxsize):
+                    yield part
+        except Exception as error:
+            raise self._explain(error) from error
 
     async def close(self) -> None:
         """Let go of connections."""
@@ -177,25 +180,30 @@ class Endpoint:
     def _address(self, path: str) -> URL:
         return self._base.joinpath(*path.split("/")).with_query(self._base.query)
 
-    @asynccontextmanager
-    async def _send(
-        self, method: str, address: URL, **options: Any
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        session = self._session or self._connect()
+    async def _request(self, method: str, address: URL, **options: Any) -> Answer:
         try:
-            async with session.request(
-                method, address, allow_redirects=False, proxy=self._proxy, **options
-            ) as response:
-                yield response
-        except EngineError:
-            raise
-        except EncodingError as error:
-            raise unknown_encoding(self._url, str(error)) from error
-        except zlib.error as error:
-            raise packing_error(self._url, error) from error
+            async with self._send(method, address, **options) as response:
+                return await self._read(response)
         except Exception as error:
-            # Those of aiohttp, and of the system, come through.
-            raise connection_error(error, self._url, self._credentials) from error
+            raise self._explain(error) from error
+
+    def _send(
+        self, method: str, address: URL, **options: Any
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        session = self._session or self._connect()
+        return session.request(
+            method, address, allow_redirects=False, proxy=self._proxy, **options
+        )
+
+    def _explain(self, error: Exception) -> EngineError:
+        if isinstance(error, EngineError):
+            return error
+        if isinstance(error, EncodingError):
+            return unknown_encoding(self._url, str(error))
+        if isinstance(error, zlib.error):
+            return packing_error(self._url, error)
+        # Those of aiohttp, and of the system, come through.
+        return connection_error(error, self._url, self._credentials)
 
     async def _read(self, response: aiohttp.ClientResponse) -> Answer:
         most = MAX_REPLY_BYTES
