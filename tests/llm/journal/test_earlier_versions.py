@@ -139,7 +139,6 @@ sys.path[:0] = {sys.path!r}
 from pathlib import Path
 from toolbank.llm.journal import Journal, migration
 
-compress, calls = migration.compress, []
 make_row, calls = migration.make_row, []
 
 def die_midway(*arguments):
@@ -148,7 +147,6 @@ def die_midway(*arguments):
         os.kill(os.getpid(), 9)
     return make_row(*arguments)
 
-migration.compress = die_midway
 migration.make_row = die_midway
 with Journal(Path({str(path)!r})):
     pass
