@@ -16,8 +16,6 @@ from toolbank.encoders.config import EncoderConfig, Precision
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import unsigned
 
-"""In how many bits the numbers of a network are, and of which kind."""
-
 Embedded = Generator[tuple[int, NDArray[np.float32]]]
 """Each batch's number and vectors, in any order."""
 

@@ -57,7 +57,8 @@ class EncoderConfig(Config):
         return text
 
 
-Precision = Literal["fp32", "int8"]
+Precision = Literal["fp32", "int8", "as it is"]
+"""In how many bits the numbers of a network are, and of which kind; one that is ONNX has its own."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class OnnxNetwork:
         Raises:
             InputError: a file is missing or damaged.
         """
-        about = read_json(folder / ABOUT)
+        self._folder, about = folder, read_json(folder / ABOUT)
         try:
             from onnxruntime import InferenceSession, SessionOptions
             from tokenizers import Tokenizer
@@ -90,6 +90,13 @@ class OnnxNetwork:
     def lies_in(folder: Path) -> bool:
         """Whether a folder holds a network as ONNX."""
         return (folder / MODEL).is_file()
+
+    def write(self, folder: Path) -> None:
+        """Copy its files, as they are, to a new folder."""
+        folder.mkdir(parents=True)
+        for name in (MODEL, TOKENIZER, ABOUT):
+            if (self._folder / name).is_file():
+                shutil.copy(self._folder / name, folder / name)
 
     def run_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The network's output [n, ...] for texts."""
@@ -165,13 +172,11 @@ class OnnxEncoder(Encoder):
         Raises:
             InputError: it is of another precision.
         """
-        if self._network.alone != (precision == "int8"):
+        if precision != "as it is" and self._network.alone != (precision == "int8"):
             raise InputError(
                 f"{self.config.label}: is ONNX already, and not of {precision}. Pack it as it is."
             )
-        folder.mkdir(parents=True)
-        for name in (MODEL, TOKENIZER, ABOUT):
-            shutil.copy(Path(self.config.model) / name, folder / name)
+        self._network.write(folder)
 
     def embed(self, texts: list[str]) -> NDArray[np.float32]:
         """Unit vectors [n, dimension] of texts as they are."""

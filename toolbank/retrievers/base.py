@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -156,7 +157,9 @@ class Packing:
             place = self.root / ENCODERS / f"new-{len(self._encoders)}"
             encoder.export(place, self.precision)
             named = place.with_name(sha256_file(place / "model.onnx")[:16])
-            if not named.exists():
+            if named.exists():
+                shutil.rmtree(place)
+            else:
                 place.rename(named)
             self._encoders[encoder] = named
         self.networks.append(self._encoders[encoder])

@@ -78,6 +78,7 @@ class Bm25Retriever(Retriever):
             InputError: no tool has a word in it.
         """
         self.tools, self.documents = bank.tool_names, ()
+        self.index = LexicalIndex.of(())
         self.extend(bank.tools)
         self.take_asks(train_relevance(bank))
         if self.index.is_empty:
@@ -107,23 +108,27 @@ class Bm25Retriever(Retriever):
 
     def extend(self, tools: Sequence[Tool]) -> None:
         """Index more tools; how rare a word is counts over all of them, old and new."""
-        self.documents += tuple(all_words(tool) for tool in tools)
-        self.index = LexicalIndex.of(self.documents)
+        added, before = tuple(all_words(tool) for tool in tools), len(self.documents)
+        self.documents += added
+        self.index = self.index.added(added, range(before, len(self.documents)))
 
     def take_asks(self, asked: Relevance) -> None:
         """Index requests with the texts of the tools that they need, if so configured."""
         if not self.config.requests:
             return
         texts = [[document] for document in self.documents]
-        for row, place in zip(*np.nonzero(asked.tools >= 0), strict=True):
-            texts[asked.tools[row, place]].append(asked.queries[row])
+        rows, columns = np.nonzero(asked.tools >= 0)
+        places = asked.tools[rows, columns].tolist()
+        queries = [asked.queries[row] for row in rows]
+        for place, query in zip(places, queries, strict=True):
+            texts[place].append(query)
         self.documents = tuple("\n".join(text) for text in texts)
-        self.index = LexicalIndex.of(self.documents)
+        self.index = self.index.added(queries, places)
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Index some of the tools; how rare a word is counts over these."""
         super().keep(rows)
-        self.index = LexicalIndex.of(self.documents)
+        self.index = self.index.kept(rows)
 
     def pack(self, folder: Path, packing: Packing) -> None:
         """As any other; texts, in which requests may be, are left out: their index is searched."""

@@ -178,8 +178,14 @@ class DenseRetriever(Retriever):
         return self.search_held_out(bank, k)
 
     def extend(self, tools: Sequence[Tool]) -> None:
-        """Add vectors of descriptions."""
+        """Add vectors of descriptions; an index of the vectors has them not, and goes."""
         self.vectors = np.concatenate([self.vectors, self.embed_tools(tools)])
+        self.index = None
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Keep some vectors; an index of the vectors has others, and goes."""
+        super().keep(rows)
+        self.index = None
 
     @abstractmethod
     def embed_bank(self, bank: Bank) -> None:

@@ -89,32 +89,98 @@ class LexicalIndex(Stored):
     @classmethod
     def of(cls, texts: Sequence[str]) -> Self:
         """Index texts."""
-        index = cls()
-        ids: dict[str, int] = {}
+        nothing = np.zeros(0, np.int64)
+        return cls._weigh((), nothing, nothing, nothing, 0).added(
+            texts, range(len(texts))
+        )
+
+    def added(self, texts: Sequence[str], places: Sequence[int]) -> Self:
+        """One in which these texts go on those at their places; a new place is a text of its own.
+
+        It is the index of all the texts, as if it were made of them.
+        """
+        ids = {word: number for number, word in enumerate(self.vocabulary)}
         words: list[int] = []
         counts: list[int] = []
-        lengths = np.zeros(len(texts), np.int64)
         sizes = np.zeros(len(texts), np.int64)
-        for place, text in enumerate(texts):
+        for number, text in enumerate(texts):
             found = Counter(_tokenize(text))
-            lengths[place], sizes[place] = found.total(), len(found)
+            sizes[number] = len(found)
             words += [ids.setdefault(word, len(ids)) for word in found]
             counts += found.values()
-        word_of, times = np.array(words, np.int64), np.array(counts, np.float64)
-        place_of = np.repeat(np.arange(len(texts)), sizes)
-        having = np.bincount(word_of, minlength=len(ids))
-        rarity = np.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
-        mean = max(lengths.mean(), 1e-9) if len(texts) else 1
-        damped = _K1 * (1 - _B + _B * lengths[place_of] / mean)
-        order = np.argsort(word_of, kind="stable")
-        index.weights = (rarity[word_of] * times / (damped + times))[order].astype(
-            np.float32
+        own, own_places, own_times = self._count()
+        place_of = np.repeat(np.array(places, np.int64), sizes)
+        return self._weigh(
+            tuple(ids),
+            np.concatenate([own, np.array(words, np.int64)]),
+            np.concatenate([own_places, place_of]),
+            np.concatenate([own_times, np.array(counts, np.int64)]),
+            max(int(self.n_texts), max(places, default=-1) + 1),
         )
-        index.places = place_of[order]
+
+    def kept(self, rows: NDArray[np.int64]) -> Self:
+        """The index of the texts at some places, in this order."""
+        word_of, place_of, times = self._count()
+        places = np.full(int(self.n_texts), -1, np.int64)
+        places[rows] = np.arange(len(rows))
+        left = places[place_of] >= 0
+        return self._weigh(
+            self.vocabulary,
+            word_of[left],
+            places[place_of[left]],
+            times[left],
+            len(rows),
+        )
+
+    @classmethod
+    def _weigh(
+        cls,
+        vocabulary: Sequence[str],
+        word_of: NDArray[np.int64],
+        place_of: NDArray[np.int64],
+        times: NDArray[np.int64],
+        n_texts: int,
+    ) -> Self:
+        """The index of words that are so many times in the texts at some places."""
+        index = cls()
+        used, word_of = np.unique(word_of, return_inverse=True)
+        entries, entry_of = np.unique(
+            word_of * max(n_texts, 1) + place_of, return_inverse=True
+        )
+        word_of, place_of = np.divmod(entries, max(n_texts, 1))
+        counts = np.bincount(entry_of, weights=times, minlength=len(entries))
+        lengths = np.bincount(place_of, weights=counts, minlength=n_texts)
+        having = np.bincount(word_of, minlength=len(used))
+        mean = max(lengths.mean(), 1e-9) if n_texts else 1
+        damped = _K1 * (1 - _B + _B * lengths[place_of] / mean)
+        weights = _rarity(having, n_texts)[word_of] * counts / (damped + counts)
+        index.weights, index.places = weights.astype(np.float32), place_of
         index.starts = np.concatenate([[0], np.cumsum(having)]).astype(np.int64)
-        index.n_texts = np.array(len(texts))
-        index.vocabulary = tuple(ids)
+        index.n_texts = np.array(n_texts)
+        index.vocabulary = tuple(vocabulary[number] for number in used.tolist())
         return index
+
+    def _count(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Word, place and number of times of each entry, worked out from the weights.
+
+        A pack has no texts. With s the sum of times / damped over a text's words, its length is
+        s * damped; so the mean length is where the lengths that follow from it have that mean.
+        """
+        n, having = int(self.n_texts), np.diff(self.starts)
+        word_of = np.repeat(np.arange(len(having)), having)
+        if not len(word_of):
+            return word_of, self.places, np.zeros(0, np.int64)
+        shares = self.weights / _rarity(having, n)[word_of]
+        odds = shares / (1 - shares)
+        sums = np.bincount(self.places, weights=odds, minlength=n)
+        low, high = 0.0, 1 / sums.max()
+        for _ in range(64):
+            middle = (low + high) / 2
+            is_low = (sums * middle * (1 - _B) / (1 - sums * middle)).sum() < n * _B
+            low, high = (middle, high) if is_low else (low, middle)
+        damped = _K1 * (1 - _B) / (1 - sums * low)
+        times = np.rint(odds * damped[self.places])
+        return word_of, self.places, times.astype(np.int64)
 
     @classmethod
     def at(cls, folder: Path, texts: Sequence[str]) -> Self:
@@ -161,6 +227,11 @@ class LexicalIndex(Stored):
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {word: number for number, word in enumerate(self.vocabulary)}
+
+
+def _rarity(having: NDArray[np.int64], n_texts: int) -> NDArray[np.float64]:
+    """How rare words are that so many of the texts have."""
+    return np.asarray(np.log(1 + (n_texts - having + 0.5) / (having + 0.5)))
 
 
 def _tokenize(text: str) -> list[str]:

@@ -174,22 +174,27 @@ class Bm25Index(SimilarityIndex):
         """Index them."""
         self.queries, self.documents = tuple(queries), ()
         self._to_queries = LexicalIndex.of(self.queries)
+        self._to_tools = LexicalIndex.of(())
         self.extend(tools)
 
     def extend(self, tools: Sequence[Tool]) -> None:
         """Index tools; how rare a word is counts over all of them, old and new."""
-        self.documents += tuple(all_words(tool) for tool in tools)
-        self._to_tools = LexicalIndex.of(self.documents)
+        added, before = tuple(all_words(tool) for tool in tools), len(self.documents)
+        self.documents += added
+        places = range(before, len(self.documents))
+        self._to_tools = self._to_tools.added(added, places)
 
     def add_queries(self, queries: Sequence[str]) -> None:
         """Index queries; how rare a word is counts over all of them, old and new."""
+        before = len(self.queries)
         self.queries += tuple(queries)
-        self._to_queries = LexicalIndex.of(self.queries)
+        places = range(before, len(self.queries))
+        self._to_queries = self._to_queries.added(queries, places)
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Index some of the tools; how rare a word is counts over these."""
         super().keep(rows)
-        self._to_tools = LexicalIndex.of(self.documents)
+        self._to_tools = self._to_tools.kept(rows)
 
     def pack_state(self, folder: Path) -> None:
         """Write the indices, and nothing in place of the texts."""

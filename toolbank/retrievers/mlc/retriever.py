@@ -283,6 +283,8 @@ class MlcRetriever(Retriever):
     def pack_parts(self, folder: Path, packing: Packing) -> None:
         """Write Tool2Vec, and the classifier as ONNX."""
         self.prior.pack(folder / _PRIOR, packing)
+        if self.network is not None:
+            self.network.write(folder / _MODEL)
         if self.classifier is None:
             return
         from toolbank.encoders.onnx_export import export_head, export_network

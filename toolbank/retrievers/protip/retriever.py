@@ -290,6 +290,10 @@ class ProtipRetriever(Retriever):
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:
         """Write the trained encoder as ONNX, and the untrained one."""
+        packing.name_encoder(self._untrained, folder)
+        if self.network is not None:
+            self.network.write(folder / _ENCODER)
+            return
         from toolbank.encoders.onnx_export import TextVectors, export_network
 
         encoder: Any = self.encoder
@@ -302,7 +306,6 @@ class ProtipRetriever(Retriever):
             self.vectors.shape[1],
             packing.precision,
         )
-        packing.name_encoder(self._untrained, folder)
 
     @property
     def _untrained(self) -> Encoder:

@@ -168,9 +168,12 @@ class RefinerRetriever(TwoStage):
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:
         """Pack what it is built on, and write the network as ONNX."""
+        super().pack_parts(folder, packing)
+        if self.network is not None:
+            self.network.write(folder / _MODEL)
+            return
         from toolbank.retrievers.refiner.network import export_refiner
 
-        super().pack_parts(folder, packing)
         packing.networks.append(folder / _MODEL)
         width = self.dense.vectors.shape[1]
         export_refiner(
