@@ -6,7 +6,7 @@ Without an extra: the core, serve, mcp, crawl, generate, train, pack and all. Ea
 checkout into a new virtual environment, with constraints.txt, and removed afterwards. pip and
 setuptools are not counted. Megabytes are those of the files without byte code. The import is that
 of the command line (`toolbank.commands.app`) and of what searches a packed finder
-(`toolbank.search.packed`, with onnxruntime and tokenizers where they are installed): CPU seconds of
+(`toolbank.search.finder`, with onnxruntime and tokenizers where they are installed): CPU seconds of
 a fresh process, the best of five, byte code compiled before.
 """
 
@@ -58,7 +58,7 @@ def measure(folder: Path, extra: str) -> str:
     names = {one["name"] for one in json.loads(listed.stdout)} - {"pip", "setuptools"}
     # Packages hold files that are no Python, such as templates.
     subprocess.run([python, "-m", "compileall", "-qq", folder], check=False)
-    searching = ["toolbank.search.packed"]
+    searching = ["toolbank.search.finder"]
     if "serve" in extra or extra == "all":
         searching += ["onnxruntime", "tokenizers"]
     times = [

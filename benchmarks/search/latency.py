@@ -19,7 +19,7 @@ import bm25s
 import numpy as np
 
 from toolbank.encoders import load_encoder
-from toolbank.search.packed import open_packed
+from toolbank.search.finder import Finder
 
 N = 300
 ROWS = Path(__file__).parents[2] / "recipes/data/numpy-natural.jsonl"
@@ -113,7 +113,7 @@ def main(folders):
             began = time.perf_counter()
             subprocess.run(command, capture_output=True, check=True)
             cold.append(time.perf_counter() - began)
-        finder = open_packed(folder)
+        finder = Finder.open(folder)
         told = f"first hit from a cold start {np.median(cold):.2f} s (median of 5)"
         print(f"{folder}: {len(finder.tools):,} tools; {told}")
         print(f"  {'ms':34} {'p50':>7} {'p95':>7} {'p99':>7}")

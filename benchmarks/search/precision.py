@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from toolbank.search.packed import open_packed
+from toolbank.search.finder import Finder
 
 KS = (3, 5)
 
@@ -36,7 +36,7 @@ def recall(finder, label, rows):
 
 
 def main(folder, *paths):
-    finder = open_packed(Path(folder))
+    finder = Finder.open(Path(folder))
     known = {*finder.tools.names}
     draws = np.random.default_rng(0)
     for path in paths:

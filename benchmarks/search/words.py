@@ -17,7 +17,7 @@ from toolbank.bank.records import Tool
 from toolbank.retrievers.base import all_words
 from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
 from toolbank.retrievers.lexical import LexicalIndex
-from toolbank.search.packed import PackedFinder
+from toolbank.search.finder import Finder
 
 
 def main(servers, requests, *sizes):
@@ -38,7 +38,7 @@ def main(servers, requests, *sizes):
         retriever.documents = tuple(map(all_words, tools))
         retriever.index = LexicalIndex.of(retriever.documents)
         made = time.perf_counter() - began
-        finder = PackedFinder("0", _Tools(tools), {"bm25": retriever})
+        finder = Finder({"bm25": retriever}, tools, packed=True)
         seconds = []
         for query in asked:
             began = time.perf_counter()
@@ -49,14 +49,6 @@ def main(servers, requests, *sizes):
             f"{n:,} tools: {p50:.1f} {p95:.1f} {p99:.1f} ms; made in {made:.0f} s",
             flush=True,
         )
-
-
-class _Tools(list):
-    """A catalogue in memory, in which nothing is called by an exact name."""
-
-    def __init__(self, tools):
-        super().__init__(tools)
-        self.places, self.calls, self.endings = {}, {}, {}
 
 
 if __name__ == "__main__":

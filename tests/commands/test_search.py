@@ -10,12 +10,14 @@ import warnings
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from tests.commands.in_process import toolbank
 from tests.tiny_models import tiny_encoder
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.run.recipe import load_recipe
+from toolbank.search import run_search
 from toolbank.search.run_search import load
 from toolbank.system.errors import InputError
 
@@ -224,6 +226,62 @@ def test_a_tool_and_a_query_are_shown_on_lines_of_their_own(odd):
     assert "no query and no tool" in gone.stderr
     near = toolbank("show", "runs/odd", "plane", cwd=odd)
     assert "The nearest tools are plain" in near.stderr
+
+
+@pytest.fixture
+def dense(tmp_path):
+    """A run that is searched by vectors."""
+    write_dataset(tmp_path)
+    encoder = tiny_encoder(tmp_path / "encoder")
+    retriever = f"{{type: descriptions, encoder: {{model: {encoder}}}}}"
+    head, _, _ = RECIPE.partition("retrievers:")
+    (tmp_path / "odd.yaml").write_text(f"{head}retrievers: [{retriever}]\n")
+    done = toolbank("run", "odd.yaml", "--until", "retrievers", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+def search_without_torch(folder, *options):
+    script = (
+        "import sys\n"
+        "sys.modules['torch'] = None\n"
+        "from toolbank.commands.cli import main\n"
+        f"sys.argv = ['toolbank', 'search', 'runs/odd', 'knife', *{options!r}]\n"
+        "main()"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True
+    )
+
+
+def test_the_next_search_of_a_run_is_by_a_packed_copy_without_torch(dense):
+    copied = dense / "runs/odd/finders/descriptions/finder.json"
+    first = toolbank("search", "runs/odd", "knife", cwd=dense)
+    assert first.returncode == 0, first.stderr
+    mark = json.loads(copied.read_text())
+    second = search_without_torch(dense)
+    assert second.stdout == first.stdout, second.stderr
+    saved = dense / "runs/odd/models/descriptions/config.json"
+    saved.write_text(saved.read_text() + "\n")
+    third = search_without_torch(dense)
+    assert (third.returncode, "needs torch" in third.stderr) == (2, True), third.stderr
+    saved.write_text(saved.read_text().removesuffix("\n"))
+    with FileLock(copied.parent / "versions/.lock"):
+        busy = toolbank("search", "runs/odd", "knife", cwd=dense)
+    assert (busy.stdout, json.loads(copied.read_text())) == (first.stdout, mark)
+    again = toolbank("search", "runs/odd", "knife", cwd=dense)
+    assert again.stdout == first.stdout
+    assert json.loads(copied.read_text())["source"] != mark["source"]
+    assert search_without_torch(dense).stdout == first.stdout
+
+
+def test_a_run_is_searched_without_the_extra_that_packs(dense, monkeypatch):
+    monkeypatch.setattr(run_search, "find_spec", lambda _: None)
+    for _ in range(2):
+        finder, keep = run_search.open_searched(dense / "runs/odd")
+        keep()
+        assert not finder.packed
+    assert not (dense / "runs/odd/finders").exists()
 
 
 def test_a_search_by_words_imports_no_torch(odd):

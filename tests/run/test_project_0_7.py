@@ -21,7 +21,7 @@ from tests.commands.in_process import toolbank
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good
 from toolbank.datasets.export import FORMATS
-from toolbank.search.packed import open_packed
+from toolbank.search.finder import Finder
 
 ARCHIVE = Path(__file__).parent / "data" / "project_0.7.tar.xz"
 MADE_IN = "/tmp/project"
@@ -195,7 +195,7 @@ def test_an_old_pack_and_an_old_publication(project, elsewhere, server):
     said = do(elsewhere, "search", project / "pack", "total the orders")
     assert "total_orders" in said
     assert "toolbank pack RUN" in said
-    assert open_packed(project / "pack").search("total the orders")
+    assert Finder.open(project / "pack").search("total the orders")
     (elsewhere / "again.yaml").write_text(
         f"name: again\ndataset: {{type: published, path: {project / 'public'}}}\n"
         "baselines: false\nretrievers: [bm25]\n"

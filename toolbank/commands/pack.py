@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolbank.commands.options import RunArgument, echo
+from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
 from toolbank.system.terminal import command, print_message
 
@@ -46,8 +47,14 @@ def pack(
     both: Annotated[bool, typer.Option("--both", help="Networks in both.")] = False,
 ) -> None:
     """Write what is needed to search and serve, and nothing else, without torch."""
-    from toolbank.search.format import read_manifest, read_uncalibrated, version_folder
-    from toolbank.search.pack import check_packable, write_packed
+    from toolbank.search.catalogue import RequestIndex
+    from toolbank.search.finder import Finder
+    from toolbank.search.folder import (
+        check_free,
+        read_manifest,
+        read_uncalibrated,
+        version_folder,
+    )
     from toolbank.search.run_search import (
         Calibrator,
         describe_lacks,
@@ -60,23 +67,24 @@ def pack(
     precisions: tuple[Precision, ...] = ("int8",) if int8 else ("fp32",)
     if both:
         precisions = ("fp32", "int8")
-    check_packable(out)
+    check_free(out)
     if lacks := describe_lacks(run):
         print_message(lacks)
     labels: list[str | None] = [*retriever] if retriever else [None]
     finders = [open_finder(run, label) for label in labels]
-    packed = {finder.retriever.name: finder.retriever for finder in finders}
-    requests = read_requests_of(run) if with_requests else None
+    if any(finder.packed for finder in finders):
+        raise InputError(f"{run}: packed already. Pack the run that it was made from.")
+    fitted = {finder.retriever.name: finder.retriever for finder in finders}
+    requests = RequestIndex.of(read_requests_of(run)) if with_requests else None
     calibrator = Calibrator(run)
-    version = write_packed(
-        out, packed, finders[0].tools, requests, calibrator, precisions
-    )
+    finder = Finder(fitted, finders[0].tools, requests)
+    version = finder.pack(out, calibrator, precisions)
     place = version_folder(out, version)
     reasons = read_uncalibrated(place, read_manifest(place))
     for line in _describe_calibration(calibrator.requests, reasons):
         print_message(line)
     tools = count(len(finders[0].tools), "tool")
-    echo(f"Packed {', '.join(packed)} of {tools} to {out} (version {version})")
+    echo(f"Packed {', '.join(fitted)} of {tools} to {out} (version {version})")
     echo(f'  Search it: {command("search", out)} "..."')
 
 

@@ -27,37 +27,6 @@ _FITS = {
 }
 
 
-def search_packed(
-    folder: Path,
-    query: str | None,
-    k: int,
-    min_score: float | None,
-    retriever: str | None,
-) -> None:
-    """Print the tools that a packed finder has for a request."""
-    from toolbank.search.packed import open_packed
-
-    if query is None:
-        raise typer.BadParameter(
-            "--queries is of a run; a packed finder takes one request."
-        )
-    finder = open_packed(folder, retriever=retriever, one=True)
-    answer = finder.answer(query, k, min_score, retriever=retriever)
-    (label,) = finder.retrievers
-    print_message(f"by {label}; {finder.explain_scores(label)}")
-    if answer.fits is not None:
-        echo(f"fits: {_FITS[answer.fits]}")
-    if not answer.hits:
-        above = "" if min_score is None else f" with a score of at least {min_score:g}"
-        echo(f"No tool is found{above}. Say it in other words.")
-        return
-    names = [one_line(hit.tool.name, _LONGEST_NAME) for hit in answer.hits]
-    width = max(map(len, names))
-    for hit, name in zip(answer.hits, names, strict=True):
-        summary = one_line(hit.tool.summary, _LONGEST_SUMMARY)
-        echo(f"{hit.score:7.3f}  {name:<{width}}  {summary}".rstrip())
-
-
 _TWINS = 3
 
 
@@ -95,7 +64,8 @@ def search(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Find the tools that a request needs."""
-    from toolbank.search.format import is_packed
+    from toolbank.search.finder import Finder
+    from toolbank.search.folder import is_finder
 
     if (query is None) == (queries is None):
         raise typer.BadParameter(
@@ -105,15 +75,23 @@ def search(
         raise typer.BadParameter("--queries FILE and --out FILE go together.")
     if query is not None and not query.strip():
         raise typer.BadParameter("The request is empty.")
-    if is_packed(run):
-        search_packed(run, query, k, min_score, retriever)
-        return
+    finder = None
+    if is_finder(run):
+        finder = Finder.open(run, retriever, one=True)
+        if finder.packed and query is None:
+            raise typer.BadParameter(
+                "--queries is of a run; a packed finder takes one request."
+            )
+        if finder.packed and query is not None:
+            _print_answer(finder, query, k, min_score)
+            return
     if min_score is not None:
         raise typer.BadParameter("--min-score is of a packed finder.")
     from toolbank.search.run_search import (
         describe_lacks,
         find_dense,
         open_finder,
+        open_searched,
         read_queries,
         write_hits,
     )
@@ -122,7 +100,11 @@ def search(
     requests: list[tuple[str, str]] = []
     if queries is not None and out is not None:
         requests = read_queries(run, queries, out, overwrite=overwrite)
-    finder = open_finder(run, retriever)
+    keep = None
+    if finder is None and query is not None:
+        finder, keep = open_searched(run, retriever)
+    elif finder is None:
+        finder = open_finder(run, retriever)
     if lacks := describe_lacks(run):
         print_message(lacks)
     print_message(
@@ -131,15 +113,31 @@ def search(
     )
     if query is not None:
         hits = _search(finder, query, k)
-        if not hits:
+        if hits:
+            echo(_format_hits(hits))
+        else:
             other = find_dense(run, finder.retriever.name)
             echo(_advise_without_hits(run, query, other))
-            return
-        echo(_format_hits(hits))
+        if keep is not None:
+            keep()
     elif out is not None:
         write_hits(finder, requests, k, out, overwrite=overwrite)
         if not is_stream(out):
             echo(f"Wrote the hits of {count(len(requests), 'request')} to {out}")
+
+
+def _print_answer(finder: Finder, query: str, k: int, min_score: float | None) -> None:
+    """Print what a packed finder has for a request."""
+    answer = finder.answer(query, k, min_score)
+    (label,) = finder.retrievers
+    print_message(f"by {label}; {finder.explain_scores(label)}")
+    if answer.fits is not None:
+        echo(f"fits: {_FITS[answer.fits]}")
+    if not answer.hits:
+        above = "" if min_score is None else f" with a score of at least {min_score:g}"
+        echo(f"No tool is found{above}. Say it in other words.")
+        return
+    echo(_format_hits([(hit, ()) for hit in answer.hits]))
 
 
 def _advise_without_hits(run: Path, query: str, other: str) -> str:
@@ -162,7 +160,7 @@ def _search(finder: Finder, query: str, k: int) -> list[tuple[Hit, list[str]]]:
         names[number].append(tool.name)
     most = max(map(len, names.values()), default=1)
     best: dict[int, Hit] = {}
-    for hit in finder.search(query, k * most):
+    for hit in finder.rank([query], k * most)[0]:
         best.setdefault(number_of[hit.tool.name], hit)
     return [
         (hit, [name for name in names[number] if name != hit.tool.name])
@@ -175,8 +173,8 @@ def _format_hits(hits: Sequence[tuple[Hit, Sequence[str]]]) -> str:
     names = [one_line(hit.tool.name, _LONGEST_NAME) for hit, _ in hits]
     width = max(map(len, names), default=0)
     return "\n".join(
-        f"{hit.score:7.3f}  {name:<{width}}  {one_line(hit.tool.summary, _LONGEST_SUMMARY)}"
-        + _name_twins(twins)
+        f"{hit.score:7.3f}  {name:<{width}}  "
+        f"{one_line(hit.tool.summary, _LONGEST_SUMMARY)}{_name_twins(twins)}".rstrip()
         for (hit, twins), name in zip(hits, names, strict=True)
     )
 

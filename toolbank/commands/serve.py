@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from toolbank.search.calls.caller import Caller
-    from toolbank.search.serve.searches import Searches
-    from toolbank.search.serve.shelf import Shelf
+    from toolbank.search.serve.searches import Searches, Shelf
 
 
 @dataclass(frozen=True)
@@ -50,11 +49,10 @@ def serve_http(
         InputError: the address can't be listened at, or it would be open to others.
     """
     from toolbank.search.serve.api import Api
-    from toolbank.search.serve.app import create_app
+    from toolbank.search.serve.app import KEY_VARIABLE, create_app, make_access
     from toolbank.search.serve.feedback import FeedbackLog
     from toolbank.search.serve.searches import Searches
     from toolbank.search.serve.server import open_socket, run_app
-    from toolbank.search.serve.shelf import KEY_VARIABLE, make_access
 
     key = os.environ.get(KEY_VARIABLE, "")
     access = make_access(at.host, key, list(at.names), without_key=at.without_key)
@@ -173,7 +171,7 @@ def serve(
     ] = False,
 ) -> None:
     """Serve packed finders over HTTP and MCP, with a page to search on."""
-    from toolbank.search.serve.shelf import Shelf, name_folders
+    from toolbank.search.serve.searches import Shelf, name_folders
 
     if log_text and log is None:
         raise typer.BadParameter("--log-text goes with --log FILE.")

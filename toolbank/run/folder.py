@@ -82,6 +82,11 @@ class RunFolder:
         return self.path / "models"
 
     @property
+    def finders(self) -> Path:
+        """Packed copies of retrievers, a folder each, which `toolbank search` reads."""
+        return self.path / "finders"
+
+    @property
     def checkpoints(self) -> Path:
         """Of trainings that are not done."""
         return self.path / "checkpoints"
@@ -197,7 +202,8 @@ class RunFolder:
         made = (path for path in self.of_worth if path.parent == self.path)
         return (
             *(path for path in made if path not in (self.journal, self.verify)),
-            *(self.bank, self.catalogue, self.checkpoints, self.logs, self.report),
+            *(self.bank, self.catalogue, self.finders, self.checkpoints, self.logs),
+            self.report,
             *(self.path / kind for kind in KEPT_KINDS),
             self.quality,
             *(self.recipe, self._stamps_path, self.origin),

@@ -1,4 +1,4 @@
-"""The tools and requests of a packed finder, on disk and parsed on demand."""
+"""The tools and requests of a finder; on disk they are parsed on demand."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
+from operator import eq
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +20,7 @@ from pydantic import ValidationError
 
 from toolbank.bank.records import Tool, name_functions
 from toolbank.retrievers.lexical import LexicalIndex
-from toolbank.search.format import AGAIN
+from toolbank.search.folder import AGAIN
 from toolbank.system.errors import InputError
 from toolbank.system.files import parse_json, read_json, read_text, reading, write_text
 
@@ -29,7 +30,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ToolFilter:
     """Which tools may be hits: of one of these sources, kinds and tags each; all where empty."""
 
     sources: frozenset[str] = field(default_factory=frozenset)
@@ -40,23 +41,14 @@ class Wanted:
         return bool(self.sources or self.kinds or self.tags)
 
 
-ALL = Wanted()
+ALL = ToolFilter()
 
 
-class Catalogue(Sequence[Tool]):
-    """The tools of a packed finder, in the order of its retrievers' indices.
+class _ToolLines(Sequence[Tool]):
+    """Tools on disk, mapped into memory and parsed on demand."""
 
-    Threads may share one.
-    """
-
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        """Open the tools of a version.
-
-        Raises:
-            InputError: a file is missing or damaged, or has other tools than `names`.
-        """
+    def __init__(self, folder: Path, n_tools: int) -> None:
         self._path = folder / _TOOLS
-        self.names = tuple(names)
         with reading(self._path), self._path.open("rb") as file:
             size = self._path.stat().st_size
             self._text: Any = (
@@ -71,21 +63,16 @@ class Catalogue(Sequence[Tool]):
             raise InputError(
                 f"{folder / _OFFSETS}: damaged ({error}). {AGAIN}"
             ) from error
-        fits = self._offsets.shape == (len(self.names) + 1,)
+        fits = self._offsets.shape == (n_tools + 1,)
         if not fits or self._offsets[-1] != size:
             raise InputError(
                 f"{self._path}: damaged (not the retrievers' tools). {AGAIN}"
             )
-        # All is read here: the folder is deleted once there are two newer versions.
-        self._called = _read(folder / _CALLED, {"functions", "exact", "endings"})
-        self._facets = _read(folder / _FACETS, {"source", "kind", "tag"})
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self._offsets) - 1
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
         place = range(len(self))[index]
         start, end = self._offsets[place], self._offsets[place + 1]
         try:
@@ -95,10 +82,88 @@ class Catalogue(Sequence[Tool]):
                 f"{self._path}: damaged (tool {place + 1} is none). {AGAIN}"
             ) from error
 
+
+class ToolCatalogue(Sequence[Tool]):
+    """The tools of a finder, in the order of its retrievers' indices, and what they are called.
+
+    Threads may share one. Two are equal that have the same tools.
+    """
+
+    def __init__(self, tools: Sequence[Tool], names: Sequence[str] = ()) -> None:
+        """`names` are those of the tools, if they are known without a look at the tools."""
+        self._tools = tools
+        self.names = tuple(names or (tool.name for tool in tools))
+
+    @classmethod
+    def read(cls, folder: Path, names: Sequence[str]) -> Self:
+        """Open what `write` wrote. It goes on when the folder is deleted.
+
+        Raises:
+            InputError: a file is missing or damaged, or has other tools than `names`.
+        """
+        catalogue = cls(_ToolLines(folder, len(names)), names)
+        catalogue._called = _read(folder / _CALLED, {"functions", "exact", "endings"})
+        catalogue._facets = _read(folder / _FACETS, {"source", "kind", "tag"})
+        return catalogue
+
+    def write(self, folder: Path) -> None:
+        """Write the tools; the same tools, the same bytes."""
+        offsets = [0]
+        with (folder / _TOOLS).open("wb") as file:
+            for tool in self:
+                line = tool.model_dump_json().encode() + b"\n"
+                offsets.append(offsets[-1] + file.write(line))
+        np.save(folder / _OFFSETS, np.array(offsets, np.int64), allow_pickle=False)
+        write_text(folder / _FACETS, json.dumps(self._facets))
+        write_text(folder / _CALLED, json.dumps(self._called))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._tools[place] for place in range(*index.indices(len(self)))]
+        return self._tools[index]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
     @cached_property
     def places(self) -> dict[str, int]:
         """The position of each tool, by its name."""
         return {name: place for place, name in enumerate(self.names)}
+
+    @cached_property
+    def _called(self) -> dict[str, Any]:
+        by_name = name_functions(list(self.names))
+        functions = [by_name[name] for name in self.names]
+        others = {
+            (name, place)
+            for place, tool in enumerate(self)
+            for name in (*tool.aliases, tool.title)
+        }
+        exact = _find_exact(self.names, functions, sorted(others))
+        endings = _find_single(
+            zip((re.split(r"[./]", name)[-1] for name in self.names), count())
+        )
+        return {"functions": functions, "exact": exact, "endings": endings}
+
+    @cached_property
+    def _facets(self) -> dict[str, dict[str, list[int]]]:
+        facets: dict[str, dict[str, list[int]]] = {
+            name: defaultdict(list) for name in ("source", "kind", "tag")
+        }
+        for place, tool in enumerate(self):
+            for source in tool.sources:
+                facets["source"][source].append(place)
+            facets["kind"][tool.kind].append(place)
+            for tag in dict.fromkeys(tool.tags):
+                facets["tag"][tag].append(place)
+        return facets
 
     @property
     def functions(self) -> list[str]:
@@ -127,12 +192,14 @@ class Catalogue(Sequence[Tool]):
         """The values of source, kind and tag that tools have, sorted."""
         return {name: sorted(self._facets[name]) for name in ("source", "kind", "tag")}
 
-    def wanted(self, wanted: Wanted) -> NDArray[np.bool_]:
-        """Which tools [n_tools] may be hits.
+    def select(self, wanted: ToolFilter) -> NDArray[np.bool_] | None:
+        """Which tools [n_tools] may be hits; None where all may be.
 
         Raises:
             InputError: no tool has one of the values.
         """
+        if not wanted:
+            return None
         fits = np.ones(len(self), np.bool_)
         for name, values in (
             ("source", wanted.sources),
@@ -163,41 +230,10 @@ def _read(path: Path, keys: set[str]) -> dict[str, Any]:
     return content
 
 
-def write_catalogue(folder: Path, tools: Iterable[Tool]) -> None:
-    """Write tools for a `Catalogue`; the same tools, the same bytes."""
-    offsets = [0]
-    facets: dict[str, dict[str, list[int]]] = {
-        name: defaultdict(list) for name in ("source", "kind", "tag")
-    }
-    names: list[str] = []
-    others: set[tuple[str, int]] = set()
-    with (folder / _TOOLS).open("wb") as file:
-        for place, tool in enumerate(tools):
-            line = tool.model_dump_json().encode() + b"\n"
-            offsets.append(offsets[-1] + file.write(line))
-            for source in tool.sources:
-                facets["source"][source].append(place)
-            facets["kind"][tool.kind].append(place)
-            for tag in dict.fromkeys(tool.tags):
-                facets["tag"][tag].append(place)
-            names.append(tool.name)
-            others |= {(name, place) for name in (*tool.aliases, tool.title)}
-    np.save(folder / _OFFSETS, np.array(offsets, np.int64), allow_pickle=False)
-    write_text(folder / _FACETS, json.dumps(facets))
-    by_name = name_functions(names)
-    functions = [by_name[name] for name in names]
-    exact = _find_exact(names, functions, sorted(others))
-    endings = _find_single(
-        zip((re.split(r"[./]", name)[-1] for name in names), count())
-    )
-    called = {"functions": functions, "exact": exact, "endings": endings}
-    write_text(folder / _CALLED, json.dumps(called))
-
-
 def _find_exact(
     names: Sequence[str], functions: Sequence[str], others: Iterable[tuple[str, int]]
 ) -> dict[str, int]:
-    """See `Catalogue.calls`."""
+    """See `ToolCatalogue.calls`."""
     found: dict[str, int] = {}
     for called in (zip(names, count()), zip(functions, count()), others):
         found = _find_single(called) | found
@@ -217,6 +253,7 @@ def _find_single(called: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 _FILE = "requests.jsonl"
+Requests = Iterable[tuple[str, tuple[str, ...]]]
 
 
 @dataclass(frozen=True)
@@ -234,20 +271,26 @@ class RequestIndex:
     def __init__(self, lines: str, path: Path) -> None:
         self._lines, self._path = lines, path
 
-    @staticmethod
-    def lies_in(folder: Path) -> bool:
-        """Whether a version has requests."""
-        return (folder / _FILE).is_file()
+    @classmethod
+    def of(cls, requests: Requests) -> Self:
+        """Take requests with the names of their tools."""
+        rows = ({"query": query, "tools": tools} for query, tools in requests)
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        return cls("".join(lines), Path(_FILE))
 
     @classmethod
-    def read(cls, folder: Path) -> Self:
-        """Read what `write_requests` wrote.
+    def read(cls, folder: Path) -> Self | None:
+        """Read what `write` wrote; None where it wrote nothing.
 
         Raises:
-            InputError: the file is missing or damaged.
+            InputError: the file can't be read.
         """
         path = folder / _FILE
-        return cls(read_text(path), path)
+        return cls(read_text(path), path) if path.is_file() else None
+
+    def write(self, folder: Path) -> None:
+        """Write them."""
+        write_text(folder / _FILE, self._lines)
 
     def prepare(self) -> None:
         """Index the requests, as the first `nearest` does otherwise.
@@ -277,13 +320,3 @@ class RequestIndex:
             except (KeyError, TypeError) as error:
                 raise InputError(f"{self._path}: damaged ({error}). {AGAIN}") from error
         return found, LexicalIndex.of([query for query, _ in found])
-
-
-def write_requests(
-    folder: Path, requests: Iterable[tuple[str, tuple[str, ...]]]
-) -> None:
-    """Write requests, and the names of their tools, for a `RequestIndex`."""
-    with (folder / _FILE).open("w", encoding="utf-8", newline="\n") as file:
-        for query, tools in requests:
-            row = {"query": query, "tools": tools}
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -1,294 +1,334 @@
-"""Find tools in Python: search, add, remove, save."""
+"""Find tools, wherever the finder came from: search, answer, add, remove, save, pack."""
 
 from __future__ import annotations
 
+import re
 import shutil
-import tempfile
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from numbers import Integral
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from toolbank.bank.files import read_tools, write_tools
-from toolbank.bank.function_reader import parse_tool
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
 from toolbank.bank.function_writer import (
     FORMS,
     gemini_name,
     wrap_functions,
     write_function,
 )
-from toolbank.bank.records import Tool, name_functions
-from toolbank.retrievers import answering_for
-from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.files import check_sound, read_json, unwritable, write_json
-from toolbank.system.folders import check_place, foreign_files, hash_files
+from toolbank.bank.ranking import Hits
+from toolbank.bank.records import Tool
+from toolbank.encoders.config import Precision
+from toolbank.encoders.onnx import OnnxNetwork, open_network
+from toolbank.retrievers import answering_for, load_retriever
+from toolbank.retrievers.base import ENCODERS, Packing, list_encoders
+from toolbank.retrievers.calibration import DEPTH, Calibration
+from toolbank.search.arguments import (
+    check_asks,
+    check_number,
+    check_request,
+    make_tools,
+)
+from toolbank.search.catalogue import (
+    ALL,
+    NearRequest,
+    RequestIndex,
+    ToolCatalogue,
+    ToolFilter,
+)
+from toolbank.search.folder import (
+    AGAIN,
+    CALIBRATION,
+    RETRIEVERS,
+    UNCALIBRATED,
+    check_files,
+    check_free,
+    check_list,
+    is_former_save,
+    read_manifest,
+    read_uncalibrated,
+    read_version,
+    version_folder,
+    write_version,
+)
+from toolbank.system.errors import InputError
+from toolbank.system.files import write_json
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Asks, Retriever
 
+Calibrate = Callable[["Retriever", "Retriever"], Calibration | str]
+"""Calibrates a retriever as it was packed, given that and the one that it was packed from.
 
-_SHOWN = 60
-
-
-def make_tools(given: Iterable[Any]) -> tuple[Tool, ...]:
-    """Tools of a list of tools, dicts (as of `parse_tool`) and functions with docstrings.
-
-    The result of MCP's tools/list, {"tools": [...]}, stands for the list in it.
-
-    A function's tool has its name; its parameters are those of the signature, with what the
-    docstring says of them.
-
-    Raises:
-        InputError: it is no list, or one of them can't be a tool: which, and why.
-    """
-    if isinstance(given, Mapping) and isinstance(given.get("tools"), list):
-        given = given["tools"]
-    one = isinstance(given, Tool | Mapping | str | bytes) or callable(given)
-    if one or not isinstance(given, Iterable):
-        raise InputError(
-            f"The tools are {_show(given)}; they have to be a list of tools, dicts or functions, "
-            "such as [tool]."
-        )
-    return tuple(_make_tool(item, number) for number, item in enumerate(given, 1))
-
-
-def check_asks(given: Any) -> dict[str, list[str]]:
-    """Requests for tools by their names, {name: [request, ...]}; None is none.
-
-    Raises:
-        InputError: it is something else, or a request is empty or no sound text.
-    """
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise InputError(
-            f"The asks are {_show(given)}; they have to be requests by the tools' names, "
-            "{name: [request, ...]}."
-        )
-    asks = {}
-    for name, texts in given.items():
-        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
-            raise InputError(
-                f"The asks for {name} are {_show(texts)}; they have to be a list of requests."
-            )
-        asks[name] = list(texts)
-        for text in asks[name]:
-            check_request(text, f"An ask for {name}")
-    return asks
-
-
-def check_request(given: Any, what: str = "The request") -> str:
-    """A request, if it is a text that says something.
-
-    Raises:
-        InputError: it is none.
-    """
-    if not isinstance(given, str) or not given.strip():
-        raise InputError(f"{what} is {given!r}; it has to be a text.")
-    try:
-        given.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"{what} has half of a character in it ({given[error.start]!r} at "
-            f"{error.start}), which is no text. Decode it anew."
-        ) from error
-    return given
-
-
-def _make_tool(item: Any, number: int) -> Tool:
-    try:
-        tool = _read(item)
-        if not tool.name.strip():
-            raise ValueError("it has no name")
-        if not (tool.summary.strip() or tool.description.strip()):
-            raise ValueError(
-                f"{tool.name} has no description, by which it could be found"
-            )
-        check_sound(tool.model_dump())
-    except ValueError as error:
-        raise InputError(f"Tool {number}, {_show(item)}: {error}.") from error
-    return tool
-
-
-def _read(item: Any) -> Tool:
-    if isinstance(item, Tool):
-        return item
-    if isinstance(item, Mapping):
-        return parse_tool(dict(item))
-    if callable(item):
-        from toolbank.sources.python.package import describe
-
-        name = getattr(item, "__name__", "")
-        if not isinstance(name, str) or not name.isidentifier():
-            raise ValueError("a function without a name; give it as a dict")
-        return describe(name, "class" if isinstance(item, type) else "function", item)
-    raise ValueError("not a tool, a dict or a function")
-
-
-def _show(item: Any) -> str:
-    if isinstance(item, Tool):
-        text = f"Tool {item.name!r}"
-    elif isinstance(item, Mapping | str | bytes | int | float | None):
-        text = repr(item)
-    else:
-        text = getattr(item, "__name__", "") or f"of type {type(item).__name__}"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-_MARK, _TOOLS, _RETRIEVER = "finder.json", "tools.parquet", "retriever"
-_LAYOUT = {"layout": 1, "kind": "finder"}
-
-
-def is_saved(folder: Path) -> bool:
-    """Whether `write_saved` has made a folder."""
-    return _read_mark(folder) is not None
-
-
-def write_saved(folder: Path, retriever: Retriever, tools: Sequence[Tool]) -> None:
-    """Write a retriever and its tools to a folder, whole or not at all.
-
-    What an earlier call left there is replaced. Where the process is killed in that moment, it
-    lies beside the folder, as .NAME.earlier-...
-
-    Raises:
-        InputError: the folder holds anything that an earlier call has not left as it is, is no
-            folder, or lies in that of a run.
-        ToolbankError: the folder can't be written to.
-    """
-    _check_free(folder)
-    folder = folder.resolve()
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=folder.parent, prefix=f".{folder.name}."
-        ) as beside:
-            made = Path(beside, "made")
-            retriever.save(made / _RETRIEVER)
-            write_tools(made / _TOOLS, tools)
-            files = sorted(hash_files(made).items())
-            write_json(made / _MARK, {**_LAYOUT, "files": files})
-            _check_free(folder)
-            _move(made, folder)
-    except OSError as error:
-        raise ToolbankError(unwritable(folder, error)) from error
-
-
-def read_saved(folder: Path) -> tuple[Retriever, tuple[Tool, ...]]:
-    """Read what `write_saved` wrote.
-
-    Raises:
-        InputError: a file is missing or damaged.
-    """
-    from toolbank.retrievers import load_retriever
-
-    retriever = load_retriever(folder / _RETRIEVER)
-    tools = read_tools(folder / _TOOLS)
-    if retriever.tools != tuple(tool.name for tool in tools):
-        raise InputError(
-            f"{folder / _TOOLS}: damaged (not the retriever's tools). Save it again."
-        )
-    return retriever, tools
-
-
-def _move(made: Path, folder: Path) -> None:
-    if not folder.exists():
-        made.replace(folder)
-        return
-    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.earlier-"))
-    earlier = aside / folder.name
-    try:
-        folder.replace(earlier)
-        made.replace(folder)
-    except BaseException:
-        if earlier.exists():
-            earlier.replace(folder)
-        aside.rmdir()
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
-
-
-def _check_free(folder: Path) -> None:
-    check_place(folder, "a saved finder")
-    if folder.is_symlink():
-        raise InputError(f"{folder}: a link. Give the folder's own path.")
-    if not folder.exists():
-        return
-    left = _read_mark(folder) or {}
-    names = [
-        path.name for path in folder.iterdir() if not (left and path.name == _MARK)
-    ]
-    first = min(foreign_files(folder, names, left), default=None)
-    if first is not None:
-        raise InputError(
-            f"{folder}: holds {first.relative_to(folder)}, which no earlier save left there as "
-            "it is; nothing was written. Move it away, or give another folder."
-        )
-
-
-def _read_mark(folder: Path) -> dict[str, str] | None:
-    """The files that a save has left in a folder; None where none has."""
-    try:
-        content = read_json(folder / _MARK)
-        if {key: content[key] for key in _LAYOUT} == _LAYOUT:
-            return {str(name): str(sha256) for name, sha256 in content["files"]}
-    except (InputError, KeyError, TypeError, ValueError):
-        pass
-    return None
+A text says why it has no calibration.
+"""
+_NAMED = 20
+"""Most tools that one request can name exactly."""
+_UNKNOWN = "it has no calibration"
+_NO_REQUESTS = "it was packed without requests to calibrate on"
+_ADDED = (
+    "tools were added since it was calibrated. To calibrate it anew, pack a run that has them: "
+    "toolbank pack RUN --out DIR."
+)
+_SIGN = re.compile(r"[._/:\-]")
+_PART = re.compile(r"[^\s'\"`(),;?!<>\[\]{}]+(?:\(\))?")
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A tool that was found, and how well it fits (the scale is the retriever's own)."""
+    """A tool that was found, and how well it fits: see `Finder.search`."""
 
     tool: Tool
     score: float
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What was found for one request.
+
+    The hits' scores fall; they are probabilities that the tool is needed, or only order the hits
+    where the retriever has no calibration. Exact names come first with 1. `fits` says whether the
+    best of all hits, whatever the least score, reaches the retriever's threshold: where it is False,
+    probably none of them serves the request. It is None without a calibration. `pinned` are tools
+    that are listed whatever was asked.
+    """
+
+    hits: tuple[Hit, ...]
+    fits: bool | None
+    pinned: tuple[Tool, ...] = ()
+
+
+@dataclass(frozen=True)
 class _State:
-    """A retriever, and the tools that its indices stand for; neither is ever changed."""
+    """Retrievers, and the tools that their indices stand for; nothing of it is ever changed."""
 
-    retriever: Retriever
-    tools: tuple[Tool, ...]
+    retrievers: Mapping[str, Retriever]
+    tools: ToolCatalogue
+    calibrations: Mapping[str, Calibration] = field(default_factory=dict)
+    uncalibrated: Mapping[str, str] = field(default_factory=dict)
+    pinned: tuple[Tool, ...] = ()
 
-    @cached_property
-    def function_names(self) -> dict[str, str]:
-        """The name that each tool has as a function, by its own."""
-        return name_functions([tool.name for tool in self.tools])
+    def pick(self, label: str | None) -> str:
+        """The label of a retriever; that of the first if unset.
+
+        Raises:
+            InputError: there is none of that label.
+        """
+        if label is not None and label not in self.retrievers:
+            raise InputError(
+                f"No retriever {label!r}; there are: {', '.join(self.retrievers)}."
+            )
+        return label or next(iter(self.retrievers))
+
+    def find_named(self, query: str) -> Iterator[int]:
+        """The tools that a request names: by the whole of it, or by a word that is no plain one."""
+        whole = query.strip()
+        bare = whole.strip("`'\"")
+        short = bare.removesuffix("()")
+        named: list[tuple[str, ...]] = [(whole, bare, short)]
+        for word in _PART.findall(query):
+            name = word.rstrip(".:")
+            if name.endswith("()"):
+                named.append((name, name.removesuffix("()")))
+            elif _SIGN.search(name):
+                named.append((name,))
+        places, calls = self.tools.places, self.tools.calls
+        for n, names in enumerate(named):
+            # In its own case, or else in another.
+            found = [places[name] for name in names if name in places] or [
+                calls[name.casefold()] for name in names if name.casefold() in calls
+            ]
+            yield from found[:1]
+            if (
+                not n
+                and (ending := self.tools.endings.get(short.casefold())) is not None
+            ):
+                yield ending
+
+    def rank(self, queries: Sequence[str], k: int, label: str) -> Hits:
+        """What a retriever itself finds.
+
+        Raises:
+            InputError: another package brings it, and it fails.
+        """
+        retriever = self.retrievers[label]
+        try:
+            return retriever.search(queries, k)
+        except Exception:
+            with answering_for(retriever.config, "be searched"):
+                raise
+
+    def find(
+        self, query: str, k: int, allowed: NDArray[np.bool_] | None, label: str
+    ) -> list[tuple[int, float]]:
+        """Positions of the k best tools that are allowed, with scores from 0 to 1."""
+        retriever, calibration = self.retrievers[label], self.calibrations.get(label)
+        n_tools, depth = len(self.tools), max(k, DEPTH)
+        if not n_tools or (allowed is not None and not allowed.any()):
+            return []
+        while True:
+            depth = min(depth, n_tools)
+            indices, scores = hits = self.rank([query], depth, label)
+            if calibration is None:
+                chances = _order(scores)
+            else:
+                chances = calibration.chances(retriever, [query], hits)
+            pairs = [
+                (int(place), float(chance))
+                for place, chance in zip(indices[0], chances[0], strict=True)
+                if place >= 0 and (allowed is None or allowed[place])
+            ]
+            if len(pairs) >= k or depth == n_tools or indices[0, -1] < 0:
+                return sorted(pairs, key=lambda pair: -pair[1])[:k]
+            depth *= 4
 
 
 class Finder:
-    """A fitted retriever together with what is known of its tools.
+    """Fitted retrievers together with what is known of their tools.
 
     Threads may share one. A search works on the tools that were there when it began; what is
     added or removed meanwhile, one change after the other, is there for the next one.
+
+    `packed` says that its retrievers run without torch; `version` is that of its folder, "" if it
+    was not opened from one. `requests` has the bank's requests where they were packed; None where
+    not.
     """
 
-    def __init__(self, retriever: Retriever, tools: Sequence[Tool]) -> None:
-        self._state = _State(retriever, tuple(tools))
+    def __init__(
+        self,
+        retrievers: Retriever | Mapping[str, Retriever],
+        tools: Sequence[Tool],
+        requests: RequestIndex | None = None,
+        *,
+        packed: bool = False,
+    ) -> None:
+        """Search these tools by a retriever, or by several, the first unless another is named."""
+        if not isinstance(retrievers, Mapping):
+            retrievers = {retrievers.name: retrievers}
+        if not isinstance(tools, ToolCatalogue):
+            tools = ToolCatalogue(tuple(tools))
+        self._state = _State(retrievers, tools)
         self._changing = Lock()
+        self.packed, self.version, self.requests = packed, "", requests
+        self._networks: tuple[OnnxNetwork, ...] = ()
 
-    def __getstate__(self) -> _State:
+    def __getstate__(self) -> dict[str, Any]:
         """What a copy or a pickle has of it: all but the lock."""
-        return self._state
+        return {k: v for k, v in self.__dict__.items() if k != "_changing"}
 
-    def __setstate__(self, state: _State) -> None:
-        self._state = state
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
         self._changing = Lock()
+
+    @classmethod
+    def open(
+        cls, folder: Path, retriever: str | None = None, *, one: bool = False
+    ) -> Self:
+        """Open the version of a saved or packed finder that counts now, every file of it checked.
+
+        Of a packed one, all is read, or mapped into memory: it goes on when the version is deleted.
+        With `one`, only a retriever is read, the first unless another is named, and no file of the
+        others.
+
+        Raises:
+            InputError: there is no finder, it is of another layout, has no such retriever, or a
+                file is missing or damaged.
+        """
+        if is_former_save(folder):
+            from toolbank.bank.files import read_tools
+
+            saved, tools = (
+                load_retriever(folder / "retriever"),
+                folder / "tools.parquet",
+            )
+            _check_label(folder, retriever, (saved.name,))
+            finder = cls(saved, read_tools(tools))
+            if saved.tools != finder.tools.names:
+                raise InputError(f"{tools}: damaged (not the retriever's tools).")
+            return finder
+        version = read_version(folder)
+        place = version_folder(folder, version)
+        manifest = read_manifest(place)
+        check_list(place, manifest)
+        labels = manifest.retrievers
+        _check_label(folder, retriever, labels)
+        if one:
+            labels = (retriever or labels[0],)
+        folders = [f"{RETRIEVERS}/{label}" for label in labels]
+        shared: list[str] = []
+        if manifest.packed:
+            named = {name for one in folders for name in list_encoders(place / one)}
+            shared = [f"{ENCODERS}/{name}" for name in sorted(named)]
+        read = (*folders, *shared, *(f"{CALIBRATION}/{label}" for label in labels))
+        aside = (RETRIEVERS, CALIBRATION, ENCODERS)
+        check_files(
+            place,
+            manifest,
+            lambda name: _lies_in(name, read) or not _lies_in(name, aside),
+        )
+        networks = [open_network(place / one) for one in shared]
+        loaded = {
+            label: load_retriever(place / one)
+            for label, one in zip(labels, folders, strict=True)
+        }
+        names = next(iter(loaded.values())).tools
+        for label, found in loaded.items():
+            if found.tools != names:
+                raise InputError(
+                    f"{place / RETRIEVERS / label}: damaged (of other tools). {AGAIN}"
+                )
+        uncalibrated = read_uncalibrated(place, manifest)
+        calibrations = {
+            label: _read_calibration(place / CALIBRATION / label)
+            for label in labels
+            if manifest.packed and label not in uncalibrated
+        }
+        finder = cls(loaded, ToolCatalogue.read(place, names), packed=manifest.packed)
+        finder._state = replace(
+            finder._state, calibrations=calibrations, uncalibrated=uncalibrated
+        )
+        finder.version, finder._networks = version, tuple(networks)
+        finder.requests = RequestIndex.read(place)
+        if finder.requests is not None and not one:
+            finder.requests.prepare()
+        return finder
+
+    @property
+    def retrievers(self) -> Mapping[str, Retriever]:
+        """The retrievers as they are now, by their labels; the first is searched with."""
+        return self._state.retrievers
 
     @property
     def retriever(self) -> Retriever:
-        """The retriever as it is now."""
-        return self._state.retriever
+        """The first of them."""
+        return next(iter(self._state.retrievers.values()))
 
     @property
-    def tools(self) -> tuple[Tool, ...]:
+    def tools(self) -> ToolCatalogue:
         """The tools that are found now, those of the fit before those added."""
         return self._state.tools
+
+    @property
+    def calibrations(self) -> Mapping[str, Calibration]:
+        """What scores mean, by the labels of retrievers."""
+        return self._state.calibrations
+
+    @property
+    def uncalibrated(self) -> Mapping[str, str]:
+        """Why retrievers have no calibration, by their labels."""
+        return self._state.uncalibrated
+
+    @property
+    def pinned(self) -> tuple[Tool, ...]:
+        """Tools that are listed whatever was asked."""
+        return self._state.pinned
 
     def add_tools(self, tools: Iterable[Any], asks: Asks | None = None) -> None:
         """Have tools found that were not there in the fit; nothing is trained.
@@ -296,7 +336,7 @@ class Finder:
         Each is a `Tool`, a function with a docstring, or a dict with a name, a description and
         parameters: plain, as of MCP, or in the function-calling form of chat-completions APIs.
         The result of MCP's tools/list, {"tools": [...]}, is taken for the list in it.
-        `save` keeps them.
+        `save` keeps them. A finder with calibrations has none afterwards.
 
         `asks` are requests for some of them, {name: [request, ...]}, by which Tool2Vec, MLC,
         nearest neighbours, BM25 with `requests` and what is built on them find a tool far better
@@ -309,8 +349,19 @@ class Finder:
         added, asks = make_tools(tools), check_asks(asks)
         with self._changing:
             now = self._state
-            grown = now.retriever.add_tools(added, asks)
-            self._state = _State(grown, now.tools + added)
+            grown = {
+                label: one.add_tools(added, asks)
+                for label, one in now.retrievers.items()
+            }
+            names = (*now.tools.names, *(tool.name for tool in added))
+            reasons = dict.fromkeys(now.calibrations, _ADDED)
+            self._state = replace(
+                now,
+                retrievers=grown,
+                tools=ToolCatalogue((*now.tools, *added), names),
+                calibrations={},
+                uncalibrated={**now.uncalibrated, **reasons},
+            )
 
     def remove_tools(self, names: Iterable[str]) -> None:
         """Have tools, by their names, no longer found.
@@ -329,34 +380,70 @@ class Finder:
         absent = set(gone)
         with self._changing:
             now = self._state
-            less = now.retriever.remove_tools(gone)
+            fewer = {
+                label: one.remove_tools(gone) for label, one in now.retrievers.items()
+            }
             left = tuple(tool for tool in now.tools if tool.name not in absent)
-            self._state = _State(less, left)
+            self._state = replace(
+                now,
+                retrievers=fewer,
+                tools=ToolCatalogue(left),
+                pinned=tuple(tool for tool in now.pinned if tool.name not in absent),
+            )
 
-    def search(self, query: str, k: int = 5) -> list[Hit]:
+    def pin(self, names: Sequence[str]) -> None:
+        """List these tools whatever is asked, and no others.
+
+        Raises:
+            InputError: no tool is called so.
+        """
+        with self._changing:
+            tools = self._state.tools
+            for name in names:
+                if name not in tools.places:
+                    raise InputError(f"{name}: can't be pinned; no tool is called so.")
+            pinned = tuple(tools[tools.places[name]] for name in names)
+            self._state = replace(self._state, pinned=pinned)
+
+    def search(self, query: str, k: int = 5, retriever: str | None = None) -> list[Hit]:
         """Find the k tools that serve a request best, best first; fewer if fewer fit at all.
+
+        Scores are the retriever's own. A packed finder gives what `answer` gives for `min_score`
+        0: k tools where there are so many, with scores from 0 to 1, exact names first.
 
         Raises:
             InputError: as `search_many` does.
         """
-        return self.search_many([query], k)[0]
+        return self.search_many([query], k, retriever)[0]
 
-    def search_many(self, queries: Sequence[str], k: int = 5) -> list[list[Hit]]:
-        """Find the k best tools of every request; faster than one by one.
+    def search_many(
+        self, queries: Sequence[str], k: int = 5, retriever: str | None = None
+    ) -> list[list[Hit]]:
+        """Find the k best tools of every request; faster than one by one, unless it is packed.
 
         Raises:
-            InputError: k is no whole number of at least 1, or a request is empty or no text.
+            InputError: k is no whole number of at least 1, a request is empty or no text, or there
+                is no such retriever.
         """
-        if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
-            raise InputError(f"k is {k!r}; it has to be a whole number, at least 1.")
-        if isinstance(queries, str | bytes) or not isinstance(queries, Iterable):
-            raise InputError("search_many takes a list: search_many([request]).")
-        asked = [check_request(query) for query in queries]
+        if self.packed:
+            answers = self.answer_many(queries, k, 0, retriever=retriever)
+            return [list(answer.hits) for answer in answers]
+        return self.rank(queries, k, retriever)
+
+    def rank(
+        self, queries: Sequence[str], k: int = 5, retriever: str | None = None
+    ) -> list[list[Hit]]:
+        """The k best tools of every request with the retriever's own scores, packed or not.
+
+        Raises:
+            InputError: as `search_many` does.
+        """
+        k, asked = check_number(k), _check_requests(queries)
         now = self._state
+        label = now.pick(retriever)
         if not now.tools:
             return [[] for _ in asked]
-        with answering_for(now.retriever.config, "be searched"):
-            indices, scores = now.retriever.search(asked, min(int(k), len(now.tools)))
+        indices, scores = now.rank(asked, min(k, len(now.tools)), label)
         return [
             [
                 Hit(now.tools[index], float(score))
@@ -365,6 +452,88 @@ class Finder:
             ]
             for row, row_scores in zip(indices, scores, strict=True)
         ]
+
+    def answer_many(
+        self,
+        queries: Sequence[str],
+        k: int = 5,
+        min_score: float | None = None,
+        wanted: ToolFilter = ALL,
+        retriever: str | None = None,
+    ) -> list[Answer]:
+        """What is found for each request, in their order; see `answer`."""
+        asked = _check_requests(queries)
+        return [self.answer(one, k, min_score, wanted, retriever) for one in asked]
+
+    def answer(
+        self,
+        query: str,
+        k: int = 5,
+        min_score: float | None = None,
+        wanted: ToolFilter = ALL,
+        retriever: str | None = None,
+    ) -> Answer:
+        """What is found for a request.
+
+        `min_score` is the least score of a hit; unset, all hits that the retriever finds are given,
+        also where none of them fits. With 0 there are always k, those that the retriever doesn't
+        find behind the others with score 0.
+
+        Raises:
+            InputError: k is no whole number of at least 1, `min_score` is not from 0 to 1, the
+                request is empty or no text, no tool has what is wanted, or there is no such
+                retriever.
+        """
+        k, query = check_number(k), check_request(query)
+        if min_score is not None and not 0 <= min_score <= 1:
+            raise InputError(f"min_score is {min_score!r}; it has to be from 0 to 1.")
+        now = self._state
+        label, allowed = now.pick(retriever), now.tools.select(wanted)
+        named = dict.fromkeys(
+            place
+            for place in now.find_named(query)
+            if allowed is None or allowed[place]
+        )
+        scored = dict.fromkeys(islice(named, _NAMED), 1.0)
+        for place, score in now.find(query, k + len(scored), allowed, label):
+            scored.setdefault(place, score)
+        scored = dict(islice(scored.items(), k))
+        if min_score == 0 and len(scored) < k:
+            rest = (
+                place
+                for place in range(len(now.tools))
+                if place not in scored and (allowed is None or allowed[place])
+            )
+            scored |= dict.fromkeys(islice(rest, k - len(scored)), 0.0)
+        fits, best = None, max(scored.values(), default=0.0)
+        if (calibration := now.calibrations.get(label)) is not None:
+            # A tool that the retriever doesn't find has 0, whatever the threshold.
+            fits = best > 0 and best >= float(calibration.threshold)
+        hits = tuple(
+            Hit(now.tools[place], score)
+            for place, score in scored.items()
+            if min_score is None or score >= min_score
+        )
+        return Answer(hits, fits, now.pinned)
+
+    def describe(self, name: str) -> Tool | None:
+        """The tool of an exact name, whatever the case; None if there is none."""
+        tools = self._state.tools
+        place = tools.places.get(name, tools.calls.get(name.casefold()))
+        return None if place is None else tools[place]
+
+    def function(self, tool: Tool, form: str = "openai") -> dict[str, Any]:
+        """A tool of the finder as a function of an API: openai, anthropic, gemini or mcp.
+
+        Its name there is no other tool's, and `describe` takes it.
+
+        Raises:
+            InputError: there is no such form.
+        """
+        if form not in FORMS:
+            raise InputError(f"No form {form!r}; there are: {', '.join(FORMS)}.")
+        tools = self._state.tools
+        return write_function(tool, form, tools.functions[tools.places[tool.name]])[0]
 
     def as_tools(
         self,
@@ -383,10 +552,11 @@ class Finder:
         """
         if format not in FORMS:
             raise InputError(f"No format {format!r}; there are: {', '.join(FORMS)}.")
-        names = self._state.function_names
+        tools = self._state.tools
         functions = []
         for hit in self.search(query, k):
-            function, cut = write_function(hit.tool, format, names[hit.tool.name])
+            name = tools.functions[tools.places[hit.tool.name]]
+            function, cut = write_function(hit.tool, format, name)
             functions.append(function)
             if cut:
                 warnings.warn(f"{hit.tool.name} as {format}: {cut}", stacklevel=2)
@@ -398,17 +568,29 @@ class Finder:
         Raises:
             InputError: there is none.
         """
-        now = self._state
-        for tool in now.tools:
-            function = now.function_names[tool.name]
+        tools = self._state.tools
+        for place, function in enumerate(tools.functions):
             if name in (function, gemini_name(function)):
-                return tool
+                found: Tool = tools[place]
+                return found
         raise InputError(f"No tool goes by {name!r} as a function.")
 
-    def save(self, folder: str | Path) -> None:
-        """Write the retriever and the tools as they are now, for `toolbank.load`.
+    def nearest_requests(self, query: str, n: int = 5) -> list[NearRequest]:
+        """The bank's requests nearest to a request; none where they were not packed."""
+        return self.requests.nearest(query, n) if self.requests else []
 
-        What an earlier `save` left in the folder is replaced.
+    def explain_scores(self, label: str) -> str:
+        """What the scores of a retriever in an `answer` are, and why they are no more, for people."""
+        now = self._state
+        if label in now.calibrations:
+            return "scores are the probability that the tool is needed"
+        return f"scores only rank the hits, because {now.uncalibrated.get(label, _UNKNOWN)}"
+
+    def save(self, folder: str | Path) -> None:
+        """Write the retrievers and the tools as they are now, for `toolbank.load`.
+
+        What an earlier `save` or a pack left in the folder is replaced; who has that open goes on
+        with it.
 
         Raises:
             InputError: it is no path, there is something else in the folder, or it lies in that
@@ -419,5 +601,110 @@ class Finder:
             raise InputError(
                 f'The folder is {folder!r}; it has to be a path, such as save("finder").'
             )
+        check_free(Path(folder))
+        write = self._write_fitted
+        if self.packed:
+            write = partial(self.write_packed, precisions=("as it is",))
+        write_version(Path(folder), write, packed=self.packed)
+
+    def pack(
+        self,
+        folder: Path,
+        calibrate: Calibrate | None = None,
+        precisions: tuple[Precision, ...] = ("fp32",),
+    ) -> str:
+        """Write a fitted finder as a packed one, which runs without torch.
+
+        The version that counted before stays beside the new one, for who has it open; older ones
+        are deleted. Retrievers with networks are written in the first of `precisions`, and in each further one
+        as LABEL-PRECISION. `calibrate` gives what the scores of each mean, as it is written and read
+        again: in 8 bits they are others. Why a retriever has no calibration is written, too.
+
+        Returns:
+            The version, which follows from the content.
+
+        Raises:
+            InputError: the folder holds anything else than a finder, or lies in a run.
+            ToolbankError: the folder can't be written to.
+        """
+        check_free(folder)
+        write = partial(self.write_packed, calibrate=calibrate, precisions=precisions)
+        return write_version(folder, write, packed=True)
+
+    def write_packed(
+        self,
+        made: Path,
+        calibrate: Calibrate | None = None,
+        precisions: tuple[Precision, ...] = ("fp32",),
+    ) -> tuple[str, ...]:
+        """Write the files of a packed version; the labels of its retrievers. See `pack`."""
+        now, labels = self._state, list[str]()
+        reasons: dict[str, str] = {}
+        each = [
+            (precision, label) for precision in precisions for label in now.retrievers
+        ]
+        packings = {precision: Packing(made, precision) for precision in precisions}
+        for precision, label in tqdm(each, "pack", unit="retriever", disable=None):
+            packing, retriever = packings[precision], now.retrievers[label]
+            first = precision == precisions[0]
+            name = label if first else f"{label}-{precision}"
+            folder = made / RETRIEVERS / name
+            before = len(packing.networks)
+            retriever.pack(folder, packing)
+            if not first and len(packing.networks) == before:
+                shutil.rmtree(folder)
+                continue
+            labels.append(name)
+            if calibrate:
+                found = calibrate(load_retriever(folder), retriever) or _NO_REQUESTS
+            else:
+                reason = now.uncalibrated.get(label, _NO_REQUESTS)
+                found = now.calibrations.get(label, reason)
+            if isinstance(found, Calibration):
+                found.save_state(made / CALIBRATION / name)
+            else:
+                reasons[name] = found
+        write_json(made / UNCALIBRATED, reasons)
+        now.tools.write(made)
+        if self.requests is not None:
+            self.requests.write(made)
+        return tuple(labels)
+
+    def _write_fitted(self, made: Path) -> tuple[str, ...]:
         now = self._state
-        write_saved(Path(folder), now.retriever, now.tools)
+        for label, retriever in now.retrievers.items():
+            retriever.save(made / RETRIEVERS / label)
+        now.tools.write(made)
+        return tuple(now.retrievers)
+
+
+def _check_requests(queries: Any) -> list[str]:
+    if isinstance(queries, str | bytes) or not isinstance(queries, Iterable):
+        raise InputError("search_many takes a list: search_many([request]).")
+    return [check_request(query) for query in queries]
+
+
+def _check_label(folder: Path, label: str | None, labels: Sequence[str]) -> None:
+    if label is not None and label not in labels:
+        raise InputError(
+            f"{folder}: no retriever {label!r}; there are: {', '.join(labels)}."
+        )
+
+
+def _read_calibration(folder: Path) -> Calibration:
+    calibration = Calibration()
+    calibration.load_state(folder, {})
+    return calibration
+
+
+def _order(scores: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Numbers between 0 and 1 [n, k] in the order of scores, for want of a calibration.
+
+    Half for a score of 0; 1, which an exact name has, is not reached.
+    """
+    clipped = np.clip(scores.astype(np.float64), -1e9, 1e9)
+    return np.asarray((1 + clipped / (1 + np.abs(clipped))) / 2)
+
+
+def _lies_in(name: str, folders: Iterable[str]) -> bool:
+    return any(name.startswith(f"{folder}/") for folder in folders)

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.bank.files import read_tools
 from toolbank.config.assets import own_folders
+from toolbank.retrievers import RETRIEVERS
 from toolbank.run.assets import list_inputs, using_assets
 from toolbank.run.fit import load_fitted
 from toolbank.run.folder import RunFolder, open_run
-from toolbank.run.recipe import Recipe, load_recipe
+from toolbank.run.recipe import Recipe, RecipeFile, load_recipe
 from toolbank.run.result import choose_retriever
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.fit import FitStage
-from toolbank.search.finder import Finder, is_saved, read_saved
-from toolbank.search.format import is_packed
-from toolbank.search.packed import PackedFinder, open_packed
+from toolbank.search.finder import Finder
+from toolbank.search.folder import is_finder, read_source, write_version
 from toolbank.system.consent import command_of, require_consent
-from toolbank.system.errors import InputError
+from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.extras import telling_extras
+from toolbank.system.folders import check_no_link
 from toolbank.system.outputs import check_output, write_output
 from toolbank.system.terminal import advise_to_finish, command
+from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
@@ -32,8 +37,8 @@ if TYPE_CHECKING:
 
 
 @telling_extras()
-def load(run: str | Path, retriever: str | None = None) -> Finder | PackedFinder:
-    """Load a retriever of a run, what `Finder.save` wrote, or a packed finder.
+def load(run: str | Path, retriever: str | None = None) -> Finder:
+    """Load a retriever of a run, or what `Finder.save` or `toolbank pack` wrote.
 
     Unset, it is the best on the validation queries, as `choose_retriever` says. A run that is not
     finished is warned of (UserWarning).
@@ -41,8 +46,6 @@ def load(run: str | Path, retriever: str | None = None) -> Finder | PackedFinder
     Raises:
         InputError: no run with retrievers there, none of that name in it, or it is damaged.
     """
-    if isinstance(run, str | Path) and is_packed(Path(run)):
-        return open_packed(Path(run), retriever=retriever, one=retriever is not None)
     finder = open_finder(run, retriever)
     if lacks := describe_lacks(Path(run)):
         # One level more than the caller's: the decorator stands between.
@@ -60,21 +63,79 @@ def open_finder(run: str | Path, retriever: str | None = None) -> Finder:
         raise InputError(
             f'The run is {run!r}; it has to be a folder, such as load("runs/quickstart").'
         )
-    if is_saved(Path(run)):
-        saved, tools = read_saved(Path(run))
-        if retriever not in (None, saved.name):
-            raise InputError(f"{run}: holds {saved.name}, and no {retriever!r}.")
-        return Finder(saved, tools)
-    folder = open_run(Path(run))
+    if is_finder(Path(run)):
+        return Finder.open(Path(run), retriever, one=retriever is not None)
+    return _open_fitted(*_choose(Path(run), retriever))
+
+
+def open_searched(
+    run: Path, retriever: str | None = None
+) -> tuple[Finder, Callable[[], None]]:
+    """As `open_finder` of a run; where there is a packed copy of the retriever, that.
+
+    The second is to be called after the search: where there is none, it writes the copy for the next
+    search. That takes the extra `pack`. Whatever is in the way, such as another search that writes it
+    or a folder that can't be written to, the next search takes what was fitted.
+
+    Raises:
+        InputError: as `load` does.
+    """
+    folder, file, name = _choose(run, retriever)
+    place, source = folder.finders / name, _describe_source(folder, file.recipe, name)
+    if source and read_source(place) == source:
+        with suppress(InputError):
+            return Finder.open(place), lambda: None
+    finder = _open_fitted(folder, file, name)
+
+    def keep() -> None:
+        if source and folder.is_writable and find_spec("onnxscript"):
+            with suppress(ToolbankError):
+                check_no_link([folder.finders])
+                write_version(place, finder.write_packed, packed=True, source=source)
+
+    return finder, keep
+
+
+def _describe_source(folder: RunFolder, recipe: Recipe, label: str) -> str:
+    """What the packed copy of a run's retriever follows from; "" if it is to have none.
+
+    Where a model is asked, another package searches or words alone are compared, none saves time.
+    """
+    configs = {config.label: config for config in recipe.retrievers}
+    used = [configs[label]]
+    for one in used:
+        used += [configs[need] for need in one.needs if configs[need] not in used]
+    foreign = any(one.asks or one.type not in RETRIEVERS.own for one in used)
+    if foreign or all(one.lexical for one in used):
+        return ""
+    files = [folder.bank / "tools.parquet", *(folder.models / label).rglob("*")]
+    told = [
+        (str(path.relative_to(folder.path)), stat.st_size, stat.st_mtime_ns)
+        for path in sorted(files)
+        if path.is_file() and (stat := path.stat())
+    ]
+    settings = [one.model_dump_json() for one in used]
+    said = repr((__version__, settings, told)).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(said).hexdigest()
+
+
+def _choose(
+    run: Path, retriever: str | None = None
+) -> tuple[RunFolder, RecipeFile, str]:
+    """A run with its recipe, and the label of the retriever that is searched with.
+
+    Raises:
+        InputError: as `load` does.
+    """
+    folder = open_run(run)
     file = load_recipe(str(folder.recipe))
-    recipe = file.recipe
-    labels = [config.label for config in recipe.retrievers]
+    labels = [config.label for config in file.recipe.retrievers]
     names = [label for label in labels if (folder.models / label).is_dir()]
     if not names:
         raise InputError(
             f"{folder.path}: no retrievers yet. {advise_to_finish(folder.path)}"
         )
-    fitted = [config for config in recipe.retrievers if config.label in names]
+    fitted = [config for config in file.recipe.retrievers if config.label in names]
     name = retriever or choose_retriever(folder, fitted).label
     if name in labels and name not in names:
         raise InputError(
@@ -84,9 +145,13 @@ def open_finder(run: str | Path, retriever: str | None = None) -> Finder:
         raise InputError(
             f"{folder.path}: no retriever {name!r}; there are: {', '.join(names)}."
         )
-    _ask_for_keys(recipe, folder, name)
+    return folder, file, name
+
+
+def _open_fitted(folder: RunFolder, file: RecipeFile, name: str) -> Finder:
+    _ask_for_keys(file.recipe, folder, name)
     with using_assets(file, folder):
-        loaded = _load_fitted(recipe, folder, name)
+        loaded = _load_fitted(file.recipe, folder, name)
     return Finder(loaded, read_tools(folder.bank / "tools.parquet"))
 
 
@@ -96,7 +161,7 @@ def find_dense(run: Path, besides: str) -> str:
     Raises:
         InputError: as `load` does.
     """
-    if is_saved(run):
+    if is_finder(run):
         return ""
     folder = open_run(run)
     dense = [
@@ -141,7 +206,7 @@ def describe_lacks(run: Path) -> str:
     Raises:
         InputError: there is no run, or its recipe can't be read.
     """
-    if is_saved(run):
+    if is_finder(run):
         return ""
     folder = open_run(run)
     stages = make_stages(load_recipe(str(folder.recipe)).recipe, folder)
@@ -168,7 +233,7 @@ class Calibrator:
         from toolbank.run.stages.evaluate import choose_calibration_requests
 
         self._bank = Bank(())
-        if is_saved(run):
+        if is_finder(run):
             self.requests = CalibrationRequests(
                 reason="a saved finder has no requests to calibrate on"
             )
@@ -256,7 +321,7 @@ def write_hits(
 
 
 def _inputs(run: Path, out: Path) -> list[Path]:
-    if is_saved(run):
+    if is_finder(run):
         return [run, *own_folders()]
     folder = open_run(run)
     return list_inputs(load_recipe(str(folder.recipe)).recipe, folder, out)

@@ -9,13 +9,14 @@ from toolbank.bank.records import HttpCall, Tool
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.calibration import Calibration
-from toolbank.search.format import (
+from toolbank.search.catalogue import RequestIndex
+from toolbank.search.finder import Finder
+from toolbank.search.folder import (
     read_manifest,
+    switch,
     version_folder,
     write_manifest,
-    write_version,
 )
-from toolbank.search.pack import write_packed
 
 TOOLS = (
     Tool(name="music.play", summary="Play a song.", source="home", tags=("sound",)),
@@ -45,11 +46,12 @@ REQUESTS = (
 )
 
 
-def write_pack(folder, tools=TOOLS, **options):
+def write_pack(folder, tools=TOOLS, requests=None, calibrate=None):
     """Pack BM25 over these tools; the version."""
     retriever = create_retriever(Bm25Config())
     retriever.fit(Bank(tuple(tools)))
-    return write_packed(folder, {"bm25": retriever}, tools, **options)
+    index = None if requests is None else RequestIndex.of(requests)
+    return Finder(retriever, tools, index).pack(folder, calibrate)
 
 
 FITTING = ("lock the door of my house", "send a letter to my aunt", "play a song")
@@ -77,5 +79,5 @@ def make_0_7_0(folder, version):
     manifest = replace(manifest, files=files)
     write_manifest(place, manifest)
     place.rename(version_folder(folder, manifest.version))
-    write_version(folder, manifest.version)
+    switch(folder, manifest.version)
     return manifest.version

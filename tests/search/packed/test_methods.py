@@ -1,6 +1,7 @@
 """Every method finds the same when it is packed, without torch and what comes with it."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -10,13 +11,13 @@ import pytest
 from tests.retrievers.conftest import bank  # noqa: F401 - a fixture
 from tests.retrievers.small_methods import configure, encoder_for, fit
 from tests.tiny_models import tiny_encoder
+from toolbank.bank.records import Tool
 from toolbank.encoders.onnx import OnnxNetwork
-from toolbank.retrievers import RETRIEVERS, create_retriever
+from toolbank.retrievers import create_retriever
 from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.nearest import NearestConfig
 from toolbank.retrievers.refiner.network import export_refiner, make_refiner
-from toolbank.search.pack import write_packed
-from toolbank.search.packed import open_packed
+from toolbank.search.finder import Finder
 
 METHODS = (
     "bm25",
@@ -50,8 +51,8 @@ sys.meta_path.insert(0, Blocked())
 """
 SEARCH = f"""{BLOCKED}
 from pathlib import Path
-from toolbank.search.packed import open_packed
-finder = open_packed(Path(sys.argv[1]))
+from toolbank.search.finder import Finder
+finder = Finder.open(Path(sys.argv[1]))
 found = {{}}
 for label, retriever in finder.retrievers.items():
     indices, scores = retriever.search(json.loads(sys.argv[2]), 6)
@@ -73,8 +74,10 @@ def search_without_torch(folder):
 
 @pytest.mark.parametrize("method", [*(m for m in METHODS if "-" not in m)])
 def test_no_method_imports_torch_to_search(method):
-    home = RETRIEVERS.load(method).retriever.partition(":")[0]
-    code = f"{BLOCKED}\nimport {home}"
+    code = (
+        f"{BLOCKED}\nfrom toolbank.retrievers import RETRIEVERS\n"
+        f"RETRIEVERS.find({method!r}, 'retrievers').find_class()"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -89,7 +92,7 @@ def fitted(bank, tmp_path_factory):  # noqa: F811
 
 @pytest.mark.slow
 def test_every_method_finds_the_same_without_torch(fitted, bank, tmp_path):  # noqa: F811
-    write_packed(tmp_path / "finder", fitted, bank.tools)
+    Finder(fitted, bank.tools).pack(tmp_path / "finder")
     (tmp_path / "finder").rename(tmp_path / "moved")
     found = search_without_torch(tmp_path / "moved")
     assert tuple(found) == METHODS
@@ -111,7 +114,7 @@ def test_those_with_networks_are_also_written_in_8_bits(fitted, bank, tmp_path):
         scored.append(retriever.search(QUERIES, 6)[1])
         return "it is a test"
 
-    write_packed(tmp_path, some, bank.tools, None, calibrate, ("fp32", "int8"))
+    Finder(some, bank.tools).pack(tmp_path, calibrate, ("fp32", "int8"))
     found = search_without_torch(tmp_path)
     networks = [label for label in some if label != "bm25"]
     assert list(found) == [*some, *(f"{label}-int8" for label in networks)]
@@ -135,8 +138,8 @@ def test_methods_that_find_by_the_words_of_requests_pack_none_of_their_texts(
     for config in configs:
         fitted[config.label] = create_retriever(config)
         fitted[config.label].fit(bank)
-    write_packed(tmp_path, fitted, bank.tools)
-    found = open_packed(tmp_path).retrievers
+    Finder(fitted, bank.tools).pack(tmp_path)
+    found = Finder.open(tmp_path).retrievers
     for label, retriever in fitted.items():
         for own, packed in zip(
             retriever.search(QUERIES, 6), found[label].search(QUERIES, 6), strict=True
@@ -168,3 +171,53 @@ def test_the_refiners_network_is_the_same_on_any_body(tmp_path, kind):
             given = {name: torch.from_numpy(values) for name, values in inputs.items()}
             wanted = model(**given)["logits"].numpy()
         np.testing.assert_allclose(network.run(**inputs), wanted, atol=1e-4)
+
+
+NEW = (
+    Tool(name="trip.plan", summary="Plan a trip to a city by train."),
+    Tool(name="lawn.mow", summary="Mow the lawn."),
+)
+ASKS = {"trip.plan": ["how do I get to Oslo by rail"]}
+FURTHER = (
+    Bm25Config(name="words", requests=True),
+    NearestConfig(name="near", by="bm25"),
+)
+QUICK = ("bm25", "words", "near", "tool2vec", "fusion")
+
+
+def hits_of(finder):
+    requests = [*QUERIES, "a train to Oslo", "mow my dry lawn"]
+    return [
+        {hit.tool.name: hit.score for hit in hits} for hits in finder.rank(requests, 20)
+    ]
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        pytest.param(label, marks=() if label in QUICK else pytest.mark.slow)
+        for label in (*METHODS, "words", "near")
+    ],
+)
+def test_tools_come_and_go_in_a_pack_as_in_what_it_was_packed_from(
+    bank,  # noqa: F811
+    tmp_path,
+    label,
+):
+    configs = configure(encoder_for(tmp_path / "encoder", bank, *QUERIES))
+    configs |= {"nearest": NearestConfig(encoder=configs["mlc"].encoder)}
+    configs |= {config.label: config for config in FURTHER}
+    own = Finder(fit(label, configs, bank), bank.tools)
+    own.pack(tmp_path / "finder")
+    packed = Finder.open(tmp_path / "finder")
+    for finder in (own, packed):
+        finder.add_tools(NEW, ASKS)
+        finder.remove_tools([bank.tools[0].name, "lawn.mow"])
+    for found, wanted in zip(hits_of(packed), hits_of(own), strict=True):
+        assert found == pytest.approx(wanted, abs=2e-3)
+    assert packed.answer("trip.plan").hits[0].tool == NEW[0]
+    packed.save(tmp_path / "saved")
+    shutil.rmtree(tmp_path / "finder")
+    again = Finder.open(tmp_path / "saved")
+    assert hits_of(again) == hits_of(packed)
+    assert again.packed

@@ -23,15 +23,15 @@ from toolbank.bank.records import Tool
 from toolbank.retrievers.base import Retriever
 from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.calibration import DEPTH
-from toolbank.search.catalogue import Wanted
-from toolbank.search.packed import PackedFinder, open_packed
+from toolbank.search.catalogue import ToolFilter
+from toolbank.search.finder import Finder
 from toolbank.system.errors import InputError, ToolbankError
 
 
 @pytest.fixture
 def finder(tmp_path):
     write_pack(tmp_path / "finder", requests=REQUESTS)
-    return open_packed(tmp_path / "finder")
+    return Finder.open(tmp_path / "finder")
 
 
 def names(answer):
@@ -78,7 +78,7 @@ def test_the_last_part_of_a_name_finds_its_tool_where_it_is_asked_for_alone(
     assert finder.answer("Bell").hits[0].score == 1
     assert finder.answer("the bell please").hits[0].score < 1
     write_pack(tmp_path / "crm", [Tool(name="crm/follow-up"), Tool(name="crm/dentist")])
-    crm = open_packed(tmp_path / "crm")
+    crm = Finder.open(tmp_path / "crm")
     assert crm.answer("follow-up").hits[0].score == 1
     assert crm.answer("schedule a follow-up with my dentist").hits[0].score < 1
 
@@ -95,14 +95,14 @@ def test_two_that_pack_to_one_folder_do_not_harm_each_other(tmp_path):
         pytest.raises(ToolbankError, match="another process is packing there"),
     ):
         write_pack(tmp_path, TOOLS[:3])
-    assert open_packed(tmp_path).version == version
+    assert Finder.open(tmp_path).version == version
     assert write_pack(tmp_path, TOOLS[:3]) != version
 
 
 def test_a_tool_is_a_function_whose_name_is_its_own_and_leads_back(tmp_path):
     alike = [Tool(name="door.lock"), Tool(name="door_lock"), Tool(name="a" * 300)]
     write_pack(tmp_path, alike)
-    finder = open_packed(tmp_path)
+    finder = Finder.open(tmp_path)
     for form in ("anthropic", "mcp"):
         functions = [finder.function(tool, form)["name"] for tool in alike]
         assert len(set(functions)) == 3
@@ -115,23 +115,23 @@ def test_a_name_with_spaces_is_exact_as_a_whole(finder):
 
 
 def test_only_wanted_tools_are_hits(finder):
-    weather = Wanted(sources=frozenset({"weather"}))
+    weather = ToolFilter(sources=frozenset({"weather"}))
     assert names(finder.answer("lock the house, city", wanted=weather)) == [
         name
         for name in names(finder.answer("lock the house, city", k=8))
         if name in ("get_weather", "GET /storms")
     ]
-    both = Wanted(sources=frozenset({"home"}), tags=frozenset({"sound"}))
+    both = ToolFilter(sources=frozenset({"home"}), tags=frozenset({"sound"}))
     assert set(names(finder.answer("a song of a house", wanted=both))) <= {
         "music.play",
         "music.stop",
     }
-    nothing = Wanted(kinds=frozenset({"operation"}), tags=frozenset({"sound"}))
+    nothing = ToolFilter(kinds=frozenset({"operation"}), tags=frozenset({"sound"}))
     assert not finder.answer("get_weather", wanted=nothing).hits
     with pytest.raises(
         InputError, match="No tool has the tag 'zebra'; there are: sound"
     ):
-        finder.answer("get_weather", wanted=Wanted(tags=frozenset({"zebra"})))
+        finder.answer("get_weather", wanted=ToolFilter(tags=frozenset({"zebra"})))
 
 
 def test_what_is_below_min_score_is_no_hit(finder):
@@ -145,10 +145,11 @@ def test_what_is_below_min_score_is_no_hit(finder):
 
 def test_pinned_tools_are_listed_whatever_was_asked(tmp_path):
     write_pack(tmp_path)
-    finder = open_packed(tmp_path, pin=["mail.read"])
+    finder = Finder.open(tmp_path)
+    finder.pin(["mail.read"])
     assert [tool.name for tool in finder.answer("zebra").pinned] == ["mail.read"]
     with pytest.raises(InputError, match=r"mail\.burn.*no tool is called so"):
-        open_packed(tmp_path, pin=["mail.burn"])
+        finder.pin(["mail.burn"])
 
 
 def test_the_nearest_requests_are_there_where_they_were_packed(finder, tmp_path):
@@ -157,15 +158,15 @@ def test_the_nearest_requests_are_there_where_they_were_packed(finder, tmp_path)
     ]
     lines = [("one\u2028line, one request", ("music.play",))]
     write_pack(tmp_path / "lines", requests=lines)
-    assert open_packed(tmp_path / "lines").nearest_requests("one line")
+    assert Finder.open(tmp_path / "lines").nearest_requests("one line")
     write_pack(tmp_path / "private")
-    assert open_packed(tmp_path / "private").nearest_requests("rain") == []
+    assert Finder.open(tmp_path / "private").nearest_requests("rain") == []
 
 
 def test_a_new_version_lies_beside_the_old_one(tmp_path):
     first = write_pack(tmp_path)
     assert write_pack(tmp_path) == first
-    old = open_packed(tmp_path)
+    old = Finder.open(tmp_path)
     second = write_pack(tmp_path, TOOLS[:4])
     assert second != first
     assert {place.name for place in (tmp_path / "versions").glob("[!.]*")} == {
@@ -173,7 +174,7 @@ def test_a_new_version_lies_beside_the_old_one(tmp_path):
         second,
     }
     assert names(old.answer("send a letter")) == ["mail.send", "mail.read"]
-    assert not open_packed(tmp_path).answer("send a letter").hits
+    assert not Finder.open(tmp_path).answer("send a letter").hits
     third = write_pack(tmp_path, TOOLS[4:])
     assert {place.name for place in (tmp_path / "versions").glob("[!.]*")} == {
         second,
@@ -189,10 +190,10 @@ def test_a_harmed_file_is_named(tmp_path, file):
     path = tmp_path / "versions" / version / file
     path.write_bytes(path.read_bytes()[:-3] + b"xxx")
     with pytest.raises(InputError, match=rf"{file}: damaged .*toolbank pack"):
-        open_packed(tmp_path)
+        Finder.open(tmp_path)
     path.unlink()
     with pytest.raises(InputError, match=f"{file}: missing"):
-        open_packed(tmp_path)
+        Finder.open(tmp_path)
 
 
 def test_another_layout_is_told(tmp_path):
@@ -200,15 +201,15 @@ def test_another_layout_is_told(tmp_path):
     mark = json.loads((tmp_path / "finder.json").read_text())
     (tmp_path / "finder.json").write_text(json.dumps({**mark, "layout": 99}))
     with pytest.raises(InputError, match=r"another version of toolbank.*99"):
-        open_packed(tmp_path)
+        Finder.open(tmp_path)
 
 
-def test_one_of_another_layout_is_packed_over(tmp_path):
+def test_one_of_another_layout_is_finder_over(tmp_path):
     before = write_pack(tmp_path)
     mark = json.loads((tmp_path / "finder.json").read_text())
     (tmp_path / "finder.json").write_text(json.dumps({**mark, "layout": 1}))
     version = write_pack(tmp_path, TOOLS[:4])
-    assert open_packed(tmp_path).version == version
+    assert Finder.open(tmp_path).version == version
     assert not (tmp_path / "versions" / before).exists()
 
 
@@ -231,7 +232,7 @@ def test_a_search_with_min_score_0_lists_tools_where_none_is_found(tmp_path):
     assert len(done.stdout.splitlines()) == 8
 
 
-def test_nothing_is_packed_over_what_is_somebodys(tmp_path):
+def test_nothing_is_finder_over_what_is_somebodys(tmp_path):
     (tmp_path / "letter.txt").write_text("dear aunt")
     with pytest.raises(
         InputError, match="not the folder of a packed finder; nothing was written"
@@ -256,7 +257,7 @@ def test_nothing_is_packed_over_what_is_somebodys(tmp_path):
 def test_the_tool_of_just_that_name_comes_first(tmp_path, said, found):
     alike = ["np.array", "np.Array", "run", "run()", "stop"]
     write_pack(tmp_path, [Tool(name=name, summary="Do so.") for name in alike])
-    finder = open_packed(tmp_path)
+    finder = Finder.open(tmp_path)
     best = finder.answer(said).hits[0]
     assert (best.tool.name, best.score) == (found, 1)
 
@@ -268,7 +269,7 @@ def test_min_score_0_always_gives_k(finder):
     ]
     some = finder.answer("send a letter", k=20, min_score=0)
     assert sorted(names(some)) == sorted(tool.name for tool in TOOLS)
-    weather = Wanted(sources=frozenset({"weather"}))
+    weather = ToolFilter(sources=frozenset({"weather"}))
     few = finder.answer("send a letter", k=5, min_score=0, wanted=weather)
     assert set(names(few)) == {"get_weather", "GET /storms"}
     assert not finder.answer("zebra", k=3).hits
@@ -292,7 +293,7 @@ class Scoring(Retriever):
 def test_scores_without_a_calibration_stay_apart_and_below_an_exact_name(finder):
     scoring = Scoring(Bm25Config())
     scoring.tools = finder.tools.names
-    found = PackedFinder("0", finder.tools, {"bm25": scoring})
+    found = Finder({"bm25": scoring}, finder.tools, packed=True)
     hits = found.answer("1e30 90 80 40.5 40 0.5 -0.5 -70", k=8).hits
     scores = [hit.score for hit in hits]
     assert len({round(score, 6) for score in scores}) == 8
@@ -313,7 +314,7 @@ def test_a_version_that_is_open_is_searched_when_it_is_deleted(finder, tmp_path)
     write_pack(tmp_path / "finder", TOOLS[4:])
     assert not (tmp_path / "finder" / "versions" / version).exists()
     assert finder.tools.facets["source"] == ["home", "post", "weather"]
-    weather = Wanted(sources=frozenset({"weather"}))
+    weather = ToolFilter(sources=frozenset({"weather"}))
     assert names(finder.answer("forecast", wanted=weather)) == ["get_weather"]
     assert finder.nearest_requests("rain in Rome?")
 
@@ -330,7 +331,7 @@ def test_scores_are_learnt_of_the_retriever_as_it_was_packed(tmp_path):
     write_pack(tmp_path, bank.tools, calibrate=calibrate)
     (retriever,) = asked
     assert not retriever.index.places.flags.writeable, "not what is read of a file"
-    finder = open_packed(tmp_path)
+    finder = Finder.open(tmp_path)
     query = bank.queries[0].query
     wanted = fit_on_validation(finder.retrievers["bm25"], bank).chances(
         retriever, [query], retriever.search([query], DEPTH)
@@ -341,7 +342,7 @@ def test_scores_are_learnt_of_the_retriever_as_it_was_packed(tmp_path):
 
 def test_hits_are_returned_whatever_the_threshold_which_only_marks_the_answer(tmp_path):
     write_calibrated_pack(tmp_path)
-    finder = open_packed(tmp_path)
+    finder = Finder.open(tmp_path)
     for asked, fits in ((FITTING, True), (UNFITTING, False)):
         for answer in finder.answer_many(asked):
             assert answer.fits is fits and answer.hits
@@ -360,9 +361,9 @@ def test_hits_are_returned_whatever_the_threshold_which_only_marks_the_answer(tm
 
 def test_the_mark_is_of_the_tools_that_are_wanted(tmp_path):
     write_calibrated_pack(tmp_path)
-    finder = open_packed(tmp_path)
+    finder = Finder.open(tmp_path)
     for source, fits in (("home", True), ("post", False)):
-        wanted = Wanted(sources=frozenset({source}))
+        wanted = ToolFilter(sources=frozenset({source}))
         assert finder.answer("play a song", wanted=wanted).fits is fits
 
 
@@ -379,7 +380,7 @@ def test_a_search_prints_the_mark_and_the_hits(tmp_path):
 def test_a_pack_of_version_0_7_0_is_searched_without_its_calibration(tmp_path, one):
     version = make_0_7_0(tmp_path, write_calibrated_pack(tmp_path))
     assert (tmp_path / "versions" / version / "calibration" / "bm25").is_dir()
-    finder = open_packed(tmp_path, one=one)
+    finder = Finder.open(tmp_path, one=one)
     for answer in finder.answer_many((*FITTING, *UNFITTING)):
         assert answer.fits is None and answer.hits
     said = finder.explain_scores("bm25")
@@ -388,7 +389,37 @@ def test_a_pack_of_version_0_7_0_is_searched_without_its_calibration(tmp_path, o
     assert said in done.stderr and "fits" not in done.stdout
 
 
-def test_why_there_is_no_calibration_is_packed(tmp_path):
+def test_why_there_is_no_calibration_is_finder(tmp_path):
     for reason in ("it has 3 requests", "41 of 98 requests repeat a train request"):
         write_pack(tmp_path, calibrate=lambda *_, why=reason: why)
-        assert reason in open_packed(tmp_path).explain_scores("bm25")
+        assert reason in Finder.open(tmp_path).explain_scores("bm25")
+
+
+def test_a_pack_has_no_calibration_once_tools_are_added(tmp_path):
+    write_calibrated_pack(tmp_path)
+    finder = Finder.open(tmp_path)
+    finder.remove_tools(["music.stop"])
+    assert finder.answer(FITTING[0]).fits is True
+    bake = Tool(name="oven.bake", summary="Bake a cake.", source="kitchen")
+    finder.add_tools([bake])
+    kitchen = ToolFilter(sources=frozenset({"kitchen"}))
+    answer = finder.answer("bake a cake", wanted=kitchen)
+    assert (names(answer)[0], answer.fits) == ("oven.bake", None)
+    assert "tools were added" in finder.explain_scores("bm25")
+    finder.save(tmp_path)
+    again = Finder.open(tmp_path)
+    assert again.version != finder.version
+    assert again.answer("bake a cake").hits == finder.answer("bake a cake").hits
+    assert again.explain_scores("bm25") == finder.explain_scores("bm25")
+
+
+def test_filters_pins_and_exact_names_are_those_of_any_finder(finder):
+    own = Finder(finder.retriever, TOOLS)
+    own.pin(["mail.read"])
+    weather = ToolFilter(sources=frozenset({"weather"}))
+    for asked in ("forecast", "get /storms", "the last letter of the city"):
+        answer = own.answer(asked, wanted=weather)
+        assert answer.hits == finder.answer(asked, wanted=weather).hits
+        assert [tool.name for tool in answer.pinned] == ["mail.read"]
+    own.remove_tools(["mail.read"])
+    assert own.answer("forecast").pinned == ()

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 import pytest
 
 from tests.search.packed.packs import TOOLS, write_pack
-from toolbank.search.format import is_packed
-from toolbank.search.pack import check_packable
-from toolbank.search.packed import open_packed
+from toolbank.search.finder import Finder
+from toolbank.search.folder import check_free, is_finder
 from toolbank.system.errors import InputError, ToolbankError
 
 
@@ -55,18 +54,18 @@ def test_the_same_content_packed_again_mends_a_damaged_version(tmp_path):
     version = write_pack(tmp_path)
     (tmp_path / "versions" / version / "tools.jsonl").write_text("zebra")
     assert write_pack(tmp_path) == version
-    assert open_packed(tmp_path).search("send a letter")
+    assert Finder.open(tmp_path).search("send a letter")
 
 
 @pytest.mark.parametrize("mark", ['{"version": "12', "{}", "null", "[]", "[" * 100_000])
-def test_a_pack_whose_mark_is_damaged_is_packed_over(tmp_path, mark):
+def test_a_pack_whose_mark_is_damaged_is_finder_over(tmp_path, mark):
     version = write_pack(tmp_path)
     (tmp_path / "finder.json").write_text(mark)
-    assert is_packed(tmp_path)
+    assert is_finder(tmp_path)
     with pytest.raises(InputError, match=r"finder\.json: .*toolbank pack RUN"):
-        open_packed(tmp_path)
+        Finder.open(tmp_path)
     assert write_pack(tmp_path) == version
-    assert open_packed(tmp_path).search("send a letter")
+    assert Finder.open(tmp_path).search("send a letter")
 
 
 @pytest.mark.parametrize("text", ["{mine", '{"name": "mine"}'])
@@ -86,14 +85,14 @@ def test_a_manifest_that_lists_less_than_was_written_is_refused(tmp_path):
     text = (place / "tools.jsonl").read_text()
     (place / "tools.jsonl").write_text(text.replace("Play", "Burn"))
     with pytest.raises(InputError, match=r"pack\.json: damaged"):
-        open_packed(tmp_path)
+        Finder.open(tmp_path)
 
 
 def test_a_file_that_was_not_packed_is_refused(tmp_path):
     place = tmp_path / "versions" / write_pack(tmp_path)
     (place / "requests.jsonl").write_text('{"query": "burn it", "tools": []}\n')
     with pytest.raises(InputError, match=r"requests\.jsonl: no file of the finder's"):
-        open_packed(tmp_path)
+        Finder.open(tmp_path)
 
 
 @contextmanager
@@ -112,9 +111,9 @@ def forbidden(folder):
 
 def test_a_folder_without_permission_is_told_in_a_line(tmp_path):
     write_pack(tmp_path / "finder")
-    open_packed(tmp_path / "finder")
+    Finder.open(tmp_path / "finder")
     with forbidden(tmp_path):
-        for use in (is_packed, open_packed, check_packable, write_pack):
+        for use in (is_finder, Finder.open, check_free, write_pack):
             with pytest.raises(ToolbankError, match="ermission denied"):
                 use(tmp_path / "finder")
 
@@ -122,4 +121,4 @@ def test_a_folder_without_permission_is_told_in_a_line(tmp_path):
 def test_a_version_without_permission_is_told_in_a_line(tmp_path):
     place = tmp_path / "versions" / write_pack(tmp_path)
     with forbidden(place), pytest.raises(InputError, match="ermission denied"):
-        open_packed(tmp_path)
+        Finder.open(tmp_path)

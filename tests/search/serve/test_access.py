@@ -8,7 +8,7 @@ import pytest
 
 from tests.search.packed.packs import write_pack
 from tests.search.serve.servers import KEY
-from toolbank.search.serve.shelf import make_access
+from toolbank.search.serve.app import make_access
 
 
 def run(*arguments):

@@ -10,8 +10,7 @@ import pytest
 from tests.search.packed.packs import TOOLS, write_pack
 from tests.search.serve.servers import serving
 from toolbank.datasets.jsonl import read_labelled
-from toolbank.search.finder import Hit
-from toolbank.search.packed import Answer
+from toolbank.search.finder import Answer, Hit
 from toolbank.search.serve.feedback import FeedbackLog
 from toolbank.system.errors import InputError
 

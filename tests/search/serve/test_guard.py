@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from toolbank.search.serve import app as guard
-from toolbank.search.serve.shelf import Access
+from toolbank.search.serve.app import Access
 
 
 def test_a_body_that_drips_is_given_up_at_one_deadline(monkeypatch):

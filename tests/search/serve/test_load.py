@@ -8,7 +8,7 @@ import pytest
 from tests.retrievers.conftest import bank  # noqa: F401 - a fixture
 from tests.retrievers.small_methods import configure, encoder_for, fit
 from tests.search.serve.servers import serving
-from toolbank.search.pack import write_packed
+from toolbank.search.finder import Finder
 
 
 @pytest.mark.slow
@@ -16,8 +16,8 @@ def test_in_8_bits_answers_are_the_same_under_load(bank, tmp_path):  # noqa: F81
     queries = [query.query for query in bank.queries][:10]
     encoder = encoder_for(tmp_path / "encoder", bank, *queries)
     retriever = fit("mlc", configure(encoder), bank)
-    write_packed(
-        tmp_path / "finder", {"mlc": retriever}, bank.tools, precisions=("int8",)
+    Finder({"mlc": retriever}, bank.tools).pack(
+        tmp_path / "finder", precisions=("int8",)
     )
     addresses = [f"/search?k=6&min_score=0&q={quote(query)}" for query in queries]
     with serving(tmp_path / "finder") as server:

@@ -12,7 +12,8 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.bm25 import Bm25Config
-from toolbank.search.pack import write_packed
+from toolbank.search.catalogue import RequestIndex
+from toolbank.search.finder import Finder
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = [
@@ -41,7 +42,7 @@ def pack(folder, tools):
     for name in ("words", "others"):
         retrievers[name] = create_retriever(Bm25Config(name=name))
         retrievers[name].fit(Bank(tuple(tools)))
-    write_packed(folder, retrievers, tools, requests=REQUESTS)
+    Finder(retrievers, tools, RequestIndex.of(REQUESTS)).pack(folder)
     return folder
 
 

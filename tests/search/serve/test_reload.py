@@ -10,8 +10,8 @@ import pytest
 
 from tests.search.packed.packs import TOOLS, write_pack
 from tests.search.serve.servers import serving
-from toolbank.search.serve import shelf as shelves
-from toolbank.search.serve.shelf import Shelf
+from toolbank.search.serve import searches as shelves
+from toolbank.search.serve.searches import Shelf
 from toolbank.system.errors import InputError
 
 
@@ -110,7 +110,7 @@ def test_a_version_that_fails_in_any_way_is_refused_and_the_next_is_taken(
     async def watch():
         watching = asyncio.create_task(shelf.watch())
         with monkeypatch.context() as patched:
-            patched.setattr(shelves, "open_packed", fail)
+            patched.setattr(shelves.Finder, "open", fail)
             while not told:
                 await asyncio.sleep(0.01)
         assert shelf["finder"].version == old

@@ -10,6 +10,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from toolbank.search.serve.messages import (
+    MOST_HITS,
+    MOST_QUERIES,
+    MOST_QUERY,
     Refusal,
     read_address,
     read_body,
@@ -17,7 +20,6 @@ from toolbank.search.serve.messages import (
     read_request,
 )
 from toolbank.search.serve.searches import Searches
-from toolbank.search.serve.shelf import MOST_HITS, MOST_QUERIES, MOST_QUERY
 from toolbank.system.version import __version__
 
 _ERROR = {

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import ipaddress
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from importlib.resources import files
 
 from starlette.applications import Starlette
@@ -19,8 +21,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolbank.search.serve.api import Api
-from toolbank.search.serve.messages import Refusal
-from toolbank.search.serve.shelf import BODY_TIME, MOST_BODY, Access
+from toolbank.search.serve.messages import BODY_TIME, MOST_BODY, Refusal
+from toolbank.system.errors import InputError
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/?#@\\]+)(?::[0-9]{0,5})?")
 _HEADERS = {
@@ -32,6 +34,63 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
 }
+
+
+KEY_VARIABLE = "TOOLBANK_API_KEY"
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may ask: with which key ("" for none), and by which names of the server."""
+
+    host: str
+    key: str = ""
+    names: frozenset[str] = frozenset()
+
+    def knows(self, name: str) -> bool:
+        """Whether it may be reached by a name, as the header Host has it without the port.
+
+        An address in digits can't be turned to another by who owns a domain (DNS rebinding);
+        names are those given, and localhost.
+        """
+        name = name.strip("[]").casefold()
+        return name in self.names or name == "localhost" or _is_address(name)
+
+
+def make_access(host: str, key: str, names: list[str], *, without_key: bool) -> Access:
+    """Who may ask a server at an address.
+
+    Raises:
+        InputError: it would be open to others without a key, or no client can send the key.
+    """
+    given, key = ("", "") if without_key else (key, key.strip())
+    if given and not (key and key.isascii() and key.isprintable()):
+        raise InputError(
+            f"{KEY_VARIABLE}: no client can send this key. Make it of ASCII's letters, digits "
+            "and signs."
+        )
+    if not key and not without_key and not is_loopback(host):
+        raise InputError(
+            f"--host {host}: others can reach it, so a key is needed. Set {KEY_VARIABLE}, "
+            "or give --no-key to let anybody in."
+        )
+    known = frozenset(name.casefold() for name in (*names, host))
+    return Access(host, key, known)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host == "localhost":
+        return True
+    return _is_address(host) and ipaddress.ip_address(host).is_loopback
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class Guard:

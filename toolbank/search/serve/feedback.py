@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from toolbank.search.packed import Answer
+from toolbank.search.finder import Answer
 from toolbank.system.errors import InputError
 from toolbank.system.terminal import print_message
 

@@ -21,11 +21,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolbank.bank.records import Tool
 from toolbank.search.calls.config import CallError
-from toolbank.search.packed import PackedFinder
+from toolbank.search.finder import Finder
 from toolbank.search.serve.feedback import FeedbackLog
-from toolbank.search.serve.messages import Refusal, read_body
+from toolbank.search.serve.messages import (
+    MOST_CALLS,
+    MOST_HITS,
+    MOST_QUERY,
+    Refusal,
+    read_body,
+)
 from toolbank.search.serve.searches import Metrics, Searches
-from toolbank.search.serve.shelf import MOST_CALLS, MOST_HITS, MOST_QUERY
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
@@ -77,7 +82,7 @@ def create_mcp(
     It searches the finder of a name, in the version that counts at the time.
     """
 
-    def find() -> PackedFinder:
+    def find() -> Finder:
         return searches.shelf[name]
 
     with _keep_logging():
@@ -151,7 +156,7 @@ def _keep_logging() -> Iterator[None]:
 class _Server(MCPServer[Any]):
     """Describes its search by the version of the finder that counts when it is asked."""
 
-    find: Callable[[], PackedFinder]
+    find: Callable[[], Finder]
 
     async def list_tools(self) -> list[MCPTool]:
         """The tools, the description of the search newly written."""
@@ -164,7 +169,7 @@ class _Server(MCPServer[Any]):
         ]
 
 
-def _describe_search(finder: PackedFinder) -> str:
+def _describe_search(finder: Finder) -> str:
     if next(iter(finder.retrievers)) in finder.calibrations:
         scores = (
             "`score` is how likely a tool is needed. `fits` false: probably none of the hits serves "
@@ -185,7 +190,7 @@ def _describe_search(finder: PackedFinder) -> str:
 def _add_call(
     server: MCPServer[Any],
     calls: Calls,
-    find: Callable[[], PackedFinder],
+    find: Callable[[], Finder],
     log: FeedbackLog | None,
     finder: str,
 ) -> None:
@@ -218,7 +223,7 @@ def _add_call(
         )
 
 
-def _find(finder: PackedFinder, name: str) -> Tool:
+def _find(finder: Finder, name: str) -> Tool:
     tool = finder.describe(name)
     if tool is None:
         raise ToolError(

@@ -12,14 +12,27 @@ from urllib.parse import unquote_to_bytes
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from toolbank.search.catalogue import ALL, Wanted
-from toolbank.search.packed import Answer
-from toolbank.search.serve.shelf import (
-    MOST_ANSWERED,
-    MOST_HITS,
-    MOST_QUERIES,
-    MOST_QUERY,
-)
+from toolbank.search.catalogue import ALL, ToolFilter
+from toolbank.search.finder import Answer
+
+MOST_BODY = 1_000_000
+"""Bytes of a body."""
+MOST_QUERY = 10_000
+"""Characters of a request."""
+MOST_QUERIES = 256
+MOST_HITS = 1_000
+MOST_ANSWERED = 5_000
+"""Hits that the requests of a batch may have together."""
+MOST_CALLS = 16
+"""Calls that are passed on at once."""
+MOST_WAITING = 512
+"""Searches that wait for their turn."""
+SEARCH_TIME = 30.0
+"""Seconds from when a search came until it is given up."""
+BODY_TIME = 10.0
+"""Seconds in which a whole body, or the head of a first request, has to come."""
+STOP_TIME = 30
+"""Seconds that searches in flight have when the server is stopped."""
 
 _CODES = {
     400: "bad_request",
@@ -92,7 +105,7 @@ class Asked:
     k: int = 5
     min_score: float | None = None
     retriever: str | None = None
-    wanted: Wanted = ALL
+    wanted: ToolFilter = ALL
 
 
 def read_address(request: Request) -> Asked:
@@ -200,7 +213,7 @@ def _make(queries: Sequence[str], values: Mapping[str, Any]) -> Asked:
     retriever = values.get("retriever")
     if retriever is not None and not isinstance(retriever, str):
         raise Refusal(400, "retriever has to be the name of one.")
-    wanted = Wanted(*(frozenset(values[name]) for name in _MANY))
+    wanted = ToolFilter(*(frozenset(values[name]) for name in _MANY))
     return Asked(tuple(queries), k, least, retriever, wanted)
 
 

@@ -1,4 +1,4 @@
-"""The searches of a server: bounded, counted, and on threads."""
+"""The finders that are served, each in its newest readable version, and the searches of them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ import os
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
-from toolbank.search.packed import PackedFinder
+from toolbank.search.finder import Finder
+from toolbank.search.folder import read_version, version_folder
 from toolbank.search.serve.feedback import FeedbackLog
-from toolbank.search.serve.messages import Asked, Refusal, describe_answer
-from toolbank.search.serve.shelf import MOST_WAITING, SEARCH_TIME, Shelf
-from toolbank.system.errors import InputError
+from toolbank.search.serve.messages import (
+    MOST_WAITING,
+    SEARCH_TIME,
+    Asked,
+    Refusal,
+    describe_answer,
+)
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.folders import hash_files
 
 T = TypeVar("T")
 _TURNS = 16
@@ -123,6 +132,176 @@ def _histogram(finder: str, buckets: list[int], seconds: float) -> list[str]:
     return lines
 
 
+_LOOKS = 2.0
+"""Seconds between two looks for a newer version."""
+
+
+class Shelf:
+    """Packed finders under their names, the first of which serves where none is named."""
+
+    def __init__(
+        self,
+        folders: Mapping[str, Path],
+        pin: Sequence[str],
+        tell: Callable[[str], None],
+    ) -> None:
+        """Open all of them.
+
+        Raises:
+            InputError: one can't be read, or none has a tool that is pinned.
+        """
+        self._folders, self._tell = dict(folders), tell
+        self._finders = {name: _open(path) for name, path in folders.items()}
+        self._refused: dict[str, tuple[str, dict[str, str]]] = {}
+        self._pins = {
+            name: [tool for tool in pin if tool in finder.tools.places]
+            for name, finder in self._finders.items()
+        }
+        for name, finder in self._finders.items():
+            finder.pin(self._pins[name])
+        pinned = {tool for tools in self._pins.values() for tool in tools}
+        for tool in pin:
+            if tool not in pinned:
+                raise InputError(f"{tool}: can't be pinned; no tool is called so.")
+        self.on_renewal: Callable[[str, Finder], None] = lambda *_: None
+        self._asked = asyncio.Event()
+        self.reloads = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, the first one first."""
+        return tuple(self._folders)
+
+    def __getitem__(self, name: str) -> Finder:
+        return self._finders[name]
+
+    def look_now(self) -> None:
+        """Look for newer versions without waiting for the next time."""
+        self._refused.clear()
+        self._asked.set()
+
+    async def watch(self) -> None:
+        """Take newer versions, for ever; one that can't be read is told of, and left."""
+        while True:
+            for name, folder in self._folders.items():
+                try:
+                    await asyncio.to_thread(self._renew, name, folder)
+                except Exception as error:  # such as no thread to be had
+                    self._say(f"{name}: can't be looked at ({error}).")
+            try:
+                await asyncio.wait_for(self._asked.wait(), _LOOKS)
+            except TimeoutError:
+                continue
+            self._asked.clear()
+
+    def _renew(self, name: str, folder: Path) -> None:
+        # Whatever is wrong with it, the old one has to go on, and the next be looked for.
+        version, files = "", dict[str, str]()
+        try:
+            version = read_version(folder)
+            if version == self._finders[name].version:
+                return
+            # One that is still being copied is another at the next look.
+            files = hash_files(version_folder(folder, version))
+            if self._refused.get(name) == (version, files):
+                return
+            finder = _open(folder)
+            finder.pin(self._pins[name])
+            self.on_renewal(name, finder)
+        except Exception as error:
+            self._refuse(name, (version, files), _explain(folder, error))
+            return
+        self._finders[name] = finder
+        self._refused.pop(name, None)
+        self.reloads += 1
+        self._say(
+            f"{name}: now version {finder.version}, {len(finder.tools):,} tools; "
+            f"{self.explain_scores(name)}"
+        )
+
+    def explain_scores(self, name: str) -> str:
+        """What the scores of a finder's default retriever are, for people."""
+        finder = self._finders[name]
+        return finder.explain_scores(next(iter(finder.retrievers)))
+
+    def _refuse(self, name: str, what: tuple[str, dict[str, str]], why: str) -> None:
+        before, _ = self._refused.get(name, (None, None))
+        self._refused[name] = what
+        if before != what[0]:
+            now = self._finders[name].version
+            self._say(f"{name}: {why} Version {now} goes on.")
+
+    def _say(self, message: str) -> None:
+        # The terminal may be gone; the server has to go on.
+        with suppress(OSError, ValueError):
+            self._tell(message)
+
+
+def _open(folder: Path) -> Finder:
+    finder = Finder.open(folder)
+    for label in finder.retrievers:
+        # The first search of a network is slow.
+        finder.search("warm up", 1, label)
+    return finder
+
+
+def _explain(folder: Path, error: Exception) -> str:
+    if isinstance(error, ToolbankError):
+        return str(error)
+    return f"{folder}: can't be opened ({type(error).__name__}: {error})."
+
+
+def name_folders(given: Sequence[str]) -> dict[str, Path]:
+    """The folders of `[NAME=]DIR` by their names; unset, a name is that of the folder.
+
+    Raises:
+        InputError: two have one name, or one can't stand in an address.
+    """
+    found: dict[str, Path] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if equals and not path:
+            raise InputError(f"{text}: the folder is missing. Give NAME=DIR.")
+        folder = Path(path if equals else text)
+        if not equals:
+            name = folder.resolve().name
+        if name in RESERVED or not name or not _is_plain(name):
+            raise InputError(
+                f"{text}: {name!r} can't be the name of a finder: letters, digits, -, _ and . "
+                "only, and no route of the server. Give another: NAME=DIR."
+            )
+        if name in found:
+            raise InputError(
+                f"{text}: there is a finder {name!r} already. Give NAME=DIR."
+            )
+        found[name] = folder
+    return found
+
+
+RESERVED = frozenset(
+    [
+        "search",
+        "tools",
+        "healthz",
+        "metrics",
+        "openapi.json",
+        "facets",
+        "nearest",
+        "feedback",
+        "mcp",
+        "page.js",
+        "page.css",
+    ]
+)
+
+
+def _is_plain(name: str) -> bool:
+    return (
+        all(c.isascii() and (c.isalnum() or c in "-_.") for c in name)
+        and name[0] != "."
+    )
+
+
 class Searches:
     """Searches the finders of a shelf; over HTTP and MCP by the same threads and counts."""
 
@@ -153,7 +332,7 @@ class Searches:
     def _search(
         self,
         name: str,
-        finder: PackedFinder,
+        finder: Finder,
         asked: Asked,
         query: str,
         write: Callable[[dict[str, Any]], T],

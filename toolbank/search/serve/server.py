@@ -16,8 +16,7 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from toolbank.search.serve.messages import Refusal
-from toolbank.search.serve.shelf import BODY_TIME, MOST_CALLS, STOP_TIME
+from toolbank.search.serve.messages import BODY_TIME, MOST_CALLS, STOP_TIME, Refusal
 from toolbank.system.errors import InputError
 from toolbank.system.terminal import print_message
 

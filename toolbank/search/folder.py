@@ -1,0 +1,391 @@
+"""The folder of a finder: versions beside each other, every file hashed, and one that counts.
+
+finder/finder.json                 which version counts; one rename switches it
+finder/versions/VERSION/pack.json  what it holds, and every file with its SHA-256
+                        tools.jsonl, offsets.npy, facets.json, called.json
+                        retrievers/NAME/, calibration/NAME/
+                        uncalibrated.json             of a packed one: why retrievers have no calibration
+                        encoders/SHA256/              of a packed one: that retrievers share
+                        requests.jsonl                with requests
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.files import (
+    read_json,
+    reading,
+    sha256_file,
+    unwritable,
+    write_json,
+)
+from toolbank.system.folders import (
+    Files,
+    FolderKind,
+    check_folder,
+    claim_folder,
+    hash_files,
+    refuse_foreign,
+    set_aside,
+)
+from toolbank.system.version import __version__
+
+LAYOUT = 2
+_KIND = "packed finder"
+_SAVED = {"layout": 1, "kind": "finder"}
+RETRIEVERS, CALIBRATION, UNCALIBRATED = "retrievers", "calibration", "uncalibrated.json"
+_MARK, _PACK, _NEW, _LOCK = "finder.json", "pack.json", ".new-", ".lock"
+AGAIN = "Pack it again: toolbank pack RUN --out DIR."
+_EARLIER = (
+    "an earlier version of toolbank packed this finder, and did not check whether the requests "
+    f"that it calibrated on nearly repeat train requests. {AGAIN}"
+)
+_VERSION = re.compile("[0-9a-f]{16}")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a version holds: labels of retrievers, the one to search with first; and its files.
+
+    The files are all but the manifest's own, sorted, each with its SHA-256. Where it is not
+    `packed`, retrievers are as they were fitted.
+    """
+
+    retrievers: tuple[str, ...]
+    made_by: str
+    files: tuple[tuple[str, str], ...]
+    packed: bool = True
+
+    @property
+    def version(self) -> str:
+        """The name of the version: a hash of the retrievers' labels and the files."""
+        said = repr((self.retrievers, self.files)).encode("utf-8", "surrogatepass")
+        return hashlib.sha256(said).hexdigest()[:16]
+
+
+def is_finder(folder: Path) -> bool:
+    """Whether a folder is a finder's, of whatever layout, if only by what lies beside its mark.
+
+    Raises:
+        InputError: it may not be looked at, or what would say so can't be read and isn't ours.
+    """
+    try:
+        mark = read_json(folder / _MARK)
+    except InputError as error:
+        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+            return False
+        if isinstance(error.__cause__, OSError) or not _has_versions(folder):
+            raise
+        return True
+    is_ours = isinstance(mark, dict) and mark.get("kind") == _KIND
+    return is_ours or _is_former(mark) or _has_versions(folder)
+
+
+def is_former_save(folder: Path) -> bool:
+    """Whether an earlier version of toolbank saved a finder there, without versions."""
+    with suppress(InputError):
+        return _is_former(read_json(folder / _MARK))
+    return False
+
+
+def _is_former(mark: Any) -> bool:
+    return isinstance(mark, dict) and mark.items() >= _SAVED.items()
+
+
+def _has_versions(folder: Path) -> bool:
+    versions = folder / "versions"
+    return versions.is_dir() and any(
+        is_version(one.name) and (one / _PACK).is_file() for one in versions.iterdir()
+    )
+
+
+def read_version(folder: Path) -> str:
+    """The version of a packed finder that counts now.
+
+    Raises:
+        InputError: there is no packed finder, or it is one of another layout.
+    """
+    path = folder / _MARK
+    try:
+        mark = read_json(path)
+    except InputError as error:
+        if not isinstance(error.__cause__, OSError):
+            raise InputError(f"{path}: damaged (no JSON). {AGAIN}") from error
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        raise InputError(
+            f"{folder}: no packed finder. Make one: toolbank pack RUN --out DIR."
+        ) from error
+    if not isinstance(mark, dict) or mark.get("kind") != _KIND:
+        raise InputError(f"{path}: no packed finder's. {AGAIN}")
+    if mark.get("layout") != LAYOUT:
+        raise InputError(
+            f"{folder}: packed by another version of toolbank (layout {mark.get('layout')!r}, "
+            f"and this one reads {LAYOUT}). {AGAIN}"
+        )
+    version = mark.get("version")
+    if not isinstance(version, str) or not is_version(version):
+        raise InputError(f"{path}: damaged (no version in it). {AGAIN}")
+    return version
+
+
+def is_version(name: str) -> bool:
+    """Whether a name is one that a version can have."""
+    return _VERSION.fullmatch(name) is not None
+
+
+def read_source(folder: Path) -> str:
+    """What the version that counts was made from, as `write_version` noted it; "" if it did not."""
+    with suppress(InputError):
+        mark: Any = read_json(folder / _MARK)
+        return str(mark.get("source", "")) if isinstance(mark, dict) else ""
+    return ""
+
+
+def version_folder(folder: Path, version: str) -> Path:
+    """Where a version lies."""
+    return folder / "versions" / version
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write what a version holds."""
+    content: dict[str, Any] = {
+        "retrievers": manifest.retrievers,
+        "made_by": manifest.made_by,
+        "files": manifest.files,
+    }
+    if not manifest.packed:
+        content["packed"] = False
+    write_json(folder / _PACK, content)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """What a version holds, which its folder is named by.
+
+    Raises:
+        InputError: it is missing or damaged, or not of this version.
+    """
+    path = folder / _PACK
+    content: Any = read_json(path)
+    try:
+        files = tuple((str(name), str(digest)) for name, digest in content["files"])
+        retrievers = tuple(map(str, content["retrievers"]))
+        packed = bool(content.get("packed", True))
+        manifest = Manifest(retrievers, str(content["made_by"]), files, packed)
+        if not retrievers:
+            raise ValueError("no retriever")
+        if manifest.version != folder.name:
+            raise ValueError("of another version")
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: damaged ({error}). {AGAIN}") from error
+    return manifest
+
+
+def read_uncalibrated(folder: Path, manifest: Manifest) -> dict[str, str]:
+    """Why retrievers of a packed version have no calibration, by their labels.
+
+    A version that toolbank 0.7.0 packed has none that counts: its calibrations may be learnt from
+    requests that nearly repeat train requests.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    if not manifest.packed:
+        return {}
+    if all(name != UNCALIBRATED for name, _ in manifest.files):
+        return dict.fromkeys(manifest.retrievers, _EARLIER)
+    reasons = read_json(folder / UNCALIBRATED)
+    if not isinstance(reasons, dict):
+        raise InputError(f"{folder / UNCALIBRATED}: damaged. {AGAIN}")
+    return {str(label): str(reason) for label, reason in reasons.items()}
+
+
+def check_list(folder: Path, manifest: Manifest) -> None:
+    """Look whether a version has its files and no others.
+
+    Raises:
+        InputError: one is missing or too many.
+    """
+    found, listed = _list_files(folder), {name for name, _ in manifest.files}
+    if missing := min(listed - found, default=""):
+        raise InputError(f"{folder / missing}: missing. {AGAIN}")
+    if other := min(found - listed, default=""):
+        raise InputError(f"{folder / other}: no file of the finder's. {AGAIN}")
+
+
+def _list_files(folder: Path) -> set[str]:
+    """All files of a version but its manifest."""
+    with reading(folder):
+        found = {
+            (Path(where) / name).relative_to(folder).as_posix()
+            for where, _, names in os.walk(folder, onerror=_raise)
+            for name in names
+        }
+    return found - {_PACK}
+
+
+def check_files(
+    folder: Path, manifest: Manifest, wanted: Callable[[str], bool] = lambda _: True
+) -> None:
+    """Look whether the files of a version that are `wanted` are as they were written.
+
+    Raises:
+        InputError: one can't be read, or is another.
+    """
+    for name, digest in manifest.files:
+        if wanted(name) and sha256_file(folder / name) != digest:
+            raise InputError(
+                f"{folder / name}: damaged (its SHA-256 is another). {AGAIN}"
+            )
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def check_free(folder: Path) -> None:
+    """Look whether a finder can be written to a folder.
+
+    Raises:
+        InputError: as of `check_folder`, or its finder.json is somebody else's.
+    """
+    check_folder(folder, FINDER)
+    if not is_finder(folder):
+        refuse_foreign(folder, FINDER, [_MARK], {})
+
+
+def _recognize(folder: Path) -> Files | None:
+    """Whether a folder is a finder of an earlier version, or what is left of a first one."""
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return None
+    is_ours = is_finder(folder) and not is_former_save(folder)
+    return {} if is_ours or all(map(_is_left_alone, folder.iterdir())) else None
+
+
+FINDER = FolderKind("finder", recognize=_recognize)
+
+
+def write_version(
+    folder: Path,
+    fill: Callable[[Path], tuple[str, ...]],
+    *,
+    packed: bool,
+    source: str = "",
+) -> str:
+    """Write a version beside the one that counted before, and have it count by one rename.
+
+    `fill` writes its files to a new folder, and gives the retrievers' labels. The version before
+    stays, for who has it open; older ones are deleted. `source` is noted, for `read_source`.
+
+    Returns:
+        The version, which follows from the content.
+
+    Raises:
+        ToolbankError: the folder can't be written to, or another process does.
+    """
+    if not source:
+        claim_folder(folder, FINDER)
+    versions = folder / "versions"
+    try:
+        versions.mkdir(parents=True, exist_ok=True)
+        with (
+            _locked(versions),
+            tempfile.TemporaryDirectory(dir=versions, prefix=_NEW) as new,
+        ):
+            made = Path(new, "made")
+            made.mkdir()
+            labels = fill(made)
+            files = tuple(sorted(hash_files(made).items()))
+            manifest = Manifest(labels, __version__, files, packed)
+            write_manifest(made, manifest)
+            _move_in(made, version_folder(folder, manifest.version))
+            kept = {manifest.version, Path(new).name}
+            # One of another layout is nobody's any more.
+            with suppress(InputError):
+                kept.add(read_version(folder))
+            switch(folder, manifest.version, source)
+            _delete_old(folder, kept)
+    except OSError as error:
+        raise ToolbankError(unwritable(folder, error)) from error
+    return manifest.version
+
+
+def switch(folder: Path, version: str, source: str = "") -> None:
+    """Have a version count from now on."""
+    mark = {"layout": LAYOUT, "kind": _KIND, "version": version}
+    write_json(folder / _MARK, {**mark, "source": source} if source else mark)
+
+
+@contextmanager
+def _locked(versions: Path) -> Iterator[None]:
+    """Write versions alone.
+
+    Raises:
+        ToolbankError: another process is packing there.
+    """
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(versions / _LOCK, timeout=0):
+            yield
+    except Timeout as error:
+        raise ToolbankError(
+            f"{versions.parent}: another process is packing there. Wait for it to end, or give "
+            "another --out."
+        ) from error
+
+
+def _move_in(made: Path, place: Path) -> None:
+    """Move a version to its place, unless it lies there sound: then it may be in use."""
+    if place.exists():
+        try:
+            manifest = read_manifest(place)
+            check_list(place, manifest)
+            check_files(place, manifest)
+        except InputError:
+            set_aside(place.parent.parent, [place])
+        else:
+            return
+    made.replace(place)
+
+
+def _delete_old(folder: Path, kept: set[str]) -> None:
+    for place in (folder / "versions").iterdir():
+        is_old = place.name not in kept and place.is_dir() and _is_ours(place)
+        if is_old and not _has_others(place):
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _has_others(place: Path) -> bool:
+    """Whether somebody has put a file into a version."""
+    with suppress(InputError):
+        return bool(
+            _list_files(place) - {name for name, _ in read_manifest(place).files}
+        )
+    return False
+
+
+def _is_left_alone(place: Path) -> bool:
+    """Whether it is the folder of versions, all that a first pack that failed leaves."""
+    is_folder = place.is_dir() and not place.is_symlink()
+    return (
+        is_folder and place.name == "versions" and all(map(_is_ours, place.iterdir()))
+    )
+
+
+def _is_ours(place: Path) -> bool:
+    """Whether it is a version, what a pack that was broken off has left of one, or the lock."""
+    is_folder = place.is_dir() and not place.is_symlink()
+    is_version_of_ours = is_version(place.name) or place.name.startswith(_NEW)
+    return (is_folder and is_version_of_ours) or place.name == _LOCK
