@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from toolbank.bank.function_writer import (
     FORMS,
@@ -638,6 +637,8 @@ class Finder:
         precisions: tuple[Precision, ...] = ("fp32",),
     ) -> tuple[str, ...]:
         """Write the files of a packed version; the labels of its retrievers. See `pack`."""
+        from tqdm import tqdm
+
         now, labels = self._state, list[str]()
         reasons: dict[str, str] = {}
         each = [

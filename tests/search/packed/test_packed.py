@@ -235,7 +235,7 @@ def test_a_search_with_min_score_0_lists_tools_where_none_is_found(tmp_path):
 def test_nothing_is_finder_over_what_is_somebodys(tmp_path):
     (tmp_path / "letter.txt").write_text("dear aunt")
     with pytest.raises(
-        InputError, match="not the folder of a packed finder; nothing was written"
+        InputError, match="not the folder of a finder; nothing was written"
     ):
         write_pack(tmp_path)
     assert (tmp_path / "letter.txt").read_text() == "dear aunt"

@@ -17,7 +17,7 @@ def test_a_folder_of_somebodys_versions_is_left_as_it_is(tmp_path):
     letter.parent.mkdir(parents=True)
     letter.write_text("dear aunt")
     with pytest.raises(
-        InputError, match="not the folder of a packed finder; nothing was written"
+        InputError, match="not the folder of a finder; nothing was written"
     ):
         write_pack(tmp_path)
     assert letter.read_text() == "dear aunt"
