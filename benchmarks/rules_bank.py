@@ -19,7 +19,7 @@ from toolbank.evaluation.evaluate import make_figures, measure
 from toolbank.evaluation.sets import make_set
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.loop import generate
+from toolbank.requests.write.generate import generate
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.descriptions import DescriptionsConfig
 from toolbank.retrievers.tool2vec import Tool2VecConfig
@@ -49,15 +49,15 @@ def main() -> None:
             journal=journal,
         )
     seconds = time.perf_counter() - started
-    print(f"{len(tools)} tools, {len(made.queries)} queries in {seconds:.1f} s")
-    print(made.counts)
+    print(f"{len(tools)} tools, {len(made.value.queries)} queries in {seconds:.1f} s")
+    print(made.value.counts)
     for query in random.Random(arguments.seed).sample(
-        list(made.queries), arguments.show
+        list(made.value.queries), arguments.show
     ):
         print(
             f"\ndraft: {query.draft}\nquery: {query.query}\ntools: {', '.join(query.tools)}"
         )
-    queries = tuple(q.model_copy(update={"split": "train"}) for q in made.queries)
+    queries = tuple(q.model_copy(update={"split": "train"}) for q in made.value.queries)
     compare(Bank(tuple(tools), queries), arguments.labelled, arguments.seed)
 
 

@@ -28,7 +28,7 @@ from toolbank.bank.records import Tool
 from toolbank.bank.twins import group_siblings
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.loop import generate
+from toolbank.requests.write.generate import generate
 from toolbank.requests.write.sampling import link_tools, make_offers
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
@@ -139,15 +139,15 @@ def train(
         Journal(Path(folder) / "journal.sqlite") as journal,
     ):
         made = generate(tools, config, domain=api, seed=seed, journal=journal)
-    trained = tuple(q.model_copy(update={"split": "train"}) for q in made.queries)
+    trained = tuple(q.model_copy(update={"split": "train"}) for q in made.value.queries)
     uses = Counter(name for query in trained for name in query.tools)
     print(
-        f"{describe(config):20s} {len(trained)} requests of {made.counts['attempts']} attempts; "
+        f"{describe(config):20s} {len(trained)} requests of {made.value.counts['attempts']} attempts; "
         f"{sum(uses.values()) / len(trained):.2f} tools a request; "
         f"{sum(tool.name not in uses for tool in tools)} tools without",
         flush=True,
     )
-    info = {"generate": made.info, "ordered": True}
+    info = {"generate": made.value.info, "ordered": True}
     bank = Bank(tuple(tools), trained, info)
     development = make_development(api, tuple(tools), texts).split("test")
     fitted: dict[str, Retriever] = {}

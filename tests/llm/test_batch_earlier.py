@@ -13,7 +13,7 @@ from tests.servers.chat import Answer
 from tests.world import SHOP, drafted, good
 from toolbank.llm.engines.batch import hosted
 from toolbank.llm.journal import Journal
-from toolbank.requests.write.loop import generate
+from toolbank.requests.write.generate import generate
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def run(folder, **settings):
 
 
 def queries(made):
-    return [(q.id, q.query, list(q.provenance.requests)) for q in made.queries]
+    return [(q.id, q.query, list(q.provenance.requests)) for q in made.value.queries]
 
 
 def custom_ids(*paths):

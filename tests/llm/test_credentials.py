@@ -198,9 +198,9 @@ def ask_engine(engine, folder, **settings):
     got = []
 
     async def ask(pool):
-        with pool.attempt() as call:
+        with pool.attempt() as calls:
             try:
-                got.append((await call(request(0))).reply)
+                got.append(await calls.ask(request(0)))
             except EngineError as error:
                 got.append(error)
 

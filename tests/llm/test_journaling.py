@@ -28,9 +28,9 @@ def ask_all(url, folder, attempts, **settings):
     got = {}
 
     async def ask(pool, number):
-        with pool.attempt() as ask:
+        with pool.attempt() as calls:
             try:
-                got[number] = (await ask(request(number))).reply
+                got[number] = await calls.ask(request(number))
             except EngineError as error:
                 got[number] = error
 

@@ -36,9 +36,9 @@ def test_an_attempt_that_has_begun_goes_before_others():
     engine = Endpoint(good)
 
     async def attempt(pool, number):
-        with pool.attempt(2) as ask:
-            await ask(replace(request(number), step="write"))
-            await ask(request(number))
+        with pool.attempt(2) as calls:
+            await calls.ask(replace(request(number), step="write"))
+            await calls.ask(request(number))
 
     async def talk():
         pool = make_pool(engine, concurrency=2)
@@ -147,8 +147,8 @@ def test_a_mistake_of_the_program_ends_all_and_is_what_is_raised():
     engine = Endpoint(good)
 
     async def attempt(pool, number):
-        with pool.attempt() as ask:
-            await ask(request(number))
+        with pool.attempt() as calls:
+            await calls.ask(request(number))
         if number == 3:
             raise KeyError(number)
 
@@ -166,8 +166,8 @@ def test_what_was_paid_for_is_kept_where_the_next_attempt_can_not_begin():
     engine = Endpoint(good)
 
     async def attempt(pool, number):
-        with pool.attempt() as ask:
-            await ask(request(number))
+        with pool.attempt() as calls:
+            await calls.ask(request(number))
 
     def attempts(pool):
         for number in range(12):

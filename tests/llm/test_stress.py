@@ -57,10 +57,10 @@ def test_every_row_comes_to_an_end_and_every_place_is_given_back(seed):
 
     async def attempt(pool, number):
         try:
-            with pool.attempt(2) as ask:
-                await ask(replace(request(number), step="write"))
+            with pool.attempt(2) as calls:
+                await calls.ask(replace(request(number), step="write"))
                 if number % 3:
-                    await ask(request(number))
+                    await calls.ask(request(number))
         except Exception as error:
             got.append(type(error))
         else:

@@ -153,9 +153,9 @@ def ask_all(engine, calls, after=None, **settings):
     got = [Stopped()] * calls
 
     async def ask(pool, number):
-        with pool.attempt() as ask:
+        with pool.attempt() as calls:
             try:
-                got[number] = (await ask(request(number))).reply
+                got[number] = await calls.ask(request(number))
             except Exception as error:
                 got[number] = error
 

@@ -29,5 +29,5 @@ def add_judge(run):
         bank = Bank.load(run / "bank")
         write_json(
             run / "judge.json",
-            judge_bank(bank, JudgeConfig(), seed=0, journal=journal).content,
+            judge_bank(bank, JudgeConfig(), seed=0, journal=journal).value,
         )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from toolbank.commands.transcript import (
-    format_answered,
-    format_attempt,
-    format_ending,
-    format_prompt,
-)
+from toolbank.commands.transcript import format_attempt, format_prompt
+from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
-from toolbank.requests.asks.write import Asker
+from toolbank.llm.pool import Pool
+from toolbank.llm.step import StepAnswer, StepRun
+from toolbank.requests.asks.write import AskStep
 from toolbank.requests.asks.writers import find_ask_writer
-from toolbank.requests.write.attempts import Attempt, AttemptMaker
+from toolbank.requests.write.generate import WriteStep
 from toolbank.requests.write.writers import find_writer
 from toolbank.run.catalogue import keep_domain
 from toolbank.run.folder import RunFolder
@@ -32,21 +30,57 @@ if TYPE_CHECKING:
     from toolbank.bank.records import Tool
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.engines.kind import EngineKind
-    from toolbank.llm.pool import Pool
-    from toolbank.requests.asks.config import AsksConfig
-    from toolbank.requests.asks.prompts import Answered
+    from toolbank.llm.step import Step
 
 
-def carry(
-    pool: Pool, make: Callable[[int], Awaitable[None]], numbers: Sequence[int]
+def preview_step(
+    step: Step[Any, Any], pool: Pool, count: int, journal: Journal
+) -> Iterator[str]:
+    """Make a few attempts, and show all of each.
+
+    Of an engine that answers in rounds, only the first prompt of each.
+
+    Raises:
+        ToolbankError: the endpoint refuses, or it was interrupted; what there was is shown before.
+    """
+    requests = {number: step.request(number) for number in step.sample(count)}
+    if pool.in_rounds:
+        for number, request in requests.items():
+            ending = _advise_endpoint(pool.engine.name, step.config)
+            yield format_prompt(step.title(number), request, ending)
+        return
+    answers: dict[int, StepAnswer[Any]] = {}
+    stopped = _ask(step, pool, list(requests), answers)
+    for number, request in requests.items():
+        entries = list(journal.entries(request.attempt))
+        failures = list(journal.failures(request.attempt))
+        # One that was not begun is left out.
+        if number in answers:
+            ending = step.describe(answers[number])
+        elif entries or failures:
+            ending = "stopped before its end"
+        else:
+            continue
+        lines = ending.splitlines()
+        yield format_attempt(step.title(number), entries, failures, lines)
+    if stopped is not None:
+        raise stopped
+
+
+def _ask(
+    step: Step[Any, Any],
+    pool: Pool,
+    numbers: Sequence[int],
+    answers: dict[int, StepAnswer[Any]],
 ) -> ToolbankError | None:
     """Make the attempts of these numbers; gives what stopped them, if anything."""
+    run = StepRun(step, pool)
 
     async def attempt(number: int) -> None:
-        await make(number)
+        answers[number] = await run.attempt(number)
 
     async def work() -> None:
-        attempts = (attempt(number) for number in numbers)
+        attempts = map(attempt, numbers)
         async with pool.working():
             await pool.carry(lambda: next(attempts, None))
 
@@ -59,100 +93,13 @@ def carry(
     return ToolbankError(f"{pool.stop.message}.") if pool.stop else None
 
 
-def format_exchanges(
-    title: str, attempt: int, journal: Journal, ending: str
-) -> Iterator[str]:
-    """All of an attempt, which was stopped where it has no ending; one not begun is left out."""
-    entries, failures = list(journal.entries(attempt)), list(journal.failures(attempt))
-    if ending or entries or failures:
-        told = (ending or "stopped before its end").splitlines()
-        yield format_attempt(title, entries, failures, told)
-
-
-def advise_endpoint(engine: str, config: EngineConfig) -> str:
+def _advise_endpoint(engine: str, config: EngineConfig) -> str:
     """What to do to see replies of an engine that answers in rounds."""
     section = config.section
     return (
         f"{engine} answers in rounds. To see replies, ask an endpoint: "
         f"--set {section}.engine=openai --set {section}.options={{}}"
     )
-
-
-def preview_asks(
-    recipe: Recipe,
-    config: AsksConfig,
-    tools: Sequence[Tool],
-    count: int,
-    journal: Journal,
-) -> Iterator[str]:
-    """Ask for `count` tools, evenly spread over the bank, and show all of it.
-
-    Of an engine that answers in rounds, only the prompts.
-
-    Raises:
-        ToolbankError: the endpoint refuses, or it was interrupted; what there was is shown before.
-    """
-    asker = Asker(tools, config, recipe.domain_name, recipe.seed, journal)
-    total = len(asker.groups)
-    numbers = sorted({place * total // count for place in range(count)})
-    titles = {n: f"asks for {asker.groups[n][0].name}" for n in numbers}
-    if find_ask_writer(config).in_rounds:
-        advice = advise_endpoint(asker.engine.name, config)
-        for number, title in titles.items():
-            yield format_prompt(title, asker.request(number), advice)
-        return
-    answered: dict[int, Answered] = {}
-
-    async def ask(number: int) -> None:
-        answered[number] = await asker.ask(number)
-
-    stopped = carry(asker.pool, ask, numbers)
-    for number, title in titles.items():
-        ending = format_answered(answered[number]) if number in answered else ""
-        attempt = asker.request(number).attempt
-        yield from format_exchanges(title, attempt, journal, ending)
-    if stopped is not None:
-        raise stopped
-
-
-def preview_generation(
-    recipe: Recipe, tools: Sequence[Tool], count: int, journal: Journal
-) -> Iterator[str]:
-    """Make the first `count` attempts and show all of each.
-
-    Of an engine that answers in rounds, only the first prompt of each.
-
-    Raises:
-        ToolbankError: the endpoint refuses, or it was interrupted; what there was is shown before.
-    """
-    config = recipe.generate
-    maker = AttemptMaker(tools, config, recipe.domain_name, recipe.seed, journal)
-    numbers = [number for number in range(count) if maker.offer(number) is not None]
-    if find_writer(config).in_rounds:
-        for number in numbers:
-            if request := maker.write_request(number):
-                advice = advise_endpoint(maker.engine.name, config)
-                yield format_prompt(f"attempt {number}", request, advice)
-        return
-    attempts: dict[int, Attempt] = {}
-
-    async def make(number: int) -> None:
-        attempts[number] = await maker.attempt(number)
-
-    stopped = carry(maker.pool, make, numbers)
-    for number in numbers:
-        ending = _end(attempts.get(number))
-        yield from format_exchanges(f"attempt {number}", number, journal, ending)
-    if stopped is not None:
-        raise stopped
-
-
-def _end(attempt: Attempt | None) -> str:
-    if attempt is None:
-        return ""
-    if attempt.query is not None:
-        return f"accepted: {attempt.query.query}"
-    return format_ending(attempt.outcome, attempt.reason, attempt.detail)
 
 
 class PreviewStoppedError(ToolbankError):
@@ -197,7 +144,8 @@ def preview_attempts(
     with TemporaryDirectory() as name, Journal(Path(name, "journal.sqlite")) as journal:
         try:
             # What came before an error stays in the list.
-            shown.extend(_preview(recipe, tools, count, journal))
+            for step, pool in _make_steps(recipe, tools, journal):
+                shown.extend(preview_step(step, pool, count, journal))
         except InputError:
             raise
         except ToolbankError as error:
@@ -211,10 +159,15 @@ def _check(kind: EngineKind[Any], config: EngineConfig) -> None:
     kind.check_access(config)
 
 
-def _preview(
-    recipe: Recipe, tools: Sequence[Tool], count: int, journal: Journal
-) -> Iterator[str]:
+def _make_steps(
+    recipe: Recipe, tools: Sequence[Tool], journal: Journal
+) -> Iterator[tuple[Step[Any, Any], Pool]]:
+    context = EngineContext(tools, recipe.seed, journal.path.parent)
+    domain, seed = recipe.domain_name, recipe.seed
     if recipe.dataset is None:
-        yield from preview_generation(recipe, tools, count, journal)
+        pool = Pool(find_writer(recipe.generate), recipe.generate, journal, context)
+        engine = pool.engine
+        yield WriteStep(tools, recipe.generate, domain, seed, engine=engine), pool
     if recipe.asks is not None:
-        yield from preview_asks(recipe, recipe.asks, tools, count, journal)
+        pool = Pool(find_ask_writer(recipe.asks), recipe.asks, journal, context)
+        yield AskStep(tools, recipe.asks, domain, seed, engine=pool.engine), pool

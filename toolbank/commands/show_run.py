@@ -23,7 +23,6 @@ from toolbank.bank.files import (
 from toolbank.bank.records import AttemptRecord, Tool
 from toolbank.commands.transcript import (
     format_attempt,
-    format_ending,
     list_asks,
     show_ask_outcomes,
     show_verified,
@@ -31,6 +30,7 @@ from toolbank.commands.transcript import (
 from toolbank.config.explain import read_checked
 from toolbank.llm.accounts import SearchCalls, add_up_calls
 from toolbank.llm.journal import Entry, Failure, Journal
+from toolbank.llm.step import describe_ending
 from toolbank.requests.write.checks import Draft, read_draft
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.run.folder import RunFolder, open_run
@@ -390,7 +390,7 @@ def _format_end(
     if attempt is None:
         yield _format_undecided(folder)
     elif attempt.query_id is None:
-        yield format_ending(attempt.outcome, attempt.reason, attempt.detail)
+        yield describe_ending(attempt.outcome, attempt.reason, attempt.detail)
     else:
         query = read_query(folder.bank / "queries.parquet", attempt.query_id)
         text = "its query is not in queries.parquet" if query is None else query.query

@@ -12,6 +12,7 @@ from toolbank.bank.records import Query
 from toolbank.llm.chat import ChatRequest, number_of
 from toolbank.llm.journal import Entry, Failure, Journal
 from toolbank.requests.asks.config import AsksConfig
+from toolbank.requests.asks.write import describe_loss
 from toolbank.requests.verify.config import VerifyConfig
 from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
@@ -19,7 +20,6 @@ from toolbank.system.terminal import command, one_line
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
-    from toolbank.requests.asks.prompts import Answered
 
 
 def format_attempt(
@@ -48,12 +48,6 @@ def format_prompt(name: str, request: ChatRequest, ending: str) -> str:
     return "\n".join([_title(name), *messages, f">>> {ending}"])
 
 
-def format_ending(outcome: str, reason: str, detail: str) -> str:
-    """Such as "rejected: too-long (212 words, at most 150)"."""
-    particulars = f" ({detail})" if detail else ""
-    return f"{outcome}: {reason or 'nothing belongs together'}{particulars}"
-
-
 def _title(name: str) -> str:
     return f"{'=' * 30} {name} {'=' * 30}"
 
@@ -78,17 +72,6 @@ def _format_try(failure: Failure) -> str:
 
 _EXAMPLES = 3
 _LONGEST = 240
-_NO_REASON = "the writer left it empty"
-
-
-def format_answered(answered: Answered) -> str:
-    """What became of each ask of a reply, a line each."""
-    return "\n".join(
-        f"{key}: accepted: {one}"
-        if isinstance(one, str)
-        else f"{key}: {format_ending(one.outcome, one.reason or _NO_REASON, one.detail)}"
-        for key, one in answered.asks.items()
-    )
 
 
 def show_ask_outcomes(folder: RunFolder) -> str:
@@ -150,9 +133,7 @@ def list_asks(folder: RunFolder, tool: Tool) -> Iterator[str]:
     for kind, text in asks.select("kind", "ask").iter_rows():
         yield f"  {kind:<7} {one_line(text, _LONGEST)}"
     for row in lost:
-        ending = format_ending(
-            row["outcome"], row["reason"] or _NO_REASON, row["detail"]
-        )
+        ending = describe_loss(row["outcome"], row["reason"], row["detail"])
         yield f"  {row['kind']:<7} {one_line(ending, _LONGEST)}"
     if entries or failures:
         yield format_attempt(f"asks for {tool.name}", entries, failures, ())

@@ -253,10 +253,18 @@ class CallCounts:
 
 
 def _describe(reasons: Counter[str], one: str, many: str) -> str:
-    """Such as "3 retries: http-429 2, timeout 1", the most common reason first."""
-    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-    listed = ", ".join(f"{reason} {number:,}" for reason, number in ordered)
-    return f"{count(reasons.total(), one, many)}: {listed}"
+    """Such as "3 retries: http-429 2, timeout 1"."""
+    return f"{count(reasons.total(), one, many)}: {list_reasons(reasons)}"
+
+
+def list_reasons(reasons: Counter[str]) -> str:
+    """Such as "http-429 2, timeout 1", the most common reason first."""
+    return ", ".join(f"{reason} {n:,}" for reason, n in rank_reasons(reasons))
+
+
+def rank_reasons(reasons: Counter[str]) -> list[tuple[str, int]]:
+    """Reasons with their numbers, the most common first, else by name."""
+    return sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
 
 
 # Of English.

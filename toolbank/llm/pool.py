@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterator,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,7 +18,8 @@ from toolbank.llm.stop import EarlyEnd, Stop, Stopped, interruptible
 from toolbank.system.errors import ToolbankError
 
 if TYPE_CHECKING:
-    from toolbank.llm.chat import EngineError
+    from pathlib import Path
+
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.engines.kind import EngineContext, EngineKind, Filler
     from toolbank.llm.journal import Journal
@@ -95,24 +87,36 @@ _SPARE_SHARE = 0.25
 C = TypeVar("C", bound="EngineConfig")
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A reply, and its key in the journal."""
-
-    reply: ChatReply
-    key: str
-
-
-Ask = Callable[[ChatRequest], Awaitable[Asked]]
 _Begin = Callable[[], Coroutine[Any, Any, None] | None]
 
 
-@dataclass
-class _Attempt:
-    """How many calls an attempt may still need, and what a budget holds back for them."""
+class AttemptCalls:
+    """The calls of one attempt, at most so many; a budget holds them till its end.
 
-    calls: int
-    reservation: Reservation | None = None
+    `keys` are theirs in the journal, in their order, and `model` is the one that replied last.
+    """
+
+    def __init__(self, pool: Pool, most: int) -> None:
+        self.left = most
+        self.reservation: Reservation | None = None
+        self.keys: list[str] = []
+        self.model = ""
+        self._pool = pool
+
+    async def ask(self, request: ChatRequest) -> ChatReply:
+        """The reply of the journal, or else of the engine.
+
+        Raises:
+            EngineError: the call failed for good; the failure is in the journal.
+            Missing: the journal lacks the reply, and the engine gives it with a later round.
+            Stopped: the run is ending, or a budget has no call left for this attempt.
+            ToolbankError: the journal can't be written.
+        """
+        key = request.key(self._pool.engine.identity)
+        self.keys.append(key)
+        reply = await self._pool.answer(request, key, self)
+        self.model = reply.model
+        return reply
 
 
 class Pool:
@@ -130,6 +134,7 @@ class Pool:
         self, kind: EngineKind[C], config: C, journal: Journal, context: EngineContext
     ) -> None:
         self.engine = make_engine(kind, config, context)
+        self.asks_model = kind.asks_model
         self.counts = CallCounts()
         self.stop = Stop()
         self._config = config
@@ -148,6 +153,7 @@ class Pool:
             counts=self.counts,
             stop=self.stop,
         )
+        self.in_rounds = kind.in_rounds
         self._filler = kind.fill and kind.fill(config, journal, self.counts)
         self.limit = self._caller.limit
         self._open = 0
@@ -156,6 +162,11 @@ class Pool:
         self._begin: _Begin = lambda: None
         self._waiting: deque[asyncio.Event] = deque()
         self.stop.listen(self._wake_all)
+
+    @property
+    def folder(self) -> Path:
+        """That of the journal."""
+        return self._journal.path.parent
 
     @property
     def in_flight(self) -> int:
@@ -213,18 +224,11 @@ class Pool:
             self.stop.ask("budget", *self._cut)
 
     @contextmanager
-    def attempt(self, calls: int = 1) -> Iterator[Ask]:
-        """Let one attempt ask, for at most so many calls; a budget holds them till its end.
-
-        Asking raises:
-            EngineError: the call failed for good; the failure is in the journal.
-            Missing: the journal lacks the reply, and the engine gives it with a later round.
-            Stopped: the run is ending, or a budget has no call left for this attempt.
-            ToolbankError: the journal can't be written.
-        """
-        attempt = _Attempt(calls)
+    def attempt(self, calls: int = 1) -> Iterator[AttemptCalls]:
+        """Let one attempt make so many calls at most."""
+        attempt = AttemptCalls(self, calls)
         try:
-            yield partial(self._ask, attempt)
+            yield attempt
         finally:
             if attempt.reservation is not None:
                 self._budget.settle(attempt.reservation)
@@ -257,17 +261,19 @@ class Pool:
         self._budget = Budget(self._config, self._journal.usage(), self._begun)
         return todo
 
-    async def _ask(self, attempt: _Attempt, request: ChatRequest) -> Asked:
-        key = request.key(self.engine.identity)
+    async def answer(
+        self, request: ChatRequest, key: str, attempt: AttemptCalls
+    ) -> ChatReply:
+        """Answer a request of an attempt, as `AttemptCalls.ask` has it."""
         known = self._journal.get(key)
         if known is not None:
             self.counts.from_journal += 1
-            attempt.calls -= 1
-            return Asked(known, key)
+            attempt.left -= 1
+            return known
         if self._filler is not None:
-            raise self._filler.failures.get(key) or Missing(request, attempt.calls)
+            raise self._filler.failures.get(key) or Missing(request, attempt.left)
         has_begun = attempt.reservation is not None
-        held = attempt.reservation or await self._reserve(attempt.calls, request)
+        held = attempt.reservation or await self._reserve(attempt.left, request)
         attempt.reservation = held
         try:
             reply = await self._caller.call(key, request, held, has_begun=has_begun)
@@ -282,7 +288,7 @@ class Pool:
             # It was paid for, whatever keeps the next attempt from beginning.
             await self._journal.put(key, self.engine.identity, request, reply)
         self.counts.add(reply)
-        return Asked(reply, key)
+        return reply
 
     async def _reserve(self, calls: int, request: ChatRequest) -> Reservation:
         """Wait until a budget has room for an attempt; where there will be none, end the run."""
@@ -333,99 +339,3 @@ class Pool:
             self.stop.fail(error)
         self._open -= 1
         self._fill()
-
-
-class Carrier:
-    """Carries numbered attempts to their ends.
-
-    `make` makes one, and `begin` gives the number of the next, or None where none is to begin
-    now. One whose reply comes with a later round is made again after it: `missing` are those,
-    and `pending` is how many wait so at the end. `open` is how many are under way. When the run
-    is stopped, attempts end with the call that is in flight, or by a budget with their last; those
-    that got no end are left for the next run.
-    """
-
-    def __init__(
-        self,
-        pool: Pool,
-        make: Callable[[int], Awaitable[None]],
-        begin: Callable[[], int | None],
-    ) -> None:
-        self.missing: dict[int, Missing] = {}
-        self.open = 0
-        self.pending = 0
-        self._pool = pool
-        self._make = make
-        self._next = begin
-        self._again: deque[int] = deque()
-
-    async def work(self) -> str:
-        """Make all attempts; gives what the user has to do before the pending ones, or "".
-
-        Raises:
-            ToolbankError: an attempt raised it, or a round can't be sent.
-        """
-        pool = self._pool
-        while True:
-            await pool.carry(self._begin)
-            numbers = sorted(self.missing)
-            requests = pool.choose_round([self.missing[n] for n in numbers])
-            self.missing.clear()
-            self._again.extend(numbers)
-            todo = await pool.exchange(requests) if requests else None
-            self.pending = len(requests) if todo else 0
-            if todo != "":
-                return todo or ""
-
-    def _begin(self) -> Coroutine[Any, Any, None] | None:
-        if self._again:
-            return self._start(self._again.popleft())
-        number = None if self._pool.stop else self._next()
-        return None if number is None else self._start(number)
-
-    def _start(self, number: int) -> Coroutine[Any, Any, None]:
-        self.open += 1
-        return self._carry(number)
-
-    async def _carry(self, number: int) -> None:
-        try:
-            await self._make(number)
-        except Missing as missing:
-            self.missing[number] = missing
-        finally:
-            self.open -= 1
-
-
-# So many attempts in a row: refused, and failed in ways that may pass.
-_REFUSED = 10
-_FAILED = 100
-
-
-class FailuresInARow:
-    """Stops a pool where call after call is refused, or fails however often it is tried."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self._count = 0
-
-    def end(self) -> None:
-        """Note an attempt whose calls were answered."""
-        self._count = 0
-
-    def add(self, error: EngineError) -> None:
-        """Note an attempt that failed."""
-        self._count += 1
-        most = self._pool.limit.now + _FAILED if error.retryable else _REFUSED
-        if self._count >= most:
-            advice = (
-                "run the same command again when the endpoint answers."
-                if error.retryable
-                else "look at what it is asked and what it says, by `toolbank preview RECIPE`, "
-                "and change `model`, `max_tokens` or `parameters`."
-            )
-            self._pool.stop.fail(
-                ToolbankError(
-                    f"{self._count} attempts failed one after another, the last with: "
-                    f"{error} The replies that came are kept; {advice}"
-                )
-            )

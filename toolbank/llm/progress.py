@@ -37,19 +37,23 @@ def show_progress(
     count: Callable[[], tuple[int, int]],
     pool: Pool,
     total: int | None,
-    lost: str = "not accepted",
 ) -> Iterator[None]:
-    """Show how far the work is and what the calls come to, twice a second; quiet off a terminal.
+    """Show how far the work is and what the calls come to, twice a second.
+
+    It is quiet off a terminal, and where there is only one thing to do.
 
     `count` gives how much of `what`, such as "queries", is done of the `total`, if that is known,
-    and how much was `lost`.
+    and how much was not accepted.
 
     The line goes when the work ends: what it said is in the message that follows.
     """
     with tqdm(
-        bar_format="{desc}", dynamic_ncols=True, leave=False, disable=None
+        bar_format="{desc}",
+        dynamic_ncols=True,
+        leave=False,
+        disable=total == 1 or None,
     ) as bar:
-        ticker = _Ticker(bar, what, count, pool, total, lost)
+        ticker = _Ticker(bar, what, count, pool, total)
         if not bar.disable:
             ticker.tick()
         try:
@@ -87,14 +91,12 @@ class _Ticker:
         count: Callable[[], tuple[int, int]],
         pool: Pool,
         total: int | None,
-        lost: str,
     ) -> None:
         self._bar = bar
         self._what = what
         self._count = count
         self._pool = pool
         self._total = total
-        self._lost = lost
         # Replies and what is done at each tick since the last that came from the journal.
         self._seen: deque[tuple[int, int]] = deque(maxlen=_TICKS + 1)
         self._replayed = 0
@@ -131,7 +133,7 @@ class _Ticker:
             yield Part(1, held)
         elif seconds := self._seconds_left(done):
             yield Part(1, f"ETA {tqdm.format_interval(seconds)}")
-        yield Part(2, f"{lost:,} {self._lost}")
+        yield Part(2, f"{lost:,} not accepted")
         if not held:
             rate = self._rate(0, _TICKS_OF_RATE)
             yield Part(4, f"{rate:.1f} replies/s", f"{rate:.1f}/s")

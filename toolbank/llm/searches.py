@@ -3,33 +3,76 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import Any, TypeVar
 
-from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
+from toolbank.llm.chat import ChatReply, ChatRequest, Rejection
 from toolbank.llm.config import SearchModelConfig
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal, copy_journal, is_journal
-from toolbank.llm.pool import Carrier, FailuresInARow, Pool
-from toolbank.llm.progress import show_progress
+from toolbank.llm.pool import Pool
+from toolbank.llm.step import Step, StepAnswer, StepResult, StepRun, ask_all
 from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
 from toolbank.system.numbers import count
 
 _ASKING = Lock()
 
+T = TypeVar("T")
+
 
 class Waiting(ToolbankError):  # noqa: N818 - nothing is amiss
     """Replies come with a later round; the message is what the user has to do until then."""
 
 
-def ask_all(
-    requests: Sequence[ChatRequest], config: SearchModelConfig
-) -> list[ChatReply | EngineError]:
-    """The reply to each request, or the error with which its call failed for good.
+class SearchStep(Step[T, list[StepAnswer[T]]]):
+    """The requests of searches; the result is the answer to each, in their order."""
+
+    config: SearchModelConfig
+
+    def __init__(
+        self,
+        requests: Sequence[ChatRequest],
+        read: Callable[[int, ChatReply], T | Rejection],
+        config: SearchModelConfig,
+    ) -> None:
+        super().__init__(config, len(requests))
+        self._requests = requests
+        self._read = read
+
+    def request(self, number: int) -> ChatRequest:
+        """One of the requests."""
+        return self._requests[number]
+
+    def read(self, number: int, reply: ChatReply) -> T | Rejection:
+        """What a reply says."""
+        return self._read(number, reply)
+
+    def fold(self, run: StepRun) -> StepResult[list[StepAnswer[T]]]:
+        """All answers.
+
+        Raises:
+            ToolbankError: a budget was spent before.
+        """
+        if self.total > len(self.answers) and not run.waiting:
+            raise self.explain_interrupt(run)
+        return StepResult([one for _, one in sorted(self.answers.items())], "")
+
+    def explain_interrupt(self, run: StepRun) -> ToolbankError:
+        """How many are not answered, and how to go on."""
+        left, why = self.total - len(self.answers), run.pool.stop.message
+        return _explain_unanswered(left, self.total, why, self.config.replies)
+
+
+def ask_searches(
+    requests: Sequence[ChatRequest],
+    read: Callable[[int, ChatReply], T | Rejection],
+    config: SearchModelConfig,
+) -> list[StepAnswer[T]]:
+    """What was read from the reply to each request, by its number, or why there is nothing.
 
     A request is asked for once, ever: its reply is in the journal `config.replies` before it
     counts, and found there again. Of several, the terminal shows how far they are.
@@ -44,7 +87,12 @@ def ask_all(
     with _ASKING:
         bring_replies(config)
         with Journal(config.replies) as journal:
-            return aio.run(_ask_all(requests, config, journal))
+            context = EngineContext(folder=journal.path.parent)
+            pool = Pool(find_engine(config), config, journal, context)
+            result = aio.run(ask_all(SearchStep(requests, read, config), pool))
+    if result.waiting:
+        raise Waiting(result.waiting)
+    return result.value
 
 
 def bring_replies(config: SearchModelConfig) -> None:
@@ -64,54 +112,21 @@ def bring_replies(config: SearchModelConfig) -> None:
         shutil.copytree(batch, into)
 
 
-def explain_unanswered(left: int, of: int, why: str, replies: Path) -> ToolbankError:
+def demand_replies(answers: Sequence[StepAnswer[Any]], replies: Path) -> None:
+    """Refuse to go on where a call got no reply.
+
+    Raises:
+        ToolbankError: how many did, why the last one, and how to go on.
+    """
+    if failures := [one.failure for one in answers if one.failure]:
+        why = failures[-1].detail
+        raise _explain_unanswered(len(failures), len(answers), why, replies)
+
+
+def _explain_unanswered(left: int, of: int, why: str, replies: Path) -> ToolbankError:
     """That `left` of so many requests got no reply, why, and how to go on."""
     return ToolbankError(
         f"{left:,} of {count(of, 'request')} {'was' if left == 1 else 'were'} not answered: "
         f"{why.removesuffix('.')}. The replies that came are in {replies}; the same command goes "
         "on from there."
     )
-
-
-async def _ask_all(
-    requests: Sequence[ChatRequest], config: SearchModelConfig, journal: Journal
-) -> list[ChatReply | EngineError]:
-    context = EngineContext(folder=journal.path.parent)
-    pool = Pool(find_engine(config), config, journal, context)
-    answers: dict[int, ChatReply | EngineError] = {}
-    failures = FailuresInARow(pool)
-    numbers = iter(range(len(requests)))
-
-    async def answer(number: int) -> None:
-        try:
-            with pool.attempt() as ask:
-                answers[number] = (await ask(requests[number])).reply
-        except EngineError as error:
-            if error.fatal:
-                raise
-            failures.add(error)
-            answers[number] = error
-        else:
-            failures.end()
-
-    def count_answers() -> tuple[int, int]:
-        failed = sum(isinstance(one, EngineError) for one in answers.values())
-        return len(answers), failed
-
-    carrier = Carrier(pool, answer, lambda: next(numbers, None))
-    shown = (
-        show_progress("requests", count_answers, pool, len(requests), "not answered")
-        if len(requests) > 1
-        else nullcontext()
-    )
-    # A second Ctrl-C leaves the block where it is.
-    todo = ""
-    async with pool.working():
-        with shown:
-            todo = await carrier.work()
-    if todo:
-        raise Waiting(todo)
-    if left := len(requests) - len(answers):
-        why = pool.stop.message
-        raise explain_unanswered(left, len(requests), why, config.replies)
-    return [answers[number] for number in range(len(requests))]

@@ -15,10 +15,10 @@ from pydantic import Field, field_validator
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, blocks, join
 from toolbank.config.base import Choice
+from toolbank.llm.accounts import list_reasons
 from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
-    EngineError,
     Message,
     Rejection,
     check_finish,
@@ -27,7 +27,7 @@ from toolbank.llm.chat import (
 )
 from toolbank.llm.config import SearchModelConfig
 from toolbank.llm.engines import find_engine
-from toolbank.llm.searches import ask_all, explain_unanswered
+from toolbank.llm.searches import ask_searches, demand_replies
 from toolbank.llm.templates import PromptTemplate
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.kind import Baseline, RetrieverKind, TwoStageConfig
@@ -142,21 +142,19 @@ def ask_subtasks(
             new search asks for the rest.
     """
     distinct = list(dict.fromkeys(texts))
-    replies = ask_all([make_request(template, text) for text in distinct], config)
-    answered = [reply for reply in replies if isinstance(reply, ChatReply)]
-    if failures := [reply for reply in replies if isinstance(reply, EngineError)]:
-        failed, why = len(failures), str(failures[-1])
-        raise explain_unanswered(failed, len(replies), why, config.replies)
+    requests = [make_request(template, text) for text in distinct]
+    answers = ask_searches(requests, lambda _, reply: read_subtasks(reply), config)
+    demand_replies(answers, config.replies)
     unread: Counter[str] = Counter()
     parts: dict[str, list[str]] = {}
-    for text, reply in zip(distinct, answered, strict=True):
-        found = read_subtasks(reply)
+    for text, answer in zip(distinct, answers, strict=True):
+        found = answer.value
         if isinstance(found, Rejection):
             unread[found.reason] += 1
             found = [text]
         parts[text] = found
     if unread:
-        why = ", ".join(f"{reason} {number:,}" for reason, number in unread.items())
+        why = list_reasons(unread)
         stay = "stays" if unread.total() == 1 else "stay"
         print_above_bars(
             f"{unread.total():,} of {count(len(distinct), 'request')} {stay} whole, because the "

@@ -15,10 +15,10 @@ from pydantic import Field
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, by_rank
 from toolbank.bank.records import Tool
+from toolbank.llm.accounts import list_reasons
 from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
-    EngineError,
     Message,
     Rejection,
     check_finish,
@@ -27,7 +27,7 @@ from toolbank.llm.chat import (
 )
 from toolbank.llm.config import SearchModelConfig
 from toolbank.llm.engines import find_engine
-from toolbank.llm.searches import ask_all
+from toolbank.llm.searches import ask_searches
 from toolbank.llm.templates import PromptTemplate
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.kind import RetrieverKind, TwoStageConfig
@@ -136,33 +136,36 @@ def ask_orders(
 
     Raises:
         InputError: the engine or the prompt can't be used.
-        ToolbankError: as `ask_all` does.
+        ToolbankError: as `ask_searches` does.
     """
     requests = [make_request(template, *pair) for pair in shown.items()]
+    names = [[name for name, _ in tools] for tools in shown.values()]
+
+    def read(
+        number: int, reply: ChatReply
+    ) -> tuple[list[int], Counter[str]] | Rejection:
+        return read_order(reply, names[number])
+
     orders: dict[str, list[int]] = {}
     unread: Counter[str] = Counter()
     passed: Counter[str] = Counter()
-    replies = ask_all(requests, config) if requests else []
-    for (text, tools), reply in zip(shown.items(), replies, strict=True):
-        if isinstance(reply, EngineError):
-            unread[reply.reason] += 1
-            continue
-        read = read_order(reply, [name for name, _ in tools])
-        if isinstance(read, Rejection):
-            unread[read.reason] += 1
+    answers = ask_searches(requests, read, config) if requests else []
+    for text, answer in zip(shown, answers, strict=True):
+        if isinstance(answer.value, Rejection):
+            unread[answer.value.reason] += 1
         else:
-            orders[text] = read[0]
-            passed += read[1]
+            orders[text] = answer.value[0]
+            passed += answer.value[1]
     if unread:
         keep = "keeps" if unread.total() == 1 else "keep"
         print_above_bars(
             f"{config.label}: {unread.total():,} of {count(len(shown), 'request')} {keep} the "
-            f"order of {config.first_stage}, because the model gave none ({_list(unread)})."
+            f"order of {config.first_stage}, because the model gave none ({list_reasons(unread)})."
         )
     if passed:
         print_above_bars(
             f"{config.label}: {count(passed.total(), 'entry', 'entries')} of the model's lists "
-            f"passed over ({_list(passed)})."
+            f"passed over ({list_reasons(passed)})."
         )
     return orders
 
@@ -198,10 +201,6 @@ def read_order(
     if listed and not order:
         return Rejection("unknown", one_line(str(listed), _EXCERPT))
     return list(order), passed
-
-
-def _list(reasons: Counter[str]) -> str:
-    return ", ".join(f"{reason} {number:,}" for reason, number in reasons.items())
 
 
 _SEED_BITS = 16

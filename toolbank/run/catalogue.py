@@ -109,7 +109,7 @@ def _count_sent(
 ) -> int:
     """As `begun`, with the attempts whose requests are on their way to an engine of rounds."""
     from toolbank.llm.accounts import CallCounts
-    from toolbank.requests.write.loop import wanted_queries
+    from toolbank.requests.write.generate import wanted_queries
     from toolbank.requests.write.sampling import Dealing
     from toolbank.requests.write.writers import find_writer
 

@@ -32,7 +32,7 @@ from toolbank.requests.judge.judges import TEMPLATE, make_request
 from toolbank.requests.verify.candidates import Candidate
 from toolbank.requests.verify.grader import VerifyPrompts
 from toolbank.requests.write.checks import Draft
-from toolbank.requests.write.loop import most_attempts, most_queries, wanted_queries
+from toolbank.requests.write.generate import most_attempts, most_queries, wanted_queries
 from toolbank.requests.write.prompts import load_examples
 from toolbank.requests.write.sampling import Dealings
 from toolbank.requests.write.writers import WRITERS

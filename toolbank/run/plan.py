@@ -20,7 +20,7 @@ from toolbank.encoders.model import find_here
 from toolbank.requests.judge.judges import find_judge
 from toolbank.requests.verify.config import find_verifier
 from toolbank.requests.write.config import describe_fit, fit_to_tools
-from toolbank.requests.write.loop import most_queries
+from toolbank.requests.write.generate import most_queries
 from toolbank.requests.write.writers import find_writer
 from toolbank.run.advice import advise_before, advise_on_size
 from toolbank.run.assets import note_unused

@@ -10,7 +10,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.bank.split import draw_withheld, split_queries
 from toolbank.requests.write.config import fit_to_tools
-from toolbank.requests.write.loop import most_queries
+from toolbank.requests.write.generate import most_queries
 from toolbank.retrievers.kind import plan_fits
 from toolbank.run.folder import RunFolder
 from toolbank.run.forecast import expect_asks

@@ -20,7 +20,7 @@ from tests.world import SHOP
 from toolbank.llm.chat import ChatReply
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.loop import generate
+from toolbank.requests.write.generate import generate
 from toolbank.system.errors import ToolbankError
 
 DATA = Path(__file__).parent / "data"
@@ -65,11 +65,11 @@ def test_an_unchanged_recipe_asks_nothing_again(journal_file):
             replies = len(journal)
             made = generate(SHOP, config(), domain="shop", seed=0, journal=journal)
             assert len(journal) == replies == 22
-        assert made.complete
-        assert made.counts["rejected"] == {"not-json": 3}
+        assert not made.lacks
+        assert made.value.counts["rejected"] == {"not-json": 3}
         assert [
             (query.id, query.query, list(query.provenance.requests))
-            for query in made.queries
+            for query in made.value.queries
         ] == QUERIES
 
 

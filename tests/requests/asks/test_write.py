@@ -38,7 +38,7 @@ def ask(server, folder, tools=SHOP, withheld=(), **settings):
 
 
 def told(written):
-    return [(ask.tool, ask.kind, ask.ask) for ask in written.asks]
+    return [(ask.tool, ask.kind, ask.ask) for ask in written.value.asks]
 
 
 def adds_up(counts, per_tool=4):
@@ -61,12 +61,12 @@ def test_a_good_model_is_asked_once_a_tool_and_its_asks_are_the_banks(tmp_path):
     ]
     assert told(written) == expected
     assert not (written.lacks or written.problems[1:])
-    assert adds_up(written.content["counts"])
+    assert adds_up(written.value.content["counts"])
 
 
 def test_where_an_ask_came_from_is_found_in_the_journal(tmp_path):
     with ChatServer(good) as server:
-        one = ask(server, tmp_path).asks[7]
+        one = ask(server, tmp_path).value.asks[7]
     with Journal(tmp_path / "journal.sqlite") as journal:
         [entry] = journal.entries(one.provenance.attempt)
     assert entry.key in one.provenance.requests
@@ -90,7 +90,7 @@ def test_of_a_reply_that_is_bad_in_parts_the_good_asks_stay(tmp_path):
 
     with ChatServer(script) as server:
         written = ask(server, tmp_path)
-    counts = written.content["counts"]
+    counts = written.value.content["counts"]
     assert counts["rejected"] == {
         "identifier": 1,
         "missing": 1,
@@ -101,7 +101,7 @@ def test_of_a_reply_that_is_bad_in_parts_the_good_asks_stay(tmp_path):
     assert counts["declined"] == 1
     assert counts["accepted"] == 4 * len(SHOP) - 7
     assert adds_up(counts)
-    lost = {(row["tool"], row["kind"]) for row in written.content["not_accepted"]}
+    lost = {(row["tool"], row["kind"]) for row in written.value.content["not_accepted"]}
     assert (second, "voiced") in lost
     assert lost.isdisjoint((tool, kind) for tool, kind, _ in told(written))
 
@@ -120,7 +120,9 @@ def test_half_a_crowd_of_bad_replies_leaves_the_other_half(tmp_path):
     assert [tool for tool, kind, _ in told(written) if kind == "terse"] == [
         tool.name for tool in SHOP[::2]
     ]
-    assert written.content["counts"]["rejected"] == {"not-json": 4 * len(SHOP) // 2}
+    assert written.value.content["counts"]["rejected"] == {
+        "not-json": 4 * len(SHOP) // 2
+    }
     assert any("not accepted: not-json 32" in line for line in written.problems)
     # A bad reply was paid for, and another would be no better.
     assert len(server.calls) == asked
@@ -144,8 +146,8 @@ def test_replies_in_any_order_give_the_same_asks(tmp_path):
     with ChatServer(slow) as server:
         one = ask(server, tmp_path / "one", MANY, concurrency=1)
         many = ask(server, tmp_path / "many", MANY, concurrency=32)
-    assert one.asks == many.asks
-    assert one.content == many.content
+    assert one.value.asks == many.value.asks
+    assert one.value.content == many.value.content
 
 
 def test_an_ask_that_was_written_before_is_rejected_whoever_wrote_it_first(tmp_path):
@@ -155,7 +157,9 @@ def test_an_ask_that_was_written_before_is_rejected_whoever_wrote_it_first(tmp_p
 
     with ChatServer(same) as server:
         written = ask(server, tmp_path, concurrency=16)
-    assert written.content["counts"]["rejected"] == {"near-duplicate": len(SHOP) - 1}
+    assert written.value.content["counts"]["rejected"] == {
+        "near-duplicate": len(SHOP) - 1
+    }
     plain = [tool for tool, kind, _ in told(written) if kind == "plain"]
     assert plain == [SHOP[0].name]
 
@@ -172,8 +176,8 @@ def test_siblings_are_asked_for_once_and_have_the_same_asks(tmp_path):
     assert texts["cal.Bank.is_open"] == texts["cal.Church.is_open"]
     assert texts["cal.Bank.is_open"] == texts["cal.Shop.is_open"]
     assert texts["cal.is_open"] == list(asks_for("cal.is_open").values())
-    assert written.content["counts"]["accepted"] == 8
-    assert written.content["counts"]["tools"] == 4
+    assert written.value.content["counts"]["accepted"] == 8
+    assert written.value.content["counts"]["tools"] == 4
     assert "siblings share theirs" in written.message
 
 
@@ -204,15 +208,15 @@ def test_calls_that_fail_are_counted_and_made_again_by_the_next_run(tmp_path):
 
     with ChatServer(script) as server:
         written = ask(server, tmp_path, retries=0)
-        assert written.content["counts"]["failed"].keys() == {"http-500"}
+        assert written.value.content["counts"]["failed"].keys() == {"http-500"}
         assert written.lacks == "asks for 2 of 16 tools"
-        assert adds_up(written.content["counts"])
+        assert adds_up(written.value.content["counts"])
         server.script = good
         before = len(server.calls)
         again = ask(server, tmp_path)
     assert {call.asked_for for call in server.calls[before:]} == broken
     assert not again.lacks
-    assert len(again.asks) == 4 * len(SHOP)
+    assert len(again.value.asks) == 4 * len(SHOP)
 
 
 def test_a_spent_budget_leaves_asks_for_some_and_the_next_run_for_all(tmp_path):
@@ -220,12 +224,12 @@ def test_a_spent_budget_leaves_asks_for_some_and_the_next_run_for_all(tmp_path):
         whole = ask(server, tmp_path / "whole")
         part = ask(server, tmp_path / "part", budget={"calls": 5}, concurrency=2)
         assert len(server.calls) == len(SHOP) + 5
-        assert part.content["counts"]["groups"] == 5
+        assert part.value.content["counts"]["groups"] == 5
         assert part.lacks == "asks for 11 of 16 tools"
         assert part.ended_early.option == "--set asks.budget.calls=10"
         rest = ask(server, tmp_path / "part")
     assert len(server.calls) == 2 * len(SHOP)
-    assert rest.asks == whole.asks
+    assert rest.value.asks == whole.value.asks
 
 
 def test_ctrl_c_keeps_what_came_and_the_next_run_goes_on(tmp_path):
@@ -242,8 +246,8 @@ def test_ctrl_c_keeps_what_came_and_the_next_run_goes_on(tmp_path):
         rest = ask(server, tmp_path / "cut")
         assert len(server.calls) == len(SHOP)
         whole = ask(server, tmp_path / "whole")
-    assert rest.asks == whole.asks
-    assert rest.content == whole.content
+    assert rest.value.asks == whole.value.asks
+    assert rest.value.content == whole.value.content
 
 
 def test_by_batch_files_the_asks_are_those_of_an_endpoint(tmp_path):
@@ -256,7 +260,7 @@ def test_by_batch_files_the_asks_are_those_of_an_endpoint(tmp_path):
     path.with_name("output.jsonl").write_text(answer_file(path.read_text(), good))
     made = ask(server, by_hand, engine="batch", base_url="https://api.example.com/v1")
     assert told(made) == told(expected)
-    assert made.content["counts"] == expected.content["counts"]
+    assert made.value.content["counts"] == expected.value.content["counts"]
 
 
 def test_more_asks_than_kinds_take_the_kinds_in_turn(tmp_path):

@@ -35,7 +35,7 @@ def write(folder, config, tools=SHOP, seed=0):
 
 def by_tool(written):
     found = {}
-    for ask in written.asks:
+    for ask in written.value.asks:
         found.setdefault(ask.tool, {})[ask.kind] = ask.ask
     return found
 
@@ -60,7 +60,7 @@ def test_which_tools_are_siblings_is_what_the_file_says(tmp_path):
     written = write(tmp_path, record(tmp_path, line, {"tool": second, "asks": ["x"]}))
     assert by_tool(written)[first] == by_tool(written)[second]
     assert third not in by_tool(written)
-    assert written.content["missing_tools"] == {"shop.gone": 1}
+    assert written.value.content["missing_tools"] == {"shop.gone": 1}
     assert any("not in the bank: 1 tool" in line for line in written.problems)
     assert any("without an ask: 14 tools of 16" in line for line in written.problems)
 
@@ -141,16 +141,18 @@ def test_the_asks_that_a_model_wrote_for_numpy_pass_but_for_one_said_twice(
 ):
     config = AsksConfig(engine="recorded", replies=shared("asks/numpy.jsonl"))
     written = write(tmp_path, config, numpy_tools)
-    lost = [(row["tool"], row["reason"]) for row in written.content["not_accepted"]]
+    lost = [
+        (row["tool"], row["reason"]) for row in written.value.content["not_accepted"]
+    ]
     assert lost == [("numpy.tensordot", "near-duplicate")]
-    assert len(written.asks) == 4 * 536 - 1
+    assert len(written.value.asks) == 4 * 536 - 1
 
 
 def test_rules_find_something_to_ask_for_nearly_every_tool_of_numpy(
     tmp_path, numpy_tools
 ):
     written = write(tmp_path, AsksConfig(engine="rules"), numpy_tools)
-    counts = written.content["counts"]
+    counts = written.value.content["counts"]
     assert counts["tools"] >= 520
     assert counts["by_kind"]["plain"]["accepted"] >= 500
     assert counts["by_kind"]["terse"]["accepted"] >= 400

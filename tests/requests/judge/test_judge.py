@@ -47,7 +47,7 @@ def judge(bank, tmp_path, monkeypatch):
         config = JudgeConfig(**settings)
         with Journal(tmp_path / "journal.sqlite") as journal:
             run.judged = judge_bank(bank, config, seed=seed, journal=journal)
-            return run.judged.content
+            return run.judged.value
 
     return run
 
@@ -150,7 +150,7 @@ def test_replies_without_a_verdict_are_told_by_reason_the_most_common_first(judg
 
     with ChatServer(script) as server:
         judge(**model(server))
-    [problem] = judge.judged.problems
+    problem = judge.judged.problems[0]
     assert "not-json 6, cut-off 3, empty 3" in problem
 
 
@@ -211,7 +211,7 @@ def test_a_budget_ends_the_judge_with_the_pairs_that_were_judged(judge):
         )
         assert unjudged == judged["calls_failed"] == 28
         assert "20 replies asked for" in judge.judged.message
-        stopped, missing = judge.judged.problems
+        stopped, missing, *_ = judge.judged.problems
         assert "judge.budget.calls=40" in stopped
         assert "verdicts missing: 28" in missing
         assert counts(judge(**model(server))) == (8, 0, 0)
@@ -273,12 +273,12 @@ def test_by_a_batch_file_all_orders_are_asked_for_at_once(judge, tmp_path):
     settings = {"engine": "batch", "model": "m"}
     judge(**settings)
     assert "48 requests" in judge.judged.waiting
-    assert judge.judged.problems == ("48 verdicts wait for a reply",)
+    assert judge.judged.message == "48 requests wait for their replies"
     [path] = (tmp_path / "batch").glob("round-*.jsonl")
     answers = answer_file(path.read_text(), prefer("good"))
     path.with_name("output.jsonl").write_text(answers)
     judged = judge(**settings)
-    assert (judge.judged.waiting, judge.judged.problems) == ("", ())
+    assert not (judge.judged.waiting or judge.judged.lacks)
     assert counts(judged) == (8, 0, 0)
     assert judged["criteria"]["fluency"]["consistency"] == 1
 
@@ -399,6 +399,6 @@ def test_the_prompt_that_comes_along_explains_every_criterion(
 def test_replies_without_a_verdict_are_told_with_the_command_that_shows_them(judge):
     with ChatServer(lambda _: Answer.text("Hm.")) as server:
         judge(**model(server))
-    [told] = judge.judged.problems
+    told = judge.judged.problems[0]
     assert told.startswith("replies without a verdict: not-json 48.")
     assert re.search(r"^  toolbank show /\S+ ID$", told, re.M)

@@ -97,7 +97,7 @@ def test_each_request_is_graded_once_among_its_own_tools_and_others(tmp_path):
         found = verify(server, tmp_path)
         again = verify(server, tmp_path)
     assert len(server.calls) == len(BANK.queries)
-    assert again.labels == found.labels
+    assert again.value.labels == found.value.labels
     pooled = pl.read_parquet(tmp_path / "verify" / "candidates.parquet")
     for call in server.calls:
         text, tools = shown(call)
@@ -106,7 +106,9 @@ def test_each_request_is_graded_once_among_its_own_tools_and_others(tmp_path):
         mine = pooled.filter(query=query.id)["tool"].to_list()
         assert sorted(tools) == sorted(mine)
         assert tools != mine
-    grades = [(label.grade, label.tool, label.stands_for) for label in found.labels[:2]]
+    grades = [
+        (label.grade, label.tool, label.stands_for) for label in found.value.labels[:2]
+    ]
     first = sorted(pooled.filter(query="q0")["tool"])
     assert grades == [("needed", first[0], ""), ("alternative", first[1], first[0])]
 
@@ -153,8 +155,8 @@ def test_what_a_stop_leaves_is_not_asked_again_and_gives_the_same_labels(tmp_pat
         assert len(server.calls) == len(BANK.queries)
     with ChatServer(by_rule) as server:
         whole = verify(server, tmp_path / "whole")
-    assert rest.labels == whole.labels
-    assert rest.content == whole.content
+    assert rest.value.labels == whole.value.labels
+    assert rest.value.content == whole.value.content
 
 
 def test_replies_that_say_what_cannot_be_are_counted_and_first_labels_stay(tmp_path):
@@ -178,22 +180,24 @@ def test_replies_that_say_what_cannot_be_are_counted_and_first_labels_stay(tmp_p
 
     with ChatServer(script) as server:
         found = verify(server, tmp_path, concurrency=1)
-    reasons = [row["reason"] for row in found.content["not_graded"]]
+    reasons = [row["reason"] for row in found.value.content["not_graded"]]
     assert reasons == [
         "not-offered",
         "graded-twice",
         "stands-for-nothing",
         "wrong-schema",
     ]
-    labelled = {label.query for label in found.labels}
+    labelled = {label.query for label in found.value.labels}
     assert labelled == {query.id for query in BANK.queries[4:]}
-    aside = {one.query: one.reason for one in found.labels if one.grade == "aside"}
+    aside = {
+        one.query: one.reason for one in found.value.labels if one.grade == "aside"
+    }
     assert aside == {
         "q4": "It has two readings.",
         "q5": "none of the candidates is needed",
     }
-    assert found.content["agreement"]["requests"] == 8
-    assert found.content["agreement"]["aside"] == 2
+    assert found.value.content["agreement"]["requests"] == 8
+    assert found.value.content["agreement"]["aside"] == 2
 
 
 def test_agreement_counts_first_labels_that_stay_fall_or_were_missing(tmp_path):
@@ -213,7 +217,7 @@ def test_agreement_counts_first_labels_that_stay_fall_or_were_missing(tmp_path):
 
     with ChatServer(script) as server:
         found = verify(server, tmp_path, bank)
-    assert found.content["agreement"] == {
+    assert found.value.content["agreement"] == {
         "requests": 1,
         "aside": 0,
         "same": 0,
@@ -226,7 +230,7 @@ def test_agreement_counts_first_labels_that_stay_fall_or_were_missing(tmp_path):
         "recall": 0.5,
     }
     # First labels come before others, whatever the model's order.
-    assert found.labels[0].tool == one
+    assert found.value.labels[0].tool == one
 
 
 def test_by_batch_files_the_labels_are_those_of_an_endpoint(tmp_path):
@@ -238,7 +242,7 @@ def test_by_batch_files_the_labels_are_those_of_an_endpoint(tmp_path):
     assert waits.waiting
     [path] = (by_hand / "batch").glob("round-*.jsonl")
     path.with_name("output.jsonl").write_text(answer_file(path.read_text(), by_rule))
-    assert verify(None, by_hand, **settings).labels == expected.labels
+    assert verify(None, by_hand, **settings).value.labels == expected.value.labels
 
 
 def test_recorded_grades_are_played_and_those_that_lack_are_told(tmp_path):
@@ -253,11 +257,11 @@ def test_recorded_grades_are_played_and_those_that_lack_are_told(tmp_path):
         "base_url": "http://x",
     }
     found = verify(None, tmp_path, **settings)
-    assert [(one.query, one.tool, one.reason) for one in found.labels] == [
+    assert [(one.query, one.tool, one.reason) for one in found.value.labels] == [
         ("q0", tool, "it finds")
     ]
     assert not found.lacks
-    assert {(one.kind, one.source) for one in found.labels} == {
+    assert {(one.kind, one.source) for one in found.value.labels} == {
         ("person", "grades.jsonl")
     }
 
@@ -275,7 +279,9 @@ def test_without_a_model_old_names_make_way_for_new_ones_and_stay_alternatives(
         request(1, "shop.sum_all"),
         request(2, "shop.merge_orders"),
     )
-    told = [(one.query, one.tool, one.grade, one.stands_for) for one in found.labels]
+    told = [
+        (one.query, one.tool, one.grade, one.stands_for) for one in found.value.labels
+    ]
     assert told == [
         ("q0", "shop.total_prices", "needed", ""),
         ("q0", "shop.find_orders", "needed", ""),
@@ -283,8 +289,8 @@ def test_without_a_model_old_names_make_way_for_new_ones_and_stay_alternatives(
         ("q1", "shop.total_orders", "needed", ""),
         ("q1", "shop.sum_all", "alternative", "shop.total_orders"),
     ]
-    assert found.content["findings"]["deprecated"]["tools"] == {"shop.tot": 1}
-    assert found.content["findings"]["alias"]["requests"] == 1
+    assert found.value.content["findings"]["deprecated"]["tools"] == {"shop.tot": 1}
+    assert found.value.content["findings"]["alias"]["requests"] == 1
 
 
 @pytest.mark.parametrize(
@@ -302,7 +308,7 @@ def test_a_note_of_deprecation_is_read_for_what_to_use(tmp_path, said, instead):
     old = OLD.model_copy(update={"deprecated": said})
     bank = Bank((*SHOP, old), (request(0, "shop.tot"),))
     found = verify(None, tmp_path, bank, engine="rules")
-    needed = [label.tool for label in found.labels if label.grade == "needed"]
+    needed = [label.tool for label in found.value.labels if label.grade == "needed"]
     assert needed == ([instead] if instead else [])
 
 
@@ -312,18 +318,18 @@ def test_an_explanation_that_never_speaks_of_a_label_is_found(tmp_path):
         request(0, "shop.find_orders", explanation="We find what was ordered."),
         request(1, "shop.find_orders", explanation="Because it is raining."),
     )
-    assert found.content["findings"]["unspoken"] == {
+    assert found.value.content["findings"]["unspoken"] == {
         "labels": 1,
         "requests": 1,
         "tools": {"shop.find_orders": 1},
     }
-    assert not found.labels
+    assert not found.value.labels
     aside = checked(
         tmp_path,
         request(1, "shop.find_orders", explanation="Because it is raining."),
         set_aside=["unspoken"],
     )
-    assert [(one.grade, one.reason) for one in aside.labels] == [
+    assert [(one.grade, one.reason) for one in aside.value.labels] == [
         ("aside", "unspoken: shop.find_orders")
     ]
 
@@ -337,7 +343,7 @@ def test_a_request_that_nobody_would_find_by_its_label_fails_the_round_trip(tmp_
     good = Query(id="good", query="Total the prices, please.", tools=("shop.tot",))
     bank = Bank((*many, OLD), (lost, good))
     found = verify(None, tmp_path, bank, engine="rules")
-    assert found.content["findings"]["round-trip"]["requests"] == 1
+    assert found.value.content["findings"]["round-trip"]["requests"] == 1
     rows = pl.read_parquet(tmp_path / "verify" / "findings.parquet")
     assert rows.filter(check="round-trip")["query"].to_list() == ["lost"]
 
@@ -391,4 +397,4 @@ def test_an_alternative_may_stand_for_a_tool_with_a_long_name(tmp_path):
 
     with ChatServer(answer) as server:
         found = verify(server, tmp_path, bank)
-    assert [label.stands_for for label in found.labels] == ["", long]
+    assert [label.stands_for for label in found.value.labels] == ["", long]

@@ -34,12 +34,12 @@ def test_an_answer_that_is_not_whole_is_rejected_and_never_paid_for_again(
         assert len(server.calls) == asked
         larger = run(server.url, tmp_path, queries=1, max_tokens=9999)
         assert len(server.calls) > asked
-    assert set(made.counts["rejected"]) == {reason}
-    assert made.counts["failed"] == {}
-    assert made.complete
-    assert list(again.queries) == list(made.queries)
-    assert again.counts == made.counts
-    assert larger.queries
+    assert set(made.value.counts["rejected"]) == {reason}
+    assert made.value.counts["failed"] == {}
+    assert not made.lacks
+    assert list(again.value.queries) == list(made.value.queries)
+    assert again.value.counts == made.value.counts
+    assert larger.value.queries
 
 
 def test_half_a_character_in_what_an_endpoint_says_ends_no_run(tmp_path):
@@ -50,8 +50,8 @@ def test_half_a_character_in_what_an_endpoint_says_ends_no_run(tmp_path):
 
     with ChatServer(script) as server:
         made = run(server.url, tmp_path, queries=6, concurrency=1)
-    assert made.counts["accepted"] == 6
-    assert "bad ? sign" in str(made.info["examples"])
+    assert made.value.counts["accepted"] == 6
+    assert "bad ? sign" in str(made.value.info["examples"])
 
 
 def test_half_a_character_in_a_reply_is_replayed_as_it_was_read(tmp_path):

@@ -17,7 +17,7 @@ from toolbank.bank.records import Tool
 from toolbank.llm.chat import ChatReply, EngineError, Offer
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.loop import generate
+from toolbank.requests.write.generate import generate
 from toolbank.system.errors import ToolbankError
 
 
@@ -85,7 +85,7 @@ class Rounds(Swift):
 def run(tmp_path, monkeypatch):
     def run_engine(engine, **settings):
         monkeypatch.setattr(
-            "toolbank.requests.write.attempts.find_writer", lambda _: kind_of(engine)
+            "toolbank.requests.write.generate.find_writer", lambda _: kind_of(engine)
         )
         config = GenerateConfig(model="m", **{"queries": 20, **settings})
         with Journal(tmp_path / "journal.sqlite") as journal:
@@ -99,17 +99,19 @@ def test_a_budget_of_calls_makes_a_bank_of_the_attempts_that_have_ended_in_a_row
     engine = Swift()
     made, kept = run(engine, queries=30, budget={"calls": 41}, concurrency=4)
     assert len(engine.calls) == kept == 40
-    assert adds_up(made.counts)
-    assert made.counts["attempts"] == len(made.attempts)
-    assert len(made.queries) == 20
-    assert not made.complete
+    assert adds_up(made.value.counts)
+    assert made.value.counts["attempts"] == len(made.value.attempts)
+    assert len(made.value.queries) == 20
+    assert made.lacks
     assert any("budget of 41 calls" in problem for problem in made.problems)
     again, _ = run(Swift(), queries=30, budget={"calls": 41}, concurrency=4)
-    assert list(again.queries) == list(made.queries)
+    assert list(again.value.queries) == list(made.value.queries)
     whole, _ = run(engine, queries=30)
     assert len(engine.calls) == 60
-    assert whole.complete
-    assert list(whole.queries)[: len(made.queries)] == list(made.queries)
+    assert not whole.lacks
+    assert list(whole.value.queries)[: len(made.value.queries)] == list(
+        made.value.queries
+    )
 
 
 class Uneven(Swift):
@@ -139,11 +141,11 @@ def test_attempts_that_a_budget_let_begin_are_finished(run, monkeypatch, fails, 
     engine = Uneven(fails)
     price = {"input": 1, "output": 1}
     made, kept = run(engine, queries=5000, concurrency=64, budget=budget, price=price)
-    assert not made.complete
+    assert made.lacks
     assert kept == len(engine.calls)
     # Where no try failed, nothing that was paid for is left out of the bank.
     if not fails:
-        assert kept == 2 * made.counts["attempts"]
+        assert kept == 2 * made.value.counts["attempts"]
     if "calls" in budget:
         assert 198 <= sum(engine.tries.values()) <= 200
 
@@ -155,7 +157,7 @@ def test_a_budget_that_is_spent_before_any_query_says_so(run):
 
 def test_a_budget_that_is_just_enough_is_not_spent(run):
     made, _ = run(Swift(), budget={"calls": 40}, price={"input": 1, "output": 1})
-    assert made.complete
+    assert not made.lacks
     assert made.problems == ()
 
 
@@ -164,7 +166,7 @@ def test_a_round_takes_all_that_is_missing_and_a_waiting_run_makes_no_bank(run):
     made, kept = run(engine)
     assert engine.rounds == [[(n, "write") for n in range(20)]]
     assert made.waiting == "20 requests wait"
-    assert not made.complete
+    assert made.lacks
     assert kept == 0
 
 
@@ -173,17 +175,23 @@ def test_rounds_that_are_answered_go_on_to_the_same_bank(run, tmp_path):
     made, kept = run(engine)
     assert [len(taken) for taken in engine.rounds] == [20, 20]
     assert made.waiting == ""
-    assert (kept, made.counts["accepted"], made.counts["attempts"]) == (40, 20, 20)
+    assert (kept, made.value.counts["accepted"], made.value.counts["attempts"]) == (
+        40,
+        20,
+        20,
+    )
     (tmp_path / "journal.sqlite").unlink()
     swift, _ = run(Swift())
-    assert [q.query for q in swift.queries] == [q.query for q in made.queries]
+    assert [q.query for q in swift.value.queries] == [
+        q.query for q in made.value.queries
+    ]
 
 
 def test_a_run_between_rounds_asks_for_nothing_that_is_in_the_journal(run):
     run(Rounds(patience=1))
     engine = Rounds(patience=1)
     made, _ = run(engine)
-    assert made.counts["accepted"] == 20
+    assert made.value.counts["accepted"] == 20
     assert engine.rounds == [[(n, "polish") for n in range(20)]]
 
 
@@ -195,9 +203,11 @@ def test_what_is_rejected_is_asked_for_anew_in_the_next_round(run):
 
     engine = Dull(patience=9)
     made, _ = run(engine)
-    assert made.counts["accepted"] == 20
-    assert adds_up(made.counts)
-    assert made.counts["rejected"] == {"not-json": made.counts["attempts"] - 20}
+    assert made.value.counts["accepted"] == 20
+    assert adds_up(made.value.counts)
+    assert made.value.counts["rejected"] == {
+        "not-json": made.value.counts["attempts"] - 20
+    }
     # The rows that are missing are written in the round that polishes the others.
     assert {stage for _, stage in engine.rounds[1]} == {"write", "polish"}
 
@@ -345,7 +355,7 @@ def test_a_replay_holds_few_attempts_open(run):
             return await super().answer(request)
 
     made, _ = run(Counting(), queries=301)
-    assert made.counts["accepted"] == 301
+    assert made.value.counts["accepted"] == 301
     assert most < 60
 
 
@@ -393,7 +403,7 @@ def test_an_interrupt_in_a_notebook_begins_no_further_call(run):
 
 def test_a_mistake_of_the_program_ends_it_and_is_shown(run, monkeypatch):
     monkeypatch.setattr(
-        "toolbank.requests.write.loop.BankBuilder.accept",
+        "toolbank.requests.write.bank_builder.BankBuilder.accept",
         lambda *_: (_ for _ in ()).throw(KeyError(7)),
     )
     with pytest.raises(KeyError):

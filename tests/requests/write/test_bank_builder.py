@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tests.small_disk import small_disk
 from toolbank.bank.records import Query
-from toolbank.requests.write.attempts import Attempt
-from toolbank.requests.write.loop import BankBuilder
+from toolbank.requests.write.bank_builder import Attempt, BankBuilder
 from toolbank.system.errors import ToolbankError
 
 kinds = st.sampled_from(["accepted", "same", "declined", "rejected", "failed"])
@@ -114,7 +113,7 @@ def test_what_is_accepted_takes_no_room_in_memory():
 
 
 def test_no_attempt_is_begun_too_far_ahead_of_one_that_takes_long(monkeypatch):
-    monkeypatch.setattr("toolbank.requests.write.loop._WINDOW", 3)
+    monkeypatch.setattr("toolbank.requests.write.bank_builder._WINDOW", 3)
     builder = BankBuilder(None, 0.8)
     for number in (1, 2):
         builder.accept(attempt(number, "accepted"))

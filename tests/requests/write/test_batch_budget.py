@@ -32,8 +32,8 @@ def test_a_call_counts_once_where_it_is_put_into_a_file(tmp_path):
     whole = submit(tmp_path / "whole")
     calls = sum(sent(tmp_path / "whole").values())
     made = submit(tmp_path / "bounded", budget={"calls": calls})
-    assert made.complete
-    assert list(made.queries) == list(whole.queries)
+    assert not made.lacks
+    assert list(made.value.queries) == list(whole.value.queries)
 
 
 @pytest.mark.parametrize("calls", [15, 20, 24])
@@ -41,18 +41,18 @@ def test_a_spent_budget_of_calls_bounds_a_round_whose_replies_are_read(tmp_path,
     made = submit(tmp_path, budget={"calls": calls})
     count = sum(sent(tmp_path).values())
     assert calls - 1 <= count <= calls
-    assert made.queries
-    assert not made.complete
+    assert made.value.queries
+    assert made.lacks
     assert any(f"budget of {calls} calls" in problem for problem in made.problems)
     again = submit(tmp_path, budget={"calls": calls})
     assert sum(sent(tmp_path).values()) == count
-    assert list(again.queries) == list(made.queries)
+    assert list(again.value.queries) == list(made.value.queries)
 
 
 def test_by_hand_a_budget_of_calls_holds_over_all_commands(tmp_path):
     made, _ = by_hand(tmp_path, written, budget={"calls": 20})
     assert 19 <= sum(sent(tmp_path).values()) <= 20
-    assert made.queries
+    assert made.value.queries
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_request_that_failed_for_good_is_journaled_once(tmp_path):
         return None if refused else written(call)
 
     made, _ = by_hand(tmp_path, script, retries=0)
-    failed = sum(made.counts["failed"].values())
+    failed = sum(made.value.counts["failed"].values())
     run(tmp_path, "batch", retries=0)
     with sqlite3.connect(tmp_path / "journal.sqlite") as connection:
         rows = connection.execute("SELECT count(*), count(DISTINCT key) FROM failures")

@@ -17,7 +17,7 @@ from toolbank.commands.preview_writers import preview_attempts
 from toolbank.llm.engines.batch import hosted
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.loop import generate
+from toolbank.requests.write.generate import generate
 from toolbank.run.recipe import Recipe, load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import ToolbankError
@@ -62,7 +62,7 @@ def by_hand(folder, script, **settings):
         if not made.waiting:
             return made, messages
         messages.append(made.waiting)
-        assert not made.complete
+        assert made.lacks
         files = sorted((folder / "batch").glob("round-???-*-???.jsonl"))
         for path in files:
             output = path.with_name(f"batch_{path.stem}_output.jsonl")
@@ -76,7 +76,7 @@ def queries(made):
         query.model_copy(
             update={"provenance": query.provenance.model_copy(update={"engine": ""})}
         )
-        for query in made.queries
+        for query in made.value.queries
     ]
 
 
@@ -89,20 +89,20 @@ def by_endpoint(tmp_path_factory):
 def test_rounds_by_hand_give_the_bank_that_an_endpoint_gives(tmp_path, by_endpoint):
     made, messages = by_hand(tmp_path, written)
     assert queries(made) == queries(by_endpoint)
-    assert made.counts == by_endpoint.counts
-    assert made.counts["rejected"]
+    assert made.value.counts == by_endpoint.value.counts
+    assert made.value.counts["rejected"]
     names = [re.findall(r"round-\d+-(\w+)-\d+\.jsonl  ", text) for text in messages]
     # Writes; polishes of what was good, and writes to make up for what wasn't; and so on.
     assert names[0] == ["write"]
     assert names[1] == ["polish", "write"]
-    assert len(made.queries) == 12
+    assert len(made.value.queries) == 12
 
 
 def test_a_hosted_batch_gives_the_bank_that_an_endpoint_gives(tmp_path, by_endpoint):
     with BatchServer(written) as server:
         made = run(tmp_path, "batch", server.url, options={"submit": True})
     assert not made.waiting
-    assert made.complete
+    assert not made.lacks
     assert queries(made) == queries(by_endpoint)
 
 
@@ -146,7 +146,7 @@ def test_replies_that_fail_at_first_cost_rounds_and_change_nothing(
 
     made, messages = by_hand(tmp_path, lines)
     assert queries(made) == queries(by_endpoint)
-    assert made.counts["failed"] == {}
+    assert made.value.counts["failed"] == {}
     assert len(messages) > 3
 
 
@@ -157,9 +157,9 @@ def test_a_request_that_is_never_answered_ends_as_a_failed_attempt(tmp_path):
         )
 
     made, _ = by_hand(tmp_path, script, retries=1)
-    assert made.counts["failed"].keys() <= {"batch-expired", "no-reply"}
-    assert made.counts["failed"]
-    assert adds_up(made.counts)
+    assert made.value.counts["failed"].keys() <= {"batch-expired", "no-reply"}
+    assert made.value.counts["failed"]
+    assert adds_up(made.value.counts)
 
 
 def test_a_run_that_is_asked_again_too_early_says_the_same_and_writes_nothing(tmp_path):

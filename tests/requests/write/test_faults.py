@@ -14,7 +14,7 @@ from tests.world import SHOP, good, good_reply
 from toolbank.llm.accounts import describe_calls
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.loop import generate
+from toolbank.requests.write.generate import generate
 from toolbank.system.errors import ToolbankError
 
 
@@ -40,13 +40,15 @@ def count(folder):
 
 
 def check_counts(made, attempts):
-    outcomes = Counter(row.outcome for row in made.attempts)
-    assert [row.attempt for row in made.attempts] == list(range(attempts))
-    assert made.counts["attempts"] == attempts
-    assert made.counts["accepted"] == len(made.queries) == outcomes["accepted"]
-    assert made.counts["declined"] == outcomes["declined"]
-    assert sum(made.counts["rejected"].values()) == outcomes["rejected"]
-    assert sum(made.counts["failed"].values()) == outcomes["failed"]
+    outcomes = Counter(row.outcome for row in made.value.attempts)
+    assert [row.attempt for row in made.value.attempts] == list(range(attempts))
+    assert made.value.counts["attempts"] == attempts
+    assert (
+        made.value.counts["accepted"] == len(made.value.queries) == outcomes["accepted"]
+    )
+    assert made.value.counts["declined"] == outcomes["declined"]
+    assert sum(made.value.counts["rejected"].values()) == outcomes["rejected"]
+    assert sum(made.value.counts["failed"].values()) == outcomes["failed"]
 
 
 def survive(folder, attempts):
@@ -55,12 +57,12 @@ def survive(folder, attempts):
         made = run(server.url, folder, max_attempts=attempts, retries=1)
         check_counts(made, attempts)
         assert set(script.sent) == set(FAULTS)
-        assert made.counts["accepted"] > attempts / 2
+        assert made.value.counts["accepted"] > attempts / 2
         assert {"too-large", "not-json", "content-filter"} <= set(
-            made.counts["rejected"]
+            made.value.counts["rejected"]
         )
-        while made.counts["failed"]:
-            failed = sum(made.counts["failed"].values())
+        while made.value.counts["failed"]:
+            failed = sum(made.value.counts["failed"].values())
             assert count(folder) == (script.replied.total(), script.failed)
             before = len(server.calls)
             made = run(server.url, folder, max_attempts=attempts, retries=1)
@@ -74,8 +76,8 @@ def survive(folder, attempts):
         before = len(server.calls)
         replayed = run(server.url, folder, max_attempts=attempts, concurrency=1)
         assert len(server.calls) == before
-    assert list(replayed.queries) == list(made.queries)
-    assert list(replayed.attempts) == list(made.attempts)
+    assert list(replayed.value.queries) == list(made.value.queries)
+    assert list(replayed.value.attempts) == list(made.value.attempts)
 
 
 def without_usage(call):
@@ -102,7 +104,7 @@ def test_a_budget_ends_a_run_whose_endpoint_reports_no_tokens(tmp_path, budget):
         assert "estimated" in made.message
         again = run(server.url, tmp_path, price=price, budget=budget)
         assert len(server.calls) == first
-        assert list(again.queries) == list(made.queries)
+        assert list(again.value.queries) == list(made.value.queries)
         more = {unit: 2 * bound for unit, bound in budget.items()}
         run(server.url, tmp_path, price=price, budget=more)
         assert first < len(server.calls) < 3 * first
@@ -140,7 +142,7 @@ def test_faults_of_every_kind_lose_nothing_in_a_long_run(tmp_path):
 def undisturbed(folder, queries):
     with WireServer(lambda call: send(good(call))) as server:
         made = run(server.url, folder, queries=queries, concurrency=8)
-    return list(made.queries), list(made.attempts)
+    return list(made.value.queries), list(made.value.attempts)
 
 
 def outlive(folder, queries, seconds, how, capsys):
@@ -163,10 +165,10 @@ def outlive(folder, queries, seconds, how, capsys):
     told = capsys.readouterr().err
     assert "is down" in told
     assert "answers again" in told
-    assert not made.counts["failed"]
+    assert not made.value.counts["failed"]
     replies, _ = count(folder / "away")
     assert replies == len(answered)
-    assert (list(made.queries), list(made.attempts)) == undisturbed(
+    assert (list(made.value.queries), list(made.value.attempts)) == undisturbed(
         folder / "there", queries
     )
 

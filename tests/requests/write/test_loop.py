@@ -8,7 +8,7 @@ from tests.servers.chat import Answer, ChatServer
 from tests.world import SHOP, adds_up, drafted, good, sentence
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.loop import generate
+from toolbank.requests.write.generate import generate
 from toolbank.system.errors import ToolbankError
 
 
@@ -28,11 +28,11 @@ def test_good_answers_make_the_wanted_number_of_queries_and_no_call_is_in_vain(
 ):
     with ChatServer(good) as server:
         made = run(server.url, tmp_path)
-    assert len(made.queries) == made.counts["accepted"] == 20
-    assert made.counts["attempts"] == 20
+    assert len(made.value.queries) == made.value.counts["accepted"] == 20
+    assert made.value.counts["attempts"] == 20
     assert len(server.calls) == 40
-    assert made.complete
-    first = next(iter(made.queries))
+    assert not made.lacks
+    first = next(iter(made.value.queries))
     assert first.query == f"Could you, today: {first.draft}"
     assert set(first.tools) <= {tool.name for tool in SHOP}
     assert first.provenance.model == "served-model"
@@ -51,17 +51,17 @@ def test_exact_numbers_are_asked_for_counted_and_another_is_rejected(tmp_path):
         run(server.url, tmp_path, tools_per_query=shares, offered=6)
         assert len(server.calls) == asked
     # The model says two tools where one is asked for, and else three: a third of the queries.
-    numbers = made.counts["tools_per_query"]
-    assert sum(n["asked"] for n in numbers.values()) == made.counts["attempts"]
+    numbers = made.value.counts["tools_per_query"]
+    assert sum(n["asked"] for n in numbers.values()) == made.value.counts["attempts"]
     assert {n: one["accepted"] for n, one in numbers.items()} == {
         "1": 0,
         "2": 0,
         "3": 6,
     }
-    assert made.counts["rejected"] == {
+    assert made.value.counts["rejected"] == {
         "other-number-of-tools": numbers["1"]["asked"] + numbers["2"]["asked"]
     }
-    assert "2, asked for 1" in made.info["examples"]["other-number-of-tools"]
+    assert "2, asked for 1" in made.value.info["examples"]["other-number-of-tools"]
 
 
 def test_every_kind_of_bad_answer_is_counted_by_its_reason(tmp_path):
@@ -89,7 +89,7 @@ def test_every_kind_of_bad_answer_is_counted_by_its_reason(tmp_path):
 
     with ChatServer(script) as server:
         made = run(server.url, tmp_path, concurrency=1, queries=12)
-    counts = made.counts
+    counts = made.value.counts
     assert adds_up(counts)
     assert counts["accepted"] == 12
     assert counts["declined"] >= 1
@@ -102,7 +102,7 @@ def test_every_kind_of_bad_answer_is_counted_by_its_reason(tmp_path):
         "not-json",
     }
     assert counts["failed"]
-    assert made.info["examples"]["tool-not-offered"][0] == "no_such_tool"
+    assert made.value.info["examples"]["tool-not-offered"][0] == "no_such_tool"
 
 
 def test_a_second_run_asks_nothing_and_gives_the_same(tmp_path):
@@ -113,8 +113,8 @@ def test_a_second_run_asks_nothing_and_gives_the_same(tmp_path):
         assert len(server.calls) == calls
         more = run(server.url, tmp_path, queries=30)
         assert len(server.calls) == calls + 20
-    assert list(second.queries) == list(first.queries)
-    assert list(more.queries)[:20] == list(first.queries)
+    assert list(second.value.queries) == list(first.value.queries)
+    assert list(more.value.queries)[:20] == list(first.value.queries)
 
 
 def test_a_run_that_stopped_midway_goes_on_without_asking_again(tmp_path):
@@ -130,7 +130,7 @@ def test_a_run_that_stopped_midway_goes_on_without_asking_again(tmp_path):
     with ChatServer(good) as server:
         made = run(server.url, tmp_path)
     assert len(server.calls) == 40 - kept
-    assert made.counts["accepted"] == 20
+    assert made.value.counts["accepted"] == 20
 
 
 def test_failed_attempts_are_tried_again_by_the_next_run(tmp_path):
@@ -139,13 +139,13 @@ def test_failed_attempts_are_tried_again_by_the_next_run(tmp_path):
 
     with ChatServer(script) as server:
         made = run(server.url, tmp_path, max_attempts=20, concurrency=1)
-    assert made.counts["failed"]
-    assert adds_up(made.counts)
-    assert not made.complete
+    assert made.value.counts["failed"]
+    assert adds_up(made.value.counts)
+    assert made.lacks
     with ChatServer(good) as server:
         again = run(server.url, tmp_path, max_attempts=20)
-    assert again.counts["accepted"] == 20
-    assert again.complete
+    assert again.value.counts["accepted"] == 20
+    assert not again.lacks
 
 
 def test_a_model_that_answers_rubbish_stops_the_run_early(tmp_path):
@@ -167,5 +167,5 @@ def test_the_same_seed_gives_the_same_queries_at_any_concurrency(tmp_path):
     with ChatServer(good) as server:
         one = run(server.url, tmp_path / "a", concurrency=1)
         many = run(server.url, tmp_path / "b", concurrency=16)
-    assert list(one.queries) == list(many.queries)
-    assert one.counts == many.counts
+    assert list(one.value.queries) == list(many.value.queries)
+    assert one.value.counts == many.value.counts

@@ -14,7 +14,7 @@ from tests.world import SHOP, adds_up, drafted, polished, sentence
 from toolbank.llm.chat import ChatReply
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig, share_out
-from toolbank.requests.write.loop import generate
+from toolbank.requests.write.generate import generate
 
 SHARES = {1: 0.25, 2: 0.35, 4: 0.4}
 EXACTLY = {1: 10, 2: 14, 4: 16}
@@ -54,7 +54,7 @@ class Picky:
 def run(tmp_path, monkeypatch):
     def run_engine(engine, folder="run", **settings):
         monkeypatch.setattr(
-            "toolbank.requests.write.attempts.find_writer", lambda _: kind_of(engine)
+            "toolbank.requests.write.generate.find_writer", lambda _: kind_of(engine)
         )
         settings = {"queries": 40, "tools_per_query": SHARES, "offered": 4} | settings
         config = GenerateConfig(model="m", **settings)
@@ -66,38 +66,38 @@ def run(tmp_path, monkeypatch):
 
 
 def numbers(made):
-    return Counter(len(query.tools) for query in made.queries)
+    return Counter(len(query.tools) for query in made.value.queries)
 
 
 def test_a_bank_has_exactly_the_shares_that_are_set_and_no_call_is_for_nothing(run):
     engine = Picky()
     made = run(engine, concurrency=16)
-    assert made.complete
+    assert not made.lacks
     assert numbers(made) == EXACTLY
-    assert adds_up(made.counts)
-    counted = made.counts["tools_per_query"]
+    assert adds_up(made.value.counts)
+    counted = made.value.counts["tools_per_query"]
     assert {int(n): row["accepted"] for n, row in counted.items()} == EXACTLY
-    assert sum(row["asked"] for row in counted.values()) == len(made.attempts)
+    assert sum(row["asked"] for row in counted.values()) == len(made.value.attempts)
     assert set(engine.calls.values()) == {1}
-    assert {n for n, _ in engine.calls} == {row.attempt for row in made.attempts}
+    assert {n for n, _ in engine.calls} == {row.attempt for row in made.value.attempts}
 
 
 def test_the_bank_is_the_same_at_any_concurrency_and_after_it_was_stopped(run):
     whole = run(Picky(), concurrency=1)
     many = run(Picky(), "many", concurrency=32)
     stopped = run(Picky(), "stopped", concurrency=8, budget={"calls": 31})
-    assert not stopped.complete
+    assert stopped.lacks
     again = run(Picky(), "stopped", concurrency=8)
     for made in (many, again):
-        assert list(made.queries) == list(whole.queries)
-        assert list(made.attempts) == list(whole.attempts)
+        assert list(made.value.queries) == list(whole.value.queries)
+        assert list(made.value.attempts) == list(whole.value.attempts)
 
 
 def test_more_queries_keep_those_that_there_are(run):
     some = run(Picky())
     more = run(Picky(), queries=80)
     assert numbers(more) == {n: 2 * count for n, count in EXACTLY.items()}
-    assert {q.id for q in some.queries} <= {q.id for q in more.queries}
+    assert {q.id for q in some.value.queries} <= {q.id for q in more.value.queries}
 
 
 def test_a_number_that_is_declined_too_often_is_told(run):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from toolbank.encoders.model import reading_model
-from toolbank.llm.chat import EngineError, Rejection, check_finish, find_answer
-from toolbank.llm.searches import ask_all, explain_unanswered
+from toolbank.llm.chat import ChatReply, Rejection, check_finish, find_answer
+from toolbank.llm.searches import ask_searches, demand_replies
 from toolbank.papers.planner.config import LoraConfig, NewModelSize, PlannerModelConfig
 from toolbank.papers.planner.plans import LAST, STEP, Prompts, Situation
 from toolbank.retrievers.network import read_transformer
@@ -254,19 +254,23 @@ class EngineSpeaker:
         """
         distinct = list(dict.fromkeys(situations))
         requests = [self.prompts.make_request(situation) for situation in distinct]
-        replies = ask_all(requests, self.config)
-        if failures := [r for r in replies if isinstance(r, EngineError)]:
-            why, journal = str(failures[-1]), self.config.replies
-            raise explain_unanswered(len(failures), len(replies), why, journal)
-        said = {}
-        for situation, reply in zip(distinct, replies, strict=True):
-            assert not isinstance(reply, EngineError)
-            answer = check_finish(reply) or find_answer(reply.text, [STEP])
-            if isinstance(answer, Rejection):
-                answer = {STEP: "", LAST: True}
-            text = " ".join(str(answer[STEP]).split())
-            said[situation] = Said(text, answer.get(LAST) is True)
+        answers = ask_searches(
+            requests, lambda _, reply: _read_step(reply), self.config
+        )
+        demand_replies(answers, self.config.replies)
+        said = {
+            situation: Said("", True) if isinstance(one.value, Rejection) else one.value
+            for situation, one in zip(distinct, answers, strict=True)
+        }
         return [said[situation] for situation in situations]
+
+
+def _read_step(reply: ChatReply) -> Said | Rejection:
+    answer = check_finish(reply) or find_answer(reply.text, [STEP])
+    if isinstance(answer, Rejection):
+        return answer
+    text = " ".join(str(answer[STEP]).split())
+    return Said(text, answer.get(LAST) is True)
 
 
 _NOT_LEARNT = -100

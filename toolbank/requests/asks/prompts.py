@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -191,19 +191,6 @@ class Lost:
     outcome: Outcome
     reason: str = ""
     detail: str = ""
-
-
-@dataclass(frozen=True)
-class Answered:
-    """What the call for a group of siblings gave under each key: a text, or why there is none.
-
-    `number` is the group's, `key` the call's in the journal.
-    """
-
-    number: int
-    key: str
-    model: str = ""
-    asks: Mapping[str, str | Lost] = field(default_factory=dict)
 
 
 def read_asks(

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import count as count_from
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from toolbank.bank.bank import Bank
-from toolbank.llm.chat import ChatRequest, EngineError, Rejection
+from toolbank.llm.accounts import list_reasons
+from toolbank.llm.chat import ChatReply, ChatRequest, Rejection
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
-from toolbank.llm.pool import Carrier, FailuresInARow, Pool
-from toolbank.llm.progress import describe_spent, show_progress
+from toolbank.llm.pool import Pool
+from toolbank.llm.step import Step, StepAnswer, StepResult, StepRun, ask_all
 from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.judge.judges import (
     NAME,
@@ -37,43 +36,43 @@ from toolbank.requests.judge.summary import (
     summarise,
 )
 from toolbank.system import aio
-from toolbank.system.errors import Interrupted, ToolbankError
+from toolbank.system.errors import ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.terminal import command
 
 ORDERS = 2
 """In how many orders a pair is shown: its query first, then second."""
 
-Answer = str | Rejection
-"""The winner, "A" (the first text), "B" or "tie"; or why there is none."""
+Winner = str | Rejection
+"""The better text, "A" (the first), "B" or "tie"; or why nobody says."""
 
 
 @dataclass(frozen=True)
-class Answers:
-    """What a model said: answers and keys in the journal by pair, criteria with both orders in turn.
+class Winners:
+    """What a judge said: winners and keys in the journal by pair, criteria with both orders in turn.
 
-    `failed` counts those without a reply, for which another run may have one. `waiting` says what
-    the user has to do before replies come, "" where none are waited for.
+    `missing` counts those without a reply, for which another run may have one.
     """
 
-    of: Sequence[Sequence[Answer]]
-    keys: Sequence[Sequence[str]]
-    failed: int
-    spent: str
-    problems: tuple[str, ...]
-    waiting: str
+    of: Sequence[Sequence[Winner]]
+    keys: Sequence[Sequence[str]] | None = None
+    missing: int = 0
 
 
-class Asker:
-    """Asks for all verdicts through the journal, in any order and as often as is needed."""
+class JudgeStep(Step[str, dict[str, Any]]):
+    """Which text of a pair is better, by each criterion, in both orders.
 
-    def __init__(
-        self, pool: Pool, pairs: Sequence[Pair], config: JudgeConfig, folder: Path
-    ) -> None:
-        self._pool = pool
-        self._pairs = pairs
-        self._config = config
-        self._folder = folder
+    The result is the content of judge.json.
+
+    Raises:
+        InputError: the prompt isn't there.
+    """
+
+    config: JudgeConfig
+    what = "verdicts"
+    done = "given"
+
+    def __init__(self, pairs: Sequence[Pair], config: JudgeConfig) -> None:
         template = PromptTemplate(TEMPLATE)
         self._calls: list[tuple[int, ChatRequest]] = [
             (number, make_request(template, number, criterion, first, second))
@@ -85,115 +84,68 @@ class Asker:
                 (pair.other.text, pair.query.text),
             )
         ]
-        self._answers: dict[int, Answer] = {}
-        self._failed: dict[int, Rejection] = {}
-        self._failures = FailuresInARow(pool)
+        super().__init__(config, len(self._calls))
+        self._pairs = pairs
 
-    async def ask(self) -> Answers:
-        """Have every call answered that the journal doesn't hold.
+    def request(self, number: int) -> ChatRequest:
+        """Ask which text is better."""
+        return self._calls[number][1]
+
+    def read(self, number: int, reply: ChatReply) -> Winner:  # noqa: ARG002
+        """The winner."""
+        return read_winner(reply)
+
+    def fold(self, run: StepRun) -> StepResult[dict[str, Any]]:
+        """Judgements of all pairs; an order without a reply counts as failed.
 
         Raises:
-            Interrupted: the user stopped it; every verdict that came is kept.
-            ToolbankError: the endpoint is down or refuses, or the journal can't be written.
+            ToolbankError: no call was answered.
         """
-        pool, total = self._pool, len(self._calls)
-        numbers = count_from()
-
-        def begin() -> int | None:
-            number = next(numbers)
-            return number if number < total else None
-
-        def progress() -> tuple[int, int]:
-            return len(self._answers) + len(self._failed), len(self._failed)
-
-        carrier = Carrier(pool, self._ask_one, begin)
-        async with pool.working():
-            with show_progress("verdicts", progress, pool, total):
-                waiting = await carrier.work()
-        if pool.stop.cause == "interrupt":
-            raise Interrupted(
-                "stopped in judge. Every verdict that came is kept; the same command goes on from "
-                "there."
-            )
-        if self._failed and not self._answers and not waiting:
-            last = list(self._failed.values())[-1].detail
+        engine = run.pool.engine
+        failed = self.failures
+        answered = len(self.answers) - failed.total()
+        if failed and not answered and not run.waiting:
             raise ToolbankError(
-                f"judge: no call was answered ({count(len(self._failed), 'call')}), the last with: "
-                f"{last} Run the same command again when the endpoint answers."
+                f"judge: no call was answered ({count(failed.total(), 'call')}), the last with: "
+                f"{run.last_failure} Run the same command again when the endpoint answers."
             )
-        gone = Rejection(pool.stop.cause or "budget")
-        answers: list[list[Answer]] = [[] for _ in self._pairs]
+        gone = StepAnswer[str](Rejection(run.pool.stop.cause or "budget"))
+        winners: list[list[Winner]] = [[] for _ in self._pairs]
         keys: list[list[str]] = [[] for _ in self._pairs]
         for call, (number, request) in enumerate(self._calls):
-            found = self._answers.get(call) or self._failed.get(call, gone)
-            answers[number].append(found)
-            keys[number].append(request.key(pool.engine.identity))
-        failed = total - len(self._answers)
-        pending = carrier.pending if waiting else 0
-        return Answers(
-            answers,
-            keys,
-            failed,
-            describe_spent(pool),
-            tuple(self._list_problems(failed, pending)),
-            waiting,
-        )
-
-    async def _ask_one(self, call: int) -> None:
-        request = self._calls[call][1]
-        try:
-            with self._pool.attempt() as ask:
-                reply = (await ask(request)).reply
-        except EngineError as error:
-            if error.fatal:
-                raise
-            self._failures.add(error)
-            self._failed[call] = Rejection(error.reason, str(error))
-            return
-        self._failures.end()
-        self._answers[call] = read_winner(reply)
-
-    def _list_problems(self, failed: int, pending: int) -> Iterator[str]:
-        """What the user should know of the verdicts."""
-        stop = self._pool.stop
-        if stop:
-            yield f"stopped early: {stop.message}"
-        if pending:
-            yield f"{count(pending, 'verdict waits', 'verdicts wait')} for a reply"
-        elif failed:
-            yield f"verdicts missing: {failed:,}; the next run asks for them again"
-        if self._failed:
-            yield f"the last failure: {list(self._failed.values())[-1].detail}"
+            winners[number].append(self.answers.get(call, gone).value)
+            keys[number].append(request.key(engine.identity))
+        missing = self.total - answered
+        said = Winners(winners, keys, missing)
+        result = describe_winners(self._pairs, self.config, engine.model, said)
         rejected = Counter(
-            one.reason for one in self._answers.values() if isinstance(one, Rejection)
+            one.value.reason
+            for one in self.answers.values()
+            if isinstance(one.value, Rejection) and not one.failed
         )
-        if rejected:
-            counted = sorted(rejected.items(), key=lambda row: (-row[1], row[0]))
-            reasons = ", ".join(f"{reason} {n:,}" for reason, n in counted)
-            yield (
-                f"replies without a verdict: {reasons}. They are in the journal, and are not asked "
-                "for again. Those of one query, by its id:\n"
-                f"  {command('show', self._folder)} ID"
+        problems = [*result.problems]
+        if missing and not run.waiting:
+            problems.append(
+                f"verdicts missing: {missing:,}; the next run asks for them again"
             )
-
-
-@dataclass(frozen=True)
-class Judged:
-    """The content of judge.json, and for people what was done and what went wrong.
-
-    `waiting` is what the user has to do before more replies come, "" where none are waited for.
-    """
-
-    content: dict[str, Any]
-    message: str
-    problems: tuple[str, ...] = ()
-    waiting: str = ""
+        if rejected:
+            problems.append(
+                f"replies without a verdict: {list_reasons(rejected)}. They are in the journal, and "
+                "are not asked for again. Those of one query, by its id:\n"
+                f"  {command('show', run.pool.folder)} ID"
+            )
+        return replace(
+            result,
+            lacks=f"{count(missing, 'verdict')} missing" if missing else "",
+            problems=tuple(problems),
+            failed=list_reasons(failed),
+        )
 
 
 def judge_bank(
     bank: Bank, config: JudgeConfig, *, seed: int, journal: Journal
-) -> Judged:
-    """Judge pairs in both orders by every criterion.
+) -> StepResult[dict[str, Any]]:
+    """Judge pairs in both orders by every criterion; gives the content of judge.json.
 
     Two verdicts that differ by order make a tie. Pairs of the same text twice are counted apart
     and judged by nobody. Keys of the content: `judge`, `heuristic`, `against`, `n` (pairs without
@@ -207,54 +159,45 @@ def judge_bank(
     """
     pairs = draw_pairs(bank, config, seed)
     kind = find_judge(config)
-    asked: Answers | None = None
     if kind is None:
-        name = NAME
-        answers: Sequence[Sequence[Answer]] = [
-            _ask_heuristic(pair, config) for pair in pairs
-        ]
-    else:
-        pool = Pool(kind, config, journal, EngineContext(seed=seed))
-        name = pool.engine.model
-        asked = aio.run(Asker(pool, pairs, config, journal.path.parent).ask())
-        answers = asked.of
-    rows = [_read_judgements(config, given) for given in answers]
+        said = Winners([_ask_heuristic(pair, config) for pair in pairs])
+        return describe_winners(pairs, config, NAME, said)
+    pool = Pool(kind, config, journal, EngineContext(seed=seed))
+    step = JudgeStep(pairs, config)
+    return aio.run(ask_all(step, pool), uvloop=True)
+
+
+def describe_winners(
+    pairs: Sequence[Pair], config: JudgeConfig, judge: str, said: Winners
+) -> StepResult[dict[str, Any]]:
+    """What a judge said of all pairs, as `judge_bank` has it."""
+    rows = [_read_judgements(config, winners) for winners in said.of]
     identical = sum(pair.is_identical for pair in pairs)
+    by_model = said.keys is not None
     content: dict[str, Any] = {
-        "judge": name,
-        "heuristic": kind is None,
+        "judge": judge,
+        "heuristic": not by_model,
         "against": config.against if config.against == "draft" else config.against.name,
         "n": len(pairs) - identical,
         "identical": identical,
         "method": METHOD,
-        **({} if kind else {"read_by_eye": READ_BY_EYE}),
+        **({} if by_model else {"read_by_eye": READ_BY_EYE}),
         "criteria": {
             criterion: asdict(summarise(row[position] for row in rows if row))
             for position, criterion in enumerate(config.criteria)
         },
         "lengths": [asdict(part) for part in compare_lengths(pairs, rows)],
-        "calls_failed": asked.failed if asked else 0,
+        "calls_failed": said.missing,
         "pairs": [
-            _describe(pair, row, asked.keys[number] if asked else ())
+            _describe(pair, row, said.keys[number] if said.keys else ())
             for number, (pair, row) in enumerate(zip(pairs, rows, strict=True))
         ],
     }
-    message = f"{count(len(pairs) - identical, 'pair')} by {name}"
+    message = f"{count(len(pairs) - identical, 'pair')} by {judge}"
     if identical:
         message += f", and {identical:,} of the same text twice that nobody judged"
-    problems: tuple[str, ...] = ()
-    if not pairs:
-        problems = (
-            "no request has a draft; name with judge.against what to hold the requests against",
-        )
-    if asked is None:
-        return Judged(content, message, problems)
-    return Judged(
-        content,
-        f"{message}; {asked.spent}",
-        (*problems, *asked.problems),
-        asked.waiting,
-    )
+    no_draft = "no request has a draft; name with judge.against what to hold the requests against"
+    return StepResult(content, message, problems=() if pairs else (no_draft,))
 
 
 def keep_comparisons(
@@ -287,7 +230,7 @@ def _identify(content: Mapping[str, Any]) -> tuple[Any, ...]:
     return content["judge"], content["against"], [*content["criteria"]], pairs
 
 
-def _ask_heuristic(pair: Pair, config: JudgeConfig) -> list[Answer]:
+def _ask_heuristic(pair: Pair, config: JudgeConfig) -> list[Winner]:
     if pair.is_identical:
         return []
     query, other = (
@@ -300,7 +243,7 @@ def _ask_heuristic(pair: Pair, config: JudgeConfig) -> list[Answer]:
     ]
 
 
-def _read_judgements(config: JudgeConfig, answers: Sequence[Answer]) -> list[Judgement]:
+def _read_judgements(config: JudgeConfig, answers: Sequence[Winner]) -> list[Judgement]:
     """Judgements of one pair, one a criterion; none where its texts are the same."""
     if not answers:
         return []
@@ -318,7 +261,7 @@ def _read_judgements(config: JudgeConfig, answers: Sequence[Answer]) -> list[Jud
     ]
 
 
-def _verdict(winner: Answer, query_is: str) -> Verdict | None:
+def _verdict(winner: Winner, query_is: str) -> Verdict | None:
     if isinstance(winner, Rejection):
         return None
     if winner == "tie":

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from toolbank.bank.bank import Bank, Label
+from toolbank.bank.bank import Bank, GraderKind, Label
 from toolbank.bank.files import read_records, write_records
+from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
-from toolbank.llm.stop import EarlyEnd
+from toolbank.llm.pool import Pool
+from toolbank.llm.step import StepResult, ask_all
 from toolbank.requests.verify.candidates import (
     Finding,
     check_labels,
@@ -19,7 +21,7 @@ from toolbank.requests.verify.candidates import (
     select_findings,
 )
 from toolbank.requests.verify.config import CHECKS_ALONE, VerifyConfig, find_verifier
-from toolbank.requests.verify.grader import Grader, Grades, grade, read_grades_file
+from toolbank.requests.verify.grader import Grades, GradeStep, read_grades_file
 from toolbank.requests.verify.gradings import (
     GRADES,
     Grading,
@@ -42,19 +44,10 @@ CANDIDATES, FINDINGS = "candidates.parquet", "findings.parquet"
 
 @dataclass(frozen=True)
 class Verification:
-    """The labels in the order of queries, the content of verify.json, and what was done.
-
-    `lacks` says how many requests are not graded, where another run may get further; `waiting`
-    what the user has to do before replies come, "" where none are waited for.
-    """
+    """The labels in the order of queries, and the content of verify.json."""
 
     labels: Sequence[Label]
     content: dict[str, Any]
-    message: str
-    lacks: str = ""
-    problems: tuple[str, ...] = ()
-    waiting: str = ""
-    ended_early: EarlyEnd | None = None
 
 
 def verify_bank(
@@ -67,7 +60,7 @@ def verify_bank(
     seed: int,
     journal: Journal,
     earlier: Mapping[str, Any] | None = None,
-) -> Verification:
+) -> StepResult[Verification]:
     """Pool candidates, check the labels, get grades where an engine is named, and merge all grades.
 
     `folder` keeps candidates.parquet, which is on disk before the first call, and grades.parquet,
@@ -92,7 +85,7 @@ def verify_bank(
     kind = find_verifier(config) if config else None
     if config and kind and kind.plays_back and config.replies:
         read_grades_file(config.replies, bank.tools, {q.id for q in bank.queries})
-    graded, findings, shown = Grades(), list[Finding](), 0
+    graded, findings, shown = StepResult(Grades(), ""), list[Finding](), 0
     before: Mapping[str, Any] = earlier or {} if config is None else {}
     checks = config or VerifyConfig.model_validate(
         {"set_aside": before.get("set_aside", ())}
@@ -107,11 +100,14 @@ def verify_bank(
         findings = list(check_labels(bank, pooled.of))
         shown = sum(map(len, pooled.of.values()))
         if kind is not None:
-            grader = Grader(kind, bank, pooled.of, config, domain, seed, journal)
-            graded = aio.run(grade(grader), uvloop=True)
+            context = EngineContext(bank.tools, seed, journal.path.parent)
+            pool = Pool(kind, config, journal, context)
+            by: GraderKind = config.grader if kind.plays_back else "model"
+            step = GradeStep(bank, pooled.of, config, domain, seed, pool.engine, by)
+            graded = aio.run(ask_all(step, pool), uvloop=True)
     if not graded.waiting:
-        stored = add_gradings(stored, graded.gradings)
-        if graded.gradings:
+        stored = add_gradings(stored, graded.value.gradings)
+        if graded.value.gradings:
             write_gradings(folder / GRADES, stored)
         if not has_findings:
             write_records(folder / FINDINGS, Finding, findings)
@@ -127,17 +123,17 @@ def verify_bank(
         },
         "set_aside": list(checks.set_aside),
         "findings": _describe_findings(findings),
-        **graded.content,
+        **graded.value.content,
         **_describe_graders(bank, merged, [*given, *stored]),
         "unused": dict(chosen.unused),
         "counts": _count(labels),
     }
-    return Verification(
-        labels,
-        content,
-        _summarise(content, graded),
-        lacks=graded.lacks,
-        problems=(
+    said = (_summarise(content) if not graded.waiting else "", graded.message)
+    return StepResult(
+        Verification(labels, content),
+        "; ".join(filter(None, said)),
+        graded.lacks,
+        (
             *graded.problems,
             *_list_graders(content),
             *_list_findings(content["findings"]),
@@ -233,11 +229,10 @@ def _count(labels: Sequence[Label]) -> dict[str, int]:
     }
 
 
-def _summarise(content: Mapping[str, Any], graded: Grades) -> str:
+def _summarise(content: Mapping[str, Any]) -> str:
     counts = content["counts"]
-    said = (
+    return (
         f"{count(counts['requests'], 'request')} with verified labels: "
         f"{counts['needed']:,} needed, {count(counts['alternative'], 'alternative')}, "
         f"{counts['aside']:,} set aside"
     )
-    return f"{said}; {graded.spent}" if graded.spent else said

@@ -12,8 +12,8 @@ from random import Random
 
 from toolbank.bank.catalogue import Version, find_version
 from toolbank.bank.records import Tool
-from toolbank.llm.chat import ChatRequest, Offer, Offers
-from toolbank.requests.write.checks import Checker
+from toolbank.llm.chat import ChatRequest, Offer, Offers, Rejection
+from toolbank.requests.write.checks import Checker, Draft
 from toolbank.requests.write.config import (
     Families,
     GenerateConfig,
@@ -352,8 +352,18 @@ class Dealing:
         offer = self.offer(number)
         if offer is None:
             return None
-        tools = tuple(self._tools[name] for name in offer.tools)
+        tools = self._show(offer)
         return self.prompts.write(number, tools, offer.at_most, offer.at_least)
+
+    def check_draft(self, number: int, draft: Draft) -> tuple[Tool, ...] | Rejection:
+        """The tools of an attempt's draft, or why it can't be used."""
+        offer = self.offer(number)
+        if offer is None:
+            raise ValueError(f"there is no attempt {number}")
+        return self.checker.check_draft(draft, self._show(offer), offer.at_most)
+
+    def _show(self, offer: Offer) -> tuple[Tool, ...]:
+        return tuple(self._tools[name] for name in offer.tools)
 
 
 class Dealings:

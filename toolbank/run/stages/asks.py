@@ -75,9 +75,9 @@ class AsksStage(Stage):
         if written.waiting:
             return Outcome(written.message, (), waiting=written.waiting)
         asks, info = bank / "asks.parquet", bank / "asks.json"
-        write_asks(asks, written.asks)
+        write_asks(asks, written.value.asks)
         sha256 = {asks.name: sha256_file(asks)}
-        write_json(info, {**written.content, "calls": calls, "sha256": sha256})
+        write_json(info, {**written.value.content, "calls": calls, "sha256": sha256})
         return Outcome(
             written.message,
             (asks, info),

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from toolbank.bank.records import Query, Tool
     from toolbank.config.assets import Asset
     from toolbank.llm.engines.kind import EngineKind
-    from toolbank.requests.write.config import GenerateConfig
     from toolbank.system.consent import Grant
 
 # Libraries whose versions may change a bank's content or its files' bytes.
@@ -72,7 +71,7 @@ class GenerateStage(Stage):
         from toolbank.llm.accounts import describe_calls
         from toolbank.llm.journal import Journal
         from toolbank.requests.write.config import describe_fit
-        from toolbank.requests.write.loop import (
+        from toolbank.requests.write.generate import (
             NothingAcceptedError,
             generate,
             most_queries,
@@ -112,7 +111,7 @@ class GenerateStage(Stage):
         gone = catalogue.find_gone()
         split = partial(
             split_queries,
-            made.queries,
+            made.value.queries,
             recipe.split,
             recipe.seed,
             withheld,
@@ -120,11 +119,11 @@ class GenerateStage(Stage):
             make_units(recipe.split.by, catalogue.tools),
         )
         splits = Counter(query.split for query in split())
-        removed = _count_removed(made.queries, gone)
+        removed = _count_removed(made.value.queries, gone)
         splits[None] -= removed.get("queries_left_out", 0)
         if not splits["train"]:
             raise InputError(
-                f"split: of {count(len(made.queries), 'query', 'queries')} none is left to train "
+                f"split: of {count(len(made.value.queries), 'query', 'queries')} none is left to train "
                 "on. Hold back smaller shares, withhold fewer tools, split by what fewer queries have "
                 "in common (split.by), or write more queries."
             )
@@ -132,7 +131,7 @@ class GenerateStage(Stage):
             folder.bank / f"{name}.parquet" for name in ("queries", "attempts")
         )
         write_queries(queries, split())
-        write_attempts(attempts, made.attempts)
+        write_attempts(attempts, made.value.attempts)
         info = write_bank_info(
             recipe,
             folder,
@@ -140,8 +139,8 @@ class GenerateStage(Stage):
             libraries=_LIBRARIES,
             origin={
                 "sources": read_json(folder.bank / "sources.json"),
-                "generate": made.info,
-                "counts": made.counts,
+                "generate": made.value.info,
+                "counts": made.value.counts,
                 "calls": calls,
                 "ordered": True,
                 **({"removed": removed} if removed else {}),
@@ -149,11 +148,11 @@ class GenerateStage(Stage):
             splits=splits,
             withheld=withheld,
         )
-        explanations, problems = self._check_explanations(made.queries, tools)
+        explanations, problems = self._check_explanations(made.value.queries, tools)
         return Outcome(
             made.message,
             (queries, attempts, info, *explanations),
-            "" if made.complete else _describe_part(made.queries, recipe.generate),
+            made.lacks,
             (*made.problems, *problems),
             ended_early=made.ended_early,
         )
@@ -242,11 +241,3 @@ def _count_removed(queries: Collection[Query], gone: frozenset[str]) -> dict[str
         return {}
     tools = sorted(frozenset[str]().union(*needed))
     return {"tools": tools, "queries_left_out": len(needed)}
-
-
-def _describe_part(queries: Collection[Query], config: GenerateConfig) -> str:
-    """Such as "412 of 500 queries"."""
-    from toolbank.requests.write.loop import wanted_queries
-
-    wanted = wanted_queries(config)
-    return f"{len(queries):,}{f' of {wanted:,}' if wanted else ''} queries"

@@ -61,9 +61,9 @@ class JudgeStage(Stage):
             calls = describe_calls(journal.usage(), config)
         if judged.waiting:
             return Outcome(judged.message, (), waiting=judged.waiting)
-        gone = judged.content["calls_failed"]
+        gone = judged.value["calls_failed"]
         earlier = read_json(path) if path.is_file() else {}
-        content = keep_comparisons(judged.content, earlier, bank)
+        content = keep_comparisons(judged.value, earlier, bank)
         write_json(path, {**content, "calls": calls})
         return Outcome(
             judged.message,

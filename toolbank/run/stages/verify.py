@@ -105,8 +105,8 @@ class VerifyStage(Stage):
             with atomic_path(self._kept(path)) as kept:
                 kept.write_bytes(path.read_bytes())
         labels = folder.bank / "labels.parquet"
-        write_labels(labels, found.labels)
-        write_json(folder.verified, {**found.content, "calls": calls})
+        write_labels(labels, found.value.labels)
+        write_json(folder.verified, {**found.value.content, "calls": calls})
         return Outcome(
             found.message,
             # Candidates and grades stay as the journal does, whatever becomes of the rest.

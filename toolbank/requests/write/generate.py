@@ -1,0 +1,438 @@
+"""Write queries: sample tools, write, check, polish, check, until there are enough."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from toolbank.bank.catalogue import Version
+from toolbank.bank.records import AttemptRecord, Provenance, Query, Tool
+from toolbank.llm.chat import (
+    ChatReply,
+    ChatRequest,
+    Engine,
+    Offer,
+    Rejection,
+    check_finish,
+)
+from toolbank.llm.engines.kind import EngineContext
+from toolbank.llm.journal import Journal
+from toolbank.llm.pool import Pool
+from toolbank.llm.step import (
+    UNUSABLE_AT_FIRST,
+    FollowUp,
+    Step,
+    StepAnswer,
+    StepResult,
+    StepRun,
+    ask_all,
+    describe_ending,
+)
+from toolbank.requests.write.bank_builder import Attempt, BankBuilder, Outcome
+from toolbank.requests.write.checks import Draft, read_draft, read_polished
+from toolbank.requests.write.config import GenerateConfig, Quotas, fit_to_tools
+from toolbank.requests.write.sampling import Dealing, Dealings
+from toolbank.requests.write.writers import describe_writer, find_writer
+from toolbank.system import aio
+from toolbank.system.errors import Interrupted, ToolbankError
+from toolbank.system.numbers import count
+from toolbank.system.terminal import command
+
+_ATTEMPTS_PER_QUERY = 5
+# Most objects live as long as their attempt, and few are in cycles: Python 3.11's 700 takes a tenth
+# of the CPU.
+_OBJECTS_BEFORE_COLLECTION = 20_000
+
+
+class NothingAcceptedError(ToolbankError):
+    """No attempt gave a query; `attempts` says what became of each."""
+
+    def __init__(self, message: str, attempts: Collection[AttemptRecord]) -> None:
+        super().__init__(message)
+        self.attempts = attempts
+
+
+@dataclass(frozen=True)
+class BankQueries:
+    """Accepted queries in attempt order, what became of each attempt, and exact counts.
+
+    `info` is what wrote them, for bank.json.
+    """
+
+    queries: Collection[Query]
+    attempts: Collection[AttemptRecord]
+    counts: dict[str, Any]
+    info: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PolishedDraft:
+    """A query that passed every check, and the draft that it was made from."""
+
+    query: str
+    draft: Draft
+    tools: Sequence[Tool]
+    leak_words: int
+
+
+class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
+    """The attempts of a bank, in their order: each writes, checks, polishes, checks.
+
+    One is begun where it is sure to count: no more are open than queries are missing, and none
+    far ahead of one that takes long; and past the first few only once one is accepted. Where there
+    are quotas, so it is for each number of tools: an attempt whose number may have enough waits
+    until that is sure. `earlier` are the versions of the catalogue before `tools`. Nothing that one
+    attempt leaves counts for the next.
+
+    Raises:
+        InputError: the bank is too small.
+    """
+
+    config: GenerateConfig
+    what = "queries"
+    most_calls = 2
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        config: GenerateConfig,
+        domain: str,
+        seed: int,
+        earlier: Sequence[Version] = (),
+        engine: Engine | None = None,
+    ) -> None:
+        self.dealings = Dealings(
+            tools, config, domain, seed, engine.offers if engine else None, earlier
+        )
+        wanted = wanted_queries(config)
+        super().__init__(config, wanted or self._count_offers())
+        self._tools = tools
+        self._domain = domain
+        self._seed = seed
+        self._most_attempts = most_attempts(config)
+        self._builder = BankBuilder(
+            wanted, config.near_duplicate, self._make_quotas(wanted)
+        )
+        self._next = 0
+        # By number of tools: attempts under way, and those that may not be needed.
+        self._under_way: Counter[int] = Counter()
+        self._deferred: dict[int, deque[int]] = {}
+
+    def offer(self, number: int) -> Offer | None:
+        """The offer of an attempt, or None where the engine has no more."""
+        return self.dealings.of(number).offer(number)
+
+    def request(self, number: int) -> ChatRequest:
+        """What the writer is asked."""
+        write = self.dealings.of(number).write_request(number)
+        if write is None:
+            raise ValueError(f"there is no attempt {number}")
+        return write
+
+    def read(
+        self, number: int, reply: ChatReply
+    ) -> Draft | Rejection | FollowUp[Draft | PolishedDraft]:
+        """Check the draft, and have it polished unless the writer declines."""
+        dealing = self.dealings.of(number)
+        draft = check_finish(reply) or read_draft(reply.text)
+        if isinstance(draft, Rejection) or draft.declined:
+            return draft
+        tools = dealing.check_draft(number, draft)
+        if isinstance(tools, Rejection):
+            return tools
+        polish = dealing.prompts.polish(number, draft, tools)
+        return FollowUp(polish, partial(self._read_polished, dealing, draft, tools))
+
+    def sample(self, count: int) -> list[int]:
+        """The numbers of the first attempts."""
+        return [number for number in range(count) if self.offer(number) is not None]
+
+    def describe(self, answer: StepAnswer[Draft | PolishedDraft]) -> str:
+        """Such as "accepted: Which invoices are open?"."""
+        value = answer.value
+        if isinstance(value, PolishedDraft):
+            return f"accepted: {value.query}"
+        if isinstance(value, Draft):
+            return describe_ending("declined", "", value.reason)
+        return super().describe(answer)
+
+    def choose(self, run: StepRun) -> int | None:
+        """The next attempt that is sure to count, if there is one."""
+        builder = self._builder
+        found = builder.accepted or builder.waiting_candidates or run.missing
+        if run.begun >= UNUSABLE_AT_FIRST and not found:
+            return None
+        waiting = run.open + len(run.missing) + builder.waiting_candidates
+        if builder.wanted is not None and builder.accepted + waiting >= builder.wanted:
+            return None
+        for asked, deferred in self._deferred.items():
+            while deferred and builder.is_passed_over(deferred[0]):
+                deferred.popleft()
+            if deferred and self._take(asked):
+                return deferred.popleft()
+        while self._has_next(run):
+            number = self._next
+            self._next += 1
+            asks_for = builder.quotas.number_of(number) if builder.quotas else None
+            if asks_for is None or self._take(asks_for):
+                return number
+            self._deferred.setdefault(asks_for, deque()).append(number)
+        return None
+
+    def accept(
+        self, number: int, answer: StepAnswer[Draft | PolishedDraft], run: StepRun
+    ) -> None:
+        """Have an attempt counted once all before it have come.
+
+        Raises:
+            NothingAcceptedError: none of the first few gave a query.
+        """
+        builder = self._builder
+        if builder.quotas and (asked := builder.quotas.number_of(number)) is not None:
+            self._under_way[asked] -= 1
+        builder.accept(self._make_attempt(number, answer, run.pool.engine))
+        if builder.attempts >= UNUSABLE_AT_FIRST and not builder.accepted:
+            raise self._explain_nothing(run)
+
+    def progress(self) -> tuple[int, int]:
+        """How many queries are accepted, and how many attempts came to nothing."""
+        return self._builder.progress()
+
+    def fold(self, run: StepRun) -> StepResult[BankQueries]:
+        """The queries of all attempts that count.
+
+        Raises:
+            NothingAcceptedError: there is none.
+        """
+        builder, engine = self._builder, run.pool.engine
+        if not (builder.accepted or run.waiting):
+            raise self._explain_nothing(run)
+        counts = builder.counts()
+        if builder.quotas:
+            counts["tools_per_query"] = _count_numbers(builder.quotas, builder)
+        wanted = builder.wanted
+        is_short = wanted is not None and builder.accepted < wanted
+        is_part = run.waiting or (is_short and counts["failed"]) or run.pool.stop
+        message = (
+            f"{builder.describe_accepted()} of {count(builder.attempts, 'attempt')}"
+        )
+        if wanted is not None and is_short:
+            message += f" ({wanted:,} {'was' if wanted == 1 else 'were'} wanted)"
+        writer = describe_writer(engine, self.dealings.newest.prompts.hash)
+        return StepResult(
+            BankQueries(
+                builder.queries,
+                builder.ended,
+                counts,
+                {**writer, "examples": dict(sorted(builder.examples.items()))},
+            ),
+            message,
+            lacks=f"{builder.accepted:,}{f' of {wanted:,}' if wanted else ''} queries"
+            if is_part
+            else "",
+            problems=tuple(self._list_problems(writer["missing_tools"])),
+            failed=builder.describe_reasons(failed=True),
+            so_far=builder.describe_accepted() if builder.accepted else "",
+        )
+
+    def explain_interrupt(self, run: StepRun) -> ToolbankError:
+        """What is kept after Ctrl-C, and how to go on."""
+        builder = self._builder
+        said = run.explain_interrupt(f"{builder.describe_accepted()} accepted")
+        if builder.accepted:
+            said += (
+                " To make a bank of what there is, add to it:\n"
+                f"  --set generate.queries={builder.accepted}"
+            )
+        return Interrupted(said)
+
+    def _read_polished(
+        self, dealing: Dealing, draft: Draft, tools: Sequence[Tool], reply: ChatReply
+    ) -> PolishedDraft | Rejection:
+        checker = dealing.checker
+        query = check_finish(reply) or read_polished(reply.text, draft.draft)
+        if isinstance(query, str):
+            query = checker.check_text(query) or query
+        if isinstance(query, Rejection):
+            return query
+        leak_words = len(checker.texts.leak_words(query, tools))
+        return PolishedDraft(query, draft, tools, leak_words)
+
+    def _make_attempt(
+        self, number: int, answer: StepAnswer[Draft | PolishedDraft], engine: Engine
+    ) -> Attempt:
+        value, keys = answer.value, answer.keys
+        if isinstance(value, Rejection):
+            outcome: Outcome = "failed" if answer.failed else "rejected"
+            return Attempt(number, outcome, value.reason, value.detail, requests=keys)
+        if isinstance(value, Draft):
+            return Attempt(number, "declined", detail=value.reason, requests=keys)
+        query = Query(
+            id=f"{self._domain}-{number:06d}",
+            query=value.query,
+            draft=value.draft.draft,
+            tools=tuple(tool.name for tool in value.tools),
+            explanation=value.draft.explanation,
+            domain=self._domain,
+            provenance=Provenance(
+                attempt=number,
+                engine=engine.name,
+                model=answer.model,
+                prompt_hash=self.dealings.of(number).prompts.hash,
+                seed=self._seed,
+                requests=keys,
+            ),
+        )
+        return Attempt(
+            number,
+            "accepted",
+            query=query,
+            leak_words=value.leak_words,
+            requests=keys,
+        )
+
+    def _has_next(self, run: StepRun) -> bool:
+        is_near = run.missing or self._builder.has_room_for(self._next)
+        if not is_near or self._next == self._most_attempts:
+            return False
+        return self.offer(self._next) is not None
+
+    def _take(self, asked: int) -> bool:
+        """Count an attempt as under way, if another query of so many tools is wanted."""
+        builder = self._builder
+        there = builder.accepted_of[asked] + builder.waiting_of[asked]
+        quotas = builder.quotas
+        if quotas and not quotas.has_room(asked, there + self._under_way[asked]):
+            return False
+        self._under_way[asked] += 1
+        return True
+
+    def _count_offers(self) -> int:
+        """How many attempts the engine brings; for engines whose offers end."""
+        return next(n for n in itertools.count() if self.offer(n) is None)
+
+    def _make_quotas(self, wanted: int | None) -> Quotas | None:
+        if not (self.config.tools_per_query and wanted):
+            return None
+        shares = fit_to_tools(self.config, self._tools).tools_per_query or {}
+        most = self._most_attempts
+
+        def number_of(attempt: int) -> int | None:
+            is_past = most is not None and attempt >= most
+            offer = None if is_past else self.offer(attempt)
+            return None if offer is None else offer.at_most
+
+        return Quotas(shares, wanted, number_of)
+
+    def _list_problems(self, missing: Mapping[str, int]) -> Iterator[str]:
+        """What the user should know of a bank that was made."""
+        builder = self._builder
+        if builder.quotas and builder.accepted:
+            for number, wanted in builder.quotas.wanted.items():
+                if (made := builder.accepted_of[number]) < wanted:
+                    of = count(number, "tool")
+                    yield f"{made:,} of {count(wanted, 'query', 'queries')} with {of}"
+        if said := builder.describe_reasons(failed=False):
+            yield f"not accepted: {said}"
+        if missing:
+            yield (
+                f"{count(len(missing), 'offered tool is', 'offered tools are')} not in the bank "
+                f"({count(sum(missing.values()), 'offer')}), such as {next(iter(missing))}; all are "
+                "in bank.json"
+            )
+
+    def _explain_nothing(self, run: StepRun) -> NothingAcceptedError:
+        """Why there is not one query."""
+        builder, folder = self._builder, run.pool.folder
+        look = [
+            f"Look at what {run.pool.engine.name} is asked and answers, in the first attempt and in "
+            "new ones:",
+            f"  {command('show', folder)} 0",
+            f"  {command('preview', folder)}",
+        ]
+        is_declined = all(one.outcome == "declined" for one in builder.ended)
+        if is_declined and not self.config.tools_per_query:
+            look.append(
+                "No tools that were offered go together. Where requests of one tool each will do, "
+                "add --set 'generate.tools_per_query={1: 1}'."
+            )
+        tried = count(builder.attempts, "attempt")
+        said = run.explain_nothing("a query", tried, builder.list_reasons(), look)
+        return NothingAcceptedError(said, builder.ended)
+
+
+def generate(
+    tools: Sequence[Tool],
+    config: GenerateConfig,
+    *,
+    domain: str,
+    seed: int,
+    journal: Journal,
+    earlier: Sequence[Version] = (),
+) -> StepResult[BankQueries]:
+    """Run attempts until the wanted number of queries is accepted or attempts run out.
+
+    Those that were begun under one of the `earlier` versions of the catalogue keep it.
+    The result is a function of the arguments and the journal alone, whatever the concurrency.
+    It lacks queries where calls failed or a budget is spent.
+
+    Raises:
+        InputError: the recipe asks for what the bank or the engine can't give.
+        NothingAcceptedError: nothing that it writes can be used; what became of each attempt.
+        ToolbankError: the endpoint is down or refuses, or the run was interrupted. What was in
+            flight has finished, and every reply is in the journal.
+    """
+    context = EngineContext(tools, seed, journal.path.parent, earlier)
+    pool = Pool(find_writer(config), config, journal, context)
+    step = WriteStep(tools, config, domain, seed, earlier, pool.engine)
+    with _fewer_collections():
+        return aio.run(ask_all(step, pool), uvloop=True)
+
+
+def wanted_queries(config: GenerateConfig) -> int | None:
+    """How many queries a run is to accept; None is as many as the engine brings."""
+    return config.queries or find_writer(config).default_queries
+
+
+def most_queries(config: GenerateConfig) -> int | None:
+    """How many queries a run accepts at most: those wanted, or fewer where the engine ends.
+
+    None where that isn't known.
+
+    Raises:
+        InputError: the file that it has them of can't be read.
+    """
+    brings = find_writer(config).count_queries(config)
+    known = [n for n in (wanted_queries(config), brings) if n is not None]
+    return min(known, default=None)
+
+
+def most_attempts(config: GenerateConfig) -> int | None:
+    """How many attempts a run makes at most; None is as many as there are offers."""
+    wanted = wanted_queries(config)
+    return config.max_attempts or (wanted and wanted * _ATTEMPTS_PER_QUERY)
+
+
+@contextmanager
+def _fewer_collections() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def _count_numbers(quotas: Quotas, builder: BankBuilder) -> dict[str, dict[str, int]]:
+    """How many attempts asked for each number of tools, and how many queries there are of it."""
+    asked = Counter(quotas.number_of(record.attempt) for record in builder.ended)
+    return {
+        str(number): {"asked": asked[number], "accepted": builder.accepted_of[number]}
+        for number in sorted(quotas.wanted)
+    }
