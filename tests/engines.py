@@ -1,12 +1,12 @@
 """Engines as the stages of a recipe make them."""
 
+from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext, EngineKind
-from toolbank.requests.write.writers import find_writer
 
 
 def create_engine(config, *, tools=(), seed=0, folder=None):
     """The engine that writes by this configuration."""
-    return find_writer(config).create(config, EngineContext(tools, seed, folder))
+    return find_engine(config).create(config, EngineContext(tools, seed, folder))
 
 
 def kind_of(engine):

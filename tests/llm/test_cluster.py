@@ -27,10 +27,10 @@ from tests.servers.named import grant_of
 from tests.world import good, write_recipe
 from toolbank.llm.chat import ChatReply, EngineError, Message
 from toolbank.llm.cluster import EngineWorker
+from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.executor import make_engine
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.writers import find_writer
 from toolbank.system import extras
 from toolbank.system.errors import InputError
 from toolbank.testing.engines import polish_request
@@ -49,13 +49,13 @@ def on_ray(**settings):
 
 
 def make(config):
-    return make_engine(find_writer(config), config, EngineContext())
+    return make_engine(find_engine(config), config, EngineContext())
 
 
 def test_without_ray_it_is_told_how_to_install_it(monkeypatch):
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
     config = on_ray(base_url="http://127.0.0.1:1/v1")
-    for refuse in (find_writer(config).check_access, make):
+    for refuse in (find_engine(config).check_access, make):
         with pytest.raises(
             InputError, match=r"executor needs ray, which isn't installed.*\[ray\]"
         ):
@@ -80,7 +80,7 @@ def test_an_engine_that_makes_no_calls_has_no_workers(engine, tmp_path):
     replies = {"replies": tmp_path / "r.jsonl"} if engine == "recorded" else {}
     config = on_ray(engine=engine, **replies)
     with pytest.raises(InputError, match="executor"):
-        find_writer(config).check(config)
+        find_engine(config).check(config)
 
 
 def test_workers_without_a_cluster_are_refused():
@@ -91,7 +91,7 @@ def test_workers_without_a_cluster_are_refused():
 def test_a_model_has_room_for_all_its_gpus():
     laid_out = {"tensor_parallel_size": 4, "pipeline_parallel_size": 2}
     config = on_ray(engine="vllm", options=laid_out)
-    assert find_writer(config).gpus(config) == 8
+    assert find_engine(config).gpus(config) == 8
 
 
 def test_a_failure_comes_from_another_process_as_it_was():

@@ -11,9 +11,9 @@ import pytest
 from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.records import Tool
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Message, WriteTask
+from toolbank.llm.engines import ENGINES
 from toolbank.llm.engines.kind import EngineContext, EngineKind
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.writers import WRITERS
 from toolbank.testing.engines import CHECKS, EngineCase, polish_request
 
 KEY = "sk-test-5f1c9a"
@@ -44,7 +44,7 @@ def openai(monkeypatch):
             return config.model_copy(update=settings)
 
         yield EngineCase(
-            WRITERS.find("openai", ""),
+            ENGINES.find("openai", ""),
             config,
             shaping=[
                 having(model="other"),
@@ -76,7 +76,7 @@ def vllm(llms):
         return replace(polish_request(attempt), messages=(message,))
 
     return EngineCase(
-        WRITERS.find("vllm", ""),
+        ENGINES.find("vllm", ""),
         config,
         requests=[request(attempt, steps=9 - attempt) for attempt in range(8)],
         shaping=[
@@ -100,7 +100,7 @@ def recorded(tmp_path):
         return GenerateConfig(engine="recorded", replies=tmp_path / name)
 
     return EngineCase(
-        WRITERS.find("recorded", ""),
+        ENGINES.find("recorded", ""),
         config("one.jsonl", at_most=2),
         shaping=[config("other.jsonl", at_most=3)],
         transport=[config("copy.jsonl", at_most=2)],
@@ -116,7 +116,7 @@ def rules():
         for attempt in range(4)
     )
     return EngineCase(
-        WRITERS.find("rules", ""),
+        ENGINES.find("rules", ""),
         config,
         context,
         requests=(*EngineCase.requests, *write),
@@ -139,7 +139,7 @@ def test_every_engine_does_it(check, engine, request):
 
 
 def test_no_engine_of_ours_goes_unchecked():
-    kinds = {name: WRITERS.load(name) for name in WRITERS.own}
+    kinds = {name: ENGINES.load(name) for name in ENGINES.own}
     assert {name for name, kind in kinds.items() if kind.in_rounds} == {*IN_ROUNDS}
     assert {*kinds} == {*CHECKED, *IN_ROUNDS}
 

@@ -7,12 +7,10 @@ from textwrap import dedent
 import pytest
 
 from tests.engines import create_engine
-from toolbank.llm.engines import find_engine
+from toolbank.llm.engines import find_engine, find_model
 from toolbank.requests.asks.config import AsksConfig
-from toolbank.requests.asks.writers import find_ask_writer
-from toolbank.requests.judge.judges import JudgeConfig, find_judge
+from toolbank.requests.judge.judges import JudgeConfig
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.writers import find_writer
 from toolbank.retrievers.decomposition import DecomposeConfig
 from toolbank.system.errors import InputError
 
@@ -96,12 +94,12 @@ def test_an_unknown_engine_is_told_with_the_nearest_and_all_that_there_are(insta
 
 def test_the_judge_names_its_own_key():
     with pytest.raises(InputError, match=r"^judge\.engine: .*Did you mean openai"):
-        find_judge(JudgeConfig(engine="opnai"))
+        find_model(JudgeConfig(engine="opnai"))
 
 
 def test_what_only_writes_can_not_judge():
-    with pytest.raises(InputError, match=r"^judge\.engine: .*only writes"):
-        find_judge(JudgeConfig(engine="recorded"))
+    with pytest.raises(InputError, match=r"^judge\.engine: .*only serves"):
+        find_model(JudgeConfig(engine="recorded"))
 
 
 def test_what_only_writes_can_not_split_requests(tmp_path):
@@ -160,10 +158,10 @@ def test_an_option_that_an_engine_does_not_have_is_refused(engine):
 @pytest.mark.parametrize(
     ("config", "find"),
     [
-        (GenerateConfig(engine="rules"), find_writer),
-        (GenerateConfig(engine="recorded", replies=Path("r.jsonl")), find_writer),
-        (AsksConfig(engine="rules"), find_ask_writer),
-        (AsksConfig(engine="recorded", replies=Path("r.jsonl")), find_ask_writer),
+        (GenerateConfig(engine="rules"), find_engine),
+        (GenerateConfig(engine="recorded", replies=Path("r.jsonl")), find_engine),
+        (AsksConfig(engine="rules"), find_engine),
+        (AsksConfig(engine="recorded", replies=Path("r.jsonl")), find_engine),
     ],
 )
 def test_parameters_of_an_engine_that_samples_nothing_are_refused(config, find):
@@ -175,7 +173,7 @@ def test_parameters_of_an_engine_that_samples_nothing_are_refused(config, find):
 
 def test_parameters_of_the_heuristic_that_judges_are_refused():
     with pytest.raises(InputError, match=r"^judge\.parameters: the engine rules"):
-        find_judge(JudgeConfig(engine="rules", parameters={"top_p": 0.9}))
+        find_model(JudgeConfig(engine="rules", parameters={"top_p": 0.9}))
 
 
 def test_choosing_an_engine_imports_none_of_the_others():
@@ -186,7 +184,7 @@ def test_choosing_an_engine_imports_none_of_the_others():
         config = GenerateConfig(engine="openai", base_url="http://127.0.0.1:1/v1", model="m")
         create_engine(config)
         others = [m for m in sys.modules if m.startswith(
-            ("vllm", "toolbank.llm.engines.batch", "toolbank.llm.engines.vllm", "toolbank.requests.rules"))]
+            ("vllm", "toolbank.llm.engines.batch", "toolbank.llm.engines.vllm", "toolbank.requests.engines"))]
         assert not others, others
     """
     subprocess.run([sys.executable, "-c", dedent(script)], check=True, timeout=60)
@@ -201,8 +199,8 @@ def test_an_engine_that_takes_the_name_of_ours_is_not_used_and_that_is_said(
     install, capsys
 ):
     install("parrot_engine", ENGINE, rules="KIND")
-    assert find_writer(GenerateConfig(engine="rules")).name == "rules"
+    assert find_engine(GenerateConfig(engine="rules")).name == "rules"
     said = " ".join(capsys.readouterr().err.split())
     assert "'rules' of the package parrot-engine is not used" in said
-    find_writer(GenerateConfig(engine="rules"))
+    find_engine(GenerateConfig(engine="rules"))
     assert not capsys.readouterr().err

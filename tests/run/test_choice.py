@@ -6,8 +6,7 @@ from tests.world import write_recipe
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.evaluation.figures import Figure, write_figures
-from toolbank.requests.rules.engine import KIND as RULES
-from toolbank.requests.write.writers import KIND as RECORDED
+from toolbank.requests.engines import RECORDED, RULES
 from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.decomposition import DecompositionConfig
 from toolbank.retrievers.descriptions import DescriptionsConfig

@@ -250,7 +250,7 @@ GOES_ON = "The same command goes on from there."
             "judge",
             {},
             "requests.judge.judge.judge_bank",
-            f"Every verdict that came is kept. {GOES_ON}",
+            BEGUN_AGAIN,
         ),
         (
             "retrievers/bm25",

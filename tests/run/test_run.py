@@ -27,7 +27,7 @@ def run(tmp_path, monkeypatch):
 
     def run_with(engine):
         monkeypatch.setattr(
-            "toolbank.requests.write.generate.find_writer", lambda _: kind_of(engine)
+            "toolbank.requests.write.generate.find_engine", lambda _: kind_of(engine)
         )
         return run_recipe(recipe(tmp_path), tmp_path / "out", until="judge")
 

@@ -8,14 +8,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from toolbank.commands.transcript import format_attempt, format_prompt
+from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
 from toolbank.llm.step import StepAnswer, StepRun
 from toolbank.requests.asks.write import AskStep
-from toolbank.requests.asks.writers import find_ask_writer
 from toolbank.requests.write.generate import WriteStep
-from toolbank.requests.write.writers import find_writer
 from toolbank.run.catalogue import keep_domain
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import Recipe
@@ -132,9 +131,9 @@ def preview_attempts(
     check_folder(out, RUN)
     recipe = keep_domain(recipe, RunFolder(out))
     if recipe.dataset is None:
-        _check(find_writer(recipe.generate), recipe.generate)
+        _check(find_engine(recipe.generate), recipe.generate)
     if recipe.asks is not None:
-        _check(find_ask_writer(recipe.asks), recipe.asks)
+        _check(find_engine(recipe.asks), recipe.asks)
     tools = (
         current_tools(recipe, RunFolder(out), path or Path(recipe.name)).tools
         if recipe.dataset is None
@@ -165,9 +164,9 @@ def _make_steps(
     context = EngineContext(tools, recipe.seed, journal.path.parent)
     domain, seed = recipe.domain_name, recipe.seed
     if recipe.dataset is None:
-        pool = Pool(find_writer(recipe.generate), recipe.generate, journal, context)
+        pool = Pool(find_engine(recipe.generate), recipe.generate, journal, context)
         engine = pool.engine
         yield WriteStep(tools, recipe.generate, domain, seed, engine=engine), pool
     if recipe.asks is not None:
-        pool = Pool(find_ask_writer(recipe.asks), recipe.asks, journal, context)
+        pool = Pool(find_engine(recipe.asks), recipe.asks, journal, context)
         yield AskStep(tools, recipe.asks, domain, seed, engine=pool.engine), pool

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.bank import Bank
-from toolbank.requests.asks.writers import find_ask_writer
-from toolbank.requests.write.writers import find_writer
+from toolbank.llm.engines import find_engine
 from toolbank.run.forecast import (
     describe_asks,
     describe_forecast,
@@ -163,7 +162,7 @@ def _describe_cost(refreshed: Refreshed, todo: list[str]) -> Iterator[list[str]]
 def _forecast_requests(refreshed: Refreshed, todo: list[str]) -> Forecast | None:
     """The calls for requests; None where no model writes any."""
     recipe = refreshed.recipe
-    if "generate" not in todo or not find_writer(recipe.generate).asks_model:
+    if "generate" not in todo or not find_engine(recipe.generate).asks_model:
         return None
     return forecast_generation(recipe, refreshed.catalogue, refreshed.folder)
 
@@ -171,7 +170,7 @@ def _forecast_requests(refreshed: Refreshed, todo: list[str]) -> Forecast | None
 def _forecast_asks(refreshed: Refreshed, todo: list[str]) -> Forecast | None:
     """The calls for asks; None where no model writes any."""
     recipe, asks = refreshed.recipe, refreshed.recipe.asks
-    if asks is None or "asks" not in todo or not find_ask_writer(asks).asks_model:
+    if asks is None or "asks" not in todo or not find_engine(asks).asks_model:
         return None
     return forecast_asks(recipe, asks, refreshed.catalogue, refreshed.folder)
 

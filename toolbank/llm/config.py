@@ -81,6 +81,8 @@ class EngineConfig(Config):
     # The part of a recipe that this is, for messages, and the steps of its calls in a journal.
     section: ClassVar[str]
     call_steps: ClassVar[tuple[str, ...]]
+    # Whether `engine: rules` means that rules do it, without an engine.
+    by_rules: ClassVar[bool] = False
 
     engine: str = Field(
         default="openai",

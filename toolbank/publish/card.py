@@ -13,10 +13,10 @@ from toolbank.datasets.published import ASIDE
 from toolbank.evaluation.config import TEST_PARTS, VERIFIED, main_k
 from toolbank.evaluation.figures import FEWEST, Figure
 from toolbank.evaluation.tables import FEW, percent, with_intervals
+from toolbank.llm.engines import has_copied_wording
 from toolbank.publish.data import ALTERNATIVE, NEEDED, Judged, Rows
 from toolbank.publish.from_run import MODELS, Shown, Story
 from toolbank.report.quality import QualityFigure, list_figures
-from toolbank.requests.write.writers import has_copied_wording
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
 from toolbank.system.version import __version__

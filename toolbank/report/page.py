@@ -17,6 +17,7 @@ from toolbank.bank.twins import find_first_twins
 from toolbank.config.yaml import dump_mapping
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import FEWEST, Difference
+from toolbank.llm.engines import load_writer
 from toolbank.report.analyses import PARTS, describe_misses, describe_sweeps
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import Asks, Content
@@ -46,7 +47,6 @@ from toolbank.report.svg import Point, lay_out, overlay
 from toolbank.report.vectors import MADE_OF, Space, compare_cosines, read_space
 from toolbank.requests.quality.coverage import measure_dispersion
 from toolbank.requests.quality.measure import measure_quality
-from toolbank.requests.write.writers import load_writer
 from toolbank.retrievers.calibration_requests import REMEDY
 from toolbank.system.errors import InputError
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toolbank.bank.split import assign_splits
 from toolbank.evaluation.config import EvaluateConfig, main_k
 from toolbank.evaluation.figures import FEWEST
-from toolbank.requests.write.writers import has_copied_wording
+from toolbank.llm.engines import has_copied_wording
 from toolbank.system.numbers import count
 
 if TYPE_CHECKING:

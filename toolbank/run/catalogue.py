@@ -109,12 +109,12 @@ def _count_sent(
 ) -> int:
     """As `begun`, with the attempts whose requests are on their way to an engine of rounds."""
     from toolbank.llm.accounts import CallCounts
+    from toolbank.llm.engines import find_engine
     from toolbank.requests.write.generate import wanted_queries
     from toolbank.requests.write.sampling import Dealing
-    from toolbank.requests.write.writers import find_writer
 
     config = recipe.generate
-    kind = find_writer(config)
+    kind = find_engine(config)
     if kind.fill is None:
         return begun
     filler = kind.fill(config, journal, CallCounts())

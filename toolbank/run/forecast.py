@@ -25,17 +25,21 @@ from toolbank.llm.accounts import (
     resolve_price,
 )
 from toolbank.llm.chat import WriteTask
+from toolbank.llm.engines import ENGINES, find_engine
 from toolbank.llm.templates import PromptTemplate
-from toolbank.requests.asks.prompts import AskPrompts, group_asked
-from toolbank.requests.asks.writers import find_ask_writer
+from toolbank.requests.asks.write import AskStep
+from toolbank.requests.judge.judge import ORDERS
 from toolbank.requests.judge.judges import TEMPLATE, make_request
 from toolbank.requests.verify.candidates import Candidate
 from toolbank.requests.verify.grader import VerifyPrompts
 from toolbank.requests.write.checks import Draft
-from toolbank.requests.write.generate import most_attempts, most_queries, wanted_queries
+from toolbank.requests.write.generate import (
+    WriteStep,
+    most_attempts,
+    most_queries,
+    wanted_queries,
+)
 from toolbank.requests.write.prompts import load_examples
-from toolbank.requests.write.sampling import Dealings
-from toolbank.requests.write.writers import WRITERS
 from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
 from toolbank.system.numbers import about, count, dollars, duration, rate, seconds, span
@@ -110,7 +114,7 @@ def read_history(
 
     if not path.is_file():
         return History()
-    kind: EngineKind[Any] = WRITERS.find(config.engine, f"{config.section}.engine")
+    kind: EngineKind[Any] = ENGINES.find(config.engine, f"{config.section}.engine")
     with Journal(path, read_only=True) as journal:
         rows = journal.usage()
         likely = max(rows, key=lambda row: row.replies, default=None)
@@ -154,7 +158,6 @@ def _mean(latency: Mapping[str, float]) -> float:
     return p50 * math.exp(sigma**2 / 2)
 
 
-_ORDERS = 2
 _PROMPTS = 20
 # Attempts a query where nothing is known, at worst; and the replies that are enough to know it by.
 _WORST = 2.0
@@ -268,15 +271,19 @@ def forecast_asks(
         InputError: the prompt can't be used.
         ToolbankError: the journal is damaged.
     """
-    tools, domain = catalogue.tools, recipe.domain_name
     withheld = catalogue.draw_withheld(recipe.split, recipe.seed)
-    prompts = AskPrompts(tools, config, domain, withheld, catalogue.earlier)
-    requests = [prompts.ask(group) for group in group_asked(tools, withheld)]
+    step = AskStep(
+        catalogue.tools,
+        config,
+        recipe.domain_name,
+        recipe.seed,
+        withheld,
+        catalogue.earlier,
+    )
+    requests = [step.request(number) for number in range(step.total)]
     history = read_history(folder.journal, config, recipe.seed, requests, are_all=True)
     answers = [dict.fromkeys(config.keys, _TYPICAL.draft)]
-    calls, counted = float(len(requests)), requests[:_PROMPTS]
-    step = _forecast_step("ask", [calls, calls], counted, answers, history)
-    return Forecast((step,), history, len(counted))
+    return _forecast_calls(config, step.total, requests[:_PROMPTS], answers, history)
 
 
 def forecast_verify(
@@ -306,11 +313,9 @@ def forecast_verify(
         query = Query(id=str(number), query=draft.draft, tools=())
         requests.append(prompts.ask(query, candidates))
     history = read_history(folder.journal, config, recipe.seed, ())
-    calls = float(queries)
     graded = {"tool": "module.function", "for": "module.function", "why": _REASON}
     answers = [{"needed": [graded] * 3, "alternatives": [graded] * 2, "aside": ""}]
-    step = _forecast_step("verify", [calls, calls], requests, answers, history)
-    return Forecast((step,), history, len(requests))
+    return _forecast_calls(config, queries, requests, answers, history)
 
 
 def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Forecast:
@@ -331,10 +336,9 @@ def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Fo
     ][:_PROMPTS]
     history = read_history(folder.journal, config, recipe.seed, ())
     history = replace(history, is_of_prompts=bank_stays)
-    calls = float(most_pairs(recipe) * len(config.criteria) * _ORDERS)
+    calls = most_pairs(recipe) * len(config.criteria) * ORDERS
     answers = [{"reason": _REASON, "winner": "A"}]
-    step = _forecast_step("judge", [calls, calls], requests, answers, history)
-    return Forecast((step,), history, len(requests))
+    return _forecast_calls(config, calls, requests, answers, history)
 
 
 def forecast_searches(
@@ -354,9 +358,19 @@ def forecast_searches(
     texts = texts or [draft.draft for draft in _drafts(recipe)]
     requests, answers = config.sample_calls(tools, texts[:_PROMPTS])
     history = read_history(asked.known_replies, asked, recipe.seed, requests)
-    (name,) = asked.call_steps
-    most = [float(calls), float(calls)]
-    step = _forecast_step(name, most, requests, answers, history)
+    return _forecast_calls(asked, calls, requests, answers, history)
+
+
+def _forecast_calls(
+    config: EngineConfig,
+    calls: int,
+    requests: Sequence[ChatRequest],
+    answers: Iterable[Mapping[str, Any]],
+    history: History,
+) -> Forecast:
+    """So many calls of a step whose attempts make one call each."""
+    (name,) = config.call_steps
+    step = _forecast_step(name, [calls, calls], requests, answers, history)
     return Forecast((step,), history, len(requests))
 
 
@@ -380,24 +394,18 @@ def _render(
     recipe: Recipe, catalogue: Catalogue, drafts: Sequence[Draft]
 ) -> tuple[list[ChatRequest], list[ChatRequest]]:
     """The first prompts of a run, and those that would have these drafts polished."""
-    dealings = Dealings(
-        catalogue.tools,
-        recipe.generate,
-        recipe.domain_name,
-        recipe.seed,
-        earlier=catalogue.earlier,
-    )
+    config, domain, seed = recipe.generate, recipe.domain_name, recipe.seed
+    step = WriteStep(catalogue.tools, config, domain, seed, catalogue.earlier)
     writes, polishes = [], []
-    for number in range(_PROMPTS):
-        dealing = dealings.of(number)
-        write = dealing.write_request(number)
-        if write is None or not isinstance(write.task, WriteTask):
+    for number in step.sample(_PROMPTS):
+        write = step.request(number)
+        if not isinstance(write.task, WriteTask):
             break
         task = write.task
         chosen = task.tools[: (task.at_least + task.at_most) // 2]
         draft = drafts[number % len(drafts)]
         writes.append(write)
-        polishes.append(dealing.prompts.polish(number, draft, chosen))
+        polishes.append(step.polish(number, draft, chosen))
     return writes, polishes
 
 
@@ -468,6 +476,21 @@ def describe_forecast(forecast: Forecast, config: EngineConfig) -> Iterator[str]
     if forecast.history.latency:
         time = _time(forecast, config, forecast.history.latency)
         yield from format_paragraph("time", time)
+
+
+def describe_step(
+    title: str,
+    config: EngineConfig,
+    kind: EngineKind[Any],
+    calls: str,
+    forecast: Forecast,
+    notes: Iterable[str] = (),
+) -> Iterator[str]:
+    """What is asked of whom, in how many calls, and their tokens, cost and time."""
+    yield f"{title}, by {kind.describe(config)}"
+    yield from notes
+    yield from format_paragraph("calls", calls)
+    yield from describe_forecast(forecast, config)
 
 
 def format_share(accepted: float | None) -> str:
@@ -561,7 +584,7 @@ def describe_asks(
     config = recipe.asks
     if config is None:
         return
-    writer = find_ask_writer(config)
+    writer = find_engine(config)
     asked = _asked(recipe, catalogue)
     each = f"{config.per_tool} for each of {count(len(asked), 'tool')}"
     if not writer.asks_model:
@@ -569,12 +592,10 @@ def describe_asks(
         return
     groups = group_siblings(asked)
     forecast = forecast_asks(recipe, config, catalogue, folder)
-    yield f"Asks: {each}, by {writer.describe(config)}"
     calls = f"{forecast.calls(most=True):,}, one a tool"
     if len(groups) < len(asked):
         calls += f"; siblings on several classes share one, so that {len(groups):,} do for all"
-    yield from format_paragraph("calls", calls)
-    yield from describe_forecast(forecast, config)
+    yield from describe_step(f"Asks: {each}", config, writer, calls, forecast)
 
 
 def expect_asks(recipe: Recipe, bank: Bank, *, to_write: bool) -> Bank:

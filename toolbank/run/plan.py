@@ -17,11 +17,9 @@ from toolbank.config.assets import looking_in
 from toolbank.datasets.jsonl import read_labelled
 from toolbank.encoders.location import locate
 from toolbank.encoders.model import find_here
-from toolbank.requests.judge.judges import find_judge
-from toolbank.requests.verify.config import find_verifier
+from toolbank.llm.engines import find_engine, find_model
 from toolbank.requests.write.config import describe_fit, fit_to_tools
 from toolbank.requests.write.generate import most_queries
-from toolbank.requests.write.writers import find_writer
 from toolbank.run.advice import advise_before, advise_on_size
 from toolbank.run.assets import note_unused
 from toolbank.run.catalogue import keep_domain, read_catalogue
@@ -31,6 +29,7 @@ from toolbank.run.forecast import (
     check_prompts,
     describe_asks,
     describe_forecast,
+    describe_step,
     expect_asks,
     forecast_generation,
     forecast_judge,
@@ -145,7 +144,7 @@ def describe_verify(
     config = recipe.verify
     if config is None:
         return
-    kind = find_verifier(config)
+    kind = find_model(config)
     if kind is None or not kind.asks_model:
         yield f"Verification: by {config.engine}. No model is called."
         return
@@ -159,13 +158,12 @@ def describe_verify(
         return
     forecast = forecast_verify(recipe, config, folder, tools, queries)
     asked = count(queries, "query", "queries")
-    yield f"Verification: the labels of {asked}, by {kind.describe(config)}"
-    yield from format_paragraph(
-        "calls",
+    calls = (
         f"at most {forecast.calls(most=True):,}: one a query, with some "
-        f"{2 * config.candidates} tools in its prompt",
+        f"{2 * config.candidates} tools in its prompt"
     )
-    yield from describe_forecast(forecast, config)
+    title = f"Verification: the labels of {asked}"
+    yield from describe_step(title, config, kind, calls, forecast)
 
 
 if TYPE_CHECKING:
@@ -309,14 +307,14 @@ def _describe_generation(
     recipe: Recipe, folder: RunFolder, read_tools: ToolReader
 ) -> Iterator[str]:
     config = recipe.generate
-    writer = find_writer(config)
+    writer = find_engine(config)
     read = read_tools()
     tools = read.tools
     most = most_queries(config)
     queries = count(most, "query", "queries") if most else "all queries that it has"
-    what = f"Generation: {queries} over {count(len(tools), 'tool')}, by"
+    what = f"Generation: {queries} over {count(len(tools), 'tool')}"
     if not writer.asks_model:
-        yield f"{what} {config.engine}. No model is called."
+        yield f"{what}, by {config.engine}. No model is called."
         yield from _describe_size(recipe, len(tools))
         yield from _notes(read)
         if writer.default_queries is not None:
@@ -327,12 +325,13 @@ def _describe_generation(
     forecast = forecast_generation(
         recipe, _catalogue(recipe, folder, read_tools), folder
     )
-    yield f"{what} {writer.describe(config)}"
-    yield from _describe_size(recipe, len(tools))
-    yield from _describe_offers(config, tools)
-    yield from _notes(read)
-    yield from format_paragraph("calls", _calls_of_generation(forecast))
-    yield from describe_forecast(forecast, config)
+    notes = (
+        *_describe_size(recipe, len(tools)),
+        *_describe_offers(config, tools),
+        *_notes(read),
+    )
+    calls = _calls_of_generation(forecast)
+    yield from describe_step(what, config, writer, calls, forecast, notes)
 
 
 def _describe_size(recipe: Recipe, tools: int) -> Iterator[str]:
@@ -357,19 +356,17 @@ def _describe_judge(
     recipe: Recipe, folder: RunFolder, bank_changes: bool
 ) -> Iterator[str]:
     config = recipe.judge
-    kind, pairs = find_judge(config), count(most_pairs(recipe), "pair")
+    kind, pairs = find_model(config), count(most_pairs(recipe), "pair")
     if kind is None:
         yield f"Judge: {pairs}, by a heuristic. No model is called."
         return
     forecast = forecast_judge(recipe, folder, bank_stays=not bank_changes)
     criteria = len(config.criteria)
-    yield f"Judge: {pairs}, by {kind.describe(config)}"
-    yield from format_paragraph(
-        "calls",
+    calls = (
         f"at most {forecast.calls(most=True):,}: each pair by {criteria} "
-        f"{'criterion' if criteria == 1 else 'criteria'}, in both orders",
+        f"{'criterion' if criteria == 1 else 'criteria'}, in both orders"
     )
-    yield from describe_forecast(forecast, config)
+    yield from describe_step(f"Judge: {pairs}", config, kind, calls, forecast)
 
 
 def _describe_trainings(

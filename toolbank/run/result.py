@@ -11,7 +11,7 @@ from toolbank.config.explain import read_checked
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Figure, read_figures
 from toolbank.evaluation.tables import WIDTH
-from toolbank.requests.write.writers import has_copied_wording
+from toolbank.llm.engines import has_copied_wording
 from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe

@@ -8,12 +8,12 @@ from tests.shared import shared
 from tests.world import SHOP, asks_for
 from toolbank.bank.records import Tool
 from toolbank.llm.chat import ChatRequest, PolishTask
+from toolbank.llm.engines import ENGINES
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.requests.asks.config import AsksConfig
 from toolbank.requests.asks.prompts import AskPrompts
 from toolbank.requests.asks.write import ask_for_tools
-from toolbank.requests.asks.writers import ASK_WRITERS
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.python.source import PythonSource
 from toolbank.system.errors import InputError
@@ -98,7 +98,7 @@ def test_a_file_that_cannot_be_played_is_refused(tmp_path, line, said):
 def test_the_recorded_engine_wants_a_file():
     config = AsksConfig(engine="recorded")
     with pytest.raises(InputError, match=r"asks\.replies"):
-        ASK_WRITERS.find("recorded", "").create(config, EngineContext(SHOP))
+        ENGINES.find("recorded", "").create(config, EngineContext(SHOP))
 
 
 def test_rules_write_plain_and_terse_asks_and_say_that_they_write_no_other(tmp_path):
@@ -165,7 +165,7 @@ def case_of(name, folder):
     prompts = AskPrompts(SHOP, config, "shop")
     foreign = ChatRequest(0, "polish", (), {}, PolishTask("", ()))
     return EngineCase(
-        ASK_WRITERS.find(name, ""),
+        ENGINES.find(name, ""),
         config,
         EngineContext(SHOP, 0, folder),
         requests=[prompts.ask((tool,)) for tool in SHOP],

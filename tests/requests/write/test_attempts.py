@@ -85,7 +85,7 @@ class Rounds(Swift):
 def run(tmp_path, monkeypatch):
     def run_engine(engine, **settings):
         monkeypatch.setattr(
-            "toolbank.requests.write.generate.find_writer", lambda _: kind_of(engine)
+            "toolbank.requests.write.generate.find_engine", lambda _: kind_of(engine)
         )
         config = GenerateConfig(model="m", **{"queries": 20, **settings})
         with Journal(tmp_path / "journal.sqlite") as journal:

@@ -54,7 +54,7 @@ class Picky:
 def run(tmp_path, monkeypatch):
     def run_engine(engine, folder="run", **settings):
         monkeypatch.setattr(
-            "toolbank.requests.write.generate.find_writer", lambda _: kind_of(engine)
+            "toolbank.requests.write.generate.find_engine", lambda _: kind_of(engine)
         )
         settings = {"queries": 40, "tools_per_query": SHARES, "offered": 4} | settings
         config = GenerateConfig(model="m", **settings)

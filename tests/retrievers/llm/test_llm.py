@@ -281,7 +281,7 @@ def test_a_terminal_shows_how_far_many_requests_are(fit, monkeypatch):
         monkeypatch.setattr(sys, "stderr", Terminal())
         retriever.search(["one song"], 5)
         shown_of_one = sys.stderr.getvalue()
-    for part in ("requests 0/6", "0 not answered", "replies/s"):
+    for part in ("requests 0/6", "0 not accepted", "replies/s"):
         assert part in shown_of_many
     assert not shown_of_one
 

@@ -176,6 +176,7 @@ class EngineKind(Generic[C]):
     - `gpus` are those that one engine takes, for a cluster to find room for it.
     - `timeout`: seconds a try may take where a configuration doesn't say; None is no limit.
     - `asks_model`: calls cost something, and prompts are read.
+    - `sections` are those of a recipe that it can work for; None: all.
     - `copies_wording`: queries are of the reference's own words, so that they favour retrievers by
       words. `plays_back`: they were written before, by another.
     - `fill`, where replies come in rounds: what fills the journal in place of the engine.
@@ -195,6 +196,7 @@ class EngineKind(Generic[C]):
     gpus: Callable[[C], int] = lambda _: 0
     timeout: float | None = DEFAULT_TIMEOUT_S
     asks_model: bool = True
+    sections: tuple[str, ...] | None = None
     copies_wording: bool = False
     plays_back: bool = False
     fill: Callable[[C, Journal, CallCounts], Filler] | None = None

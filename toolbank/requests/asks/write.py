@@ -11,6 +11,7 @@ from toolbank.bank.catalogue import Version
 from toolbank.bank.records import Ask, Provenance, Tool
 from toolbank.llm.accounts import list_reasons, rank_reasons
 from toolbank.llm.chat import ChatReply, ChatRequest, Engine, Rejection, number_of
+from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
@@ -25,10 +26,9 @@ from toolbank.llm.step import (
 )
 from toolbank.requests.asks.config import AsksConfig
 from toolbank.requests.asks.prompts import AskPrompts, Lost, group_asked, read_asks
-from toolbank.requests.asks.writers import find_ask_writer
+from toolbank.requests.write.bank_builder import describe_writer
 from toolbank.requests.write.checks import TextChecker
 from toolbank.requests.write.near_duplicates import NearDuplicates
-from toolbank.requests.write.writers import describe_writer
 from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
 from toolbank.system.numbers import count
@@ -364,6 +364,6 @@ def ask_for_tools(
             run was interrupted. What was in flight has finished, and every reply is in the journal.
     """
     context = EngineContext(tools, seed, journal.path.parent)
-    pool = Pool(find_ask_writer(config), config, journal, context)
+    pool = Pool(find_engine(config), config, journal, context)
     step = AskStep(tools, config, domain, seed, withheld, earlier, pool.engine)
     return aio.run(ask_all(step, pool), uvloop=True)

@@ -10,6 +10,7 @@ from typing import Any
 from toolbank.bank.bank import Bank
 from toolbank.llm.accounts import list_reasons
 from toolbank.llm.chat import ChatReply, ChatRequest, Rejection
+from toolbank.llm.engines import find_model
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
@@ -21,7 +22,6 @@ from toolbank.requests.judge.judges import (
     TEMPLATE,
     JudgeConfig,
     compare,
-    find_judge,
     make_request,
     read_features,
     read_winner,
@@ -158,7 +158,7 @@ def judge_bank(
         ToolbankError: the endpoint is down or refuses.
     """
     pairs = draw_pairs(bank, config, seed)
-    kind = find_judge(config)
+    kind = find_model(config)
     if kind is None:
         said = Winners([_ask_heuristic(pair, config) for pair in pairs])
         return describe_winners(pairs, config, NAME, said)

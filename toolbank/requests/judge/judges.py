@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -20,16 +20,8 @@ from toolbank.llm.chat import (
     find_answer,
 )
 from toolbank.llm.config import EngineConfig
-from toolbank.llm.engines import ENGINES, find_engine
-from toolbank.llm.engines.kind import refuse_settings
 from toolbank.llm.templates import PromptTemplate
-from toolbank.requests.write.writers import WRITERS
-from toolbank.system.errors import InputError
 from toolbank.system.terminal import one_line
-
-if TYPE_CHECKING:
-    from toolbank.llm.engines.kind import EngineKind
-
 
 Criterion = Literal["naturalness", "fluency", "coherence"]
 
@@ -39,6 +31,7 @@ class JudgeConfig(EngineConfig):
 
     section: ClassVar[str] = "judge"
     call_steps: ClassVar[tuple[str, ...]] = ("judge",)
+    by_rules: ClassVar[bool] = True
 
     engine: str = Field(
         default="rules", description="rules: a heuristic; or an engine of a model"
@@ -245,24 +238,3 @@ def read_winner(reply: ChatReply) -> str | Rejection:
     return winner or Rejection(
         "wrong-schema", f"the winner is {one_line(said, _EXCERPT)!r}"
     )
-
-
-HEURISTIC = "rules"
-
-
-def find_judge(config: JudgeConfig) -> EngineKind[EngineConfig] | None:
-    """The kind of engine that judges, or None where the heuristic does.
-
-    Raises:
-        InputError: there is no engine of this name, it only writes queries, or the heuristic is
-            given options or parameters.
-    """
-    if config.engine == HEURISTIC:
-        refuse_settings(config)
-        return None
-    if config.engine in WRITERS.own and config.engine not in ENGINES.own:
-        raise InputError(
-            f"judge.engine: {config.engine} only writes queries. Choose openai, vllm or "
-            f"batch, or {HEURISTIC}, which is a heuristic here."
-        )
-    return find_engine(config)

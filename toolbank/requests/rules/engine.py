@@ -1,4 +1,4 @@
-"""The kind `rules`: queries from the reference's own words, without a model."""
+"""The engine `rules`: queries from the reference's own words, without a model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from toolbank.llm.chat import (
     PolishTask,
     WriteTask,
 )
-from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_settings
 from toolbank.requests.rules.english import (
     PLACES,
     THINGS,
@@ -30,7 +29,6 @@ from toolbank.requests.rules.wording import Profile, Profiles, fill, say_plainly
 from toolbank.requests.write.sampling import Affinity, RelatedOffers
 
 if TYPE_CHECKING:
-    from toolbank.llm.chat import Engine
     from toolbank.requests.write.config import GenerateConfig
 
 
@@ -410,19 +408,3 @@ class RulesEngine:
             pick = random.choices(range(len(rated)), [w for _, w in rated])[0]
             chosen.append(rated.pop(pick)[0])
         return chosen
-
-
-def _make(config: GenerateConfig, context: EngineContext) -> Engine:
-
-    return RulesEngine(context.tools, config, context.seed)
-
-
-KIND = EngineKind["GenerateConfig"](
-    name="rules",
-    make=_make,
-    check=refuse_settings,
-    sends=lambda _: (),
-    describe=lambda _: "rules",
-    asks_model=False,
-    copies_wording=True,
-)

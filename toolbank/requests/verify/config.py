@@ -1,4 +1,4 @@
-"""Settings of the verification, and the engines that can grade."""
+"""Settings of the verification."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from toolbank.config.registry import Registry
 from toolbank.llm.config import ENGINE_NAME, EngineConfig
-from toolbank.llm.engines import OWN
-from toolbank.llm.engines.kind import EngineKind, refuse_settings
 
 Check = Literal["deprecated", "alias", "unspoken", "round-trip"]
 
@@ -20,6 +17,7 @@ class VerifyConfig(EngineConfig):
 
     section: ClassVar[str] = "verify"
     call_steps: ClassVar[tuple[str, ...]] = ("verify",)
+    by_rules: ClassVar[bool] = True
 
     engine: str = Field(
         default="rules",
@@ -54,22 +52,3 @@ class VerifyConfig(EngineConfig):
 
 
 CHECKS_ALONE, RECORDED = "rules", "recorded"
-
-VERIFIERS: Registry[EngineKind[VerifyConfig]] = Registry(
-    "engine",
-    "toolbank.engines",
-    EngineKind,
-    {**OWN, RECORDED: "toolbank.requests.verify.grader:KIND"},
-)
-
-
-def find_verifier(config: VerifyConfig) -> EngineKind[VerifyConfig] | None:
-    """The kind of engine that grades candidates, or None where no model does.
-
-    Raises:
-        InputError: there is none of this name, or the checks are given options or parameters.
-    """
-    if config.engine == CHECKS_ALONE:
-        refuse_settings(config)
-        return None
-    return VERIFIERS.find(config.engine, f"{config.section}.engine")

@@ -10,18 +10,20 @@ from typing import Any
 
 from toolbank.bank.bank import Bank, GraderKind, Label
 from toolbank.bank.files import read_records, write_records
+from toolbank.llm.engines import find_model
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
 from toolbank.llm.step import StepResult, ask_all
+from toolbank.requests.engines import read_grades_file
 from toolbank.requests.verify.candidates import (
     Finding,
     check_labels,
     pool_candidates,
     select_findings,
 )
-from toolbank.requests.verify.config import CHECKS_ALONE, VerifyConfig, find_verifier
-from toolbank.requests.verify.grader import Grades, GradeStep, read_grades_file
+from toolbank.requests.verify.config import CHECKS_ALONE, VerifyConfig
+from toolbank.requests.verify.grader import Grades, GradeStep
 from toolbank.requests.verify.gradings import (
     GRADES,
     Grading,
@@ -82,7 +84,7 @@ def verify_bank(
     given = grade_by_dataset(bank.labels, bank)
     bank = replace(bank, labels=())
     stored = read_gradings(folder / GRADES)
-    kind = find_verifier(config) if config else None
+    kind = find_model(config) if config else None
     if config and kind and kind.plays_back and config.replies:
         read_grades_file(config.replies, bank.tools, {q.id for q in bank.queries})
     graded, findings, shown = StepResult(Grades(), ""), list[Finding](), 0

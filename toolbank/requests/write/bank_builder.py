@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from toolbank.bank.records import AttemptRecord, Query
 from toolbank.llm.accounts import rank_reasons
+from toolbank.llm.chat import Engine
 from toolbank.requests.write.config import Quotas
 from toolbank.requests.write.near_duplicates import DiskList, NearDuplicates
 from toolbank.system.numbers import count
@@ -213,3 +214,14 @@ class BankBuilder:
                 requests=attempt.requests,
             )
         )
+
+
+def describe_writer(engine: Engine, prompt_hash: str) -> dict[str, Any]:
+    """What wrote a part of a bank, for its record: who, by which prompts, and lacking which tools."""
+    missing: dict[str, int] = getattr(engine, "missing", {})
+    return {
+        "engine": engine.name,
+        "model": engine.model,
+        "prompt_hash": prompt_hash,
+        "missing_tools": dict(sorted(missing.items())),
+    }

@@ -21,6 +21,7 @@ from toolbank.llm.chat import (
     Rejection,
     check_finish,
 )
+from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
@@ -34,11 +35,15 @@ from toolbank.llm.step import (
     ask_all,
     describe_ending,
 )
-from toolbank.requests.write.bank_builder import Attempt, BankBuilder, Outcome
+from toolbank.requests.write.bank_builder import (
+    Attempt,
+    BankBuilder,
+    Outcome,
+    describe_writer,
+)
 from toolbank.requests.write.checks import Draft, read_draft, read_polished
 from toolbank.requests.write.config import GenerateConfig, Quotas, fit_to_tools
 from toolbank.requests.write.sampling import Dealing, Dealings
-from toolbank.requests.write.writers import describe_writer, find_writer
 from toolbank.system import aio
 from toolbank.system.errors import Interrupted, ToolbankError
 from toolbank.system.numbers import count
@@ -107,11 +112,11 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         earlier: Sequence[Version] = (),
         engine: Engine | None = None,
     ) -> None:
-        self.dealings = Dealings(
+        self._dealings = Dealings(
             tools, config, domain, seed, engine.offers if engine else None, earlier
         )
         wanted = wanted_queries(config)
-        super().__init__(config, wanted or self._count_offers())
+        super().__init__(config, wanted or (self._count_offers() if engine else 0))
         self._tools = tools
         self._domain = domain
         self._seed = seed
@@ -126,11 +131,11 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
 
     def offer(self, number: int) -> Offer | None:
         """The offer of an attempt, or None where the engine has no more."""
-        return self.dealings.of(number).offer(number)
+        return self._dealings.of(number).offer(number)
 
     def request(self, number: int) -> ChatRequest:
         """What the writer is asked."""
-        write = self.dealings.of(number).write_request(number)
+        write = self._dealings.of(number).write_request(number)
         if write is None:
             raise ValueError(f"there is no attempt {number}")
         return write
@@ -139,15 +144,19 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         self, number: int, reply: ChatReply
     ) -> Draft | Rejection | FollowUp[Draft | PolishedDraft]:
         """Check the draft, and have it polished unless the writer declines."""
-        dealing = self.dealings.of(number)
+        dealing = self._dealings.of(number)
         draft = check_finish(reply) or read_draft(reply.text)
         if isinstance(draft, Rejection) or draft.declined:
             return draft
         tools = dealing.check_draft(number, draft)
         if isinstance(tools, Rejection):
             return tools
-        polish = dealing.prompts.polish(number, draft, tools)
+        polish = self.polish(number, draft, tools)
         return FollowUp(polish, partial(self._read_polished, dealing, draft, tools))
+
+    def polish(self, number: int, draft: Draft, tools: Sequence[Tool]) -> ChatRequest:
+        """What is asked once a draft has passed."""
+        return self._dealings.of(number).prompts.polish(number, draft, tools)
 
     def sample(self, count: int) -> list[int]:
         """The numbers of the first attempts."""
@@ -224,7 +233,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         )
         if wanted is not None and is_short:
             message += f" ({wanted:,} {'was' if wanted == 1 else 'were'} wanted)"
-        writer = describe_writer(engine, self.dealings.newest.prompts.hash)
+        writer = describe_writer(engine, self._dealings.newest.prompts.hash)
         return StepResult(
             BankQueries(
                 builder.queries,
@@ -284,7 +293,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
                 attempt=number,
                 engine=engine.name,
                 model=answer.model,
-                prompt_hash=self.dealings.of(number).prompts.hash,
+                prompt_hash=self._dealings.of(number).prompts.hash,
                 seed=self._seed,
                 requests=keys,
             ),
@@ -389,7 +398,7 @@ def generate(
             flight has finished, and every reply is in the journal.
     """
     context = EngineContext(tools, seed, journal.path.parent, earlier)
-    pool = Pool(find_writer(config), config, journal, context)
+    pool = Pool(find_engine(config), config, journal, context)
     step = WriteStep(tools, config, domain, seed, earlier, pool.engine)
     with _fewer_collections():
         return aio.run(ask_all(step, pool), uvloop=True)
@@ -397,7 +406,7 @@ def generate(
 
 def wanted_queries(config: GenerateConfig) -> int | None:
     """How many queries a run is to accept; None is as many as the engine brings."""
-    return config.queries or find_writer(config).default_queries
+    return config.queries or find_engine(config).default_queries
 
 
 def most_queries(config: GenerateConfig) -> int | None:
@@ -408,7 +417,7 @@ def most_queries(config: GenerateConfig) -> int | None:
     Raises:
         InputError: the file that it has them of can't be read.
     """
-    brings = find_writer(config).count_queries(config)
+    brings = find_engine(config).count_queries(config)
     known = [n for n in (wanted_queries(config), brings) if n is not None]
     return min(known, default=None)
 

@@ -201,7 +201,7 @@ def choose_calibration_requests(
         InputError: a file that is there is broken.
     """
     from toolbank.datasets.jsonl import read_labelled
-    from toolbank.requests.write.writers import has_copied_wording
+    from toolbank.llm.engines import has_copied_wording
     from toolbank.retrievers.calibration_requests import (
         TrainRequests,
         choose_requests,

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
-from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file, refresh_calls
+from toolbank.run.stage import bank_hashes, hash_file
+from toolbank.run.stages.asking import AskingStage
 from toolbank.system.files import read_json, write_json
-from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.system.consent import Grant
+    from toolbank.llm.journal import Journal
+    from toolbank.llm.step import StepResult
+    from toolbank.requests.judge.judges import JudgeConfig
 
 
-class JudgeStage(Stage):
+class JudgeStage(AskingStage):
     """Judges pairs of texts into judge.json, which keeps the comparisons made before."""
 
     kind = "judge"
-    asks_models = True
+    summary = "judge.json"
     needs = ("dataset", "generate")
-
-    @property
-    def keeps(self) -> str:
-        """What the journal holds."""
-        return "Every verdict that came is kept."
-
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """Its calls."""
-        return self.recipe.judge.call_steps
 
     def depends(self) -> dict[str, Any]:
         """The bank, what it is held against, and the settings that shape verdicts."""
@@ -47,56 +40,30 @@ class JudgeStage(Stage):
             "toolbank": __version__,
         }
 
-    def work(self) -> Outcome:
-        """Have the pairs judged, as far as the journal doesn't hold it."""
+    def ask(self, journal: Journal) -> StepResult[dict[str, Any]]:
+        """Have the pairs judged."""
         from toolbank.bank.bank import Bank
-        from toolbank.llm.accounts import describe_calls
-        from toolbank.llm.journal import Journal
-        from toolbank.requests.judge.judge import judge_bank, keep_comparisons
+        from toolbank.requests.judge.judge import judge_bank
 
-        config, path = self.recipe.judge, self.folder.judge
         bank = Bank.load(self.folder.bank)
-        with Journal(self.folder.journal) as journal:
-            judged = judge_bank(bank, config, seed=self.recipe.seed, journal=journal)
-            calls = describe_calls(journal.usage(), config)
-        if judged.waiting:
-            return Outcome(judged.message, (), waiting=judged.waiting)
-        gone = judged.value["calls_failed"]
+        return judge_bank(bank, self.config, seed=self.recipe.seed, journal=journal)
+
+    def write(
+        self, value: dict[str, Any], calls: Mapping[str, Any]
+    ) -> tuple[tuple[Path, ...], Sequence[str]]:
+        """The comparison, and those made before."""
+        from toolbank.bank.bank import Bank
+        from toolbank.requests.judge.judge import keep_comparisons
+
+        path = self.folder.judge
         earlier = read_json(path) if path.is_file() else {}
-        content = keep_comparisons(judged.value, earlier, bank)
+        content = keep_comparisons(value, earlier, Bank.load(self.folder.bank))
         write_json(path, {**content, "calls": calls})
-        return Outcome(
-            judged.message,
-            (path,),
-            lacks=f"{count(gone, 'verdict')} missing" if gone else "",
-            problems=judged.problems,
-        )
+        return (path,), ()
 
     def files(self) -> tuple[Path, ...]:
         """The file of prices, and the texts that are held against."""
-        price = self.recipe.judge.price
-        return *((price,) if isinstance(price, Path) else ()), *self._others
-
-    def check(self) -> None:
-        """Refuse an engine that can't be made."""
-        from toolbank.requests.judge.judges import find_judge
-
-        if judge := find_judge(self.recipe.judge):
-            judge.check(self.recipe.judge)
-
-    def sends(self) -> tuple[Grant, ...]:
-        """The key of the engine, and where it is."""
-        from toolbank.requests.judge.judges import find_judge
-
-        judge = find_judge(self.recipe.judge)
-        return tuple(judge.sends(self.recipe.judge)) if judge else ()
-
-    def prepare(self) -> None:
-        """Refuse an engine whose key or package isn't here."""
-        from toolbank.requests.judge.judges import find_judge
-
-        if judge := find_judge(self.recipe.judge):
-            judge.check_access(self.recipe.judge)
+        return *super().files(), *self._others
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt."""
@@ -105,19 +72,9 @@ class JudgeStage(Stage):
         return (find_asset("prompts", TEMPLATE),)
 
     @property
-    def reads_assets(self) -> bool:
-        """Whether a model judges."""
-        from toolbank.requests.judge.judges import find_judge
-
-        return find_judge(self.recipe.judge) is not None
-
-    def notes(self) -> list[str]:
-        """Whether the prompt is the user's own, where a model reads it."""
-        return super().notes() if self.reads_assets else []
-
-    def refresh(self) -> tuple[Path, ...]:
-        """The calls in judge.json."""
-        return refresh_calls(self.folder.judge, self.recipe.judge, self.folder)
+    def config(self) -> JudgeConfig:
+        """The settings of the judge."""
+        return self.recipe.judge
 
     @property
     def _others(self) -> tuple[Path, ...]:

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from toolbank.config.base import shape
 from toolbank.requests.verify.config import VerifyConfig
-from toolbank.run.stage import (
-    Outcome,
-    Stage,
-    bank_hashes,
-    has_grades,
-    hash_file,
-    refresh_calls,
-)
+from toolbank.run.stage import Stage, bank_hashes, has_grades, hash_file
+from toolbank.run.stages.asking import AskingStage
 from toolbank.system.files import atomic_path, read_json, sha256_file, write_json
 from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.config.assets import Asset
-    from toolbank.llm.engines.kind import EngineKind
+    from toolbank.llm.journal import Journal
+    from toolbank.llm.step import StepResult
+    from toolbank.requests.verify.verify import Verification
     from toolbank.run.folder import RunFolder
     from toolbank.run.recipe import Recipe
-    from toolbank.system.consent import Grant
 
 
-class VerifyStage(Stage):
+class VerifyStage(AskingStage):
     """Grades requests, and merges all grades into bank/labels.parquet; verify.json sums up.
 
     Every grade stays in verify/grades.parquet. A recipe without `verify` has the stage where grades
@@ -37,8 +33,8 @@ class VerifyStage(Stage):
     """
 
     kind = "verify"
-    asks_models = True
     needs = ("dataset", "generate", "asks")
+    summary = "verify.json"
     leaves = ("bank/labels.parquet", "verify.json")
 
     @classmethod
@@ -47,24 +43,19 @@ class VerifyStage(Stage):
         return [cls(recipe, folder)] if has_grades(recipe, folder) else []
 
     @property
-    def keeps(self) -> str:
-        """What the journal holds."""
-        return "Every reply that came is kept." if self._kind else ""
-
-    @property
     def steps(self) -> tuple[str, ...]:
         """Its calls."""
-        return self._config.call_steps if self._config else ()
+        return super().steps if self.recipe.verify else ()
 
     def depends(self) -> dict[str, Any]:
         """Tools, requests and asks, the settings that shape grades, and the prompt."""
-        config = shape(self._config) if self._config else {}
+        config = shape(self.config) if self.recipe.verify else {}
         by = config.pop("grader", "")
         own, path = self.folder.dataset_labels, self._grades_file
         return {
             "bank": bank_hashes(self.folder, self.recipe),
             "config": config,
-            "files": [hash_file(path) for path in self._played],
+            "files": [hash_file(path) for path in self.engine_files],
             **({"by": [by, path.name]} if path else {}),
             **({"labels": hash_file(own)} if own.is_file() else {}),
             "domain": self.recipe.domain_name,
@@ -73,72 +64,53 @@ class VerifyStage(Stage):
             "toolbank": __version__,
         }
 
-    def work(self) -> Outcome:
-        """Get the grades that the journal doesn't hold, and merge all."""
+    def ask(self, journal: Journal) -> StepResult[Verification]:
+        """Get grades, and merge all."""
         from dataclasses import replace
 
-        from toolbank.bank.bank import Bank, read_labels, write_labels
-        from toolbank.llm.accounts import describe_calls
-        from toolbank.llm.journal import Journal
-        from toolbank.requests.verify.verify import FINDINGS, verify_bank
+        from toolbank.bank.bank import Bank, read_labels
+        from toolbank.requests.verify.verify import verify_bank
 
         folder = self.folder
-        bank = replace(
-            Bank.load(folder.bank), labels=read_labels(folder.dataset_labels)
+        return verify_bank(
+            replace(Bank.load(folder.bank), labels=read_labels(folder.dataset_labels)),
+            self.config if self.recipe.verify else None,
+            folder=folder.verify,
+            tools_id=sha256_file(folder.bank / "tools.parquet"),
+            domain=self.recipe.domain_name,
+            seed=self.recipe.seed,
+            journal=journal,
+            earlier=self._read_earlier(),
         )
-        with Journal(folder.journal) as journal:
-            found = verify_bank(
-                bank,
-                self._config,
-                folder=folder.verify,
-                tools_id=sha256_file(folder.bank / "tools.parquet"),
-                domain=self.recipe.domain_name,
-                seed=self.recipe.seed,
-                journal=journal,
-                earlier=self._read_earlier(),
-            )
-            calls = describe_calls(journal.usage(), self._config or VerifyConfig())
-        if found.waiting:
-            return Outcome(found.message, (), waiting=found.waiting)
-        path = self._grades_file
+
+    def write(
+        self, value: Verification, calls: Mapping[str, Any]
+    ) -> tuple[tuple[Path, ...], Sequence[str]]:
+        """The labels, and what they follow from."""
+        from toolbank.bank.bank import write_labels
+        from toolbank.requests.verify.verify import FINDINGS
+
+        folder, path = self.folder, self._grades_file
         if path and not path.is_relative_to(folder.verify):
             with atomic_path(self._kept(path)) as kept:
                 kept.write_bytes(path.read_bytes())
         labels = folder.bank / "labels.parquet"
-        write_labels(labels, found.value.labels)
-        write_json(folder.verified, {**found.value.content, "calls": calls})
-        return Outcome(
-            found.message,
-            # Candidates and grades stay as the journal does, whatever becomes of the rest.
-            (labels, folder.verified, folder.verify / FINDINGS),
-            lacks=found.lacks,
-            problems=found.problems,
-            ended_early=found.ended_early,
-        )
-
-    def files(self) -> tuple[Path, ...]:
-        """The file of prices, and what the engine reads."""
-        price = self._config.price if self._config else None
-        return *((price,) if isinstance(price, Path) else ()), *self._played
+        write_labels(labels, value.labels)
+        write_json(folder.verified, {**value.content, "calls": calls})
+        # Candidates and grades stay as the journal does, whatever becomes of the rest.
+        return (labels, folder.verified, folder.verify / FINDINGS), ()
 
     def check(self) -> None:
         """Refuse an engine that can't be made, and a file of grades that doesn't fit the bank."""
-        if not (self._config and self._kind):
-            return
-        self._kind.check(self._config)
+        super().check()
         path = self._grades_file
         if path and self._is_bank_done():
             from toolbank.bank.files import read_column, read_tools
-            from toolbank.requests.verify.grader import read_grades_file
+            from toolbank.requests.engines import read_grades_file
 
             tools = read_tools(self.folder.bank / "tools.parquet")
             ids = read_column(self.folder.bank / "queries.parquet", "id")
             read_grades_file(path, tools, frozenset(ids))
-
-    def sends(self) -> tuple[Grant, ...]:
-        """The key of the engine, and where it is."""
-        config, kind = self._config, self._kind
-        return tuple(kind.sends(config)) if config and kind else ()
 
     def prepare(self) -> None:
         """Refuse an engine whose key or package isn't here; get the encoder."""
@@ -146,10 +118,9 @@ class VerifyStage(Stage):
         from toolbank.encoders.model import find_model
         from toolbank.retrievers.tool2vec import Tool2VecConfig
 
-        if self._config is None:
+        if self.recipe.verify is None:
             return
-        if self._kind:
-            self._kind.check_access(self._config)
+        super().prepare()
         for encoder in Tool2VecConfig().encoders:
             find_model(locate(encoder))
 
@@ -157,13 +128,11 @@ class VerifyStage(Stage):
         """The prompt, where a model reads it."""
         from toolbank.requests.verify.grader import verify_assets
 
-        return verify_assets() if self._kind and self._kind.asks_model else ()
+        return verify_assets() if self.reads_assets else ()
 
     def refresh(self) -> tuple[Path, ...]:
         """The calls in verify.json."""
-        if self._config is None:
-            return ()
-        return refresh_calls(self.folder.verified, self._config, self.folder)
+        return super().refresh() if self.recipe.verify else ()
 
     def _read_earlier(self) -> dict[str, Any]:
         """What the verification before came to; version 0.7.0 has `set_aside` in the labels alone."""
@@ -178,34 +147,23 @@ class VerifyStage(Stage):
         return {"set_aside": find_set_aside(read_labels(labels))} | earlier
 
     @property
-    def _config(self) -> VerifyConfig | None:
+    def config(self) -> VerifyConfig:
         """The recipe's, with the copy of a file of grades in place of one that is gone."""
-        config = self.recipe.verify
-        path = config.replies if config else None
-        if not (config and path) or path.is_file() or not self._kept(path).is_file():
+        config = self.recipe.verify or VerifyConfig()
+        path = config.replies
+        if path is None or path.is_file() or not self._kept(path).is_file():
             return config
         return config.model_copy(update={"replies": self._kept(path)})
 
     @property
-    def _kind(self) -> EngineKind[VerifyConfig] | None:
-        from toolbank.requests.verify.config import find_verifier
-
-        return find_verifier(self._config) if self._config else None
-
-    @property
     def _grades_file(self) -> Path | None:
-        config, kind = self._config, self._kind
-        return config.replies if config and kind and kind.plays_back else None
+        engine = self.engine
+        return self.config.replies if engine and engine.plays_back else None
 
     def _kept(self, path: Path) -> Path:
         """Where the run keeps a copy of a file of grades, by the place where it was."""
         place = hashlib.sha256(os.path.realpath(path).encode()).hexdigest()
         return self.folder.verify / "files" / place[:16] / path.name
-
-    @property
-    def _played(self) -> tuple[Path, ...]:
-        config, kind = self._config, self._kind
-        return kind.files(config) if config and kind else ()
 
     def _is_bank_done(self) -> bool:
         from toolbank.run.stages.asks import AsksStage
