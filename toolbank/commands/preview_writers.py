@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -26,9 +26,7 @@ from toolbank.system.errors import InputError, Interrupted, ToolbankError
 from toolbank.system.folders import RUN, check_folder
 
 if TYPE_CHECKING:
-    from toolbank.bank.records import Tool
     from toolbank.llm.config import EngineConfig
-    from toolbank.llm.engines.kind import EngineKind
     from toolbank.llm.step import Step
 
 
@@ -130,10 +128,12 @@ def preview_attempts(
         )
     check_folder(out, RUN)
     recipe = keep_domain(recipe, RunFolder(out))
-    if recipe.dataset is None:
-        _check(find_engine(recipe.generate), recipe.generate)
-    if recipe.asks is not None:
-        _check(find_engine(recipe.asks), recipe.asks)
+    steps = list(_list_steps(recipe))
+    for config, _ in steps:
+        kind = find_engine(config)
+        kind.check(config)
+        require_consent(kind.sends(config), config.section)
+        kind.check_access(config)
     tools = (
         current_tools(recipe, RunFolder(out), path or Path(recipe.name)).tools
         if recipe.dataset is None
@@ -143,7 +143,11 @@ def preview_attempts(
     with TemporaryDirectory() as name, Journal(Path(name, "journal.sqlite")) as journal:
         try:
             # What came before an error stays in the list.
-            for step, pool in _make_steps(recipe, tools, journal):
+            for config, make in steps:
+                context = EngineContext(tools, recipe.seed, journal.path.parent)
+                pool = Pool(find_engine(config), config, journal, context)
+                domain, seed = recipe.domain_name, recipe.seed
+                step = make(tools, config, domain, seed, engine=pool.engine)
                 shown.extend(preview_step(step, pool, count, journal))
         except InputError:
             raise
@@ -152,21 +156,10 @@ def preview_attempts(
     return shown
 
 
-def _check(kind: EngineKind[Any], config: EngineConfig) -> None:
-    kind.check(config)
-    require_consent(kind.sends(config), config.section)
-    kind.check_access(config)
-
-
-def _make_steps(
-    recipe: Recipe, tools: Sequence[Tool], journal: Journal
-) -> Iterator[tuple[Step[Any, Any], Pool]]:
-    context = EngineContext(tools, recipe.seed, journal.path.parent)
-    domain, seed = recipe.domain_name, recipe.seed
+def _list_steps(
+    recipe: Recipe,
+) -> Iterator[tuple[EngineConfig, Callable[..., Step[Any, Any]]]]:
     if recipe.dataset is None:
-        pool = Pool(find_engine(recipe.generate), recipe.generate, journal, context)
-        engine = pool.engine
-        yield WriteStep(tools, recipe.generate, domain, seed, engine=engine), pool
+        yield recipe.generate, WriteStep
     if recipe.asks is not None:
-        pool = Pool(find_engine(recipe.asks), recipe.asks, journal, context)
-        yield AskStep(tools, recipe.asks, domain, seed, engine=pool.engine), pool
+        yield recipe.asks, AskStep

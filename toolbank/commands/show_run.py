@@ -22,6 +22,7 @@ from toolbank.bank.files import (
 )
 from toolbank.bank.records import AttemptRecord, Tool
 from toolbank.commands.transcript import (
+    find_exchanges,
     format_attempt,
     list_asks,
     show_ask_outcomes,
@@ -31,6 +32,7 @@ from toolbank.config.explain import read_checked
 from toolbank.llm.accounts import SearchCalls, add_up_calls
 from toolbank.llm.journal import Entry, Failure, Journal
 from toolbank.llm.step import describe_ending
+from toolbank.requests.judge.judges import JudgeConfig
 from toolbank.requests.write.checks import Draft, read_draft
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.run.folder import RunFolder, open_run
@@ -264,15 +266,13 @@ def show_attempt(path: Path, name: str) -> str:
         return show_query(folder, name)
     number = _read_number(folder, name)
     attempt = _find_attempt(folder, number)
-    entries, failures = _find_exchanges(folder, number)
+    # What other models and settings answered in the same folder is not what this came from.
+    keys = attempt.requests if attempt else None
+    entries, failures = find_exchanges(folder, number, _STEPS, keys)
     if attempt is None and not (entries or failures):
         raise InputError(
             f"{name}: this run made no such attempt. {_describe_ids(folder)}"
         )
-    if attempt is not None:
-        # What other models and settings answered in the same folder is not what this came from.
-        entries = [entry for entry in entries if entry.key in attempt.requests]
-        failures = [failure for failure in failures if failure.key in attempt.requests]
     ending = _format_end(folder, attempt, entries)
     judged, gone = _find_judged(folder, attempt)
     shown = format_attempt(
@@ -352,18 +352,6 @@ def _find_attempt(folder: RunFolder, number: int) -> AttemptRecord | None:
     return read_attempt(path, number) if path.is_file() else None
 
 
-def _find_exchanges(
-    folder: RunFolder, number: int
-) -> tuple[list[Entry], list[Failure]]:
-    if not folder.journal.is_file():
-        return [], []
-    with Journal(folder.journal, read_only=True) as journal:
-        return (
-            [one for one in journal.entries(number) if one.step in _STEPS],
-            [one for one in journal.failures(number) if one.step in _STEPS],
-        )
-
-
 def _find_judged(
     folder: RunFolder, attempt: AttemptRecord | None
 ) -> tuple[list[Entry], list[Failure]]:
@@ -372,14 +360,14 @@ def _find_judged(
     failures: list[Failure] = []
     if attempt is None or attempt.query_id is None or not folder.judge.is_file():
         return entries, failures
-    with Journal(folder.journal, read_only=True) as journal:
-        last = read_json(folder.judge)
-        for judged in (last, *last.get("others", ())):
-            for number, pair in enumerate(judged["pairs"]):
-                if pair["query_id"] == attempt.query_id:
-                    keys = pair.get("requests", ())
-                    entries += [e for e in journal.entries(number) if e.key in keys]
-                    failures += [f for f in journal.failures(number) if f.key in keys]
+    last = read_json(folder.judge)
+    for judged in (last, *last.get("others", ())):
+        for number, pair in enumerate(judged["pairs"]):
+            if pair["query_id"] == attempt.query_id:
+                keys = pair.get("requests", ())
+                found = find_exchanges(folder, number, JudgeConfig.call_steps, keys)
+                entries += found[0]
+                failures += found[1]
     return entries, failures
 
 

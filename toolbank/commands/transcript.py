@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +126,9 @@ def list_asks(folder: RunFolder, tool: Tool) -> Iterator[str]:
     if provenance is not None:
         attempt = provenance["attempt"]
         keys |= set(provenance["requests"])
-    entries, failures = _find_exchanges(folder, attempt, keys)
+    # Before any of it is written, all of the attempt is shown.
+    steps = AsksConfig.call_steps
+    entries, failures = find_exchanges(folder, attempt, steps, keys or None)
     if not (asks.height or lost or entries or failures):
         return
     yield f"asks for it alone: {asks.height}"
@@ -153,25 +155,27 @@ def _frame(folder: RunFolder, name: str, **wanted: Any) -> Any:
     return read_frame(path, **wanted) if path.is_file() else make_frame(Ask, ())
 
 
-def _find_exchanges(
-    folder: RunFolder, attempt: int, keys: set[str]
+def find_exchanges(
+    folder: RunFolder,
+    attempt: int,
+    steps: Collection[str],
+    keys: Collection[str] | None = None,
 ) -> tuple[list[Entry], list[Failure]]:
-    """Those of these keys in the journal; before there are any, all of the attempt."""
+    """The replies and failed tries of an attempt in these steps; with `keys`, of these calls alone.
+
+    Raises:
+        ToolbankError: the journal can't be read.
+    """
     if not folder.journal.is_file():
         return [], []
-    steps = AsksConfig.call_steps
+
+    def is_one(call: Entry | Failure) -> bool:
+        return call.step in steps and (keys is None or call.key in keys)
+
     with Journal(folder.journal, read_only=True) as journal:
         return (
-            [
-                one
-                for one in journal.entries(attempt)
-                if one.step in steps and (not keys or one.key in keys)
-            ],
-            [
-                one
-                for one in journal.failures(attempt)
-                if one.step in steps and (not keys or one.key in keys)
-            ],
+            list(filter(is_one, journal.entries(attempt))),
+            list(filter(is_one, journal.failures(attempt))),
         )
 
 
@@ -182,12 +186,8 @@ def show_verified(folder: RunFolder, query: Query) -> str:
         InputError: the labels are damaged.
         ToolbankError: the journal can't be read.
     """
-    entries, failures = [], []
-    if folder.journal.is_file():
-        with Journal(folder.journal, read_only=True) as journal:
-            steps, number = VerifyConfig.call_steps, number_of(query.query)
-            entries = [one for one in journal.entries(number) if one.step in steps]
-            failures = [one for one in journal.failures(number) if one.step in steps]
+    number, steps = number_of(query.query), VerifyConfig.call_steps
+    entries, failures = find_exchanges(folder, number, steps)
     labels = read_labels(folder.bank / "labels.parquet")
     verified = group_labels(one for one in labels if one.query == query.id)
     if not (entries or failures or verified):

@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"\s*(?:step\s*)?\d+(?:\.\d+)*\s*[.:)]?\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """What is done at a step, and by which tool."""
 
     text: str
@@ -44,7 +44,7 @@ class Plan:
 
     id: str
     query: str
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -60,12 +60,12 @@ class Example:
     number: int
 
     @property
-    def step(self) -> Step:
+    def step(self) -> PlanStep:
         """What is to be said."""
         return self.plan.steps[self.number]
 
     @property
-    def history(self) -> tuple[Step, ...]:
+    def history(self) -> tuple[PlanStep, ...]:
         """The steps before."""
         return self.plan.steps[: self.number]
 
@@ -101,7 +101,7 @@ def read_plans(bank: Bank, queries: Sequence[Query]) -> tuple[list[Plan], int]:
     return plans, left_out
 
 
-def read_step(line: str, tools: Collection[str]) -> Step | None:
+def read_step(line: str, tools: Collection[str]) -> PlanStep | None:
     """A step without its number; None where it names none of the tools.
 
     The tool is the one after "Call", or else the first word that is the name of one.
@@ -109,10 +109,10 @@ def read_step(line: str, tools: Collection[str]) -> Step | None:
     text = " ".join(_NUMBER.sub("", line, count=1).split())
     named = read_tool(text)
     if named in tools:
-        return Step(text, named)
+        return PlanStep(text, named)
     words = (word.strip(".,;:'\"`()") for word in text.split())
     tool = next((word for word in words if word in tools), None)
-    return Step(text, tool) if tool else None
+    return PlanStep(text, tool) if tool else None
 
 
 def read_tool(text: str) -> str:

@@ -45,7 +45,7 @@ def describe_loss(outcome: str, reason: str, detail: str) -> str:
 
 
 @dataclass(frozen=True)
-class Asks:
+class AskSet:
     """The asks in the order of tools, and the content of asks.json."""
 
     asks: Sequence[Ask]
@@ -142,7 +142,7 @@ class Folded:
                 yield f"{reason} {number:,}{such}"
 
 
-class AskStep(Step[Outcomes, Asks]):
+class AskStep(Step[Outcomes, AskSet]):
     """Asks for one group of siblings after the other; nothing that one leaves counts for the next.
 
     `groups` are those of the bank's tools that are not withheld, or those that the engine brings.
@@ -228,7 +228,7 @@ class AskStep(Step[Outcomes, Asks]):
         """Of how many groups the reply has come, and how many asks are lost."""
         return len(self.answers), self._lost_texts
 
-    def fold(self, run: StepRun) -> StepResult[Asks]:
+    def fold(self, run: StepRun) -> StepResult[AskSet]:
         """The asks in the order of tools.
 
         Raises:
@@ -242,7 +242,7 @@ class AskStep(Step[Outcomes, Asks]):
         engine = run.pool.engine
         writer = describe_writer(engine, self._prompts.hash)
         return StepResult(
-            Asks(
+            AskSet(
                 folded.asks,
                 {
                     **writer,
@@ -350,7 +350,7 @@ def ask_for_tools(
     journal: Journal,
     withheld: Collection[str] = (),
     earlier: Sequence[Version] = (),
-) -> StepResult[Asks]:
+) -> StepResult[AskSet]:
     """Have asks written for every tool that is not withheld, one call for each group of siblings.
 
     A tool that is as it was in `earlier` versions of the catalogue keeps its prompt.

@@ -45,7 +45,7 @@ CANDIDATES, FINDINGS = "candidates.parquet", "findings.parquet"
 
 
 @dataclass(frozen=True)
-class Verification:
+class VerifiedLabels:
     """The labels in the order of queries, and the content of verify.json."""
 
     labels: Sequence[Label]
@@ -62,7 +62,7 @@ def verify_bank(
     seed: int,
     journal: Journal,
     earlier: Mapping[str, Any] | None = None,
-) -> StepResult[Verification]:
+) -> StepResult[VerifiedLabels]:
     """Pool candidates, check the labels, get grades where an engine is named, and merge all grades.
 
     `folder` keeps candidates.parquet, which is on disk before the first call, and grades.parquet,
@@ -132,7 +132,7 @@ def verify_bank(
     }
     said = (_summarise(content) if not graded.waiting else "", graded.message)
     return StepResult(
-        Verification(labels, content),
+        VerifiedLabels(labels, content),
         "; ".join(filter(None, said)),
         graded.lacks,
         (

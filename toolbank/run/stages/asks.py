@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
     from toolbank.requests.asks.config import AsksConfig
-    from toolbank.requests.asks.write import Asks
+    from toolbank.requests.asks.write import AskSet
 
 
 class AsksStage(AskingStage):
@@ -44,7 +44,7 @@ class AsksStage(AskingStage):
             "toolbank": __version__,
         }
 
-    def ask(self, journal: Journal) -> StepResult[Asks]:
+    def ask(self, journal: Journal) -> StepResult[AskSet]:
         """Have the asks written."""
         from toolbank.requests.asks.write import ask_for_tools
         from toolbank.run.catalogue import read_catalogue
@@ -61,7 +61,7 @@ class AsksStage(AskingStage):
         )
 
     def write(
-        self, value: Asks, calls: Mapping[str, Any]
+        self, value: AskSet, calls: Mapping[str, Any]
     ) -> tuple[tuple[Path, ...], Sequence[str]]:
         """The asks, and what became of each."""
         from toolbank.bank.files import write_asks

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from toolbank.config.assets import Asset
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
-    from toolbank.requests.verify.verify import Verification
+    from toolbank.requests.verify.verify import VerifiedLabels
     from toolbank.run.folder import RunFolder
     from toolbank.run.recipe import Recipe
 
@@ -64,7 +64,7 @@ class VerifyStage(AskingStage):
             "toolbank": __version__,
         }
 
-    def ask(self, journal: Journal) -> StepResult[Verification]:
+    def ask(self, journal: Journal) -> StepResult[VerifiedLabels]:
         """Get grades, and merge all."""
         from dataclasses import replace
 
@@ -84,7 +84,7 @@ class VerifyStage(AskingStage):
         )
 
     def write(
-        self, value: Verification, calls: Mapping[str, Any]
+        self, value: VerifiedLabels, calls: Mapping[str, Any]
     ) -> tuple[tuple[Path, ...], Sequence[str]]:
         """The labels, and what they follow from."""
         from toolbank.bank.bank import write_labels
