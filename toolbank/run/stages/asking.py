@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from toolbank.llm.engines.kind import EngineKind
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
-    from toolbank.system.trust import Grant
+    from toolbank.system.consent import Grant
 
 
 class AskingStage(Stage):
