@@ -10,7 +10,7 @@ from pathlib import Path
 from toolbank.bank.files import read_tools
 from toolbank.requests.write.checks import Draft
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.prompts import Prompts
+from toolbank.requests.write.prompts import WriterPrompts
 from toolbank.requests.write.sampling import make_offers
 
 ENTRY = ("-m", "toolbank")
@@ -82,7 +82,7 @@ def write_rows(folder: Path, rows: int) -> Path:
     by_name = {tool.name: tool for tool in tools}
     config = GenerateConfig()
     offers = make_offers(tools, config, SEED)
-    prompts = Prompts(_DOMAIN, config, SEED)
+    prompts = WriterPrompts(_DOMAIN, config, SEED)
     path = folder / f"rows-{rows}.jsonl"
     with path.open("w", encoding="utf-8") as file:
         for number in range(rows):

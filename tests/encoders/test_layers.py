@@ -16,7 +16,7 @@ from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.encoders import AnyEncoder, load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.papers.layers.encoder import (
-    LanguageModel,
+    HeadlessModel,
     LayersConfig,
     pool,
     put_in_prompt,
@@ -88,7 +88,7 @@ def test_a_model_without_a_mask_is_told(tmp_path):
 def test_a_text_without_a_mask_is_told_and_no_other_token_taken(tmp_path, monkeypatch):
     folder = tiny_encoder(tmp_path)
     # One whose tokenizer doesn't know its mask where that stands.
-    monkeypatch.setattr(LanguageModel, "mask_token", "[mask")
+    monkeypatch.setattr(HeadlessModel, "mask_token", "[mask")
     with pytest.raises(InputError, match=r"makes no mask of \[mask behind a text"):
         encode(folder, pooling="mask")
 

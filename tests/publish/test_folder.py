@@ -17,7 +17,7 @@ from tests.publish.runs import BANK, QUERIES, TOOLS, files_under, make_run
 from tests.tiny_models import tiny_encoder
 from toolbank.datasets import find_format
 from toolbank.datasets.published import KIND, PublishedConfig, read_published
-from toolbank.publish.publish import Wanted, publish_to_folder
+from toolbank.publish.publish import PublicationParts, publish_to_folder
 from toolbank.requests.quality.measure import measure_quality
 from toolbank.run.recipe import load_recipe
 from toolbank.run.stages import make_stages
@@ -34,7 +34,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def published(run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("published") / "shop"
-    made = publish_to_folder(Wanted(run, "cc-by-4.0", shard_rows=1), folder)
+    made = publish_to_folder(PublicationParts(run, "cc-by-4.0", shard_rows=1), folder)
     assert made.summary == (
         "3 tools, 4 requests, 1 set aside, 1 ask, 4 verified labels, retriever bm25"
     )
@@ -130,7 +130,7 @@ def test_qrels_name_what_is_in_the_corpus_and_the_queries(published):
 
 
 def test_without_verified_labels_the_first_ones_count(tmp_path):
-    publish_to_folder(Wanted(make_run(tmp_path / "run")), tmp_path / "out")
+    publish_to_folder(PublicationParts(make_run(tmp_path / "run")), tmp_path / "out")
     qrels = (tmp_path / "out/qrels/test.trec").read_text()
     assert "3 0 shop.total 2" in qrels
     assert " 1\n" not in qrels
@@ -143,7 +143,7 @@ def test_a_tuned_encoder_is_loaded_by_sentence_transformers(tmp_path):
     tool2vec = run.models / "tool2vec"
     tiny_encoder(tool2vec / "encoder", words=["order", "total"])
     (tool2vec / "README.md").write_text("# tool2vec\n")
-    publish_to_folder(Wanted(run), tmp_path / "out")
+    publish_to_folder(PublicationParts(run), tmp_path / "out")
     card = (tmp_path / "out/README.md").read_text()
     assert 'SentenceTransformer("FOLDER/models/tool2vec/encoder")' in card
     encoder = SentenceTransformer(str(tmp_path / "out/models/tool2vec/encoder"))
@@ -179,7 +179,7 @@ def test_it_is_a_bank_again(published):
 
 def test_a_shard_that_is_missing_is_named(tmp_path):
     publish_to_folder(
-        Wanted(make_run(tmp_path / "run"), shard_rows=1), tmp_path / "out"
+        PublicationParts(make_run(tmp_path / "run"), shard_rows=1), tmp_path / "out"
     )
     (tmp_path / "out/data/train-00001-of-00002.parquet").unlink()
     with pytest.raises(InputError, match="train-00001-of-00002"):
@@ -212,7 +212,7 @@ def test_foreign_text_is_no_structure_of_the_card(tmp_path):
         "sources": {"sources": [{"source": evil}]},
     }
     run = make_run(tmp_path / "run", bank=replace(BANK, info=info))
-    publish_to_folder(Wanted(run), tmp_path / "out")
+    publish_to_folder(PublicationParts(run), tmp_path / "out")
     card = (tmp_path / "out/README.md").read_text()
     lines = card.splitlines()
     assert lines.count("---") == 2
@@ -258,7 +258,7 @@ def test_what_is_only_this_machines_is_not_published(tmp_path):
     ):
         (run.models / "descriptions").mkdir(parents=True, exist_ok=True)
         (run.models / "descriptions" / config).write_text(text)
-    publish_to_folder(Wanted(run), tmp_path / "out")
+    publish_to_folder(PublicationParts(run), tmp_path / "out")
     files = files_under(tmp_path / "out")
     assert "models/descriptions/README.md" in files
     assert yaml.safe_load(files["recipe.yaml"])["generate"]["replies"] == (
@@ -272,16 +272,16 @@ def test_what_is_only_this_machines_is_not_published(tmp_path):
 
 
 def test_the_same_run_gives_the_same_bytes(run, published, tmp_path):
-    publish_to_folder(Wanted(run, "cc-by-4.0", shard_rows=1), tmp_path)
+    publish_to_folder(PublicationParts(run, "cc-by-4.0", shard_rows=1), tmp_path)
     assert files_under(tmp_path) == files_under(published)
 
 
 def test_a_publication_takes_the_place_of_all_of_an_earlier_one(run, tmp_path):
-    publish_to_folder(Wanted(run, shard_rows=1), tmp_path / "out")
+    publish_to_folder(PublicationParts(run, shard_rows=1), tmp_path / "out")
     (tmp_path / "out/notes.txt").write_text("mine")
     small = make_run(tmp_path / "run", fitted=False)
     for out in ("out", "fresh"):
-        publish_to_folder(Wanted(small), tmp_path / out)
+        publish_to_folder(PublicationParts(small), tmp_path / out)
     assert (tmp_path / "out/notes.txt").read_text() == "mine"
     (tmp_path / "out/notes.txt").unlink()
     assert files_under(tmp_path / "out") == files_under(tmp_path / "fresh")
@@ -296,33 +296,33 @@ def test_a_folder_of_the_users_own_is_refused_and_left_as_it_is(run, tmp_path, n
     (tmp_path / name).write_text("[]")
     before = files_under(tmp_path)
     with pytest.raises(InputError, match=name.partition("/")[0]):
-        publish_to_folder(Wanted(run), tmp_path)
+        publish_to_folder(PublicationParts(run), tmp_path)
     assert files_under(tmp_path) == before
 
 
 def test_what_was_changed_since_is_not_lost(run, tmp_path):
-    publish_to_folder(Wanted(run), tmp_path)
+    publish_to_folder(PublicationParts(run), tmp_path)
     (tmp_path / "README.md").write_text("my own words")
     with pytest.raises(InputError, match=r"README\.md.*--to"):
-        publish_to_folder(Wanted(run), tmp_path)
+        publish_to_folder(PublicationParts(run), tmp_path)
 
 
 @pytest.mark.parametrize("licence", ["a b", "MIT\nx: y", "../x", "-"])
 def test_what_is_no_licence_is_refused(run, tmp_path, licence):
     with pytest.raises(InputError, match="--license"):
-        publish_to_folder(Wanted(run, licence), tmp_path / "out")
+        publish_to_folder(PublicationParts(run, licence), tmp_path / "out")
 
 
 def test_a_retriever_that_is_not_fitted_is_refused(run, tmp_path):
     with pytest.raises(InputError, match=r"tool2vec: not fitted.*bm25"):
-        publish_to_folder(Wanted(run, retriever="tool2vec"), tmp_path / "out")
+        publish_to_folder(PublicationParts(run, retriever="tool2vec"), tmp_path / "out")
 
 
 def test_what_is_of_an_earlier_bank_is_left_out_and_named(tmp_path):
     run = make_run(tmp_path / "run")
     model = run.models / "bm25" / "config.json"
     run.stamp("retrievers/bm25", "of an earlier bank", [model], complete=True)
-    made = publish_to_folder(Wanted(run), tmp_path / "out")
+    made = publish_to_folder(PublicationParts(run), tmp_path / "out")
     assert made.retriever is None
     assert set(made.story.stale) == {"retrievers/bm25"}
     files = files_under(tmp_path / "out")
@@ -346,9 +346,9 @@ def test_verified_labels_are_published_if_they_are_of_this_bank_complete_or_not(
     run.stamp("verify", key, [labels], complete=not is_current)
     if not is_current:
         with pytest.raises(InputError, match="First: toolbank run"):
-            publish_to_folder(Wanted(run), tmp_path / "out")
+            publish_to_folder(PublicationParts(run), tmp_path / "out")
         return
-    made = publish_to_folder(Wanted(run), tmp_path / "out")
+    made = publish_to_folder(PublicationParts(run), tmp_path / "out")
     assert (made.rows.aside, made.rows.relabelled) == (1, 2)
     assert not made.story.stale
 
@@ -363,14 +363,14 @@ def test_the_card_tells_what_was_measured(tmp_path):
     write_json(run.judge, {})
     run.hits.mkdir()
     run.stamp("report", report.key, [run.quality], complete=True)
-    publish_to_folder(Wanted(run), tmp_path / "out")
+    publish_to_folder(PublicationParts(run), tmp_path / "out")
     card = (tmp_path / "out/README.md").read_text()
     assert re.search(r"distinct sets of tools \| [\d.]+ %", card)
     assert "Nothing of it was measured" not in card
 
 
 def test_what_a_run_was_read_from_is_never_written_over(run, tmp_path):
-    publish_to_folder(Wanted(run), tmp_path / "first")
+    publish_to_folder(PublicationParts(run), tmp_path / "first")
     dataset = {"type": "published", "path": str(tmp_path / "first")}
     recipe = {"name": "again", "dataset": dataset, "retrievers": [{"type": "bm25"}]}
     make_run(tmp_path / "again").recipe.write_text(json.dumps(recipe))

@@ -16,7 +16,7 @@ from tests.sources import light_mcp
 from toolbank.run.recipe import load_recipe
 from toolbank.run.refresh import refresh_run
 from toolbank.run.run import run_recipe
-from toolbank.search.calls.caller import Caller, describe_leave
+from toolbank.search.calls.caller import ToolCaller, describe_leave
 from toolbank.search.calls.config import CallError, Target
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.functions.kind import FunctionsSource
@@ -63,7 +63,7 @@ def test_a_call_goes_to_the_server_of_its_own_file(tmp_path, hosts, files):
         )
     ]
     tools = collect_tools(sources, tmp_path).tools
-    caller = Caller(["*"], {}, writes=False)
+    caller = ToolCaller(["*"], {}, writes=False)
     caller.learn("finder", tools)
     proposed = describe_leave(caller, tools)[0]
     labels = [f"openapi:{file}" for file in files.split()]
@@ -73,7 +73,7 @@ def test_a_call_goes_to_the_server_of_its_own_file(tmp_path, hosts, files):
         for label, (address, _) in zip(labels, hosts, strict=True)
     }
     for tool, (_, came), other in zip(tools, hosts, reversed(hosts), strict=True):
-        caller = Caller(["*"], targets, writes=False)
+        caller = ToolCaller(["*"], targets, writes=False)
         caller.learn("finder", tools)
         before = len(came), len(other[1])
         asyncio.run(caller.call(tool, {}))
@@ -167,7 +167,7 @@ def test_operations_at_another_server_need_a_target_of_their_own(tmp_path, hosts
         targets = {
             key: Target(url=urls[key], private=True) for key in urls if key in keys
         }
-        caller = Caller(["*"], targets, writes=False)
+        caller = ToolCaller(["*"], targets, writes=False)
         caller.learn("finder", tools)
         asyncio.run(caller.call(tool, {}))
         return describe_leave(caller, tools)
@@ -203,7 +203,7 @@ def test_servers_of_one_name_in_two_client_files_are_two(tmp_path, monkeypatch):
         )
         for place in ("work", "home")
     }
-    caller = Caller(["*"], {"notes": Target(command=("x",))}, writes=True)
+    caller = ToolCaller(["*"], {"notes": Target(command=("x",))}, writes=True)
     caller.learn("finder", tools)
     assert not any(map(caller.find_target, tools))
 
@@ -222,7 +222,7 @@ def test_a_pack_in_which_two_files_share_a_label_is_called_by_the_server_alone(
         for tool in collect_tools(sources, tmp_path).tools
     ]
     target = Target(url="https://a.example/")
-    caller = Caller(["*"], {"openapi:Harbour API 1": target}, writes=False)
+    caller = ToolCaller(["*"], {"openapi:Harbour API 1": target}, writes=False)
     caller.learn("finder", tools)
     assert [caller.find_target(tool) for tool in tools] == [target, None]
     assert "openapi:Harbour API 1 https://b.example" in describe_leave(caller, tools)[1]

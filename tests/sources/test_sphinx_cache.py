@@ -12,7 +12,7 @@ from tests.sources.faults import answer
 from tests.sources.small_site import FIRST, crawl_small, failure, names
 from tests.sources.sphinx_server import PAGE, SiteServer, described
 from toolbank.sources.sphinx.crawl import problems, record
-from toolbank.sources.web.answer import Answer
+from toolbank.sources.web.answer import WebResponse
 from toolbank.sources.web.client import PageCache
 from toolbank.system.errors import ToolbankError
 
@@ -189,7 +189,7 @@ def test_a_kept_page_that_is_larger_than_allowed_counts_as_missing(
     tmp_path: Path,
 ) -> None:
     url = "http://small.example/"
-    page = Answer(url, 200, {"etag": '"one"'}, b"x" * 2_000)
+    page = WebResponse(url, 200, {"etag": '"one"'}, b"x" * 2_000)
     PageCache(tmp_path, max_bytes=2_000).write(page)
     found = PageCache(tmp_path, max_bytes=2_000).read(url)
     assert found is not None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.sources.faults import answer
 from tests.sources.small_site import FIRST, crawl_small, names
 from tests.sources.sphinx_server import PAGE, SiteServer, described
-from toolbank.sources.web.answer import Answer, decode_html
+from toolbank.sources.web.answer import WebResponse, decode_html
 from toolbank.sources.web.download import Throttle
 from toolbank.sources.web.policy import CrawlPolicy, crawl_settings
 
@@ -93,5 +93,5 @@ def test_any_bytes_said_to_be_in_any_encoding_are_read(
 def test_any_words_in_retry_after_are_borne(words: str, status: int) -> None:
     url = "http://small.example/"
     throttle = Throttle(crawl_settings(url, CrawlPolicy()))
-    throttle.note(Answer(url, status, {"retry-after": words}), latency_s=0.1)
+    throttle.note(WebResponse(url, status, {"retry-after": words}), latency_s=0.1)
     assert throttle.ended == "" or status != 200

@@ -9,7 +9,11 @@ import pytest
 import sphobjinv
 
 from tests.shared import shared
-from toolbank.sources.sphinx.inventory import INVENTORY_HEAD, Listed, read_inventory
+from toolbank.sources.sphinx.inventory import (
+    INVENTORY_HEAD,
+    InventoryObject,
+    read_inventory,
+)
 from toolbank.system.errors import InputError
 
 URL = "https://sample.example/objects.inv"
@@ -70,7 +74,7 @@ def test_a_line_is_an_object_or_kept_as_it_is(
 ) -> None:
     (found,) = read_inventory(packed(line), URL).objects
     assert (found.domain, found.role, found.name, found.page, found.anchor) == expected
-    assert str(Listed("", "", line, "", "")) == line
+    assert str(InventoryObject("", "", line, "", "")) == line
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,13 @@ import yaml
 from toolbank.sources.documented import Documented
 from toolbank.sources.site import Objects, Site, narrowed
 from toolbank.sources.sphinx.guess import guess_site, site_yaml
-from toolbank.sources.sphinx.inventory import Entry, Inventory, Listed, Scope, select
+from toolbank.sources.sphinx.inventory import (
+    Inventory,
+    InventoryEntry,
+    InventoryObject,
+    SiteScope,
+    select,
+)
 from toolbank.sources.sphinx.pages.page import PageObject
 from toolbank.sources.sphinx.tools import Crawl, read_tools
 from toolbank.system.errors import InputError
@@ -19,12 +25,12 @@ from toolbank.system.errors import InputError
 URL = "https://sample.example/doc/"
 
 
-def listed(kind: str, name: str, page: str = "api.html") -> Listed:
+def listed(kind: str, name: str, page: str = "api.html") -> InventoryObject:
     domain, role = kind.split(":")
-    return Listed(domain, role, name, page, name)
+    return InventoryObject(domain, role, name, page, name)
 
 
-def inventory(*objects: Listed) -> Inventory:
+def inventory(*objects: InventoryObject) -> Inventory:
     return Inventory("Sample", "1.2", objects)
 
 
@@ -34,7 +40,7 @@ def site(**rules: Any) -> Site:
     return Site(base_url=URL, objects=objects, lowercase=lowercase)
 
 
-def chosen(site: Site, *objects: Listed) -> list[str]:
+def chosen(site: Site, *objects: InventoryObject) -> list[str]:
     entries = select(inventory(*objects), site).entries.values()
     return [entry.name for entry in entries]
 
@@ -169,11 +175,13 @@ def test_a_role_of_another_domain_is_told() -> None:
 
 
 def test_names_of_one_object_are_told_from_set_phrases() -> None:
-    def page(name: str, place: str, role: str = "function") -> tuple[Entry, PageObject]:
-        item = Listed("py", role, name, place, name)
+    def page(
+        name: str, place: str, role: str = "function"
+    ) -> tuple[InventoryEntry, PageObject]:
+        item = InventoryObject("py", role, name, place, name)
         words = Documented(summary="Adds up what it is given.", examples=">>> f(1)")
         found = PageObject("function", "(x)", "", words)
-        return Entry(name, role, place, name, objects=(item,)), found
+        return InventoryEntry(name, role, place, name, objects=(item,)), found
 
     members = [
         page("pkg.add", "1"),
@@ -185,7 +193,9 @@ def test_names_of_one_object_are_told_from_set_phrases() -> None:
         page("pkg.Bag.add", "6", "method"),
     ]
     site_ = site()
-    scope = Scope(site_, inventory(), {(e.page, e.anchor): e for e, _ in members}, ())
+    scope = SiteScope(
+        site_, inventory(), {(e.page, e.anchor): e for e, _ in members}, ()
+    )
     crawl = Crawl("sphinx:sample", URL, scope=scope)
     crawl.objects = {(entry.page, entry.anchor): found for entry, found in members}
     tools = {tool.name: tool.aliases for tool in read_tools(crawl)[0]}

@@ -12,7 +12,7 @@ from toolbank.bank.split import SplitConfig, draw_withheld
 
 
 @dataclass(frozen=True)
-class Version:
+class CatalogueVersion:
     """The tools of an earlier version, which deals the attempts before `until`."""
 
     tools: tuple[Tool, ...]
@@ -27,7 +27,7 @@ class Catalogue:
     """
 
     tools: tuple[Tool, ...]
-    earlier: tuple[Version, ...] = ()
+    earlier: tuple[CatalogueVersion, ...] = ()
 
     @property
     def begins(self) -> int:
@@ -37,7 +37,7 @@ class Catalogue:
     def followed_by(self, tools: tuple[Tool, ...], begun: int) -> Catalogue:
         """One version more, which deals the attempts from number `begun` on."""
         until = max(begun, self.begins)
-        return Catalogue(tools, (*self.earlier, Version(self.tools, until)))
+        return Catalogue(tools, (*self.earlier, CatalogueVersion(self.tools, until)))
 
     def find_gone(self) -> frozenset[str]:
         """The names of tools that there were, and that no tool goes by any more."""
@@ -54,6 +54,6 @@ class Catalogue:
         return draw_withheld(names, config, seed, earlier)
 
 
-def find_version(attempt: int, earlier: Sequence[Version]) -> int:
+def find_version(attempt: int, earlier: Sequence[CatalogueVersion]) -> int:
     """Which version deals an attempt: 0 is the first, and the newest that of `len(earlier)`."""
     return bisect_right([version.until for version in earlier], attempt)

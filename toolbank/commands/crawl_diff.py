@@ -19,7 +19,7 @@ _BEFORE = 20
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CrawlComparison:
     """Tools by name: new ones, those that are gone, and what changed of the others.
 
     `renamed` holds names that are gone as tools and are now another name of one, by that one's
@@ -64,7 +64,7 @@ def compare_crawls(old: Path, new: Path) -> str:
     return "\n".join([*(line for line in lines if line), comparison.describe()])
 
 
-def compare_tools(old: Sequence[Tool], new: Sequence[Tool]) -> Comparison:
+def compare_tools(old: Sequence[Tool], new: Sequence[Tool]) -> CrawlComparison:
     """Compare two lists of tools by name."""
     before = {tool.name: tool for tool in old}
     after = {tool.name: tool for tool in new}
@@ -80,7 +80,7 @@ def compare_tools(old: Sequence[Tool], new: Sequence[Tool]) -> Comparison:
             changed[name] = (*calls, *words)
         elif words:
             reworded[name] = tuple(words)
-    return Comparison(
+    return CrawlComparison(
         added=tuple(after[name] for name in sorted(after.keys() - before.keys())),
         removed=tuple(before[name] for name in sorted(gone - aliases.keys())),
         renamed={name: aliases[name] for name in sorted(gone & aliases.keys())},

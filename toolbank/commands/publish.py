@@ -45,7 +45,7 @@ def publish(
 ) -> None:
     """Write a run's bank as others load it, with a card, to a folder or a hub."""
     from toolbank.publish.publish import (
-        Wanted,
+        PublicationParts,
         demand_not_read,
         publish_to_folder,
         publish_to_hub,
@@ -53,7 +53,7 @@ def publish(
     from toolbank.run.folder import open_run
     from toolbank.system.errors import InputError
 
-    wanted = Wanted(open_run(run), licence, retriever)
+    wanted = PublicationParts(open_run(run), licence, retriever)
     if to.startswith(_HUB):
         repository = to.removeprefix(_HUB)
         echo(f"Published {publish_to_hub(wanted, repository, public=public, sure=yes)}")

@@ -21,7 +21,7 @@ from toolbank.system.terminal import print_message
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from toolbank.search.calls.caller import Caller
+    from toolbank.search.calls.caller import ToolCaller
     from toolbank.search.serve.searches import Searches, Shelf
 
 
@@ -39,7 +39,7 @@ def serve_http(
     shelf: Shelf,
     at: Listening,
     log: Path | None,
-    caller: Caller | None,
+    caller: ToolCaller | None,
     *,
     log_text: bool,
 ) -> None:
@@ -76,11 +76,11 @@ def serve_http(
 
 
 def serve_stdio(
-    shelf: Shelf, log: Path | None, caller: Caller | None, *, log_text: bool
+    shelf: Shelf, log: Path | None, caller: ToolCaller | None, *, log_text: bool
 ) -> None:
     """Speak MCP until stdin ends."""
     from toolbank.search.serve.feedback import FeedbackLog
-    from toolbank.search.serve.mcp import Calls, create_mcp
+    from toolbank.search.serve.mcp import CallQueue, create_mcp
     from toolbank.search.serve.searches import Searches
 
     name = shelf.names[0]
@@ -88,7 +88,7 @@ def serve_stdio(
     print_message(
         f"{name}: {len(shelf[name].tools):,} tools over MCP on stdin and stdout"
     )
-    calls = Calls(caller) if caller is not None else None
+    calls = CallQueue(caller) if caller is not None else None
     server = create_mcp(Searches(shelf, feedback), name, calls)
 
     async def speak() -> None:
@@ -103,7 +103,7 @@ def serve_stdio(
     asyncio.run(speak())
 
 
-def _make_mcp_apps(searches: Searches, caller: Caller | None) -> list[Starlette]:
+def _make_mcp_apps(searches: Searches, caller: ToolCaller | None) -> list[Starlette]:
     """MCP at /mcp, and behind each finder's name, where the extra is installed."""
     if caller is not None:
         demand_library("mcp", "--call")
@@ -213,15 +213,15 @@ def _check_stdio(context: typer.Context, folders: Mapping[str, Path]) -> None:
 
 def _make_caller(
     shelf: Shelf, patterns: list[str], config: Path | None, writes: bool
-) -> Caller | None:
+) -> ToolCaller | None:
     """Who passes calls on; where they go is printed."""
     if not patterns:
         return None
-    from toolbank.search.calls.caller import Caller, describe_leave
+    from toolbank.search.calls.caller import ToolCaller, describe_leave
     from toolbank.search.calls.config import read_targets
 
     targets = read_targets(config) if config else {}
-    caller = Caller(patterns, targets, writes=writes)
+    caller = ToolCaller(patterns, targets, writes=writes)
     for name in shelf.names:
         caller.learn(name, shelf[name].tools)
     shelf.on_renewal = lambda name, finder: caller.learn(name, finder.tools)

@@ -30,7 +30,7 @@ from toolbank.commands.transcript import (
 )
 from toolbank.config.explain import read_checked
 from toolbank.llm.accounts import SearchCalls, add_up_calls
-from toolbank.llm.journal import Entry, Failure, Journal
+from toolbank.llm.journal import Failure, Journal, JournalEntry
 from toolbank.llm.step import describe_ending
 from toolbank.requests.judge.judges import JudgeConfig
 from toolbank.requests.write.checks import Draft, read_draft
@@ -354,9 +354,9 @@ def _find_attempt(folder: RunFolder, number: int) -> AttemptRecord | None:
 
 def _find_judged(
     folder: RunFolder, attempt: AttemptRecord | None
-) -> tuple[list[Entry], list[Failure]]:
+) -> tuple[list[JournalEntry], list[Failure]]:
     """The judge's calls about the query of an attempt, where there are any."""
-    entries: list[Entry] = []
+    entries: list[JournalEntry] = []
     failures: list[Failure] = []
     if attempt is None or attempt.query_id is None or not folder.judge.is_file():
         return entries, failures
@@ -372,7 +372,7 @@ def _find_judged(
 
 
 def _format_end(
-    folder: RunFolder, attempt: AttemptRecord | None, entries: Iterable[Entry]
+    folder: RunFolder, attempt: AttemptRecord | None, entries: Iterable[JournalEntry]
 ) -> Iterator[str]:
     tools: tuple[str, ...] = ()
     if attempt is None:
@@ -412,7 +412,7 @@ def _format_undecided(folder: RunFolder) -> str:
     return "undecided: no bank was made of it yet"
 
 
-def _chosen(entries: Iterable[Entry]) -> tuple[str, ...]:
+def _chosen(entries: Iterable[JournalEntry]) -> tuple[str, ...]:
     """The tools that the writer named, whether the checks took them or not."""
     for entry in entries:
         draft = read_draft(entry.reply.text) if entry.step == "write" else None

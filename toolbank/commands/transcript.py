@@ -10,7 +10,7 @@ from toolbank.bank.bank import Verified, group_labels, read_labels
 from toolbank.bank.files import read_frame
 from toolbank.bank.records import Query
 from toolbank.llm.chat import ChatRequest, number_of
-from toolbank.llm.journal import Entry, Failure, Journal
+from toolbank.llm.journal import Failure, Journal, JournalEntry
 from toolbank.requests.asks.config import AsksConfig
 from toolbank.requests.asks.write import describe_loss
 from toolbank.requests.verify.config import VerifyConfig
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def format_attempt(
     name: str,
-    entries: Iterable[Entry],
+    entries: Iterable[JournalEntry],
     failures: Iterable[Failure],
     ending: Iterable[str],
 ) -> str:
@@ -56,7 +56,7 @@ def _format_message(step: str, role: str, content: str) -> str:
     return f"--- {step}: {role}\n{content.strip()}\n"
 
 
-def _format_exchange(entry: Entry, failures: Iterable[Failure]) -> Iterator[str]:
+def _format_exchange(entry: JournalEntry, failures: Iterable[Failure]) -> Iterator[str]:
     for message in entry.messages:
         yield _format_message(entry.step, message["role"], message["content"])
     yield from map(_format_try, failures)
@@ -160,7 +160,7 @@ def find_exchanges(
     attempt: int,
     steps: Collection[str],
     keys: Collection[str] | None = None,
-) -> tuple[list[Entry], list[Failure]]:
+) -> tuple[list[JournalEntry], list[Failure]]:
     """The replies and failed tries of an attempt in these steps; with `keys`, of these calls alone.
 
     Raises:
@@ -169,7 +169,7 @@ def find_exchanges(
     if not folder.journal.is_file():
         return [], []
 
-    def is_one(call: Entry | Failure) -> bool:
+    def is_one(call: JournalEntry | Failure) -> bool:
         return call.step in steps and (keys is None or call.key in keys)
 
     with Journal(folder.journal, read_only=True) as journal:

@@ -58,7 +58,7 @@ def _as_word(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Choice:
+class UnionChoice:
     """Beside a union: read a value as the first kind that it looks like, and as no other.
 
     So what is wrong inside a kind is the only error. `message` is that of a value which looks

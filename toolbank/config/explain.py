@@ -56,7 +56,7 @@ def first_problem(error: ValidationError) -> str:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _ErrorPlace:
     """Where a fault is: the keys as the user wrote them and the schema that holds the last."""
 
     keys: KeyPath
@@ -65,7 +65,7 @@ class _Place:
 
 def _explain(
     problem: Any,
-    found: _Place,
+    found: _ErrorPlace,
     where: str,
     lines: Mapping[KeyPath, int],
     overrides: Sequence[tuple[str, ...]],
@@ -97,7 +97,7 @@ def _got(problem: Any) -> str:
     return f" (got {str(value)[:80]!r})" if is_plain else ""
 
 
-def _describe(found: _Place) -> str:
+def _describe(found: _ErrorPlace) -> str:
     """What the value means, such as its unit, where the schema says it."""
     properties = found.holder.get("properties", {})
     described = properties.get(found.keys[-1] if found.keys else "", {})
@@ -175,7 +175,7 @@ def _place(
     return where
 
 
-def _follow(loc: Sequence[str | int], root: Schema) -> _Place:
+def _follow(loc: Sequence[str | int], root: Schema) -> _ErrorPlace:
     """Follow a pydantic location through the JSON Schema; drop the tags of unions."""
     schema = holder = root
     path: list[str | int] = []
@@ -193,7 +193,7 @@ def _follow(loc: Sequence[str | int], root: Schema) -> _Place:
         elif schema.get("additionalProperties"):
             path.append(part)
             holder, schema = schema, schema["additionalProperties"]
-    return _Place(tuple(path), holder)
+    return _ErrorPlace(tuple(path), holder)
 
 
 T = TypeVar("T")

@@ -143,7 +143,7 @@ KIND = DatasetKind(JsonlConfig, read_jsonl, jsonl_files)
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledRequests:
     """Requests with their tools, and how many lines need no tool and are left out.
 
     `choices` are the ids of requests that come from a feedback log: somebody searched, and chose
@@ -156,7 +156,7 @@ class Labelled:
     choices: frozenset[str] = frozenset()
 
 
-def read_labelled(path: Path) -> Labelled:
+def read_labelled(path: Path) -> LabelledRequests:
     """Read a JSONL file whose lines have `query` and `tools`, and may have `id`.
 
     Its name is the file's stem. Other keys are passed over. A line without tools may have a
@@ -170,7 +170,7 @@ def read_labelled(path: Path) -> Labelled:
         raise InputError(f'{path}: no lines. Each should have "query" and "tools".')
     queries = tuple(query for query, _ in rows if query.tools)
     choices = frozenset(query.id for query, is_choice in rows if is_choice)
-    return Labelled(path.stem, queries, len(rows) - len(queries), choices)
+    return LabelledRequests(path.stem, queries, len(rows) - len(queries), choices)
 
 
 def _parse_labelled(row: dict[str, Any], number: int) -> tuple[Query, bool]:

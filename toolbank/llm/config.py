@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from toolbank.config.base import PATH_IN_RUN, Choice, Config, Transport
+from toolbank.config.base import PATH_IN_RUN, Config, Transport, UnionChoice
 from toolbank.system.consent import (
     DEFAULT_KEY,
     Grant,
@@ -121,7 +121,8 @@ class EngineConfig(Config):
     )
     price: Transport[
         Annotated[
-            Price | Path, Choice("should be a mapping of keys, or the path of a file")
+            Price | Path,
+            UnionChoice("should be a mapping of keys, or the path of a file"),
         ]
         | None
     ] = Field(
@@ -149,7 +150,7 @@ class EngineConfig(Config):
     concurrency: Transport[
         Annotated[
             Literal["auto"] | Annotated[int, Field(ge=1, le=4096)],
-            Choice("should be a whole number, or 'auto'"),
+            UnionChoice("should be a whole number, or 'auto'"),
         ]
     ] = Field(
         default="auto",

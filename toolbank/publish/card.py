@@ -14,7 +14,7 @@ from toolbank.evaluation.config import TEST_PARTS, VERIFIED, main_k
 from toolbank.evaluation.figures import FEWEST, Figure
 from toolbank.evaluation.tables import FEW, percent, with_intervals
 from toolbank.llm.engines import has_copied_wording
-from toolbank.publish.data import ALTERNATIVE, NEEDED, Judged, Rows
+from toolbank.publish.data import ALTERNATIVE, NEEDED, Judged, RowCounts
 from toolbank.publish.from_run import MODELS, Shown, Story
 from toolbank.report.quality import QualityFigure, list_figures
 from toolbank.system.numbers import count
@@ -61,7 +61,7 @@ class Contents:
     """What a publication holds, as its card says it; `licence` is "" where none was stated."""
 
     story: Story
-    rows: Rows
+    rows: RowCounts
     judged: Judged
     retriever: Shown | None
     licence: str
@@ -119,7 +119,7 @@ def _head(made: Contents) -> dict[str, Any]:
     }
 
 
-def _configs(rows: Rows) -> Iterator[dict[str, Any]]:
+def _configs(rows: RowCounts) -> Iterator[dict[str, Any]]:
     # `datasets` can't load a split without rows: one that is listed here would be in its way.
     queries = [_files(split, split) for split, n in rows.queries.items() if n]
     yield {"config_name": "queries", "default": True, "data_files": queries}
@@ -195,7 +195,7 @@ def _contents(made: Contents) -> Iterator[str]:
     )
 
 
-def _describe_columns(rows: Rows) -> str:
+def _describe_columns(rows: RowCounts) -> str:
     """Which labels `tools` and `tools_first` hold."""
     first = (
         "`tools_first` has the first labels: the tools that a request was written for, or had in "
@@ -220,7 +220,7 @@ def _describe_columns(rows: Rows) -> str:
     )
 
 
-def _more(rows: Rows) -> Iterator[str]:
+def _more(rows: RowCounts) -> Iterator[str]:
     if rows.asks:
         yield row(
             "asks", "train", f"{rows.asks:,}", "a request for one tool, to train on"

@@ -120,7 +120,7 @@ _FRAME = 1024
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowCounts:
     """How many rows of each kind were written; `left_out` counts queries of no split.
 
     `aside` counts queries that a grade has set aside, which are in no split's files; `relabelled`
@@ -138,7 +138,7 @@ class Rows:
     graders: Mapping[str, int] = field(default_factory=dict)
 
 
-def write_data(bank: Path, folder: Path, shard_rows: int = SHARD_ROWS) -> Rows:
+def write_data(bank: Path, folder: Path, shard_rows: int = SHARD_ROWS) -> RowCounts:
     """Write the rows of a bank's folder to a folder; the same bank, the same bytes.
 
     Queries have their merged labels as `tools`, and those that they were written with as
@@ -161,7 +161,7 @@ def write_data(bank: Path, folder: Path, shard_rows: int = SHARD_ROWS) -> Rows:
     kept = [label for label in labels if label.query not in left_out]
     _write(folder, "labels", Label, kept, shard_rows)
     graders = Counter({one.query: one.kind for one in kept}.values())
-    return Rows(
+    return RowCounts(
         tools,
         {split: n[split] for split in get_args(Split)},
         asks,

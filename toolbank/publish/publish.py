@@ -40,7 +40,7 @@ _LICENCE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PublicationParts:
     """What is published of a run.
 
     `licence` is an identifier as hubs have it, such as cc-by-4.0; "" where none is stated.
@@ -71,7 +71,7 @@ class Wanted:
         refuse_outdated(self.run)
 
 
-def demand_not_read(wanted: Wanted, folder: Path) -> None:
+def demand_not_read(wanted: PublicationParts, folder: Path) -> None:
     """Refuse to write over what the run's bank was read from.
 
     Raises:
@@ -86,7 +86,7 @@ def demand_not_read(wanted: Wanted, folder: Path) -> None:
         )
 
 
-def publish_to_folder(wanted: Wanted, folder: Path) -> Contents:
+def publish_to_folder(wanted: PublicationParts, folder: Path) -> Contents:
     """Write a run's bank, its card and its retriever to a folder; gives what they hold.
 
     - data/{tools,train,validation,test}-*.parquet, and asks and labels where there are any
@@ -106,7 +106,7 @@ def publish_to_folder(wanted: Wanted, folder: Path) -> Contents:
         return write_publication(wanted, made)
 
 
-def write_publication(wanted: Wanted, folder: Path) -> Contents:
+def write_publication(wanted: PublicationParts, folder: Path) -> Contents:
     """Write all files of a publication but its mark to an empty folder.
 
     Raises:
@@ -145,7 +145,11 @@ class _Remote:
 
 
 def publish_to_hub(
-    wanted: Wanted, repository: str, *, public: bool = False, sure: bool = False
+    wanted: PublicationParts,
+    repository: str,
+    *,
+    public: bool = False,
+    sure: bool = False,
 ) -> str:
     """Send a publication to a repository of datasets, made if it isn't there; gives its address.
 
@@ -243,7 +247,7 @@ def _find_gone(
 
 def _ask(
     repository: str,
-    wanted: Wanted,
+    wanted: PublicationParts,
     folder: Path,
     names: Sequence[str],
     gone: Sequence[str],

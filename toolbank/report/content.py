@@ -109,7 +109,7 @@ class Asks:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AttemptsBySize:
     """How many attempts asked for a number of tools, and how many queries there are of it."""
 
     asked: int
@@ -129,7 +129,7 @@ class Content:
     attempts: pl.DataFrame
     recipe: Mapping[str, Any]
     calls: Mapping[str, StepCalls]
-    asked_numbers: Mapping[str, Asked]
+    asked_numbers: Mapping[str, AttemptsBySize]
     asks: Asks | None
     judge: Judge | None
     verification: Verification | None
@@ -186,7 +186,7 @@ def read_content(run: Path) -> Content:
         ),
         asked_numbers=check(
             (bank.info.get("counts") or {}).get("tools_per_query", {}),
-            dict[str, Asked],
+            dict[str, AttemptsBySize],
             run / "bank" / "bank.json",
         ),
         asks=_read_if_there(

@@ -34,7 +34,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class FirstLabelAgreement:
     """How grades agree with first labels, as of `measure_agreement`."""
 
     requests: int
@@ -50,7 +50,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class CandidateCounts:
     """Of how many requests candidates were pooled, and how many a request has."""
 
     requests: int
@@ -58,7 +58,7 @@ class Candidates:
 
 
 @dataclass(frozen=True)
-class Counts:
+class GradeCounts:
     """How many requests have verified labels, and of which grade these are."""
 
     requests: int
@@ -75,7 +75,7 @@ class GraderFigures:
     source: str
     requests: int
     used: int
-    agreement: Agreement
+    agreement: FirstLabelAgreement
 
 
 @dataclass(frozen=True)
@@ -83,15 +83,15 @@ class Verification:
     """verify.json; `graders` is empty in those of version 0.7.0."""
 
     engine: str
-    candidates: Candidates
+    candidates: CandidateCounts
     findings: dict[str, Counted]
-    counts: Counts
+    counts: GradeCounts
     calls: dict[str, StepCalls]
     model: str = ""
     not_graded: list[dict[str, str]] = field(default_factory=list)
-    agreement: Agreement | None = None
+    agreement: FirstLabelAgreement | None = None
     graders: list[GraderFigures] = field(default_factory=list)
-    people_and_models: Agreement | None = None
+    people_and_models: FirstLabelAgreement | None = None
     unused: dict[str, int] = field(default_factory=dict)
 
     def name_graders(self) -> list[str]:
@@ -135,7 +135,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Coverage:
+class ToolUses:
     """How the queries use the tools. `uses` counts queries by position in the bank's tools."""
 
     uses: tuple[int, ...]
@@ -152,7 +152,7 @@ def count_tools(queries: Sequence[Query]) -> list[Bar]:
     return _make_histogram([len(query.tools) for query in queries])
 
 
-def cover(bank: Bank) -> Coverage:
+def cover(bank: Bank) -> ToolUses:
     """Count the queries that use each tool; an alias counts for its tool."""
     counts = Counter(
         position
@@ -160,7 +160,7 @@ def cover(bank: Bank) -> Coverage:
         for position in {bank.index[name] for name in query.tools if name in bank.index}
     )
     uses = tuple(counts[position] for position in range(len(bank.tools)))
-    return Coverage(uses, tuple(_make_histogram(uses, most=_MOST_USES)))
+    return ToolUses(uses, tuple(_make_histogram(uses, most=_MOST_USES)))
 
 
 def follow_attempts(
@@ -239,7 +239,7 @@ def _name_ending(outcome: str, reason: str) -> str:
 
 
 @dataclass(frozen=True)
-class Calls:
+class CallTable:
     """The calls of a run by step, all of them together, and the tries that failed by reason.
 
     `per_query` are the calls, tokens and dollars that one accepted query took; `unpriced` are
@@ -260,7 +260,7 @@ class Calls:
 
 def summarise_calls(
     sections: Mapping[str, Mapping[str, StepCalls]], accepted: int
-) -> Calls | None:
+) -> CallTable | None:
     """The calls of each part of the recipe in one table; None where there were none."""
     steps = {step: calls for part in sections.values() for step, calls in part.items()}
     if not steps:
@@ -268,7 +268,7 @@ def summarise_calls(
     total = add_up_calls(steps.values())
     failed = sorted(total.failed_tries.items(), key=lambda one: (-one[1], one))
     tries = total.replies + sum(total.failed_tries.values())
-    return Calls(
+    return CallTable(
         steps,
         total,
         tuple(Bar(reason, count, count / tries) for reason, count in failed),

@@ -145,7 +145,7 @@ class Dot:
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """The dots of one method; its name stands at `label_y`."""
 
     label: str
@@ -162,7 +162,7 @@ class LineChart:
     for these to be drawn.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[PlotLine, ...]
     groups: tuple[tuple[str, float], ...]
     ticks: tuple[tuple[str, float], ...]
     left_out: int
@@ -223,7 +223,7 @@ def draw_lines(
     ]
     labels_y = spread([dots[-1].y for dots in rows], _LABEL_HEIGHT, LINE_HEIGHT)
     return LineChart(
-        tuple(map(Line, chosen, rows, labels_y)),
+        tuple(map(PlotLine, chosen, rows, labels_y)),
         tuple((text, round(x, 1)) for text, x in zip(groups, xs, strict=True)),
         tuple((f"{tick:g}", place(tick / 100)) for tick in round_ticks(0, 100 * end)),
         len(order) - len(chosen),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
-from toolbank.datasets.jsonl import Labelled
+from toolbank.datasets.jsonl import LabelledRequests
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
 
@@ -157,7 +157,7 @@ class CalibrationRequests:
 
 def choose_requests(
     bank: Bank,
-    files: Sequence[Labelled],
+    files: Sequence[LabelledRequests],
     train: TrainRequests,
     *,
     copied: bool = False,

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, blocks, join
-from toolbank.config.base import Choice
+from toolbank.config.base import UnionChoice
 from toolbank.llm.accounts import list_reasons
 from toolbank.llm.chat import (
     ChatReply,
@@ -87,7 +87,7 @@ class DecompositionConfig(TwoStageConfig):
     )
     decompose: Annotated[
         Literal["rules"] | DecomposeConfig,
-        Choice("should be 'rules', or a mapping of keys"),
+        UnionChoice("should be 'rules', or a mapping of keys"),
     ] = Field(default="rules", description="rules, or the settings of an engine")
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from toolbank.bank.catalogue import Catalogue, Version
+from toolbank.bank.catalogue import Catalogue, CatalogueVersion
 from toolbank.bank.files import explain_foreign_file, read_tools, write_tools
 from toolbank.bank.records import McpCall
 from toolbank.requests.write.config import GenerateConfig
@@ -49,7 +49,7 @@ def read_catalogue(folder: RunFolder) -> Catalogue:
         return Catalogue(read_tools(folder.bank / "tools.parquet"))
     tools = [read_tools(folder.catalogue / one.file) for one in listed]
     earlier = (
-        Version(before, after.first_attempt)
+        CatalogueVersion(before, after.first_attempt)
         for before, (_, after) in zip(tools, pairwise(listed), strict=False)
     )
     return Catalogue(tools[-1], tuple(earlier))

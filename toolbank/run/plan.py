@@ -46,7 +46,12 @@ from toolbank.run.recipe import (
     load_recipe,
     place_replies,
 )
-from toolbank.run.run import Comparison, check_stages, compare_with_run, explain_todo
+from toolbank.run.run import (
+    RecipeComparison,
+    check_stages,
+    compare_with_run,
+    explain_todo,
+)
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.dataset import read_split
 from toolbank.run.stages.sources import current_tools, has_same_sources, kept_tools
@@ -251,7 +256,7 @@ def _describe_stages(
 
 
 def _note_comparison(
-    recipe: RecipeFile, out: Path, comparison: Comparison
+    recipe: RecipeFile, out: Path, comparison: RecipeComparison
 ) -> list[str]:
     """That the folder is another recipe's, or was made with other prompts or settings."""
     others = comparison.others

@@ -22,14 +22,16 @@ from toolbank.system.terminal import command, wrap
 
 
 @dataclass(frozen=True)
-class Choice:
+class RetrieverChoice:
     """A retriever by its label, and what speaks for it, for people."""
 
     label: str
     why: str
 
 
-def choose_retriever(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> Choice:
+def choose_retriever(
+    folder: RunFolder, fitted: Sequence[RetrieverConfig]
+) -> RetrieverChoice:
     """The best of those that are fitted, of which there is at least one.
 
     That is the one with the best Recall@5 on the validation queries, the first of equals. Before
@@ -48,7 +50,7 @@ def choose_retriever(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> Ch
         return _choose(folder, fitted)
     choice = _choose(folder, able)
     passed = ", ".join(config.label for config in fitted if config not in able)
-    return Choice(
+    return RetrieverChoice(
         choice.label,
         f"{choice.why}. Those by words alone ({passed}) are left out of the choice, because the "
         "requests are of the reference's own words, which favours them",
@@ -67,7 +69,7 @@ def _asks_model(config: RetrieverConfig, among: Sequence[RetrieverConfig]) -> bo
     return config.asks is not None or any(_asks_model(one, among) for one in parts)
 
 
-def _choose(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> Choice:
+def _choose(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> RetrieverChoice:
     if ranked := _rank(folder, [config.label for config in fitted]):
         best, *others = ranked
         requests = count(best.n, "validation request")
@@ -76,24 +78,26 @@ def _choose(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> Choice:
             why += f" as {others[0].retriever} has, which comes after it"
         elif others:
             why += f" (next: {others[0].retriever}, {_percent(others[0])})"
-        return Choice(best.retriever, why)
+        return RetrieverChoice(best.retriever, why)
     lacks = "no validation requests to choose by"
     for config in fitted:
         if config.combines and not _asks_model(config, fitted):
             parts = ", ".join(config.needs)
-            return Choice(
+            return RetrieverChoice(
                 config.label,
                 f"{lacks}; the fusion, which does not depend on one of {parts}",
             )
     dense = [config for config in fitted if config.has_vectors]
     for config in dense:
         if config.needs_queries:
-            return Choice(
+            return RetrieverChoice(
                 config.label, f"{lacks}; the first that learns vectors of tools"
             )
     if dense:
-        return Choice(dense[0].label, f"{lacks}; the first with vectors of tools")
-    return Choice(fitted[0].label, f"{lacks}; the first")
+        return RetrieverChoice(
+            dense[0].label, f"{lacks}; the first with vectors of tools"
+        )
+    return RetrieverChoice(fitted[0].label, f"{lacks}; the first")
 
 
 def _rank(folder: RunFolder, labels: Sequence[str]) -> list[Figure]:

@@ -132,7 +132,7 @@ def _run(
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RecipeComparison:
     """How a recipe differs from what a run folder holds, and which files found by name count.
 
     `others` says what makes it another recipe, a line each. `changes` are files found by name that
@@ -160,20 +160,20 @@ class Comparison:
 
 def compare_with_run(
     recipe: RecipeFile, folder: RunFolder, stages: Sequence[Stage]
-) -> Comparison:
+) -> RecipeComparison:
     """Compare a recipe that is at work with the run in a folder."""
     own, kept = current_folders(), read_kept(folder, stages)
     with looking_in(kept.folders):
         others = find_differences(recipe.recipe, stages)
     if others and recipe.path.resolve() != folder.recipe.resolve():
         # All is made anew, by the recipe's own files.
-        return Comparison(tuple(others), (), own, own)
+        return RecipeComparison(tuple(others), (), own, own)
     # The files of a run's own recipe are the run's, whatever `--set` changes.
     changes = find_changes(kept, stages)
     folders = kept.accept(changes)
     if others:
         folders = dataclasses.replace(folders, sealed=frozenset())
-    return Comparison(tuple(others), tuple(changes), own, folders)
+    return RecipeComparison(tuple(others), tuple(changes), own, folders)
 
 
 def _run_chosen(
@@ -182,7 +182,7 @@ def _run_chosen(
     stages: Sequence[Stage],
     chosen: Sequence[Stage],
     start: str | None,
-    comparison: Comparison,
+    comparison: RecipeComparison,
     *,
     replace: bool,
 ) -> RunResult:

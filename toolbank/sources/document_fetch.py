@@ -8,9 +8,9 @@ from dataclasses import replace
 from urllib.parse import urlsplit, urlunsplit
 
 from toolbank.sources.web.answer import (
-    Answer,
     RefusedError,
     RequestError,
+    WebResponse,
     may_pass_status,
 )
 from toolbank.sources.web.download import Downloader
@@ -86,7 +86,7 @@ def shown(url: str) -> str:
         return "what is no address"
 
 
-async def _ask(url: str, most_bytes: int, most_s: float, is_open: bool) -> Answer:
+async def _ask(url: str, most_bytes: int, most_s: float, is_open: bool) -> WebResponse:
     settings = replace(
         crawl_settings(url, CrawlPolicy(request_s=most_s, private_addresses=is_open)),
         max_bytes=most_bytes,

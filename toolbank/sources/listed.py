@@ -92,7 +92,7 @@ _EXAMPLES = 3
 _LONGEST_NAME = 60
 
 
-class Listed:
+class ListedTools:
     """The tools of a list by name, `left_out` what became none, `check` that of their schemas.
 
     A schema that is none is mended where that can be. Of two of one name the first counts.

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from toolbank.papers.steps.problems import (
-    Problem,
+    ReasoningProblem,
     draw_others,
     halve,
     read_problems,
@@ -28,8 +28,8 @@ def test_question_and_facts_are_the_source(tmp_path):
         {**row, "steps": []},
     )
     first, second = read_problems(tmp_path)
-    assert first == Problem("a", "1", ("Why?",), ("so",))
-    assert second == Problem(
+    assert first == ReasoningProblem("a", "1", ("Why?",), ("so",))
+    assert second == ReasoningProblem(
         "b", "one", ("Does it?", "Say so.", "a fact"), ("so it does",)
     )
     assert second.context == "Does it? Say so. a fact"
@@ -60,7 +60,8 @@ def test_sentences_end_before_a_capital():
 
 
 PROBLEMS = [
-    Problem("ab"[i % 2], str(i), (f"q{i % 15}",), (f"s{i}",)) for i in range(20)
+    ReasoningProblem("ab"[i % 2], str(i), (f"q{i % 15}",), (f"s{i}",))
+    for i in range(20)
 ]
 
 

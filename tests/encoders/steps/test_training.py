@@ -7,7 +7,7 @@ from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.papers.steps.perturb import PERTURBATIONS
-from toolbank.papers.steps.problems import Problem, join_steps
+from toolbank.papers.steps.problems import ReasoningProblem, join_steps
 from toolbank.papers.steps.training import (
     StepsTraining,
     compare_chains,
@@ -34,7 +34,7 @@ NAMES = [
     "table",
 ]
 PROBLEMS = [
-    Problem(
+    ReasoningProblem(
         "a",
         str(i),
         (f"how many {name} are there in the room?",),
@@ -67,7 +67,7 @@ def test_rows_hold_context_chain_and_perturbations_of_different_kinds(config):
 
 
 def test_kinds_come_again_where_few_apply(config):
-    one = Problem("a", "1", ("why?",), ("so",))
+    one = ReasoningProblem("a", "1", ("why?",), ("so",))
     triples = make_triples(config, [one], 3, seed=0)
     assert triples.rows.shape == (1, 5)
     assert {kind for kind, n in triples.kinds.items() if n} == {"duplicate"}
@@ -75,7 +75,7 @@ def test_kinds_come_again_where_few_apply(config):
 
 def test_that_nothing_can_be_perturbed_is_told(config):
     with pytest.raises(InputError, match="No chain"):
-        make_triples(config, [Problem("a", "1", ("why?",), ())], 1, seed=0)
+        make_triples(config, [ReasoningProblem("a", "1", ("why?",), ())], 1, seed=0)
 
 
 def test_a_trained_encoder_prefers_the_reference(config, tmp_path):

@@ -7,8 +7,8 @@ from toolbank.llm.templates import PromptTemplate
 from toolbank.papers.planner.evaluate import show
 from toolbank.papers.planner.plans import (
     TEMPLATE,
-    Candidates,
-    Prompts,
+    CandidateSampler,
+    PlannerPrompts,
     Situation,
     read_plans,
     search_next,
@@ -19,7 +19,7 @@ from toolbank.retrievers.bm25 import Bm25Config
 
 BANK = make_bank(make_rows(12))
 EXAMPLES = unroll(read_plans(BANK, BANK.split("train"))[0])
-CANDIDATES = Candidates(BANK, 6, seed=3)
+CANDIDATES = CandidateSampler(BANK, 6, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def bm25():
 def test_the_plans_own_tools_are_among_random_ones_at_any_place():
     chosen = CANDIDATES.choose("random", EXAMPLES)
     assert chosen == CANDIDATES.choose("random", EXAMPLES)
-    assert chosen != Candidates(BANK, 6, seed=4).choose("random", EXAMPLES)
+    assert chosen != CandidateSampler(BANK, 6, seed=4).choose("random", EXAMPLES)
     places = set()
     for names, example in zip(chosen, EXAMPLES, strict=True):
         assert len(names) == len(set(names)) == 6
@@ -50,7 +50,7 @@ def test_gold_and_none():
 
 
 def test_a_retrievers_train_candidates_have_the_plans_tools_put_in(bm25):
-    narrow = Candidates(BANK, 2, seed=0)
+    narrow = CandidateSampler(BANK, 2, seed=0)
     for names, example in zip(
         narrow.choose_train(EXAMPLES, bm25), EXAMPLES, strict=True
     ):
@@ -83,7 +83,7 @@ def words(text):
 
 
 def test_the_oldest_steps_are_cut_first():
-    prompts = Prompts(PromptTemplate(TEMPLATE), TOOLS)
+    prompts = PlannerPrompts(PromptTemplate(TEMPLATE), TOOLS)
     history = ("Call a first", "Call b second", "Call c third")
     situation = Situation("Do it all.", (), history)
     whole, is_cut = prompts.fit(situation, words, 1000)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from toolbank.papers.planner.evaluate import Prediction, describe, rouge_lsum, score
-from toolbank.papers.planner.plans import Plan, PlanStep, unroll
+from toolbank.papers.planner.plans import PlanStep, RequestPlan, unroll
 
 WORDS = st.lists(
     st.sampled_from(["call", "a1", "b_c", "to", "the,", "12", "é"]), max_size=12
@@ -31,8 +31,12 @@ def test_rouge_is_that_of_rouge_score(said, gold):
 
 EXAMPLES = unroll(
     [
-        Plan("1", "q", (PlanStep("Call a to x", "a"), PlanStep("Call b to y", "b"))),
-        Plan("2", "r", (PlanStep("Call a to z", "a"), PlanStep("Call c to z", "c"))),
+        RequestPlan(
+            "1", "q", (PlanStep("Call a to x", "a"), PlanStep("Call b to y", "b"))
+        ),
+        RequestPlan(
+            "2", "r", (PlanStep("Call a to z", "a"), PlanStep("Call c to z", "c"))
+        ),
     ]
 )
 SAID = [

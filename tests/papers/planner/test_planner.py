@@ -325,8 +325,8 @@ def test_a_hundred_plans_can_be_learnt_by_heart(tmp_path):
     from toolbank.papers.planner.language_model import TrainedSpeaker, train_planner
     from toolbank.papers.planner.plans import (
         TEMPLATE,
-        Candidates,
-        Prompts,
+        CandidateSampler,
+        PlannerPrompts,
         read_plans,
         unroll,
     )
@@ -348,8 +348,8 @@ def test_a_hundred_plans_can_be_learnt_by_heart(tmp_path):
             "settings": [setting],
         }
     )
-    candidates = Candidates(bank, 10, seed=0)
-    prompts = Prompts(PromptTemplate(TEMPLATE), bank.tools)
+    candidates = CandidateSampler(bank, 10, seed=0)
+    prompts = PlannerPrompts(PromptTemplate(TEMPLATE), bank.tools)
     chosen = candidates.choose("gold", examples)
     shown = show(examples, chosen, candidates, history=True)
     context = TrainingContext(checkpoints=tmp_path)

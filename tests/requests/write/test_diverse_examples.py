@@ -8,7 +8,7 @@ import pytest
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.prompts import Prompts
+from toolbank.requests.write.prompts import WriterPrompts
 
 TASKS = {
     "jazz": ["play jazz in the room", "please play jazz in my room"],
@@ -40,7 +40,7 @@ def encoder(tmp_path, monkeypatch):
 
 def draw(encoder=None, examples=3, attempts=30):
     config = GenerateConfig(examples=examples, diverse_examples=encoder)
-    prompts = Prompts("tasks", config, seed=1)
+    prompts = WriterPrompts("tasks", config, seed=1)
     return [
         [example["explanation"] for example in prompts.draw_examples(attempt, 3, 2)]
         for attempt in range(attempts)
@@ -57,7 +57,9 @@ def test_each_prompt_shows_one_of_each_task_in_any_order(encoder):
 
 
 def test_all_of_a_group_have_their_turn(encoder):
-    prompts = Prompts("tasks", GenerateConfig(diverse_examples=encoder, examples=2), 0)
+    prompts = WriterPrompts(
+        "tasks", GenerateConfig(diverse_examples=encoder, examples=2), 0
+    )
     shown = [one["query"] for n in range(60) for one in prompts.draw_examples(n, 3, 2)]
     assert Counter(shown).keys() == {text for one in TASKS.values() for text in one}
 

@@ -18,7 +18,7 @@ from toolbank.requests.write.checks import (
 )
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.prompts import (
-    Prompts,
+    WriterPrompts,
     find_examples,
     load_examples,
     prompt_hash,
@@ -45,7 +45,7 @@ DOMAINS = ["numpy", "pandas", "aws", "generic"]
 
 
 def prompts(domain="numpy", seed=0, **settings):
-    return Prompts(domain, GenerateConfig(**settings), seed)
+    return WriterPrompts(domain, GenerateConfig(**settings), seed)
 
 
 def write(at_most=2, tools=TOOLS, attempt=0, **settings):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Query, Tool
-from toolbank.datasets.jsonl import Labelled
+from toolbank.datasets.jsonl import LabelledRequests
 from toolbank.retrievers.calibration_requests import (
     LEAST,
     TrainRequests,
@@ -62,7 +62,7 @@ def file_of(n, name="mine", choices=(), tools=None, text="in my own words {}"):
         Query(id=str(i), query=text.format(i), tools=tools or (TOOLS[i % 30].name,))
         for i in range(n)
     )
-    return Labelled(name, queries, 0, frozenset(choices))
+    return LabelledRequests(name, queries, 0, frozenset(choices))
 
 
 @pytest.mark.parametrize("asks", [False, True])
@@ -108,7 +108,7 @@ def test_labels_of_missing_tools_and_texts_that_were_learnt_are_skipped_and_coun
         for query in bank.split("train")[:2]
     )
     gone = file_of(3, "old", tools=("kitchen.0", "kitchen.gone"), text="gone {}")
-    file = Labelled("mine", (*file_of(20).queries, *learnt), 0)
+    file = LabelledRequests("mine", (*file_of(20).queries, *learnt), 0)
     chosen = choose(bank, [file, gone], missing=["other.jsonl"])
     assert len(chosen.queries) == 20
     assert sorted(chosen.skipped.values()) == [1, 2, 3]
@@ -117,7 +117,7 @@ def test_labels_of_missing_tools_and_texts_that_were_learnt_are_skipped_and_coun
 
 
 def test_a_text_counts_once_with_the_tools_of_all_lines_that_have_it():
-    twice = Labelled(
+    twice = LabelledRequests(
         "log",
         tuple(
             Query(id=f"{n}.{t}", query=f"own {n}", tools=(TOOLS[t].name,))
@@ -128,7 +128,7 @@ def test_a_text_counts_once_with_the_tools_of_all_lines_that_have_it():
     )
     bank = make_bank(25)
     assert not choose(bank, [twice]).queries
-    more = Labelled("more", file_of(1).queries, 0)
+    more = LabelledRequests("more", file_of(1).queries, 0)
     first = choose(bank, [twice, more]).queries[0]
     assert first.tools == (TOOLS[1].name, TOOLS[2].name)
 

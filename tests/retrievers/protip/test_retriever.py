@@ -16,7 +16,7 @@ from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import title_and_summary
 from toolbank.retrievers.protip import training as train_module
 from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
-from toolbank.retrievers.protip.plans import Plan, read_plans
+from toolbank.retrievers.protip.plans import ToolPlan, read_plans
 from toolbank.retrievers.protip.retriever import ProtipRetriever
 from toolbank.retrievers.protip.training import PlanExamples
 from toolbank.system.errors import InputError
@@ -254,4 +254,4 @@ def test_plans_keep_the_order_and_repeat_no_tool(bank):
     query = Query(
         id="q", query="x", tools=("road", "gone", "mail", "road"), split="train"
     )
-    assert read_plans(Bank(bank.tools), (query,)) == [Plan("x", (5, 4))]
+    assert read_plans(Bank(bank.tools), (query,)) == [ToolPlan("x", (5, 4))]

@@ -9,8 +9,8 @@ from toolbank.bank.ranking import draw_ties
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.retrievers.protip import plans as progressive
 from toolbank.retrievers.protip.plans import (
-    Plan,
     SearchTrace,
+    ToolPlan,
     divide_plans,
     hold_back,
     search_plans,
@@ -150,7 +150,7 @@ def test_the_interleaved_hits_begin_with_the_plan():
 
 
 def test_hard_negatives_are_the_nearest_that_are_not_the_plans():
-    plans = [Plan("q", (0, 1)), Plan("r", (2,)), Plan("s", (3,))]
+    plans = [ToolPlan("q", (0, 1)), ToolPlan("r", (2,)), ToolPlan("s", (3,))]
     queries = np.array([[3, 5], [1, 0], [0, 0]], np.float32)
     # The fifth tool is no plan's.
     tools = np.vstack([VECTORS, [[0, 0]]]).astype(np.float32)
@@ -160,7 +160,7 @@ def test_hard_negatives_are_the_nearest_that_are_not_the_plans():
 
 
 def test_random_negatives_are_never_the_plans_and_new_in_each_epoch():
-    plans = [Plan("q", (0, 3)), Plan("r", (5,)), Plan("s", (7, 2, 4))]
+    plans = [ToolPlan("q", (0, 3)), ToolPlan("r", (5,)), ToolPlan("s", (7, 2, 4))]
     examples = PlanExamples(plans, [[1], [2], [3]], seed=0)
     seen = set()
     for epoch in range(40):
@@ -179,8 +179,8 @@ def test_a_batch_has_each_tool_once_and_the_others_as_negatives():
     collate = PlanCollator([[10 + i] * (i + 1) for i in range(7)], pad_id=0)
     batch = collate(
         [
-            {"query": [1, 2], "plan": Plan("q", (4, 1)), "drawn": [6], "mined": ()},
-            {"query": [3], "plan": Plan("r", (1,)), "drawn": [0], "mined": ()},
+            {"query": [1, 2], "plan": ToolPlan("q", (4, 1)), "drawn": [6], "mined": ()},
+            {"query": [3], "plan": ToolPlan("r", (1,)), "drawn": [0], "mined": ()},
         ]
     )
     assert batch["tools"]["input_ids"][:, 0].tolist() == [10, 11, 14, 16]
@@ -197,7 +197,7 @@ def test_mined_negatives_are_those_of_their_step_alone():
         [
             {
                 "query": [1],
-                "plan": Plan("q", (4, 1)),
+                "plan": ToolPlan("q", (4, 1)),
                 "drawn": (),
                 "mined": [[5, 6], [2, 6]],
             }
@@ -248,7 +248,7 @@ def test_siblings_are_drawn_to_the_request_alike():
 
 
 def test_hard_negatives_of_siblings_are_those_of_the_request_and_none_of_them():
-    plans = [Plan("q", (1, 0), either=True), Plan("r", (2, 3))]
+    plans = [ToolPlan("q", (1, 0), either=True), ToolPlan("r", (2, 3))]
     queries = np.array([[3, 5], [1, 0]], np.float32)
     mined = mine_negatives(plans, queries, VECTORS, most=2)
     # (3, 5): c, then d. Nothing is taken from the request.
@@ -307,8 +307,8 @@ def test_steps_after_the_end_of_every_plan_change_nothing(threshold):
 
 
 def test_a_tenth_is_held_back_of_plans_whose_tools_others_use():
-    plans = [Plan(f"q{i}", (i % 4, 4)) for i in range(30)]
-    plans += [Plan(f"only {i}", (i, 4)) for i in range(5, 15)]
+    plans = [ToolPlan(f"q{i}", (i % 4, 4)) for i in range(30)]
+    plans += [ToolPlan(f"only {i}", (i, 4)) for i in range(5, 15)]
     train, held = hold_back(plans, seed=1)
     assert (len(train), len(held)) == (36, 4)
     assert not set(train) & set(held)

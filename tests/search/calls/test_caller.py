@@ -7,7 +7,7 @@ import pytest
 from tests.search.calls.apis import serving_api
 from toolbank.bank.records import Argument, HttpCall, McpCall, PythonCall, Tool
 from toolbank.search.calls import http
-from toolbank.search.calls.caller import Caller, describe_leave
+from toolbank.search.calls.caller import ToolCaller, describe_leave
 from toolbank.search.calls.config import CallError, Credential, Target, read_targets
 from toolbank.system.errors import InputError
 
@@ -41,7 +41,9 @@ def api():
 
 def call(tool, arguments, address, patterns=("*",), writes=False, **target):
     targets = {"pets": Target(url=address, **{"private": True, **target})}
-    return asyncio.run(Caller(patterns, targets, writes=writes).call(tool, arguments))
+    return asyncio.run(
+        ToolCaller(patterns, targets, writes=writes).call(tool, arguments)
+    )
 
 
 def test_a_call_is_passed_on(api, monkeypatch):
@@ -171,7 +173,7 @@ def test_a_secret_that_is_not_set_is_told(api):
 
 
 def describe(*tools, **targets):
-    caller = Caller(["get*", "delete*", "run"], targets, writes=False)
+    caller = ToolCaller(["get*", "delete*", "run"], targets, writes=False)
     return describe_leave(caller, tools)
 
 
@@ -181,7 +183,7 @@ def test_where_calls_go_is_shown_and_what_is_proposed_is_not_used():
     assert "pets:\n    url: http://proposed.example" in lacks
     assert "weather:" in lacks
     with pytest.raises(CallError, match="nobody has said"):
-        caller = Caller(["get*"], {}, writes=False)
+        caller = ToolCaller(["get*"], {}, writes=False)
         asyncio.run(caller.call(GET, {"id": "1"}))
     first, _ = describe(GET, run, pets=Target(url="https://pets.example"))
     assert first == "calls of 1 tools go to https://pets.example"
@@ -237,7 +239,7 @@ def call_mcp(name, tool, pattern, **target):
         name=name, annotations=hinted, call=McpCall(source="notes", tool=tool)
     )
     targets = {"notes": Target(command=("/no/such/program",), **target)}
-    asyncio.run(Caller([pattern], targets, writes=False).call(called, {}))
+    asyncio.run(ToolCaller([pattern], targets, writes=False).call(called, {}))
 
 
 def test_a_pack_does_not_say_what_changes_nothing():

@@ -11,12 +11,7 @@ from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.calibration import Calibration
 from toolbank.search.catalogue import RequestIndex
 from toolbank.search.finder import Finder
-from toolbank.search.folder import (
-    read_manifest,
-    switch,
-    version_folder,
-    write_manifest,
-)
+from toolbank.search.folder import read_manifest, switch, version_folder, write_manifest
 
 TOOLS = (
     Tool(name="music.play", summary="Play a song.", source="home", tags=("sound",)),

@@ -60,7 +60,7 @@ def answering(app, most=100):
     """A server in this process; its address."""
     listening = servers.open_socket("127.0.0.1", 0)
     config = uvicorn.Config(app, http=servers._Patient, log_config=None, lifespan="off")
-    server = servers._Server(config, most)
+    server = servers._BoundedServer(config, most)
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
     try:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from toolbank.search.serve import searches as pools
-from toolbank.search.serve.messages import Refusal
+from toolbank.search.serve.messages import RefusalError
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def pool(monkeypatch):
     monkeypatch.setattr(pools, "SEARCH_TIME", 0.3)
     monkeypatch.setattr(pools, "MOST_WAITING", 3)
     monkeypatch.setattr(pools.os, "cpu_count", lambda: 2)
-    made = pools.Pool()
+    made = pools.SearchThreads()
     yield made
     made.close()
 
@@ -26,7 +26,7 @@ def test_a_search_that_hangs_is_given_up_and_the_others_are_answered(pool):
     async def ask():
         hanging = asyncio.ensure_future(pool.run(let_go.wait))
         others = [await pool.run(lambda n=n: n) for n in range(5)]
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(RefusalError) as refused:
             await hanging
         return others, refused.value
 
@@ -44,7 +44,7 @@ def test_more_than_may_wait_are_refused_at_once(pool):
     async def ask():
         waiting = [asyncio.ensure_future(pool.run(let_go.wait)) for _ in range(5)]
         await asyncio.sleep(0)
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(RefusalError) as refused:
             await pool.run(let_go.wait)
         let_go.set()
         return await asyncio.gather(*waiting), refused.value
@@ -63,7 +63,7 @@ def test_a_batch_counts_as_many_as_it_has(pool):
     async def ask():
         batch = asyncio.ensure_future(pool.run_each([let_go.wait] * 4))
         await asyncio.sleep(0)
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(RefusalError) as refused:
             await pool.run_each([let_go.wait] * 2)
         single = asyncio.ensure_future(pool.run(let_go.wait))
         await asyncio.sleep(0)
@@ -111,7 +111,7 @@ def test_a_batch_that_takes_too_long_is_given_up_with_what_is_left_of_it(pool):
         time.sleep(0.02)
 
     async def ask():
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(RefusalError) as refused:
             await pool.run_each([work] * 200)
         return refused.value.status, await pool.run(lambda: len(begun))
 

@@ -9,7 +9,7 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from toolbank.bank.catalogue import Version, find_version
+from toolbank.bank.catalogue import CatalogueVersion, find_version
 from toolbank.llm.chat import ChatReply, ChatRequest, Engine, Offer, Offers
 from toolbank.llm.config import DEFAULT_TIMEOUT_S, find_grants
 from toolbank.system.consent import require_consent
@@ -33,7 +33,9 @@ class EngineByVersion:
     deal the same attempt. What it lacks is what the newest one does.
     """
 
-    def __init__(self, engines: Sequence[Engine], earlier: Sequence[Version]) -> None:
+    def __init__(
+        self, engines: Sequence[Engine], earlier: Sequence[CatalogueVersion]
+    ) -> None:
         self._engines = engines
         self._earlier = earlier
         newest = engines[-1]
@@ -84,7 +86,7 @@ class EngineContext:
     tools: Sequence[Tool] = ()
     seed: int = 0
     folder: Path | None = None
-    earlier: Sequence[Version] = ()
+    earlier: Sequence[CatalogueVersion] = ()
 
 
 class Filler(Protocol):

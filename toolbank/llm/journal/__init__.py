@@ -1,7 +1,14 @@
 """Replies on disk before they count."""
 
-from toolbank.llm.journal.layout import Entry, Failure, StepUsage
+from toolbank.llm.journal.layout import Failure, JournalEntry, StepUsage
 from toolbank.llm.journal.migration import is_journal
 from toolbank.llm.journal.store import Journal, copy_journal
 
-__all__ = ["Entry", "Failure", "Journal", "StepUsage", "copy_journal", "is_journal"]
+__all__ = [
+    "Failure",
+    "Journal",
+    "JournalEntry",
+    "StepUsage",
+    "copy_journal",
+    "is_journal",
+]

@@ -170,7 +170,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Entry:
+class JournalEntry:
     """A journaled exchange."""
 
     key: str

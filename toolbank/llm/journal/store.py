@@ -21,8 +21,8 @@ from toolbank.llm.journal.layout import (
     FAILURES,
     IDENTITIES,
     REPLIES,
-    Entry,
     Failure,
+    JournalEntry,
     StepUsage,
     decode,
     encode,
@@ -214,7 +214,7 @@ class Journal:
             with suppress(ToolbankError):
                 await self._writer.write()
 
-    def entries(self, attempt: int | None = None) -> Iterator[Entry]:
+    def entries(self, attempt: int | None = None) -> Iterator[JournalEntry]:
         """All exchanges, or those of one attempt, by attempt and step; damaged ones are told.
 
         Raises:
@@ -232,7 +232,7 @@ class Journal:
             if reply is not None:
                 with errors.explained(self.path):
                     prompt = decode(zlib.decompress(messages))
-                yield Entry(key, number, step, identity, prompt, reply)
+                yield JournalEntry(key, number, step, identity, prompt, reply)
 
     def attempts(self, steps: Collection[str]) -> Iterator[int]:
         """The numbers of the attempts that have a reply of one of these steps, in their order.

@@ -17,7 +17,7 @@ _Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledInstructions:
     """Instructions [n] with the labels of their tasks, as the benchmark has them."""
 
     instructions: tuple[str, ...]
@@ -44,7 +44,7 @@ def read_instructions(folder: Path) -> list[str]:
     return list(dict.fromkeys(rows))
 
 
-def read_labelled(folder: Path) -> Labelled:
+def read_labelled(folder: Path) -> LabelledInstructions:
     """Those of eft_test.jsonl.
 
     Raises:
@@ -55,7 +55,7 @@ def read_labelled(folder: Path) -> Labelled:
         return get_text(row, "instruction"), get_text(row, "label")
 
     instructions, labels = zip(*_read(folder / "eft_test.jsonl", parse), strict=True)
-    return Labelled(instructions, labels)
+    return LabelledInstructions(instructions, labels)
 
 
 def read_pairs(folder: Path) -> Pairs:

@@ -119,7 +119,7 @@ _REMEDY = (
 )
 
 
-class LanguageModel:
+class HeadlessModel:
     """A language model without its head, as it is; on a GPU, if there is one, in half precision."""
 
     def __init__(self, name: str) -> None:
@@ -233,13 +233,13 @@ class LanguageModel:
         return int(min(self._tokenizer.model_max_length, positions - behind))
 
 
-def read_language_model(name: str, layer: int) -> LanguageModel:
+def read_language_model(name: str, layer: int) -> HeadlessModel:
     """The model of a name or a folder, which has the layer that is asked for.
 
     Raises:
         InputError: there is no such model or layer, or it can't be had or read.
     """
-    model = LanguageModel(name)
+    model = HeadlessModel(name)
     if not -model.layers - 1 <= layer <= model.layers:
         raise InputError(
             f"encoder.layer: {name} has {model.layers} layers, and none of the number {layer}. "
@@ -263,7 +263,7 @@ class LayersEncoder(Encoder):
 
     config: LayersConfig
 
-    def __init__(self, model: LanguageModel, config: LayersConfig) -> None:
+    def __init__(self, model: HeadlessModel, config: LayersConfig) -> None:
         super().__init__(config)
         self._model = model
 

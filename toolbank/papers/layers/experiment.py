@@ -18,12 +18,12 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.evaluation.figures import Figure, mean_intervals
 from toolbank.evaluation.tables import Columns, lay_out, with_intervals
-from toolbank.papers.layers.encoder import LanguageModel
+from toolbank.papers.layers.encoder import HeadlessModel
 from toolbank.papers.layers.states import (
     METRICS,
     SHARES,
+    ContextDocuments,
     Distance,
-    Documents,
     Passages,
     PooledStates,
     Vectors,
@@ -90,7 +90,7 @@ def evaluate_layers(
     work = _Work(passages, documents)
     measured = [*work.measure_words(), *work.measure_sentences()]
     for name in models:
-        model = LanguageModel(name)
+        model = HeadlessModel(name)
         with tempfile.TemporaryDirectory() as folder:
             measured += work.measure_model(model, Path(folder), batch_size, max_length)
     rows = _with_figures(measured, passages, seed)
@@ -100,7 +100,7 @@ def evaluate_layers(
 @dataclass(frozen=True)
 class _Work:
     passages: Passages
-    documents: dict[float, Documents]
+    documents: dict[float, ContextDocuments]
 
     def measure_words(self) -> Iterator[tuple[Row, NDArray[np.float64]]]:
         """BM25 over the texts of the documents."""
@@ -128,7 +128,7 @@ class _Work:
         )
 
     def measure_model(
-        self, model: LanguageModel, folder: Path, batch_size: int, max_length: int
+        self, model: HeadlessModel, folder: Path, batch_size: int, max_length: int
     ) -> Iterator[tuple[Row, NDArray[np.float64]]]:
         """Every layer by every way of reading; documents of several contexts by the last layer."""
         read: dict[str, tuple[PooledStates, PooledStates]] = {}
@@ -197,15 +197,15 @@ class _Work:
         questions: Vectors,
         vectors: Vectors,
         distance: Distance,
-        documents: Documents,
+        documents: ContextDocuments,
     ) -> NDArray[np.float64]:
         return self._measure(compare(questions, vectors, distance), documents)
 
-    def _measure(self, score: Any, documents: Documents) -> NDArray[np.float64]:
+    def _measure(self, score: Any, documents: ContextDocuments) -> NDArray[np.float64]:
         gold = documents.of_context[self.passages.gold]
         return measure(score, self._ties(documents), gold)
 
-    def _ties(self, documents: Documents) -> Ties:
+    def _ties(self, documents: ContextDocuments) -> Ties:
         names = dict(zip(documents.of_context, self.passages.ids, strict=True))
         return draw_ties(
             self.passages.questions, tuple(names[n] for n in range(documents.count))
@@ -236,7 +236,7 @@ def _with_figures(measured: Measured, passages: Passages, seed: int) -> list[Row
 def _describe(
     rows: Sequence[Row],
     passages: Passages,
-    documents: dict[float, Documents],
+    documents: dict[float, ContextDocuments],
     models: Sequence[str],
 ) -> Result:
     whole = [row for row in rows if row.share == 1]

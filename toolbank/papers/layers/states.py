@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.ranking import Ties, cosine_scores, rank_gold
-from toolbank.papers.layers.encoder import LanguageModel, pool
+from toolbank.papers.layers.encoder import HeadlessModel, pool
 from toolbank.papers.prompts import Pooling
 from toolbank.system.errors import InputError
 from toolbank.system.files import get_id, get_text, get_texts, read_lines
@@ -43,7 +43,7 @@ class PooledStates:
 
 
 def pool_layers(
-    model: LanguageModel,
+    model: HeadlessModel,
     texts: Sequence[str],
     prompt: str,
     folder: Path,
@@ -170,7 +170,7 @@ SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 @dataclass(frozen=True)
-class Documents:
+class ContextDocuments:
     """Which document each context is in [n_contexts], and how many there are."""
 
     of_context: NDArray[np.int64]
@@ -196,7 +196,7 @@ class Documents:
         return np.asarray(total / counts[:, None], dtype=np.float32)
 
 
-def split_titles(titles: Sequence[str], share: float, seed: int) -> Documents:
+def split_titles(titles: Sequence[str], share: float, seed: int) -> ContextDocuments:
     """Make each context a document of its own by chance, and one of what a title has left.
 
     The draws are the same for every share, so that of a greater one no context goes back.
@@ -207,4 +207,4 @@ def split_titles(titles: Sequence[str], share: float, seed: int) -> Documents:
         places.setdefault(number if draw < share else title, len(places))
         for number, (title, draw) in enumerate(zip(titles, drawn, strict=True))
     ]
-    return Documents(np.array(found, np.int64), len(places))
+    return ContextDocuments(np.array(found, np.int64), len(places))

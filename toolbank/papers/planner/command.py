@@ -13,7 +13,7 @@ from toolbank.commands.options import RunArgument, SetOption, echo
 if TYPE_CHECKING:
     from toolbank.papers.planner.evaluate import Evaluated
     from toolbank.papers.planner.models import RunPlanner
-    from toolbank.papers.planner.plans import Example
+    from toolbank.papers.planner.plans import PlanStepExample
 
 Action = Literal["train", "evaluate", "use"]
 
@@ -113,7 +113,7 @@ def _evaluate(planner: RunPlanner, *, as_json: bool) -> None:
 
 
 def _evaluate_settings(
-    planner: RunPlanner, examples: Sequence[Example]
+    planner: RunPlanner, examples: Sequence[PlanStepExample]
 ) -> Iterator[tuple[int, Evaluated]]:
     """The settings by their numbers, those of one model together: it alone is in memory."""
     from toolbank.papers.planner.evaluate import evaluate_setting

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from toolbank.config.base import Choice, Config
+from toolbank.config.base import Config, UnionChoice
 from toolbank.llm.config import SearchModelConfig
 from toolbank.training.config import TrainingWithoutValidation
 
@@ -114,7 +114,9 @@ class PlannerConfig(Config):
 
     model: Annotated[
         NewModel | str | None,
-        Choice("should be the name or folder of a causal model, or `{new: {...}}`"),
+        UnionChoice(
+            "should be the name or folder of a causal model, or `{new: {...}}`"
+        ),
     ] = Field(default=None, description="that is fine-tuned")
     ask: PlannerModelConfig | None = Field(
         default=None, description="an engine that plans without training"

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from toolbank.papers.planner.config import PlannerSetting
 from toolbank.papers.planner.language_model import Speaker
 from toolbank.papers.planner.plans import (
-    Candidates,
-    Example,
-    Plan,
+    CandidateSampler,
+    PlanStepExample,
+    RequestPlan,
     Situation,
     read_tool,
 )
@@ -72,7 +72,7 @@ def rouge_lsum(said: str, gold: str) -> float:
 
 
 def score(
-    examples: Sequence[Example],
+    examples: Sequence[PlanStepExample],
     predictions: Sequence[Prediction],
     tools: Collection[str],
 ) -> NDArray[np.float64]:
@@ -97,7 +97,7 @@ def score(
 
 
 def summarise(
-    examples: Sequence[Example], values: NDArray[np.float64], seed: int
+    examples: Sequence[PlanStepExample], values: NDArray[np.float64], seed: int
 ) -> Scores:
     """The means of some examples' scores [n, 5], n > 0; plans are drawn with replacement."""
     places = {plan: i for i, plan in enumerate({e.plan.id: 0 for e in examples})}
@@ -122,7 +122,7 @@ def summarise(
 
 
 def describe(
-    examples: Sequence[Example], values: NDArray[np.float64], seed: int
+    examples: Sequence[PlanStepExample], values: NDArray[np.float64], seed: int
 ) -> dict[str, Any]:
     """Scores of all examples, and by the number of the step and of the plan's steps, as JSON."""
 
@@ -153,9 +153,9 @@ class Evaluated:
 
 
 def show(
-    examples: Sequence[Example],
+    examples: Sequence[PlanStepExample],
     chosen: Sequence[Sequence[str]],
-    candidates: Candidates,
+    candidates: CandidateSampler,
     *,
     history: bool,
 ) -> list[Situation]:
@@ -172,8 +172,8 @@ def show(
 
 def evaluate_setting(
     setting: PlannerSetting,
-    examples: Sequence[Example],
-    candidates: Candidates,
+    examples: Sequence[PlanStepExample],
+    candidates: CandidateSampler,
     retrievers: Mapping[str, Retriever],
     speaker: Speaker,
 ) -> Evaluated:
@@ -242,7 +242,7 @@ def format_planner(figures: Sequence[Mapping[str, Any]]) -> str:
 def plan_request(
     query: str,
     setting: PlannerSetting,
-    candidates: Candidates,
+    candidates: CandidateSampler,
     retriever: Retriever | None,
     speaker: Speaker,
     most: int,
@@ -256,7 +256,7 @@ def plan_request(
     steps: list[Any] = []
     for number in range(most):
         # The example's own step isn't looked at: nothing is known of it.
-        example = Example(Plan("request", query, tuple(steps)), number)
+        example = PlanStepExample(RequestPlan("request", query, tuple(steps)), number)
         chosen = candidates.choose(
             setting.test, [example], retriever, stepwise=setting.stepwise
         )
@@ -272,7 +272,7 @@ def plan_request(
     return steps
 
 
-def _first(names: Sequence[str], example: Example, *, history: bool) -> str:
+def _first(names: Sequence[str], example: PlanStepExample, *, history: bool) -> str:
     used = {step.tool for step in example.history} if history else set()
     return next((name for name in names if name not in used), "")
 

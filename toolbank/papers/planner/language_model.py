@@ -13,7 +13,7 @@ from toolbank.encoders.model import reading_model
 from toolbank.llm.chat import ChatReply, Rejection, check_finish, find_answer
 from toolbank.llm.searches import ask_searches, demand_replies
 from toolbank.papers.planner.config import LoraConfig, NewModelSize, PlannerModelConfig
-from toolbank.papers.planner.plans import LAST, STEP, Prompts, Situation
+from toolbank.papers.planner.plans import LAST, STEP, PlannerPrompts, Situation
 from toolbank.retrievers.network import read_transformer
 from toolbank.system.errors import InputError
 from toolbank.system.extras import telling_extras
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from toolbank.papers.planner.config import PlannerConfig
-    from toolbank.papers.planner.plans import Example
+    from toolbank.papers.planner.plans import PlanStepExample
     from toolbank.training.config import TrainingContext
 
 
@@ -220,7 +220,7 @@ class TrainedSpeaker:
     """A trained model, within as many tokens as it was trained with."""
 
     model: LanguageModel
-    prompts: Prompts
+    prompts: PlannerPrompts
     length: int
     response: int
 
@@ -242,7 +242,7 @@ class EngineSpeaker:
     """An engine; its replies are kept in the journal of its settings, and asked for once."""
 
     config: PlannerModelConfig
-    prompts: Prompts
+    prompts: PlannerPrompts
 
     def say(self, situations: Sequence[Situation]) -> list[Said]:
         """One step each; "", as the last, where a reply has none.
@@ -277,9 +277,9 @@ _NOT_LEARNT = -100
 
 
 def train_planner(
-    examples: Sequence[Example],
+    examples: Sequence[PlanStepExample],
     situations: Sequence[Situation],
-    prompts: Prompts,
+    prompts: PlannerPrompts,
     config: PlannerConfig,
     context: TrainingContext,
 ) -> tuple[LanguageModel, Training, float]:

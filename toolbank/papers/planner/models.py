@@ -16,9 +16,9 @@ from toolbank.config.base import shape
 from toolbank.papers.planner.config import PlannerConfig, PlannerSetting
 from toolbank.papers.planner.plans import (
     TEMPLATE,
-    Candidates,
-    Example,
-    Prompts,
+    CandidateSampler,
+    PlannerPrompts,
+    PlanStepExample,
     read_plans,
     unroll,
 )
@@ -60,16 +60,16 @@ class RunPlanner:
         return Bank.load(self.folder.bank)
 
     @cached_property
-    def candidates(self) -> Candidates:
+    def candidates(self) -> CandidateSampler:
         """What chooses tools of the bank."""
-        return Candidates(self.bank, self.config.candidates, self.recipe.seed)
+        return CandidateSampler(self.bank, self.config.candidates, self.recipe.seed)
 
     @cached_property
-    def prompts(self) -> Prompts:
+    def prompts(self) -> PlannerPrompts:
         """What the models are asked."""
         from toolbank.llm.templates import PromptTemplate
 
-        return Prompts(PromptTemplate(TEMPLATE), self.bank.tools)
+        return PlannerPrompts(PromptTemplate(TEMPLATE), self.bank.tools)
 
     @cached_property
     def retrievers(self) -> Mapping[str, Retriever]:
@@ -86,7 +86,7 @@ class RunPlanner:
             for label in sorted(named)
         }
 
-    def examples(self, split: Split) -> tuple[list[Example], int]:
+    def examples(self, split: Split) -> tuple[list[PlanStepExample], int]:
         """The steps of a split's plans, and how many lines were no step.
 
         Raises:
@@ -221,7 +221,7 @@ class RunPlanner:
 
     def _train(
         self,
-        examples: list[Example],
+        examples: list[PlanStepExample],
         setting: PlannerSetting,
         target: Path,
         key: str,

@@ -39,7 +39,7 @@ class PlanStep:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RequestPlan:
     """A request and its steps, at least one."""
 
     id: str
@@ -53,10 +53,10 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Example:
+class PlanStepExample:
     """Step `number` of a plan, from 0, which is to be said by the steps before it."""
 
-    plan: Plan
+    plan: RequestPlan
     number: int
 
     @property
@@ -75,7 +75,7 @@ class Example:
         return self.number == len(self.plan.steps) - 1
 
 
-def read_plans(bank: Bank, queries: Sequence[Query]) -> tuple[list[Plan], int]:
+def read_plans(bank: Bank, queries: Sequence[Query]) -> tuple[list[RequestPlan], int]:
     """The plans of queries whose explanation has a step a line, and how many lines are no step.
 
     A step's tool is the one that its text names, and not the one at its place among the query's
@@ -97,7 +97,7 @@ def read_plans(bank: Bank, queries: Sequence[Query]) -> tuple[list[Plan], int]:
         steps = [step for line in lines if (step := read_step(line, bank.index))]
         left_out += len(lines) - len(steps)
         if steps:
-            plans.append(Plan(query.id, query.query, tuple(steps)))
+            plans.append(RequestPlan(query.id, query.query, tuple(steps)))
     return plans, left_out
 
 
@@ -124,9 +124,9 @@ def read_tool(text: str) -> str:
     return found[1].rstrip(".:") if found else ""
 
 
-def unroll(plans: Sequence[Plan]) -> list[Example]:
+def unroll(plans: Sequence[RequestPlan]) -> list[PlanStepExample]:
     """One example a step, in the order of plans and steps (arXiv 2312.10332, section 3.2)."""
-    return [Example(plan, n) for plan in plans for n in range(len(plan.steps))]
+    return [PlanStepExample(plan, n) for plan in plans for n in range(len(plan.steps))]
 
 
 @runtime_checkable
@@ -140,7 +140,7 @@ class SearchesNext(Protocol):
 
 
 @dataclass(frozen=True)
-class Candidates:
+class CandidateSampler:
     """Chooses tools for the examples of one bank; the same seed, the same tools."""
 
     bank: Bank
@@ -150,7 +150,7 @@ class Candidates:
     def choose(
         self,
         source: str,
-        examples: Sequence[Example],
+        examples: Sequence[PlanStepExample],
         retriever: Retriever | None = None,
         *,
         stepwise: bool = False,
@@ -169,7 +169,7 @@ class Candidates:
         return _names(retriever, retriever.search(queries, self.k)[0])
 
     def choose_train(
-        self, examples: Sequence[Example], retriever: Retriever
+        self, examples: Sequence[PlanStepExample], retriever: Retriever
     ) -> list[list[str]]:
         """What a retriever finds that has not seen the request, with the plan's own tools put in.
 
@@ -188,12 +188,12 @@ class Candidates:
             chosen.append(list(dict.fromkeys(n for n in (*names, *own) if n in kept)))
         return chosen
 
-    def shuffle(self, names: Sequence[str], example: Example) -> list[str]:
+    def shuffle(self, names: Sequence[str], example: PlanStepExample) -> list[str]:
         """The order in which a prompt shows them."""
         random = Random(f"{self.seed}:show:{example.plan.id}:{example.number}")
         return random.sample(list(names), len(names))
 
-    def _draw(self, source: str, example: Example) -> list[str]:
+    def _draw(self, source: str, example: PlanStepExample) -> list[str]:
         if source == NONE:
             return []
         names = list(example.plan.tools)
@@ -274,7 +274,7 @@ class Situation:
     history: tuple[str, ...]
 
 
-class Prompts:
+class PlannerPrompts:
     """The texts of situations, by the template and what is said of the tools."""
 
     def __init__(self, template: PromptTemplate, tools: Sequence[Tool]) -> None:

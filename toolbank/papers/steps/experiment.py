@@ -22,7 +22,7 @@ from toolbank.evaluation.figures import Figure, difference_intervals, mean_inter
 from toolbank.evaluation.tables import FEW, Columns, with_intervals
 from toolbank.papers.result import EXPERIMENT, RECORD, Result
 from toolbank.papers.steps.perturb import PERTURBATIONS
-from toolbank.papers.steps.problems import Problem, halve, read_problems
+from toolbank.papers.steps.problems import ReasoningProblem, halve, read_problems
 from toolbank.papers.steps.training import (
     Compared,
     StepsTraining,
@@ -41,7 +41,7 @@ ALL = "all"
 
 def evaluate_steps(
     encoders: Mapping[str, Encoder],
-    problems: Sequence[Problem],
+    problems: Sequence[ReasoningProblem],
     seed: int,
     more: Mapping[str, Any] | None = None,
 ) -> Result:
@@ -118,7 +118,7 @@ def _read_seed(record: Path) -> int | None:
 
 
 def _take_figures(
-    name: str, problems: Sequence[Problem], compared: Compared, seed: int
+    name: str, problems: Sequence[ReasoningProblem], compared: Compared, seed: int
 ) -> list[Figure]:
     whole = compared.of_problems
     datasets = np.array([one.dataset for one in problems])
@@ -263,7 +263,7 @@ def train_steps(
 def _identify(
     config: SentenceConfig,
     training: StepsTraining,
-    problems: Sequence[Problem],
+    problems: Sequence[ReasoningProblem],
     seed: int,
 ) -> str:
     """Names what the weights of a training follow from."""

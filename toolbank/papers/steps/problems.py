@@ -15,7 +15,7 @@ from toolbank.system.files import get_id, get_text, get_texts, read_lines
 
 
 @dataclass(frozen=True)
-class Problem:
+class ReasoningProblem:
     """What is asked, with the facts that are given, and the reference chain.
 
     `dataset` is the name of its file, `source` the sentences of question and facts.
@@ -37,7 +37,7 @@ def join_steps(steps: Sequence[str]) -> str:
     return " ".join(steps)
 
 
-def read_problems(folder: Path) -> list[Problem]:
+def read_problems(folder: Path) -> list[ReasoningProblem]:
     """The problems of all JSONL files of a folder, files by name.
 
     A line has `question` and `steps`, and may have `id` and `context`, a list of facts. Those
@@ -65,13 +65,13 @@ def read_problems(folder: Path) -> list[Problem]:
 
 
 def halve(
-    problems: Sequence[Problem], seed: int
-) -> tuple[list[Problem], list[Problem]]:
+    problems: Sequence[ReasoningProblem], seed: int
+) -> tuple[list[ReasoningProblem], list[ReasoningProblem]]:
     """Problems to train on, and about as many held out, each in an order of the seed's.
 
     Those with the same context stand in the same half.
     """
-    by_context: dict[str, list[Problem]] = {}
+    by_context: dict[str, list[ReasoningProblem]] = {}
     for problem in problems:
         by_context.setdefault(problem.context, []).append(problem)
     groups = list(by_context.values())
@@ -84,12 +84,14 @@ def halve(
     return trained, held_out
 
 
-def draw_others(problems: Sequence[Problem], seed: int) -> list[Problem]:
+def draw_others(
+    problems: Sequence[ReasoningProblem], seed: int
+) -> list[ReasoningProblem]:
     """For each problem another of its dataset, from whose chain a step may be taken.
 
     Itself where there is no other.
     """
-    by_dataset: dict[str, list[Problem]] = {}
+    by_dataset: dict[str, list[ReasoningProblem]] = {}
     for problem in problems:
         by_dataset.setdefault(problem.dataset, []).append(problem)
     for dataset, found in by_dataset.items():
@@ -102,9 +104,9 @@ def draw_others(problems: Sequence[Problem], seed: int) -> list[Problem]:
     return [following[id(problem)] for problem in problems]
 
 
-def _parse(row: dict[str, Any], number: int, dataset: str) -> Problem:
+def _parse(row: dict[str, Any], number: int, dataset: str) -> ReasoningProblem:
     facts = get_texts(row, "context") if "context" in row else ()
-    return Problem(
+    return ReasoningProblem(
         dataset,
         get_id(row, number),
         (*split_sentences(get_text(row, "question")), *facts),

@@ -17,7 +17,7 @@ from toolbank.encoders.location import locate
 from toolbank.encoders.model import SentenceEncoder, load_model
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.papers.steps.perturb import PERTURBATIONS, Steps, perturb
-from toolbank.papers.steps.problems import Problem, draw_others, join_steps
+from toolbank.papers.steps.problems import ReasoningProblem, draw_others, join_steps
 from toolbank.requests.write.explanations import Vectors, faithfulness
 from toolbank.system.errors import InputError
 from toolbank.training.config import TrainingContext, TrainingWithoutValidation
@@ -68,7 +68,7 @@ class Triples:
 def train_on_steps(
     config: SentenceConfig,
     training: StepsTraining,
-    problems: Sequence[Problem],
+    problems: Sequence[ReasoningProblem],
     context: TrainingContext,
 ) -> TrainedOnSteps:
     """Train a copy of an encoder: a context lies near its chain, and far from perturbed ones.
@@ -99,7 +99,10 @@ def train_on_steps(
 
 
 def make_triples(
-    config: SentenceConfig, problems: Sequence[Problem], negatives: int, seed: int
+    config: SentenceConfig,
+    problems: Sequence[ReasoningProblem],
+    negatives: int,
+    seed: int,
 ) -> Triples:
     """A row a problem whose chain can be perturbed, with so many perturbations of it.
 
@@ -147,7 +150,7 @@ def make_triples(
 
 
 def _draw(
-    problem: Problem, other: Problem, count: int, seed: str
+    problem: ReasoningProblem, other: ReasoningProblem, count: int, seed: str
 ) -> list[tuple[str, str]]:
     """So many perturbed chains, each with its kind; none where no kind applies."""
     order = Random(seed).sample(list(PERTURBATIONS), len(PERTURBATIONS))
@@ -191,7 +194,7 @@ class Compared:
 
 
 def compare_chains(
-    encoder: Encoder, problems: Sequence[Problem], seed: int
+    encoder: Encoder, problems: Sequence[ReasoningProblem], seed: int
 ) -> Compared:
     """Perturb each problem's chain once in every way that applies, and compare the cosines."""
     rows: list[list[Steps | None]] = [

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from toolbank.bank.catalogue import Version
+from toolbank.bank.catalogue import CatalogueVersion
 from toolbank.bank.records import Tool
 from toolbank.bank.twins import group_siblings
 from toolbank.config.assets import Asset, find_asset
@@ -88,7 +88,7 @@ class AskPrompts:
         config: AsksConfig,
         domain: str,
         withheld: Collection[str] = (),
-        earlier: Sequence[Version] = (),
+        earlier: Sequence[CatalogueVersion] = (),
     ) -> None:
         self.hash = find_asset("prompts", TEMPLATE).sha256
         self._config = config

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolbank.bank.catalogue import Version
+from toolbank.bank.catalogue import CatalogueVersion
 from toolbank.bank.records import Ask, Provenance, Tool
 from toolbank.llm.accounts import list_reasons, rank_reasons
 from toolbank.llm.chat import ChatReply, ChatRequest, Engine, Rejection, number_of
@@ -164,7 +164,7 @@ class AskStep(Step[Outcomes, AskSet]):
         domain: str,
         seed: int,
         withheld: Collection[str] = (),
-        earlier: Sequence[Version] = (),
+        earlier: Sequence[CatalogueVersion] = (),
         engine: Engine | None = None,
     ) -> None:
         self.groups = list(_group(tools, withheld, engine))
@@ -349,7 +349,7 @@ def ask_for_tools(
     seed: int,
     journal: Journal,
     withheld: Collection[str] = (),
-    earlier: Sequence[Version] = (),
+    earlier: Sequence[CatalogueVersion] = (),
 ) -> StepResult[AskSet]:
     """Have asks written for every tool that is not withheld, one call for each group of siblings.
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from toolbank.config.base import Choice
+from toolbank.config.base import UnionChoice
 from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
@@ -43,7 +43,7 @@ class JudgeConfig(EngineConfig):
         default=100, ge=1, le=1_000_000, description="how many pairs are judged"
     )
     against: Annotated[
-        Literal["draft"] | Path, Choice("should be 'draft', or the path of a file")
+        Literal["draft"] | Path, UnionChoice("should be 'draft', or the path of a file")
     ] = Field(
         default="draft",
         description='"draft", or other requests: a run, the folder of a dataset, or a JSONL file '

@@ -261,7 +261,7 @@ def _say_dimension(match: re.Match[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Entry:
+class GlossaryEntry:
     """A term's plain words, what people ask who need it, and data that they ask it of."""
 
     words: tuple[str, ...]
@@ -278,7 +278,7 @@ class Entry:
 class Glossary:
     """Entries, the terms that lead to them, and a pattern that finds the terms in a text."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[GlossaryEntry, ...]
     terms: dict[str, int]
     pattern: re.Pattern[str]
 
@@ -299,7 +299,7 @@ class Glossary:
 def load_glossary() -> Glossary:
     """Read the glossary that comes with the package."""
     text = files(__package__).joinpath("glossary.txt").read_text(encoding="utf-8")
-    entries: list[Entry] = []
+    entries: list[GlossaryEntry] = []
     terms: dict[str, int] = {}
     for line in text.splitlines():
         if not line.strip() or line.startswith(("#", "[")):
@@ -309,7 +309,7 @@ def load_glossary() -> Glossary:
             terms.setdefault(term.strip().lower(), len(entries))
         fields = [_split_glossary(field) for field in body.split("|")]
         words, asks, settings = (*fields, (), ())[:3]
-        entries.append(Entry(words, asks, settings))
+        entries.append(GlossaryEntry(words, asks, settings))
     # By first letters, of which one at most fits a place: a tenth of the time of one long list.
     choices = groupby(
         sorted(terms, key=lambda term: (term[0], -len(term), term)),

@@ -16,7 +16,7 @@ from toolbank.requests.rules.english import (
     FINITE,
     PREPOSITIONS,
     VERBS,
-    Entry,
+    GlossaryEntry,
     Phrase,
     load_glossary,
     read_phrase,
@@ -120,7 +120,9 @@ def _explain(text: str, things: str, is_do: bool, rng: Random) -> str:
     return "".join(pieces) + text[end:]
 
 
-def _fits(entry: Entry, before: list[str], after: list[str], is_do: bool) -> bool:
+def _fits(
+    entry: GlossaryEntry, before: list[str], after: list[str], is_do: bool
+) -> bool:
     """Whether an entry's words can stand between others: as the verb, or as a whole noun."""
     if is_do and not before:
         return entry.is_verb and bool(after) and after[0] in DETERMINERS

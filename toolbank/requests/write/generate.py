@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from toolbank.bank.catalogue import Version
+from toolbank.bank.catalogue import CatalogueVersion
 from toolbank.bank.records import AttemptRecord, Provenance, Query, Tool
 from toolbank.llm.chat import (
     ChatReply,
@@ -109,7 +109,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         config: GenerateConfig,
         domain: str,
         seed: int,
-        earlier: Sequence[Version] = (),
+        earlier: Sequence[CatalogueVersion] = (),
         engine: Engine | None = None,
     ) -> None:
         self._dealings = Dealings(
@@ -383,7 +383,7 @@ def generate(
     domain: str,
     seed: int,
     journal: Journal,
-    earlier: Sequence[Version] = (),
+    earlier: Sequence[CatalogueVersion] = (),
 ) -> StepResult[BankQueries]:
     """Run attempts until the wanted number of queries is accepted or attempts run out.
 

@@ -147,7 +147,7 @@ NUMBERED_TEMPLATE = "write-number.j2"
 POLISH_TEMPLATE = "polish.j2"
 
 
-class Prompts:
+class WriterPrompts:
     """The prompts of one run. `hash` names the files that they are made from.
 
     Raises:

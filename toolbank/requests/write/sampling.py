@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from random import Random
 
-from toolbank.bank.catalogue import Version, find_version
+from toolbank.bank.catalogue import CatalogueVersion, find_version
 from toolbank.bank.records import Tool
 from toolbank.llm.chat import ChatRequest, Offer, Offers, Rejection
 from toolbank.requests.write.checks import Checker, Draft
@@ -20,7 +20,7 @@ from toolbank.requests.write.config import (
     draw_numbers,
     fit_to_tools,
 )
-from toolbank.requests.write.prompts import Prompts
+from toolbank.requests.write.prompts import WriterPrompts
 
 _DECKS_AT_HAND = 4
 
@@ -343,7 +343,7 @@ class Dealing:
     ) -> None:
         made = offers or make_offers(tools, config, seed)
         self.offer = lru_cache(_OFFERS_AT_HAND)(made.offer)
-        self.prompts = Prompts(domain, config, seed)
+        self.prompts = WriterPrompts(domain, config, seed)
         self.checker = Checker(tools, config)
         self._tools = {tool.name: tool for tool in tools}
 
@@ -380,7 +380,7 @@ class Dealings:
         domain: str,
         seed: int,
         offers: Offers | None = None,
-        earlier: Sequence[Version] = (),
+        earlier: Sequence[CatalogueVersion] = (),
     ) -> None:
         self._earlier = earlier
         self._versions = [

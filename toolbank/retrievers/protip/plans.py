@@ -18,7 +18,7 @@ from toolbank.system.errors import InputError
 
 
 @dataclass(frozen=True)
-class Plan:
+class ToolPlan:
     """A request and the indices of its tools in call order, none twice.
 
     Or, with `either`, the tools each of which serves it alone, by one step. `spared` are others
@@ -36,7 +36,7 @@ class Plan:
         return 1 if self.either else len(self.tools)
 
 
-def divide_plans(bank: Bank, seed: int) -> tuple[list[Plan], list[Plan]]:
+def divide_plans(bank: Bank, seed: int) -> tuple[list[ToolPlan], list[ToolPlan]]:
     """The plans to train on, and those to measure on: of validation, or else held back.
 
     Asks are plans of one step, which any of the siblings that share one serves. None is held
@@ -52,7 +52,7 @@ def divide_plans(bank: Bank, seed: int) -> tuple[list[Plan], list[Plan]]:
     return train + asked, known
 
 
-def read_plans(bank: Bank, queries: Sequence[Query]) -> list[Plan]:
+def read_plans(bank: Bank, queries: Sequence[Query]) -> list[ToolPlan]:
     """The plans of some queries; one none of whose tools the bank has is none.
 
     Raises:
@@ -72,11 +72,13 @@ def read_plans(bank: Bank, queries: Sequence[Query]) -> list[Plan]:
                 bank.index[n] for n in bank.alternatives(query) if n in bank.index
             }
             spared = tuple(sorted(others.difference(tools)))
-            plans.append(Plan(query.query, tools, spared=spared))
+            plans.append(ToolPlan(query.query, tools, spared=spared))
     return plans
 
 
-def hold_back(plans: Sequence[Plan], seed: int) -> tuple[list[Plan], list[Plan]]:
+def hold_back(
+    plans: Sequence[ToolPlan], seed: int
+) -> tuple[list[ToolPlan], list[ToolPlan]]:
     """The plans to train on, and a tenth of them, drawn by the seed, to measure on.
 
     Each tool of a plan that is held back is in one to train on, so there can be fewer.

@@ -26,8 +26,8 @@ from toolbank.retrievers.base import (
 )
 from toolbank.retrievers.protip.config import ProtipConfig
 from toolbank.retrievers.protip.plans import (
-    Plan,
     SearchTrace,
+    ToolPlan,
     divide_plans,
     read_plans,
     search_plans,
@@ -366,7 +366,7 @@ class ProtipRetriever(Retriever):
             used,
         )
 
-    def _choose_threshold(self, validation: Sequence[Plan]) -> float:
+    def _choose_threshold(self, validation: Sequence[ToolPlan]) -> float:
         queries = [plan.query for plan in validation]
         trace = trace_search(
             self._embed_queries(queries),

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from toolbank.bank.ranking import top_k
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.protip.config import ProtipConfig, embed
-from toolbank.retrievers.protip.plans import Plan, measure_distances
+from toolbank.retrievers.protip.plans import ToolPlan, measure_distances
 from toolbank.training.run import Training, train_model
 from toolbank.training.text import Ids, pad, pad_id
 from toolbank.training.trainers import encode_texts
@@ -35,7 +35,7 @@ class PlanExample(TypedDict):
     """
 
     query: Ids
-    plan: Plan
+    plan: ToolPlan
     drawn: Sequence[int]
     mined: Sequence[Sequence[int]]
 
@@ -50,7 +50,7 @@ class PlanExamples(Sequence[PlanExample]):
 
     def __init__(
         self,
-        plans: Sequence[Plan],
+        plans: Sequence[ToolPlan],
         queries: Sequence[Ids],
         seed: int,
         mine: Callable[[], Mined] | None = None,
@@ -90,7 +90,7 @@ class PlanExamples(Sequence[PlanExample]):
             "mined": self._mined[place] if self._mined else (),
         }
 
-    def _draw(self, place: int, plan: Plan) -> list[int]:
+    def _draw(self, place: int, plan: ToolPlan) -> list[int]:
         random = Random(f"{self._seed}:protip:{self._epoch}:{place}")
         others = len(self._used) - len(plan.tools)
         drawn = random.sample(range(others), min(plan.steps, others))
@@ -100,7 +100,7 @@ class PlanExamples(Sequence[PlanExample]):
         return [self._used[number] for number in drawn]
 
 
-def find_used(plans: Sequence[Plan]) -> list[int]:
+def find_used(plans: Sequence[ToolPlan]) -> list[int]:
     """The tools of all plans, in their order."""
     return sorted({index for plan in plans for index in plan.tools})
 
@@ -205,7 +205,7 @@ Vectors = NDArray[np.float32]
 
 
 def mine_negatives(
-    plans: Sequence[Plan], queries: Vectors, tools: Vectors, most: int
+    plans: Sequence[ToolPlan], queries: Vectors, tools: Vectors, most: int
 ) -> list[list[list[int]]]:
     """The nearest tools to every step of every plan by L2 distance, of those other plans use.
 
@@ -266,7 +266,7 @@ _SAMPLE = 256
 
 def train_plans(
     encoder: SentenceTransformer,
-    plans: Sequence[Plan],
+    plans: Sequence[ToolPlan],
     tools: Sequence[str],
     config: ProtipConfig,
     context: FitContext,

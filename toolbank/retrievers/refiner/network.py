@@ -34,7 +34,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Rows(Sequence[Row]):
+class RefinerRows(Sequence[Row]):
     """A row a request: its token ids, and each candidate's vector and first stage's features.
 
     `candidates` [n, k] are places in `vectors` [n_tools, d], or -1 after a request's last one;
@@ -73,7 +73,7 @@ class TrainRows(Sequence[Row]):
     [n, most, d].
     """
 
-    rows: Rows
+    rows: RefinerRows
     labels: NDArray[np.int8]
     weights: NDArray[np.float64]
     own_tools: NDArray[np.int64]
@@ -91,13 +91,15 @@ class TrainRows(Sequence[Row]):
         return {**row, "labels": self.labels[index, :n], "weight": self.weights[index]}
 
 
-def search_rows(ids: Sequence[Ids], hits: Hits, vectors: NDArray[np.float32]) -> Rows:
+def search_rows(
+    ids: Sequence[Ids], hits: Hits, vectors: NDArray[np.float32]
+) -> RefinerRows:
     """Rows of requests to be searched for, by a first stage's hits."""
-    return Rows(ids, hits[0], first_stage_features(hits[1]), vectors)
+    return RefinerRows(ids, hits[0], first_stage_features(hits[1]), vectors)
 
 
 def train_rows(
-    rows: Rows,
+    rows: RefinerRows,
     relevance: Relevance,
     own: NDArray[np.float32],
 ) -> TrainRows:

@@ -124,7 +124,7 @@ _Validator = create(
 _SAFE = ("GET", "HEAD")
 
 
-class Caller:
+class ToolCaller:
     """Passes calls on of tools whose names fit one of `patterns`, to the `targets` of sources.
 
     A tool of an MCP server has to fit by what the server calls it, too, alone or as SOURCE/TOOL:
@@ -258,7 +258,7 @@ def _only_reads(call: HttpCall | McpCall, target: Target) -> bool:
     return any(fnmatchcase(call.tool, pattern) for pattern in target.read_only)
 
 
-def describe_leave(caller: Caller, tools: Iterable[Tool]) -> list[str]:
+def describe_leave(caller: ToolCaller, tools: Iterable[Tool]) -> list[str]:
     """Lines on where the calls of tools go, and what to write down for those that go nowhere.
 
     The caller has learnt which servers there are.

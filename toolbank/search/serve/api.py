@@ -13,7 +13,7 @@ from toolbank.search.serve.messages import (
     MOST_HITS,
     MOST_QUERIES,
     MOST_QUERY,
-    Refusal,
+    RefusalError,
     read_address,
     read_body,
     read_json,
@@ -243,7 +243,7 @@ class Api:
             try:
                 response = await answer(request)
                 status = response.status_code
-            except Refusal as refusal:
+            except RefusalError as refusal:
                 response, status = refusal.response(), refusal.status
             finally:
                 self.metrics.requests[route, status] += 1
@@ -264,7 +264,7 @@ class Api:
         finder = self.shelf[name]
         tool = finder.describe(request.path_params["tool"])
         if tool is None:
-            raise Refusal(
+            raise RefusalError(
                 404, "No tool is called so. Names are those that /search gives."
             )
         content = tool.model_dump(mode="json")
@@ -300,7 +300,7 @@ class Api:
 
     async def _take_feedback(self, name: str, request: Request) -> Response:
         if self._log is None:
-            raise Refusal(
+            raise RefusalError(
                 404, "This server keeps no log; it is started with --log FILE."
             )
         content = await read_json(request)
@@ -309,9 +309,13 @@ class Api:
             for key in ("search", "tool")
         )
         if not isinstance(search, str) or not isinstance(tool, str):
-            raise Refusal(400, 'The body has to be {"search": "ID", "tool": "NAME"}.')
+            raise RefusalError(
+                400, 'The body has to be {"search": "ID", "tool": "NAME"}.'
+            )
         if not self._log.chose(name, search, tool):
-            raise Refusal(404, "No such search is known, or it did not find that tool.")
+            raise RefusalError(
+                404, "No such search is known, or it did not find that tool."
+            )
         return JSONResponse({"logged": True})
 
     async def _tell_health(self, request: Request) -> Response:  # noqa: ARG002

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolbank.search.serve.api import Api
-from toolbank.search.serve.messages import BODY_TIME, MOST_BODY, Refusal
+from toolbank.search.serve.messages import BODY_TIME, MOST_BODY, RefusalError
 from toolbank.system.errors import InputError
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/?#@\\]+)(?::[0-9]{0,5})?")
@@ -129,7 +129,7 @@ class Guard:
             self._check(scope)
             body = _Body(receive, scope)
             await self._app(scope, body.receive, send_guarded)
-        except Refusal as refusal:
+        except RefusalError as refusal:
             self._count(refusal.status)
             if not started:
                 await refusal.response()(scope, receive, send_guarded)
@@ -140,14 +140,16 @@ class Guard:
         named = _HOST.fullmatch(host)
         if not named or not self._access.knows(named[1]):
             name = named[1] if named else host
-            raise Refusal(
+            raise RefusalError(
                 403,
                 f"This server is not known by the name {name[:200]!r}. Start it with "
                 "--allow-host and the name.",
             )
         origin = headers.get("origin")
         if origin not in (None, f"http://{host}", f"https://{host}"):
-            raise Refusal(403, "Requests from pages of other origins are not answered.")
+            raise RefusalError(
+                403, "Requests from pages of other origins are not answered."
+            )
         is_free = scope["method"] in ("GET", "HEAD") and scope["path"] in self._free
         if self._access.key and not is_free:
             self._check_key(headers.get("authorization", ""))
@@ -157,7 +159,7 @@ class Guard:
         right = hmac.compare_digest(key.strip().encode(), self._access.key.encode())
         if kind.lower() != "bearer" or not right:
             needed = "An API key is needed, as the header Authorization: Bearer KEY."
-            raise Refusal(
+            raise RefusalError(
                 401,
                 "The API key is another." if key else needed,
                 {"WWW-Authenticate": "Bearer"},
@@ -187,9 +189,11 @@ class _Body:
             async with asyncio.timeout_at(self._until):
                 message = await self._receive()
         except TimeoutError as error:
-            raise Refusal(408, f"The body did not come in {BODY_TIME:g} s.") from error
+            raise RefusalError(
+                408, f"The body did not come in {BODY_TIME:g} s."
+            ) from error
         if message["type"] == "http.disconnect" and self._is_needed:
-            raise Refusal(499, "The client left before the end of the body.")
+            raise RefusalError(499, "The client left before the end of the body.")
         self._read += len(message.get("body", b""))
         self._ended = not message.get("more_body", False)
         if self._read > MOST_BODY:
@@ -197,8 +201,8 @@ class _Body:
         return message
 
 
-def _too_large() -> Refusal:
-    return Refusal(413, f"The body is larger than {MOST_BODY:,} bytes.")
+def _too_large() -> RefusalError:
+    return RefusalError(413, f"The body is larger than {MOST_BODY:,} bytes.")
 
 
 _KINDS = {
@@ -270,7 +274,7 @@ def create_app(api: Api, access: Access, beside: Sequence[Starlette] = ()) -> St
         middleware=[Middleware(Guard, access=access, free=free, count=count_refused)],
         exception_handlers={
             HTTPException: _answer_http_error,
-            Refusal: _answer_refusal,
+            RefusalError: _answer_refusal,
             Exception: _answer_fault,
         },
         lifespan=live,
@@ -282,15 +286,15 @@ async def _answer_http_error(request: Request, error: Exception) -> Response:  #
     message = _MESSAGES.get(error.status_code, str(error.detail))
     if allowed := (error.headers or {}).get("Allow"):
         message += f" It takes {', '.join(sorted(allowed.split(', ')))}."
-    return Refusal(error.status_code, message, error.headers).response()
+    return RefusalError(error.status_code, message, error.headers).response()
 
 
 async def _answer_refusal(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    assert isinstance(error, Refusal)
+    assert isinstance(error, RefusalError)
     return error.response()
 
 
 async def _answer_fault(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    return Refusal(
+    return RefusalError(
         500, "The server could not answer; its terminal says why."
     ).response()

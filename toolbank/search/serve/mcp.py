@@ -27,23 +27,23 @@ from toolbank.search.serve.messages import (
     MOST_CALLS,
     MOST_HITS,
     MOST_QUERY,
-    Refusal,
+    RefusalError,
     read_body,
 )
 from toolbank.search.serve.searches import Metrics, Searches
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.search.calls.caller import Caller
+    from toolbank.search.calls.caller import ToolCaller
 
 
 _MOST_THERE = 4 * MOST_CALLS
 
 
-class Calls:
+class CallQueue:
     """Has a caller pass calls on; more than may run at once wait for their turn, so many at most."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: ToolCaller) -> None:
         self.caller, self._turns = caller, asyncio.Semaphore(MOST_CALLS)
         self._there = 0
 
@@ -75,7 +75,7 @@ _Share = Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum
 
 
 def create_mcp(
-    searches: Searches, name: str, calls: Calls | None = None
+    searches: Searches, name: str, calls: CallQueue | None = None
 ) -> MCPServer[Any]:
     """A server with `search_tools`, `describe_tool` and, with calls, `call_tool`.
 
@@ -86,7 +86,7 @@ def create_mcp(
         return searches.shelf[name]
 
     with _keep_logging():
-        server = _Server(
+        server = _McpServer(
             "toolbank",
             version=__version__,
             instructions="Finds the right ones of many tools. Search first, by what is to be done; "
@@ -102,7 +102,7 @@ def create_mcp(
         try:
             asked = read_body({"queries": [query], "k": k, "min_score": min_score})
             [found] = await searches.run(name, asked, lambda content: content)
-        except Refusal as refusal:
+        except RefusalError as refusal:
             raise ToolError(refusal.message) from refusal
         return found
 
@@ -153,7 +153,7 @@ def _keep_logging() -> Iterator[None]:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-class _Server(MCPServer[Any]):
+class _McpServer(MCPServer[Any]):
     """Describes its search by the version of the finder that counts when it is asked."""
 
     find: Callable[[], Finder]
@@ -189,7 +189,7 @@ def _describe_search(finder: Finder) -> str:
 
 def _add_call(
     server: MCPServer[Any],
-    calls: Calls,
+    calls: CallQueue,
     find: Callable[[], Finder],
     log: FeedbackLog | None,
     finder: str,
@@ -232,11 +232,11 @@ def _find(finder: Finder, name: str) -> Tool:
     return tool
 
 
-def create_mcp_apps(searches: Searches, caller: Caller | None) -> list[Starlette]:
+def create_mcp_apps(searches: Searches, caller: ToolCaller | None) -> list[Starlette]:
     """One at /mcp, for the first finder, and one behind each finder's name."""
     # Host and Origin are checked for all routes alike.
     checked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    calls = Calls(caller) if caller is not None else None
+    calls = CallQueue(caller) if caller is not None else None
     names = searches.shelf.names
     apps = []
     for place, name in [("", names[0]), *((f"/{one}", one) for one in names)]:
@@ -275,12 +275,12 @@ class _Counted:
         kind = Headers(scope=scope).get("content-type", "").partition(";")[0]
         try:
             if kind.strip().lower() != "application/json":
-                raise Refusal(
+                raise RefusalError(
                     415, "The body has to be JSON: Content-Type: application/json."
                 )
             # Read here: what is wrong with a body is told in the shape of all errors.
             body = await Request(scope, receive).body()
-        except Refusal as refusal:
+        except RefusalError as refusal:
             await refusal.response()(scope, receive, send_counted)
             return
         sent = False

@@ -50,7 +50,7 @@ _CODES = {
 }
 
 
-class Refusal(Exception):  # noqa: N818 - an answer like others
+class RefusalError(Exception):
     """A request that is answered with an error: its status, and a message for people."""
 
     def __init__(
@@ -98,7 +98,7 @@ _ONE, _MANY = ("k", "min_score", "retriever"), ("source", "kind", "tag")
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchRequests:
     """Requests, and what is wanted for each."""
 
     queries: tuple[str, ...]
@@ -108,7 +108,7 @@ class Asked:
     wanted: ToolFilter = ALL
 
 
-def read_address(request: Request) -> Asked:
+def read_address(request: Request) -> SearchRequests:
     """What `GET /search?q=..` asks for.
 
     Raises:
@@ -117,21 +117,23 @@ def read_address(request: Request) -> Asked:
     try:
         unquote_to_bytes(request.scope["query_string"]).decode()
     except UnicodeDecodeError as error:
-        raise Refusal(400, "The address has bytes that are no UTF-8.") from error
+        raise RefusalError(400, "The address has bytes that are no UTF-8.") from error
     given = request.query_params
     _check_known(given.keys(), ("q", *_ONE, *_MANY), "parameter")
     for name in ("q", *_ONE):
         if len(given.getlist(name)) > 1:
-            raise Refusal(400, f"{name} is given twice.")
+            raise RefusalError(400, f"{name} is given twice.")
     if "q" not in given:
-        raise Refusal(400, "q is missing: what is asked for, as ?q=...")
+        raise RefusalError(400, "q is missing: what is asked for, as ?q=...")
     values: dict[str, Any] = {name: given[name] for name in _ONE if given.get(name)}
     values |= {name: [v for v in given.getlist(name) if v] for name in _MANY}
     for name, kind, written in (("k", int, _WHOLE), ("min_score", float, _NUMBER)):
         if name in values:
             if not written.fullmatch(values[name]):
                 what = "whole number" if kind is int else "number"
-                raise Refusal(400, f"{name} is {values[name][:_SHOWN]!r}, no {what}.")
+                raise RefusalError(
+                    400, f"{name} is {values[name][:_SHOWN]!r}, no {what}."
+                )
             values[name] = kind(values[name])
     return _make([given["q"]], values)
 
@@ -154,67 +156,73 @@ async def read_json(request: Request) -> Any:
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise Refusal(415, "The body has to be JSON: Content-Type: application/json.")
+        raise RefusalError(
+            415, "The body has to be JSON: Content-Type: application/json."
+        )
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Refusal(415, "The body has to be plain, without Content-Encoding.")
+        raise RefusalError(415, "The body has to be plain, without Content-Encoding.")
     try:
         return json.loads(await request.body())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise Refusal(400, f"The body is no JSON ({error}).") from error
+        raise RefusalError(400, f"The body is no JSON ({error}).") from error
     # Python's own words for these are of Python.
     except (ValueError, RecursionError) as error:
         why = "too deep, or a number too long"
-        raise Refusal(400, f"The body is no JSON that is read ({why}).") from error
+        raise RefusalError(400, f"The body is no JSON that is read ({why}).") from error
 
 
-def read_body(content: Any) -> Asked:
+def read_body(content: Any) -> SearchRequests:
     """What `POST /search` asks for.
 
     Raises:
         Refusal: a key is unknown or missing, or has a value that can't be.
     """
     if not isinstance(content, dict):
-        raise Refusal(400, 'The body has to be an object: {"queries": ["..."]}.')
+        raise RefusalError(400, 'The body has to be an object: {"queries": ["..."]}.')
     _check_known(content, ("queries", *_ONE, *_MANY), "key")
     queries = content.get("queries")
     if not _are_texts(queries):
-        raise Refusal(400, '"queries" has to be a list of texts.')
+        raise RefusalError(400, '"queries" has to be a list of texts.')
     if len(queries) > MOST_QUERIES:
-        raise Refusal(400, f"{len(queries):,} queries; at most {MOST_QUERIES} at once.")
+        raise RefusalError(
+            400, f"{len(queries):,} queries; at most {MOST_QUERIES} at once."
+        )
     values = {name: content[name] for name in _ONE if content.get(name) is not None}
     for name in _MANY:
         value = content.get(name, [])
         values[name] = [value] if isinstance(value, str) else value
         if not _are_texts(values[name]):
-            raise Refusal(400, f'"{name}" has to be a text or a list of texts.')
+            raise RefusalError(400, f'"{name}" has to be a text or a list of texts.')
     return _make(queries, values)
 
 
-def _make(queries: Sequence[str], values: Mapping[str, Any]) -> Asked:
+def _make(queries: Sequence[str], values: Mapping[str, Any]) -> SearchRequests:
     for query in queries:
         if not query.strip():
-            raise Refusal(400, "A request is empty.")
+            raise RefusalError(400, "A request is empty.")
         if len(query) > MOST_QUERY:
-            raise Refusal(
+            raise RefusalError(
                 400,
                 f"A request has {len(query):,} characters; at most {MOST_QUERY:,}.",
             )
     k, least = values.get("k", 5), values.get("min_score")
     if type(k) is not int or not 1 <= k <= MOST_HITS:
-        raise Refusal(400, f"k is {_show(k)}; a whole number from 1 to {MOST_HITS:,}.")
+        raise RefusalError(
+            400, f"k is {_show(k)}; a whole number from 1 to {MOST_HITS:,}."
+        )
     if len(queries) * k > MOST_ANSWERED:
-        raise Refusal(
+        raise RefusalError(
             400,
             f"{len(queries)} queries with k {k}: {len(queries) * k:,} hits; at most "
             f"{MOST_ANSWERED:,} at once.",
         )
     if least is not None and (type(least) not in (int, float) or not 0 <= least <= 1):
-        raise Refusal(400, f"min_score is {_show(least)}; a number from 0 to 1.")
+        raise RefusalError(400, f"min_score is {_show(least)}; a number from 0 to 1.")
     retriever = values.get("retriever")
     if retriever is not None and not isinstance(retriever, str):
-        raise Refusal(400, "retriever has to be the name of one.")
+        raise RefusalError(400, "retriever has to be the name of one.")
     wanted = ToolFilter(*(frozenset(values[name]) for name in _MANY))
-    return Asked(tuple(queries), k, least, retriever, wanted)
+    return SearchRequests(tuple(queries), k, least, retriever, wanted)
 
 
 def _show(value: Any) -> str:
@@ -225,7 +233,7 @@ def _show(value: Any) -> str:
 def _check_known(given: Any, known: Sequence[str], what: str) -> None:
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
-        raise Refusal(
+        raise RefusalError(
             400,
             f"There is no {what} {unknown[:_SHOWN]!r}; there are {', '.join(known)}.",
         )

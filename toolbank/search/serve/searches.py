@@ -20,8 +20,8 @@ from toolbank.search.serve.feedback import FeedbackLog
 from toolbank.search.serve.messages import (
     MOST_WAITING,
     SEARCH_TIME,
-    Asked,
-    Refusal,
+    RefusalError,
+    SearchRequests,
     describe_answer,
 )
 from toolbank.system.errors import InputError, ToolbankError
@@ -32,7 +32,7 @@ _TURNS = 16
 """Into how many parts the searches of a batch are cut."""
 
 
-class Pool:
+class SearchThreads:
     """Threads that search, as many as there are processors."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Pool:
         """
         if self.running and (self.running + len(works) > self._threads + MOST_WAITING):
             self.refused += 1
-            raise Refusal(
+            raise RefusalError(
                 503, "Too many searches at once. Ask again.", {"Retry-After": "1"}
             )
         self.running += len(works)
@@ -69,7 +69,9 @@ class Pool:
                     done += await run(_work_off, works[start : start + size])
                 return done
         except TimeoutError as error:
-            raise Refusal(504, f"The search took over {SEARCH_TIME:g} s.") from error
+            raise RefusalError(
+                504, f"The search took over {SEARCH_TIME:g} s."
+            ) from error
         finally:
             self.running -= len(works)
 
@@ -307,10 +309,10 @@ class Searches:
 
     def __init__(self, shelf: Shelf, log: FeedbackLog | None = None) -> None:
         self.shelf, self.log = shelf, log
-        self.pool, self.metrics = Pool(), Metrics()
+        self.pool, self.metrics = SearchThreads(), Metrics()
 
     async def run(
-        self, name: str, asked: Asked, write: Callable[[dict[str, Any]], T]
+        self, name: str, asked: SearchRequests, write: Callable[[dict[str, Any]], T]
     ) -> list[T]:
         """Search a finder for each request; what `write` makes of the answers, on a thread.
 
@@ -333,7 +335,7 @@ class Searches:
         self,
         name: str,
         finder: Finder,
-        asked: Asked,
+        asked: SearchRequests,
         query: str,
         write: Callable[[dict[str, Any]], T],
     ) -> tuple[T, bool]:
@@ -342,7 +344,7 @@ class Searches:
                 query, asked.k, asked.min_score, asked.wanted, asked.retriever
             )
         except InputError as error:
-            raise Refusal(400, str(error)) from error
+            raise RefusalError(400, str(error)) from error
         content = describe_answer(answer)
         if self.log is not None:
             content["id"] = self.log.searched(name, query, answer)

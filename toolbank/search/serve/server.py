@@ -16,7 +16,12 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from toolbank.search.serve.messages import BODY_TIME, MOST_CALLS, STOP_TIME, Refusal
+from toolbank.search.serve.messages import (
+    BODY_TIME,
+    MOST_CALLS,
+    STOP_TIME,
+    RefusalError,
+)
 from toolbank.system.errors import InputError
 from toolbank.system.terminal import print_message
 
@@ -31,7 +36,7 @@ _KEEP_ALIVE = 15
 """Seconds that a connection is kept for another request."""
 _TAKE_TIME = 15
 """Seconds in which a client has to take what it is answered."""
-_BUSY = Refusal(
+_BUSY = RefusalError(
     503,
     "Too many connections at once. Ask again.",
     {"Retry-After": "1", "Connection": "close"},
@@ -76,7 +81,7 @@ def run_app(
         timeout_graceful_shutdown=STOP_TIME,
     )
 
-    server = _Server(config, find_most_connections())
+    server = _BoundedServer(config, find_most_connections())
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()
@@ -125,7 +130,7 @@ def _count_descriptors() -> int:
         return 64
 
 
-class _Server(uvicorn.Server):
+class _BoundedServer(uvicorn.Server):
     """Takes so many connections at most, and ends when it is told to; at once when told twice."""
 
     def __init__(self, config: uvicorn.Config, most: int) -> None:
@@ -256,7 +261,7 @@ class _Patient(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        self.transport.write(_write_refusal(Refusal(400, msg)))
+        self.transport.write(_write_refusal(RefusalError(400, msg)))
         self.transport.close()
 
     def _wait_for_request(self, seconds: float) -> None:
@@ -280,7 +285,7 @@ def _refuse(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_WR)
 
 
-def _write_refusal(refusal: Refusal) -> bytes:
+def _write_refusal(refusal: RefusalError) -> bytes:
     """A whole answer, outside of a request."""
     answer = refusal.response()
     headers = {**dict(answer.raw_headers), b"connection": b"close"}

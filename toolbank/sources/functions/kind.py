@@ -43,9 +43,9 @@ _ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 def _read_tools(config: FunctionsSource, _: Path) -> Collected:
     from toolbank.bank.function_reader import read_entry
     from toolbank.sources.functions.rows import read_rows
-    from toolbank.sources.listed import Listed
+    from toolbank.sources.listed import ListedTools
 
-    found = Listed()
+    found = ListedTools()
     problems: list[str] = []
     repeated: list[str] = []
     unread = found.left_out.counts

@@ -23,7 +23,7 @@ from tqdm import tqdm
 from toolbank.bank.function_reader import parse_function
 from toolbank.bank.records import McpCall
 from toolbank.sources.kind import Collected
-from toolbank.sources.listed import Listed
+from toolbank.sources.listed import ListedTools
 from toolbank.sources.mcp.client_config import ClientConfig
 from toolbank.sources.mcp.connection import Connection, ServerError
 from toolbank.sources.mcp.http import connect
@@ -289,7 +289,9 @@ def _is_named(tool: Any) -> bool:
     return isinstance(tool, dict) and isinstance(tool.get("name"), str)
 
 
-def read_tools(entries: Sequence[Any], server: str, source: str, found: Listed) -> None:
+def read_tools(
+    entries: Sequence[Any], server: str, source: str, found: ListedTools
+) -> None:
     """Add the tools that a server lists to those found, as `server/tool`, in its order."""
     for entry in entries:
         name = entry.get("name") if isinstance(entry, dict) else None
@@ -416,7 +418,7 @@ def _fall_back(config: McpSource) -> str:
 
 
 def _collect(config: McpSource, read: Read) -> Collected:
-    found = Listed()
+    found = ListedTools()
     problems = list(_describe_failed(config, read))
     notes = [f"{config.label}: {name}: is switched off there" for name in read.disabled]
     for name, listing in sorted(read.listings.items()):
@@ -454,7 +456,9 @@ def _collect(config: McpSource, read: Read) -> Collected:
     )
 
 
-def _explain_empty(config: McpSource, problems: Sequence[str], found: Listed) -> str:
+def _explain_empty(
+    config: McpSource, problems: Sequence[str], found: ListedTools
+) -> str:
     said = [*problems, *found.left_out.lines(config.label)]
     if said:
         return f"sources: {said[0]}."

@@ -12,9 +12,9 @@ from toolbank.bank.records import Place
 from toolbank.sources.openapi.references import (
     Findings,
     Node,
+    OpenApiVersion,
     References,
     UnresolvedError,
-    Version,
 )
 from toolbank.sources.openapi.schemas import Schemas
 from toolbank.sources.openapi.translation import Schema
@@ -70,7 +70,7 @@ class Operation:
 
 
 def list_operations(
-    root: Node, references: References, version: Version, findings: Findings
+    root: Node, references: References, version: OpenApiVersion, findings: Findings
 ) -> list[Operation]:
     """All operations under `paths`, in the order of the document; Azure has `x-ms-paths`, too.
 
@@ -91,7 +91,7 @@ def list_operations(
 
 
 def _operations(
-    path: str, items: tuple[Node, ...], version: Version, findings: Findings
+    path: str, items: tuple[Node, ...], version: OpenApiVersion, findings: Findings
 ) -> Iterator[Operation]:
     """The operations of a path, those beside its reference in place of those that it leads to."""
     found: dict[str, Operation] = {}
@@ -129,7 +129,7 @@ def _leave_out_calls(
     root: Node,
     operations: list[Operation],
     references: References,
-    version: Version,
+    version: OpenApiVersion,
     findings: Findings,
 ) -> None:
     """Count what a description has the API call: the other side's operations, and no tools."""
@@ -175,7 +175,7 @@ def _follow_item(
     return (item,) if item.key == node.key else (node, item)
 
 
-def _methods(item: Node, version: Version) -> Iterator[tuple[str, Node]]:
+def _methods(item: Node, version: OpenApiVersion) -> Iterator[tuple[str, Node]]:
     methods = _METHODS
     if (version.major, version.minor) >= (3, 2):
         methods = (*methods, "query")
@@ -210,7 +210,7 @@ _NO_SCHEMA = frozenset({"name", "in", "required", "description", "deprecated"})
 
 
 @dataclass(frozen=True)
-class Parameter:
+class OperationParameter:
     """A parameter and its translated schema; `name` "" is for a whole query string."""
 
     property: str
@@ -234,7 +234,7 @@ class ParameterReader:
         schemas: Schemas,
         references: References,
         findings: Findings,
-        version: Version,
+        version: OpenApiVersion,
         credentials: frozenset[tuple[str, str]],
     ) -> None:
         self._schemas = schemas
@@ -242,14 +242,14 @@ class ParameterReader:
         self._findings = findings
         self._version = version
         self._credentials = credentials
-        self._read: dict[tuple[str, str, str], Parameter | None] = {}
+        self._read: dict[tuple[str, str, str], OperationParameter | None] = {}
 
-    def read(self, operation: Operation) -> tuple[list[Parameter], list[Node]]:
+    def read(self, operation: Operation) -> tuple[list[OperationParameter], list[Node]]:
         """Parameters in their order, those of the operation in place of the path's.
 
         And of Swagger 2.0 the nodes of those with `in: body`.
         """
-        found: dict[tuple[str, str], Parameter] = {}
+        found: dict[tuple[str, str], OperationParameter] = {}
         lists: dict[tuple[str, str], str] = {}
         bodies: list[Node] = []
         for listed in operation.parameters():
@@ -275,13 +275,13 @@ class ParameterReader:
                 found[key], lists[key] = parameter, holder
         return [*found.values(), *_undeclared(operation, found)], bodies
 
-    def _once(self, node: Node) -> Parameter | None:
+    def _once(self, node: Node) -> OperationParameter | None:
         key = (*node.key, str(node.get("description")))
         if key not in self._read:
             self._read[key] = self._parameter(node)
         return self._read[key]
 
-    def _parameter(self, node: Node) -> Parameter | None:
+    def _parameter(self, node: Node) -> OperationParameter | None:
         name, place = node.get("name"), node.get("in")
         if not isinstance(name, str) or not name or place not in _PLACES:
             self._findings.problem(
@@ -294,7 +294,7 @@ class ParameterReader:
         ):
             return None
         style, explode = self._style(node)
-        return Parameter(
+        return OperationParameter(
             property=name,
             place=_PLACES[place],
             name="" if place == "querystring" else name,
@@ -363,12 +363,12 @@ def _examples(node: Node) -> list[Any]:
 
 
 def _undeclared(
-    operation: Operation, found: dict[tuple[str, str], Parameter]
-) -> list[Parameter]:
+    operation: Operation, found: dict[tuple[str, str], OperationParameter]
+) -> list[OperationParameter]:
     """The names in a path's braces that no parameter is described for: they are texts."""
     names = re.findall(r"\{([^{}/]+)\}", operation.path)
     return [
-        Parameter(name, "path", name, {"type": "string"}, required=True)
+        OperationParameter(name, "path", name, {"type": "string"}, required=True)
         for name in dict.fromkeys(names)
         if ("path", name) not in found
     ]

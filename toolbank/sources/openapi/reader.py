@@ -14,16 +14,16 @@ from toolbank.sources.documents import Documents
 from toolbank.sources.kind import Collected
 from toolbank.sources.openapi.operations import (
     Operation,
-    Parameter,
+    OperationParameter,
     ParameterReader,
     list_operations,
 )
 from toolbank.sources.openapi.references import (
     Findings,
     Node,
+    OpenApiVersion,
     References,
     UnresolvedError,
-    Version,
     describe,
     read_version,
 )
@@ -32,7 +32,7 @@ from toolbank.sources.openapi.signature import (
     FORMS,
     Body,
     BodyReader,
-    Signature,
+    OperationSignature,
     bare,
     choose,
     is_json,
@@ -112,7 +112,7 @@ class ResponseReader:
         schemas: Schemas,
         references: References,
         findings: Findings,
-        version: Version,
+        version: OpenApiVersion,
     ) -> None:
         self._schemas = schemas
         self._references = references
@@ -178,7 +178,7 @@ def list_security(operation: Operation, root: Node) -> tuple[tuple[str, ...], ..
 
 
 def find_credentials(
-    root: Node, references: References, version: Version
+    root: Node, references: References, version: OpenApiVersion
 ) -> frozenset[tuple[str, str]]:
     """Place and name of the keys that security schemes send."""
     where = (
@@ -198,7 +198,7 @@ def find_credentials(
     return frozenset(found)
 
 
-def find_server(operation: Operation, root: Node, version: Version) -> str:
+def find_server(operation: Operation, root: Node, version: OpenApiVersion) -> str:
     """The first server of the operation, its path or the description, its variables filled.
 
     One that is relative starts at the description's address. It holds no name, password or
@@ -271,10 +271,10 @@ def read_description(config: OpenApiSource) -> Collected:
     )
     document = documents.open(config.spec)
     root = Node(document.content, document, "")
-    return _Reader(root, References(documents), config.label).read()
+    return _OpenApiReader(root, References(documents), config.label).read()
 
 
-class _Reader:
+class _OpenApiReader:
     def __init__(self, root: Node, references: References, label: str) -> None:
         self._root = root
         self._label = label
@@ -345,7 +345,7 @@ class _Reader:
     def _tool(self, name: str, operation: Operation) -> Tool:
         parameters, bodies = self._parameters.read(operation)
         body = self._body(operation, bodies)
-        signature = Signature(self._schemas)
+        signature = OperationSignature(self._schemas)
         signature.add(parameters)
         if body is not None:
             signature.add_body(body)
@@ -381,7 +381,10 @@ class _Reader:
         return self._bodies.read_parameter(bodies[-1], self._consumed(operation))
 
     def _content_type(
-        self, operation: Operation, parameters: list[Parameter], body: Body | None
+        self,
+        operation: Operation,
+        parameters: list[OperationParameter],
+        body: Body | None,
     ) -> str:
         if body is not None:
             return body.content_type

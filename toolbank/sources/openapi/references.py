@@ -262,7 +262,7 @@ _OTHERS = {
 
 
 @dataclass(frozen=True)
-class Version:
+class OpenApiVersion:
     """Major and minor number: (2, 0) is Swagger's, (3, 0) and later are OpenAPI's."""
 
     major: int
@@ -279,7 +279,7 @@ class Version:
         return (self.major, self.minor) >= (3, 1)
 
 
-def read_version(root: Node, findings: Findings) -> Version:
+def read_version(root: Node, findings: Findings) -> OpenApiVersion:
     """The version of a document.
 
     Raises:
@@ -299,7 +299,11 @@ def read_version(root: Node, findings: Findings) -> Version:
         )
     said = str(content[key])
     found = re.match(r"(\d{1,4})(?:\.(\d{1,4}))?", said)
-    version = Version(int(found[1]), int(found[2] or 0)) if found else Version(0, 0)
+    version = (
+        OpenApiVersion(int(found[1]), int(found[2] or 0))
+        if found
+        else OpenApiVersion(0, 0)
+    )
     if version.major != (3 if key == "openapi" else 2):
         raise InputError(
             f"{address}#/{key}: the version {said[:40]!r} can't be read. {_READ}; convert "

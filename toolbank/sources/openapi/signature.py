@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolbank.bank.records import Argument, Place
-from toolbank.sources.openapi.operations import Operation, Parameter
+from toolbank.sources.openapi.operations import Operation, OperationParameter
 from toolbank.sources.openapi.references import (
     Findings,
     Node,
@@ -267,7 +267,7 @@ def read_media(content_type: str, media: Node, schemas: Schemas) -> Schema:
     return {"type": "string"}
 
 
-class Signature:
+class OperationSignature:
     """Gathers the properties of one operation; no two have the same name."""
 
     def __init__(self, schemas: Schemas) -> None:
@@ -283,7 +283,7 @@ class Signature:
         """Where each property goes."""
         return tuple(self._arguments)
 
-    def add(self, parameters: Sequence[Parameter]) -> None:
+    def add(self, parameters: Sequence[OperationParameter]) -> None:
         """Add parameters; one of another place whose name is taken has its place behind it."""
         for one in parameters:
             name = self._put(one.property, one.place, one.schema, required=one.required)

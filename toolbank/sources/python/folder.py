@@ -20,7 +20,12 @@ from toolbank.sources.documented import Signature, read_signature
 from toolbank.sources.kind import Collected
 from toolbank.sources.python.docstring import read_docstring
 from toolbank.sources.python.folder_files import find_broken, find_roots, is_api
-from toolbank.sources.python.source import Kind, PythonSource, Scope, describe_left_out
+from toolbank.sources.python.source import (
+    Kind,
+    PackageScope,
+    PythonSource,
+    describe_left_out,
+)
 from toolbank.sources.python.walk import make_tool
 from toolbank.sources.site import covers
 from toolbank.sources.typetext import (
@@ -198,7 +203,7 @@ Found = griffe.Class | griffe.Function
 
 
 def find_public(
-    root: griffe.Module, scope: Scope
+    root: griffe.Module, scope: PackageScope
 ) -> dict[str, tuple[Found, list[str]]]:
     """The public classes and functions of a package or module, each with its names, best first.
 
@@ -224,7 +229,7 @@ def _rank(path: str, name: str) -> tuple[int, bool, bool, int, str]:
     return name.count("."), last != path.rpartition(".")[2], is_far, len(name), name
 
 
-def _walk(root: griffe.Module, scope: Scope) -> Iterator[tuple[str, Found]]:
+def _walk(root: griffe.Module, scope: PackageScope) -> Iterator[tuple[str, Found]]:
     """What each module names, those with the shortest paths first; each file counts once."""
     waiting = [(root.path, root)]
     seen: set[str] = set()
@@ -294,7 +299,7 @@ def read_folder(config: PythonSource, folder: Path) -> Collected:
     Raises:
         InputError: it is no folder, or has nothing that is public and documented.
     """
-    reading = _Reading(Scope.of(config), config.label)
+    reading = _Reading(PackageScope.of(config), config.label)
     for home, name in find_roots(folder):
         reading.read(home, name)
     note = describe_left_out(
@@ -325,7 +330,7 @@ def read_folder(config: PythonSource, folder: Path) -> Collected:
 class _Reading:
     """What has been read of a folder, and what was left out."""
 
-    def __init__(self, scope: Scope, label: str) -> None:
+    def __init__(self, scope: PackageScope, label: str) -> None:
         self.scope = scope
         self.tools: dict[str, Tool] = {}
         self.left_out = LeftOut()

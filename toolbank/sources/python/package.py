@@ -27,8 +27,8 @@ from toolbank.sources.python.docstring import read_docstring
 from toolbank.sources.python.public import import_module, walk_package
 from toolbank.sources.python.source import (
     Kind,
+    PackageScope,
     PythonSource,
-    Scope,
     describe_left_out,
     package_version,
     recipe_kind,
@@ -267,7 +267,7 @@ def read_package(config: PythonSource) -> Collected:
     """
     source = f"python:{package_version(config.api_name)}"
     root = _import(config.api_name)
-    scope = Scope.of(config)
+    scope = PackageScope.of(config)
     walk = walk_package(root, scope)
     taken: dict[str, Tool] = {}
     left_out: Counter[Kind] = Counter()

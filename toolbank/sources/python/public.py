@@ -20,7 +20,7 @@ from toolbank.sources.python.attributes import (
     is_within,
     own_docstring,
 )
-from toolbank.sources.python.source import Scope, recipe_kind
+from toolbank.sources.python.source import PackageScope, recipe_kind
 from toolbank.sources.python.walk import PublicObject, Walk
 
 _LOST = "can't be told what it holds"
@@ -148,7 +148,7 @@ _WARNINGS = DeprecationWarning | PendingDeprecationWarning | FutureWarning
 
 
 @dataclass(frozen=True)
-class _Place:
+class _ModulePath:
     """A module, the public path to it, and the deprecation of that path."""
 
     path: str
@@ -156,7 +156,7 @@ class _Place:
     deprecated: str = ""
 
 
-def walk_package(root: ModuleType, scope: Scope) -> Walk:
+def walk_package(root: ModuleType, scope: PackageScope) -> Walk:
     """Find every public object of a package and of its public sub-modules.
 
     A name is public if the module's `__all__` has it; in a module without `__all__`, if it has
@@ -170,7 +170,7 @@ def walk_package(root: ModuleType, scope: Scope) -> Walk:
     don't. Objects are told apart by identity.
     """
     walk = Walk(root, scope)
-    waiting = [_Place(root.__name__, root)]
+    waiting = [_ModulePath(root.__name__, root)]
     visited: set[int] = set()
     while waiting:
         place = waiting.pop(0)
@@ -183,7 +183,9 @@ def walk_package(root: ModuleType, scope: Scope) -> Walk:
     return walk
 
 
-def _named(walk: Walk, place: _Place, declared: list[str] | None) -> Iterator[_Place]:
+def _named(
+    walk: Walk, place: _ModulePath, declared: list[str] | None
+) -> Iterator[_ModulePath]:
     """Take what a module names into the walk; give the modules among it."""
     names = set(dir(place.module) if declared is None else declared)
     if declared is None:
@@ -205,8 +207,8 @@ def _named(walk: Walk, place: _Place, declared: list[str] | None) -> Iterator[_P
 
 
 def _look_at(
-    walk: Walk, place: _Place, declared: list[str] | None, name: str
-) -> _Place | None:
+    walk: Walk, place: _ModulePath, declared: list[str] | None, name: str
+) -> _ModulePath | None:
     """Take what a name stands for into the walk, if it is public; give it if it is a module."""
     package = walk.root.__name__
     full = f"{place.path}.{name}"
@@ -218,12 +220,12 @@ def _look_at(
         return None
     warning = warning or place.deprecated
     walk.take(full, value, warning)
-    return _Place(full, value, warning) if inspect.ismodule(value) else None
+    return _ModulePath(full, value, warning) if inspect.ismodule(value) else None
 
 
 def _in_folder(
-    walk: Walk, place: _Place, declared: list[str] | None
-) -> Iterator[_Place]:
+    walk: Walk, place: _ModulePath, declared: list[str] | None
+) -> Iterator[_ModulePath]:
     """The public sub-modules in the folder of a package; see `walk_package`.
 
     Deprecated ones don't count. Where there is no `__all__`, they are taken into the walk too.
@@ -250,17 +252,17 @@ def _in_folder(
         if warning:
             walk.skip(full, "deprecated module")
         elif declared is None:
-            yield _Place(full, child)
+            yield _ModulePath(full, child)
             walk.take(full, child)
         elif (walk.scope.looks_into(full) and _declared(child) is not None) or (
             not names_some and own_docstring(child, "module").strip()
         ):
-            yield _Place(full, child)
+            yield _ModulePath(full, child)
         else:
             walk.skip(full, _NOT_NAMED if names_some else "without documentation")
 
 
-def _sub_modules(place: _Place) -> list[str]:
+def _sub_modules(place: _ModulePath) -> list[str]:
     """The names of the modules in a package's folder that are neither private nor its tests."""
     folder = getattr(place.module, "__path__", None) or ()
     names = sorted(info.name for info in pkgutil.iter_modules(folder))

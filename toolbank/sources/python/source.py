@@ -199,7 +199,7 @@ class PythonSource(SourceConfig):
 
 
 @dataclass(frozen=True)
-class Scope:
+class PackageScope:
     """What of a package is read.
 
     `parents` are the modules whose direct members count, none: all. A name in `exclude` is left

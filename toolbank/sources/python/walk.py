@@ -8,7 +8,7 @@ from typing import Any
 from toolbank.bank.records import PythonCall, Tool, ToolKind
 from toolbank.sources.documented import Documented, Signature
 from toolbank.sources.python.attributes import kind_of, own_docstring
-from toolbank.sources.python.source import Kind, Scope
+from toolbank.sources.python.source import Kind, PackageScope
 from toolbank.sources.typetext import Parameter
 
 _NAMED_EXAMPLES = 5
@@ -61,7 +61,7 @@ class Walk:
     """
 
     root: ModuleType
-    scope: Scope
+    scope: PackageScope
     objects: dict[int, PublicObject] = field(default_factory=dict)
     hidden: dict[int, type] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)

@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 
 from toolbank.sources.site import Site, covers, load_site, narrowed
 from toolbank.sources.sphinx.guess import guess_site
-from toolbank.sources.sphinx.inventory import Inventory, Scope, tool_name
+from toolbank.sources.sphinx.inventory import Inventory, SiteScope, tool_name
 from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.sources.sphinx.tools import Crawl, is_loss, read_tools
 from toolbank.sources.web.policy import CrawlPolicy
@@ -140,7 +140,7 @@ def _problems(crawl: Crawl) -> Iterator[str]:
         yield f"{numbers.count(total, 'object')} {were} not found ({_listed(lost)})"
 
 
-def _idle_rules(scope: Scope) -> Iterator[str]:
+def _idle_rules(scope: SiteScope) -> Iterator[str]:
     """Names in the rules that the inventory has nothing of, with the nearest that it has."""
     rules = scope.site.objects
     own = [

@@ -10,8 +10,8 @@ from tqdm import tqdm
 from toolbank.sources.site import Site
 from toolbank.sources.sphinx.inventory import (
     INVENTORY_HEAD,
-    Entry,
     Inventory,
+    InventoryEntry,
     read_inventory,
     select,
 )
@@ -19,14 +19,14 @@ from toolbank.sources.sphinx.pages.page import Page, ShapeError
 from toolbank.sources.sphinx.tools import Crawl
 from toolbank.sources.web.answer import (
     GONE,
-    Answer,
     ForbiddenError,
     NotAskedError,
     RefusedError,
     RequestError,
+    WebResponse,
     may_pass_status,
 )
-from toolbank.sources.web.client import PAGE, SiteClient, Wanted
+from toolbank.sources.web.client import PAGE, FetchPurpose, SiteClient
 from toolbank.sources.web.download import Throttle
 from toolbank.system.errors import InputError, ToolbankError
 
@@ -56,7 +56,7 @@ class Crawler:
         self._throttle = throttle
         self._concurrency = concurrency
         self._base_url = crawl.base_url
-        self._wanted: dict[str, list[Entry]] = {}
+        self._wanted: dict[str, list[InventoryEntry]] = {}
         self._progress: Any = None
 
     async def run(self) -> None:
@@ -102,15 +102,15 @@ class Crawler:
         self._base_url = urljoin(answer.url, ".")
         return read_inventory(answer.body, answer.url)
 
-    async def _ask_for_inventory(self, url: str) -> Answer:
-        def keeps(answer: Answer) -> bool:
+    async def _ask_for_inventory(self, url: str) -> WebResponse:
+        def keeps(answer: WebResponse) -> bool:
             if answer.status == 200:
                 return answer.body.startswith(INVENTORY_HEAD)
             return self._crawl.guessed and answer.status in GONE
 
-        return await self._get(url, Wanted(keeps))
+        return await self._get(url, FetchPurpose(keeps))
 
-    async def _get(self, url: str, wanted: Wanted) -> Answer:
+    async def _get(self, url: str, wanted: FetchPurpose) -> WebResponse:
         """An answer without which there is nothing to crawl."""
         try:
             return await self._client.get(url, wanted)
@@ -195,7 +195,7 @@ def _quoted(path: str) -> str:
     return quote(path, safe="/%~!$&'()*+,;=:@")
 
 
-def _inventories_above(front: Answer, asked: str) -> Iterator[str]:
+def _inventories_above(front: WebResponse, asked: str) -> Iterator[str]:
     """The inventories in the nearest folders of the page that the address led to."""
     *folders, _ = urlsplit(front.url).path.split("/")
     for depth in range(len(folders), 0, -1)[:_MAX_FOLDERS]:
@@ -204,7 +204,7 @@ def _inventories_above(front: Answer, asked: str) -> Iterator[str]:
             yield url
 
 
-def _no_inventory(answer: Answer) -> ToolbankError:
+def _no_inventory(answer: WebResponse) -> ToolbankError:
     if may_pass_status(answer.status):
         return ToolbankError(
             f"{answer.url}: the site answers with status {answer.status}. "

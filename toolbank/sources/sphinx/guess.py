@@ -4,7 +4,7 @@ import textwrap
 from collections import Counter
 
 from toolbank.sources.site import ROLES, Domain, Objects, Site, covers
-from toolbank.sources.sphinx.inventory import Inventory, Scope
+from toolbank.sources.sphinx.inventory import Inventory, SiteScope
 from toolbank.system.errors import InputError
 
 # What can be called, by domain. Data counts where its page shows it called, as ufuncs are.
@@ -53,7 +53,7 @@ def guess_site(inventory: Inventory, base_url: str) -> Site:
     )
 
 
-def site_yaml(scope: Scope) -> str:
+def site_yaml(scope: SiteScope) -> str:
     """Guessed rules as the text of a crawlers/<site>.yaml, with what the inventory has."""
     site, inventory = scope.site, scope.inventory
     rules = site.objects

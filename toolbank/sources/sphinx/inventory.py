@@ -18,7 +18,7 @@ _SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class InventoryObject:
     """An object as the inventory lists it; `page` and `anchor` say where it is documented.
 
     `is_hidden` objects have another name on their page, which is listed too.
@@ -41,11 +41,11 @@ class Inventory:
 
     project: str
     version: str
-    objects: tuple[Listed, ...]
+    objects: tuple[InventoryObject, ...]
 
 
 @dataclass(frozen=True)
-class Entry:
+class InventoryEntry:
     """An object that can be a tool: where it is documented, and its other names.
 
     `objects` are what the inventory lists of it: itself first, then a line for each other name.
@@ -56,11 +56,11 @@ class Entry:
     page: str
     anchor: str
     aliases: tuple[str, ...] = ()
-    objects: tuple[Listed, ...] = ()
+    objects: tuple[InventoryObject, ...] = ()
 
 
 @dataclass(frozen=True)
-class Scope:
+class SiteScope:
     """Which objects of an inventory can be tools under a site's rules.
 
     `entries` go by (page, anchor); `left_out` holds the others by reason; `table_pages` are the
@@ -70,9 +70,9 @@ class Scope:
 
     site: Site
     inventory: Inventory
-    entries: dict[tuple[str, str], Entry]
+    entries: dict[tuple[str, str], InventoryEntry]
     table_pages: tuple[str, ...]
-    left_out: dict[str, list[Listed]] = field(default_factory=dict)
+    left_out: dict[str, list[InventoryObject]] = field(default_factory=dict)
 
 
 def read_inventory(data: bytes, url: str) -> Inventory:
@@ -99,10 +99,10 @@ def read_inventory(data: bytes, url: str) -> Inventory:
     return Inventory(head[0], head[1], objects)
 
 
-def select(inventory: Inventory, site: Site) -> Scope:
+def select(inventory: Inventory, site: Site) -> SiteScope:
     """Part the objects by the site's rules."""
-    found: dict[tuple[str, str], list[tuple[str, Listed]]] = {}
-    left_out: dict[str, list[Listed]] = {}
+    found: dict[tuple[str, str], list[tuple[str, InventoryObject]]] = {}
+    left_out: dict[str, list[InventoryObject]] = {}
     taken: set[str] = set()
     for item in inventory.objects:
         name = tool_name(item, site)
@@ -120,7 +120,7 @@ def select(inventory: Inventory, site: Site) -> Scope:
         if (item.domain, item.role) == ("std", "doc")
         and matches(item.page, site.tables)
     }
-    return Scope(
+    return SiteScope(
         site=site,
         inventory=inventory,
         entries={place: _merged(members) for place, members in found.items()},
@@ -144,7 +144,7 @@ def _unpack(data: bytes) -> tuple[list[str], str]:
     return [" ".join(text.split()) for text in head], body.decode("utf-8", "replace")
 
 
-def _listed(line: str) -> Listed:
+def _listed(line: str) -> InventoryObject:
     """The object of a line "name domain:role priority uri shown name"; a name may have blanks."""
     words = line[:_MAX_LINE].split()
     for position in range(1, len(words) - 2):
@@ -155,8 +155,10 @@ def _listed(line: str) -> Listed:
             uri = words[position + 2]
             if uri.endswith("$"):
                 uri = uri[:-1] + name
-            return Listed(domain, role, name, *_place(uri), is_hidden=priority == "-1")
-    return Listed("", "", " ".join(words)[:_SHOWN], "", "")
+            return InventoryObject(
+                domain, role, name, *_place(uri), is_hidden=priority == "-1"
+            )
+    return InventoryObject("", "", " ".join(words)[:_SHOWN], "", "")
 
 
 def _place(uri: str) -> tuple[str, str]:
@@ -165,13 +167,13 @@ def _place(uri: str) -> tuple[str, str]:
     return unquote(page) or "index.html", unquote(anchor.rpartition("#")[2])
 
 
-def tool_name(item: Listed, site: Site) -> str:
+def tool_name(item: InventoryObject, site: Site) -> str:
     """The name that a tool of this object has: a route of an HTTP API goes with its method."""
     name = f"{item.role.upper()} {item.name}" if item.domain == "http" else item.name
     return name.lower() if site.lowercase else name
 
 
-def _refusal(item: Listed, name: str, rules: Objects) -> str:
+def _refusal(item: InventoryObject, name: str, rules: Objects) -> str:
     if not item.domain:
         return "line not understood"
     if item.domain != rules.domain:
@@ -192,7 +194,7 @@ def _refusal(item: Listed, name: str, rules: Objects) -> str:
     return ""
 
 
-def _merged(members: Iterable[tuple[str, Listed]]) -> Entry:
+def _merged(members: Iterable[tuple[str, InventoryObject]]) -> InventoryEntry:
     """Objects of one anchor as one: the name on the page leads, that of the anchor, the shortest."""
     ranked = sorted(
         members,
@@ -204,7 +206,7 @@ def _merged(members: Iterable[tuple[str, Listed]]) -> Entry:
         ),
     )
     name, first = ranked[0]
-    return Entry(
+    return InventoryEntry(
         name=name,
         role=first.role,
         page=first.page,

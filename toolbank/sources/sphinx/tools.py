@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 from toolbank.bank.records import Tool
 from toolbank.sources.site import Site
-from toolbank.sources.sphinx.inventory import Entry, Listed, Scope
+from toolbank.sources.sphinx.inventory import InventoryEntry, InventoryObject, SiteScope
 from toolbank.sources.sphinx.pages.page import PageObject
 
 
@@ -34,7 +34,7 @@ class Crawl:
     label: str
     base_url: str
     guessed: bool = False
-    scope: Scope | None = None
+    scope: SiteScope | None = None
     objects: dict[tuple[str, str], PageObject] = field(default_factory=dict)
     listed: set[tuple[str, str]] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
@@ -46,10 +46,10 @@ class Crawl:
     seconds: float = 0.0
     limit: str = ""
     tools: list[Tool] = field(default_factory=list)
-    left_out: dict[str, list[Listed]] = field(default_factory=dict)
+    left_out: dict[str, list[InventoryObject]] = field(default_factory=dict)
 
     @property
-    def found(self) -> Scope:
+    def found(self) -> SiteScope:
         """The scope of a crawl that ended without error."""
         if self.scope is None:
             raise AssertionError("a crawl that ends without error has an inventory")
@@ -72,10 +72,10 @@ _NO_TABLE_READ = "in no table that could be read"
 _NOT_THERE = "not on its page"
 _PAGE_FAILED = "page failed: "
 
-_Found = tuple[Entry, PageObject]
+_Found = tuple[InventoryEntry, PageObject]
 
 
-def read_tools(crawl: Crawl) -> tuple[list[Tool], dict[str, list[Listed]]]:
+def read_tools(crawl: Crawl) -> tuple[list[Tool], dict[str, list[InventoryObject]]]:
     """The tools that a crawl brought in, sorted by name, and the objects left out, by reason.
 
     Objects that the pages say the same of are one tool with several names.
@@ -122,7 +122,7 @@ def _absence(
     return _NOT_THERE
 
 
-def _identity(entry: Entry, found: PageObject) -> str:
+def _identity(entry: InventoryEntry, found: PageObject) -> str:
     """Alike for objects whose pages say the same, and enough that it can't be chance."""
     documented = found.documented
     said = json.dumps(
@@ -172,7 +172,7 @@ def _parted(group: list[_Found]) -> list[list[_Found]]:
     return clusters
 
 
-def _may_be_one(entry: Entry, other: Entry) -> bool:
+def _may_be_one(entry: InventoryEntry, other: InventoryEntry) -> bool:
     parent, _, last = entry.name.rpartition(".")
     other_parent, _, other_last = other.name.rpartition(".")
     if parent == other_parent:
@@ -204,7 +204,7 @@ def _tool(site: Site, source: str, group: list[_Found]) -> Tool:
     )
 
 
-def _rank(entry: Entry, found: PageObject) -> tuple[Any, ...]:
+def _rank(entry: InventoryEntry, found: PageObject) -> tuple[Any, ...]:
     """Outermost first; then the name in the value (<ufunc 'absolute'>), or else the examples."""
     last = entry.name.rpartition(".")[2]
     uses = len(re.findall(rf"\b{re.escape(last)}\b", found.documented.examples))

@@ -98,7 +98,7 @@ _HEAD_BYTES = 4096
 
 
 @dataclass(frozen=True)
-class Answer:
+class WebResponse:
     """An answer's unpacked body; names in `headers` are in lower case.
 
     It was "sent" just now; or is "cached" and holds still, or "stale", as the site could not be

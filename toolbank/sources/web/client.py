@@ -19,7 +19,6 @@ from protego import Protego
 from toolbank.sources.web.answer import (
     GONE,
     MOVED,
-    Answer,
     BrokenOffError,
     EndlessError,
     ForbiddenError,
@@ -27,6 +26,7 @@ from toolbank.sources.web.answer import (
     RefusedError,
     RequestError,
     UnansweredError,
+    WebResponse,
     may_pass_status,
 )
 from toolbank.sources.web.download import Downloader, Throttle
@@ -56,7 +56,7 @@ class Robots:
         return bool(self._rules.can_fetch(url, _AGENT))
 
 
-def read_robots(answer: Answer) -> Robots:
+def read_robots(answer: WebResponse) -> Robots:
     """What the site's robots.txt says; one that is not there allows everything."""
     if answer.status != 200:
         return Robots()
@@ -76,7 +76,7 @@ _LEVEL = 1
 class Kept:
     """An answer of the site, and when it last said so, in seconds since 1970."""
 
-    answer: Answer
+    answer: WebResponse
     checked: float
 
 
@@ -112,13 +112,13 @@ class PageCache:
                 return None
         except (OSError, ValueError, KeyError, TypeError, zlib.error):
             return None
-        return Kept(Answer(url, status, headers, body, "cached"), checked)
+        return Kept(WebResponse(url, status, headers, body, "cached"), checked)
 
     def has(self, url: str) -> bool:
         """Whether there is a file for a URL, be it damaged."""
         return self._path(url).exists()
 
-    def write(self, answer: Answer) -> None:
+    def write(self, answer: WebResponse) -> None:
         """Keep an answer.
 
         Raises:
@@ -181,31 +181,31 @@ _CONDITIONS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FetchPurpose:
     """What a request is for: which answers are kept, besides that a page has moved.
 
     Stubs, pages with nothing but a meta refresh, are followed once where `follows_stubs`. What is
     kept is asked for again after `max_age_s` at the latest. An answer is cut at `cut_at` bytes.
     """
 
-    keeps: Callable[[Answer], bool]
+    keeps: Callable[[WebResponse], bool]
     follows_stubs: bool = False
     asks_robots: bool = True
     max_age_s: float = math.inf
     cut_at: int | None = None
 
 
-def _keeps_page(answer: Answer) -> bool:
+def _keeps_page(answer: WebResponse) -> bool:
     return answer.is_html if answer.status == 200 else answer.status in GONE
 
 
-def _keeps_robots(answer: Answer) -> bool:
+def _keeps_robots(answer: WebResponse) -> bool:
     is_refusal = 400 <= answer.status < 500 and not may_pass_status(answer.status)
     return answer.status == 200 or is_refusal
 
 
-PAGE = Wanted(_keeps_page, follows_stubs=True)
-_ROBOTS = Wanted(
+PAGE = FetchPurpose(_keeps_page, follows_stubs=True)
+_ROBOTS = FetchPurpose(
     _keeps_robots,
     asks_robots=False,
     max_age_s=24 * 3600,  # RFC 9309, section 2.4
@@ -243,7 +243,7 @@ class SiteClient:
         self._started = time.time()
         self._reading_robots: asyncio.Future[Robots] | None = None
 
-    async def get(self, url: str, wanted: Wanted) -> Answer:
+    async def get(self, url: str, wanted: FetchPurpose) -> WebResponse:
         """The answer for a URL, redirects followed; its `url` is that of the page they led to.
 
         Raises:
@@ -280,7 +280,7 @@ class SiteClient:
         """Whether there is an answer to serve, however old."""
         return self._cache.has(url)
 
-    async def _get_one(self, url: str, wanted: Wanted) -> Answer:
+    async def _get_one(self, url: str, wanted: FetchPurpose) -> WebResponse:
         if not self._is_own(url):
             raise RefusedError(f"leads to another site, {url}")
         if wanted.asks_robots:
@@ -304,8 +304,8 @@ class SiteClient:
         return answer
 
     async def _ask(
-        self, url: str, wanted: Wanted, kept: Answer | None = None
-    ) -> Answer:
+        self, url: str, wanted: FetchPurpose, kept: WebResponse | None = None
+    ) -> WebResponse:
         """Ask for a page, again where that may help and none is kept; keep a good answer."""
         headers = {
             condition: kept.headers[validator]
@@ -341,7 +341,7 @@ class SiteClient:
         except ValueError:
             return False
 
-    def _is_fresh(self, kept: Kept, wanted: Wanted) -> bool:
+    def _is_fresh(self, kept: Kept, wanted: FetchPurpose) -> bool:
         now = time.time()
         max_age_s = min(self._policy.max_age_h * 3600, wanted.max_age_s)
         # A time that lies ahead says nothing, as after a clock was set back.

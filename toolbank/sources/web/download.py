@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import aiohttp
 
 from toolbank.sources.web.answer import (
-    Answer,
     BrokenOffError,
     NotAskedError,
     RefusedError,
     UnansweredError,
+    WebResponse,
 )
 from toolbank.sources.web.policy import CrawlSettings
 from toolbank.system.http import (
@@ -55,7 +55,7 @@ class Downloader:
 
     async def send(
         self, url: str, headers: Mapping[str, str], cut_at: int | None = None
-    ) -> tuple[Answer, float]:
+    ) -> tuple[WebResponse, float]:
         """Ask for a page: the answer, and the seconds until its headers came.
 
         What is longer than `cut_at` bytes is cut one byte after, unless it comes packed.
@@ -96,7 +96,7 @@ class Downloader:
         except (aiohttp.ClientError, OSError) as error:
             raise UnansweredError("connection failed") from error
         given = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(url, response.status, given, body), latency
+        return WebResponse(url, response.status, given, body), latency
 
     async def _read(
         self, response: aiohttp.ClientResponse, cut_at: int | None
@@ -191,7 +191,7 @@ class Throttle:
         self._next_start = self._clock.monotonic() + interval
         self.sent += 1
 
-    def note(self, answer: Answer, latency_s: float) -> None:
+    def note(self, answer: WebResponse, latency_s: float) -> None:
         """Take from an answer how long the site wants to be left alone."""
         self._failures = 0
         if self._settings.adapts:
@@ -221,7 +221,7 @@ class Throttle:
         self.ended = self.ended or reason
         self._over.set()
 
-    def _adapt(self, answer: Answer, latency_s: float) -> None:
+    def _adapt(self, answer: WebResponse, latency_s: float) -> None:
         """Come halfway to as many requests in flight as are wanted; errors come fast, and count less."""
         wanted = latency_s / self._settings.concurrency
         interval = max(wanted, (self._interval_s + wanted) / 2)

@@ -14,7 +14,7 @@ from toolbank.config.explain import first_problem
 from toolbank.llm.chat import EngineError
 from toolbank.llm.config import DEFAULT_TIMEOUT_S, read_credentials
 from toolbank.llm.engines.openai.engine import Endpoint
-from toolbank.llm.engines.openai.errors import Answer, status_error
+from toolbank.llm.engines.openai.errors import HttpResponse, status_error
 from toolbank.system.files import atomic_path
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class _Page(_Answer):
     has_more: bool = False
 
 
-class Counts(_Answer):
+class BatchCounts(_Answer):
     """The requests of a batch, and those of them that are done."""
 
     total: int | None = None
@@ -57,7 +57,7 @@ class Counts(_Answer):
     failed: int | None = None
 
 
-class Problem(_Answer):
+class BatchProblem(_Answer):
     """Why a batch failed."""
 
     code: str | int | None = None
@@ -66,7 +66,7 @@ class Problem(_Answer):
 
 
 class _Problems(_Answer):
-    data: list[Problem] | None = None
+    data: list[BatchProblem] | None = None
 
 
 class Batch(_Made):
@@ -76,10 +76,10 @@ class Batch(_Made):
     output_file_id: Id | None = None
     error_file_id: Id | None = None
     errors: _Problems | None = None
-    request_counts: Counts | None = None
+    request_counts: BatchCounts | None = None
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[BatchProblem]:
         """Why it failed, where the endpoint says so."""
         return (self.errors.data if self.errors else None) or []
 
@@ -194,7 +194,7 @@ class BatchEndpoint:
                 fatal=True,
             ) from error
 
-    def _refuse(self, answer: Answer) -> EngineError:
+    def _refuse(self, answer: HttpResponse) -> EngineError:
         config = self._config
         if answer.status == 404:
             return EngineError(

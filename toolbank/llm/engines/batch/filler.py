@@ -18,8 +18,8 @@ from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, count_tokens
 from toolbank.llm.config import SearchModelConfig, find_engine_secrets, hide_in_reply
 from toolbank.llm.engines.batch.folder import (
     URL,
+    BatchRefusal,
     Folder,
-    Refusal,
     RequestFile,
     read_options,
     read_round,
@@ -324,8 +324,8 @@ class BatchFiller:
         being_fetched = self._hosted is not None and self._submissions.get(name).batch
         return name in self._folder.answered and not being_fetched
 
-    def _refusal(self, key: str) -> Refusal:
-        return self._folder.refusals.get(key) or Refusal("no-reply")
+    def _refusal(self, key: str) -> BatchRefusal:
+        return self._folder.refusals.get(key) or BatchRefusal("no-reply")
 
     def _body(self, request: ChatRequest) -> dict[str, object]:
         host = urlsplit(self._config.base_url).hostname
@@ -337,7 +337,7 @@ class BatchFiller:
             limit="max_completion_tokens" if wants else "max_tokens",
         )
 
-    def _quote(self, refusal: Refusal) -> str:
+    def _quote(self, refusal: BatchRefusal) -> str:
         message = hide(refusal.message, self._secrets)[:_SHOWN]
         return f" It says: {message}" if message else ""
 

@@ -42,7 +42,7 @@ LIMIT = "max_completion_tokens"
 
 
 @dataclass(frozen=True)
-class Refusal:
+class BatchRefusal:
     """Why a request was not answered; `is_final` where it would not be again.
 
     The tokens are those that it was charged for all the same.
@@ -56,14 +56,14 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Line:
+class BatchLine:
     """The request of this key, in the journal, and its reply; None where it is the request."""
 
     key: str
-    reply: ChatReply | Refusal | None
+    reply: ChatReply | BatchRefusal | None
 
 
-def read_line(line: bytes, model: str) -> Line | None:
+def read_line(line: bytes, model: str) -> BatchLine | None:
     """Read a line of requests, output or errors; None where it is no such thing.
 
     `model` is what was asked, where a reply names none. Nothing that a line can hold raises.
@@ -75,29 +75,29 @@ def read_line(line: bytes, model: str) -> Line | None:
     if not isinstance(row, dict) or not isinstance(row.get("custom_id"), str):
         return None
     if "response" not in row and "error" not in row:
-        return Line(row["custom_id"], None)
+        return BatchLine(row["custom_id"], None)
     reply = _read_answer(row.get("response"), row.get("error"), model)
     if isinstance(reply, ChatReply) and len(line) > _MOST_BYTES:
         reply = replace(reply, text=reply.text[:_EXCERPT], finish="too-large")
-    return Line(row["custom_id"], reply)
+    return BatchLine(row["custom_id"], reply)
 
 
-def _read_answer(response: Any, error: Any, model: str) -> ChatReply | Refusal:
+def _read_answer(response: Any, error: Any, model: str) -> ChatReply | BatchRefusal:
     if not isinstance(response, dict):
         code = error.get("code") if isinstance(error, dict) else None
-        return Refusal(_reason(code or "batch-error"), _message(error))
+        return BatchRefusal(_reason(code or "batch-error"), _message(error))
     status, body = response.get("status_code"), response.get("body")
     if status != 200 or error:
         told = body.get("error") if isinstance(body, dict) else None
         message = _message(told or error or body)
         is_final = status in _FINAL_STATUS and LIMIT not in message
-        return Refusal(_reason(f"http-{status}"), message, is_final)
+        return BatchRefusal(_reason(f"http-{status}"), message, is_final)
     if not isinstance(body, dict):
-        return Refusal("not-json-response", _message(body))
+        return BatchRefusal("not-json-response", _message(body))
     try:
         return read_completion(body, model=model)
     except CompletionError as problem:
-        return Refusal(
+        return BatchRefusal(
             problem.reason,
             _message(problem.said),
             prompt_tokens=problem.prompt_tokens,
@@ -140,7 +140,7 @@ class Folder:
         self.path = path
         self.asked: dict[str, list[str]] = {}
         self.answered: set[str] = set()
-        self.refusals: dict[str, Refusal] = {}
+        self.refusals: dict[str, BatchRefusal] = {}
         self.notes: list[str] = []
         self._model = model
         self._replies: list[Path] = []
@@ -237,7 +237,7 @@ class Folder:
             of = self.asked.get(line.key, [])
             self._foreign += not of
             answered.update([name for name in of if read_round(name) <= number][-1:])
-            if isinstance(line.reply, Refusal):
+            if isinstance(line.reply, BatchRefusal):
                 self.refusals[line.key] = line.reply
             elif line.key in self._seen:
                 self._doubled += 1

@@ -29,7 +29,7 @@ from toolbank.llm.engines.openai.completion import (
     read_completion,
 )
 from toolbank.llm.engines.openai.errors import (
-    Answer,
+    HttpResponse,
     connection_error,
     packing_error,
     read_pause,
@@ -38,12 +38,7 @@ from toolbank.llm.engines.openai.errors import (
     unusable_reply,
 )
 from toolbank.system.errors import InputError
-from toolbank.system.http import (
-    EncodingError,
-    make_connector,
-    read_body,
-    read_parts,
-)
+from toolbank.system.http import EncodingError, make_connector, read_body, read_parts
 from toolbank.system.net import proxy_of
 from toolbank.system.version import __version__
 
@@ -116,7 +111,7 @@ class Endpoint:
                 f"that the environment names can't be used ({error})."
             ) from error
 
-    async def post(self, body: bytes) -> Answer:
+    async def post(self, body: bytes) -> HttpResponse:
         """Send a JSON body and read the answer, whatever its status; the caller bounds the time.
 
         Raises:
@@ -131,7 +126,7 @@ class Endpoint:
         seconds: float,
         body: bytes | aiohttp.FormData | None = None,
         query: Mapping[str, str] | None = None,
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send a request to a path and read the answer, whatever its status.
 
         `body` is JSON, or a form with a file: of that, `seconds` is the time without any progress.
@@ -150,7 +145,7 @@ class Endpoint:
         )
 
     async def download(
-        self, path: str, seconds: float, refuse: Callable[[Answer], EngineError]
+        self, path: str, seconds: float, refuse: Callable[[HttpResponse], EngineError]
     ) -> AsyncGenerator[bytes]:
         """Read a file of any length; `seconds` is the time without any progress.
 
@@ -180,7 +175,7 @@ class Endpoint:
     def _address(self, path: str) -> URL:
         return self._base.joinpath(*path.split("/")).with_query(self._base.query)
 
-    async def _request(self, method: str, address: URL, **options: Any) -> Answer:
+    async def _request(self, method: str, address: URL, **options: Any) -> HttpResponse:
         try:
             async with self._send(method, address, **options) as response:
                 return await self._read(response)
@@ -205,13 +200,13 @@ class Endpoint:
         # Those of aiohttp, and of the system, come through.
         return connection_error(error, self._url, self._credentials)
 
-    async def _read(self, response: aiohttp.ClientResponse) -> Answer:
+    async def _read(self, response: aiohttp.ClientResponse) -> HttpResponse:
         most = MAX_REPLY_BYTES
         if response.status != 200 or (response.content_length or 0) > most:
             most = _MAX_EXCERPT_BYTES
         body, is_whole = await read_body(response, most)
         body = body if is_whole else body[:_MAX_EXCERPT_BYTES]
-        return Answer(response.status, response.headers, body, is_whole)
+        return HttpResponse(response.status, response.headers, body, is_whole)
 
     def _connect(self) -> aiohttp.ClientSession:
         self._session = aiohttp.ClientSession(
@@ -312,7 +307,7 @@ class OpenAIEngine:
         await self._endpoint.close()
 
     def _adapt(
-        self, answer: Answer, request: ChatRequest, asked: int, limit: Limit
+        self, answer: HttpResponse, request: ChatRequest, asked: int, limit: Limit
     ) -> bool:
         """Whether the refused call can be put in a way that this server may take."""
         if answer.status not in (400, 415, 422, 500, 501):
@@ -336,7 +331,7 @@ class OpenAIEngine:
         self._formats[step] = max(self._formats.get(step, 0), asked + 1)
         return True
 
-    def _read(self, answer: Answer, latency: float) -> ChatReply:
+    def _read(self, answer: HttpResponse, latency: float) -> ChatReply:
         try:
             if answer.whole:
                 reply = read_completion(answer.body, model=self.model)

@@ -75,7 +75,7 @@ def _bounded(seconds: float) -> float:
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpResponse:
     """What came back of an HTTP request. Not `whole`: the body is longer, and this its beginning.
 
     `headers` finds names in lower case.
@@ -100,7 +100,7 @@ _LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 
 
 def status_error(
-    answer: Answer,
+    answer: HttpResponse,
     url: str,
     model: str,
     credentials: Credentials,
@@ -262,7 +262,7 @@ def _describe_system(error: BaseException) -> str:
     return str(error)
 
 
-def _read_message(answer: Answer) -> str:
+def _read_message(answer: HttpResponse) -> str:
     """What an error says: its message, where it is in the form of OpenAI's API."""
     try:
         error = json.loads(answer.body)["error"]

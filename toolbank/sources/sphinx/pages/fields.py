@@ -48,10 +48,10 @@ def read_syntax(text: str) -> dict[str, Any]:
     `'x'|'y'` gives an enum, a dictionary with the key 'string' a map. What is not understood, or
     nested more than 40 levels deep, gives an empty schema.
     """
-    return _Reader(text[:_MAX_LENGTH]).read()
+    return _SymbolReader(text[:_MAX_LENGTH]).read()
 
 
-class _Reader:
+class _SymbolReader:
     """Reads symbols from left to right, each once."""
 
     def __init__(self, text: str) -> None:
