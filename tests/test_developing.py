@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,14 @@ def test_the_picture_shows_every_package_in_its_layer():
     assert sorted(shown) == sorted(LAYER)
     layers = [LAYER[name] for name in shown]
     assert layers == sorted(layers, reverse=True)
+
+
+def test_the_import_paths_that_stay_are_there_and_cover_the_examples():
+    start = PAGE.index("These import paths stay")
+    listed = set(
+        re.findall(r"`(toolbank[\w.]*)`", PAGE[start : PAGE.index("## An engine")])
+    )
+    for path in listed:
+        import_module(path)
+    used = set(re.findall(r"^from (toolbank\.[\w.]+) import", PAGE, re.MULTILINE))
+    assert used <= listed
