@@ -124,7 +124,7 @@ BUDGETS = {
     "datasets": (9, 1_200),
     "encoders": (12, 1_310),
     "evaluation": (6, 750),
-    "llm": (38, 5_790),
+    "llm": (38, 5_800),
     "papers": (27, 3_180),
     "publish": (5, 1_120),
     "report": (11, 1_680),

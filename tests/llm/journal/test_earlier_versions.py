@@ -52,7 +52,7 @@ def unpack(name, path):
     return path
 
 
-@pytest.fixture(params=["layout_1", "0.4"])
+@pytest.fixture(params=["layout_1", "0.4", "layout_3"])
 def journal_file(tmp_path, monkeypatch, request):
     # The prompts of those runs lie there too.
     monkeypatch.chdir(DATA)
@@ -129,7 +129,7 @@ def test_a_row_of_layout_1_that_can_not_be_read_leaves_the_file_as_it_was(tmp_pa
     assert content(path) == before
 
 
-@pytest.mark.parametrize("name", ["layout_1", "0.4"])
+@pytest.mark.parametrize("name", ["layout_1", "0.4", "layout_3"])
 def test_a_kill_while_a_journal_is_taken_over_leaves_it_as_it_was(tmp_path, name):
     path = unpack(f"{name}.sqlite", tmp_path / "journal.sqlite")
     before = content(path)

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolbank.llm.chat import ChatReply, Message
 
-LAYOUT = 3
+LAYOUT = 4
 
 APPLICATION_ID = 0x74626A72
 """What SQLite's header says of a journal ("tbjr"); those of layouts 1 and 2 have 0."""

@@ -143,7 +143,7 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
         layout = _layout(connection)
         if layout == LAYOUT:
             return
-        if layout not in (0, 1, 2):
+        if layout not in range(LAYOUT):
             raise ToolbankError(
                 f"{path}: a journal of layout {layout}, and this version of toolbank reads "
                 f"{LAYOUT}. Use another --out folder."
@@ -169,8 +169,10 @@ def _take_over(connection: sqlite3.Connection, layout: int) -> None:
         ValueError: a row is not of the layout.
         zlib.error: a prompt is damaged.
     """
-    if layout == 2:
-        failures = "SELECT *, 0, 0, 0 FROM old_failures ORDER BY rowid"
+    if layout >= 2:
+        # Layout 2 did not count the tokens of failed tries.
+        tokens = ", 0, 0, 0" if layout == 2 else ""
+        failures = f"SELECT *{tokens} FROM old_failures ORDER BY rowid"  # noqa: S608
     else:
         connection.execute(
             "CREATE TABLE IF NOT EXISTS old_failures (key, attempt, stage, reason, message)"
@@ -195,10 +197,16 @@ def _make_rows(
     connection: sqlite3.Connection, layout: int
 ) -> Iterator[tuple[object, ...]]:
     """The rows of today; where a model's reply has no tokens, which were paid for, estimated."""
-    read = _read_layout_2 if layout == 2 else _read_layout_1
     total = connection.execute("SELECT count(*) FROM old_replies").fetchone()[0]
     replies = tqdm(
-        read(connection), "journal", total, unit="reply", disable=None, leave=False
+        _read_layout_2(connection, layout)
+        if layout >= 2
+        else _read_layout_1(connection),
+        "journal",
+        total,
+        unit="reply",
+        disable=None,
+        leave=False,
     )
     for key, attempt, step, identity, content, reply in replies:
         is_paid = reply.latency > 0 or _names_model(identity)
@@ -221,15 +229,18 @@ def _read_layout_1(connection: sqlite3.Connection) -> Iterator[_OldReply]:
         yield key, attempt, step, identity, content, ChatReply(**json.loads(text))
 
 
-def _read_layout_2(connection: sqlite3.Connection) -> Iterator[_OldReply]:
+def _read_layout_2(connection: sqlite3.Connection, layout: int) -> Iterator[_OldReply]:
+    """The rows of layout 2, or of layout 3, which says of which replies tokens are estimated."""
+    estimated = "old.estimated" if layout > 2 else "0"
     # Prompts were packed against the first one of their step.
     rows = connection.execute(
-        "SELECT key, attempt, old.stage, identities.identity, content, messages, text, model, "
-        "prompt_tokens, completion_tokens, finish, latency FROM old_replies AS old "
+        "SELECT key, attempt, old.stage, identities.identity, content, messages, text, model, "  # noqa: S608
+        f"prompt_tokens, completion_tokens, finish, latency, {estimated} FROM old_replies AS old "
         "JOIN identities ON identities.id = old.identity "
         "LEFT JOIN dictionaries ON dictionaries.id = dictionary ORDER BY old.rowid"
     )
     for key, attempt, step, identity, like, packed, *reply in rows:
+        reply[-1] = bool(reply[-1])
         unpacker = zlib.decompressobj(zdict=like or b"")
         yield (
             key,
