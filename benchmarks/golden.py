@@ -174,7 +174,7 @@ class Side:
         home = self.folder.parent / f"{self.name}-home"
         threads = dict.fromkeys(_THREADS, "1")
         host = self.url.removesuffix("/v1")
-        trusted = f"GOLDEN_KEY={host} WRONG_KEY={host} GOLDEN_KEY={_DEAD}"
+        sent = [("GOLDEN_KEY", host), ("WRONG_KEY", host), ("GOLDEN_KEY", _DEAD)]
         return threads | {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
@@ -184,7 +184,9 @@ class Side:
             "COLUMNS": "100",
             "GOLDEN_KEY": self.name,
             "WRONG_KEY": "wrong",
-            "TOOLBANK_TRUSTED_HOSTS": trusted,
+            "TOOLBANK_GRANTS": "; ".join(f"send {k}=${k} {to}" for k, to in sent),
+            # What version 0.7.0 reads.
+            "TOOLBANK_TRUSTED_HOSTS": " ".join(f"{k}={to}" for k, to in sent),
         }
 
     def run(self, arguments: list[str]) -> tuple[int, str]:
