@@ -14,7 +14,7 @@ from pathlib import Path
 
 from toolbank.bank.bank import Bank
 from toolbank.datasets.jsonl import read_labelled
-from toolbank.evaluation.config import EvaluateConfig
+from toolbank.evaluation import EvaluateConfig
 from toolbank.evaluation.evaluate import make_figures, measure
 from toolbank.evaluation.sets import make_set
 from toolbank.llm.journal import Journal

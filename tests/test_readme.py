@@ -13,7 +13,7 @@ import yaml
 
 import toolbank
 from toolbank.commands.app import make_app
-from toolbank.commands.keys import describe_keys
+from toolbank.commands.schema import describe_keys
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import Recipe, load_recipe, recipe_schema
 

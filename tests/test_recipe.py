@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from toolbank.commands.keys import describe_keys
+from toolbank.commands.schema import describe_keys
 from toolbank.llm.journal import Journal
 from toolbank.run.recipe import dump_recipe, load_recipe, place_replies, recipe_schema
 from toolbank.system.errors import InputError

@@ -65,7 +65,7 @@ def make_tool(number: int) -> Tool:
 
 def read(path: Path) -> None:
     """Read a file as the source does, and print what it took."""
-    from toolbank.sources.functions.kind import KIND, FunctionsSource
+    from toolbank.sources.functions import KIND, FunctionsSource
 
     started, used = time.perf_counter(), time.process_time()
     tools = KIND.read(FunctionsSource(path=path), path.parent).tools

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from toolbank.sources.openapi.kind import KIND
+from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.source import OpenApiSource
 
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}

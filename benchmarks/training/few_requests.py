@@ -29,8 +29,8 @@ from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.retrievers.mlc.retriever import MlcConfig
 from toolbank.retrievers.nearest import NearestConfig
 from toolbank.retrievers.nnn import NnnConfig
-from toolbank.retrievers.protip.config import ProtipConfig
-from toolbank.retrievers.refiner.config import RefinerConfig
+from toolbank.retrievers.protip import ProtipConfig
+from toolbank.retrievers.refiner import RefinerConfig
 from toolbank.retrievers.tool2vec import Tool2VecConfig
 
 SHARES = (0.0, 0.2, 0.45, 0.8)

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.commands.conftest import BY_RULES
 from tests.commands.in_process import toolbank
 from tests.world import write_recipe
-from toolbank.evaluation.config import TEST_PARTS
+from toolbank.evaluation import TEST_PARTS
 
 
 def rerun(folder, command, *settings):

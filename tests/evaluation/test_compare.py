@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from toolbank.evaluation.config import EvaluateConfig
+from toolbank.evaluation import EvaluateConfig
 from toolbank.evaluation.evaluate import Measured, compare, list_metrics, make_figures
 from toolbank.evaluation.figures import difference_intervals
 from toolbank.evaluation.sets import EvaluationSet
@@ -15,8 +15,8 @@ from toolbank.retrievers.decomposition import DecompositionConfig
 from toolbank.retrievers.descriptions import DescriptionsConfig
 from toolbank.retrievers.mlc.retriever import MlcConfig
 from toolbank.retrievers.nearest import NearestConfig
-from toolbank.retrievers.protip.config import ProtipConfig
-from toolbank.retrievers.refiner.config import RefinerConfig
+from toolbank.retrievers.protip import ProtipConfig
+from toolbank.retrievers.refiner import RefinerConfig
 
 CONFIG = EvaluateConfig(ks=(3, 5), resamples=200)
 N = 60

@@ -7,7 +7,7 @@ import pytest
 
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Query, Tool
-from toolbank.evaluation.config import EvaluateConfig
+from toolbank.evaluation import EvaluateConfig
 from toolbank.evaluation.evaluate import make_figures, measure
 from toolbank.evaluation.figures import SetLabels
 from toolbank.evaluation.sets import (

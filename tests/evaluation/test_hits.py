@@ -8,7 +8,7 @@ from ir_measures import RR, R, nDCG
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.evaluation.config import EvaluateConfig
+from toolbank.evaluation import EvaluateConfig
 from toolbank.evaluation.evaluate import make_figures, measure, read_hits, write_hits
 from toolbank.evaluation.sets import held_out_set, make_set
 from toolbank.retrievers import create_retriever

@@ -8,7 +8,7 @@ import pytest
 
 from tests.engines import create_engine
 from toolbank.llm.engines import find_engine, find_model
-from toolbank.requests.asks.config import AsksConfig
+from toolbank.requests.asks import AsksConfig
 from toolbank.requests.judge.judges import JudgeConfig
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.retrievers.decomposition import DecomposeConfig

@@ -4,7 +4,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from toolbank.bank.bank import Bank
 from toolbank.llm.journal import Journal
-from toolbank.report.config import ReportConfig
+from toolbank.report import ReportConfig
 from toolbank.report.report import write_report
 from toolbank.requests.judge.judge import judge_bank
 from toolbank.requests.judge.judges import JudgeConfig

@@ -4,7 +4,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.report.conftest import make_bank
-from toolbank.report.config import ReportConfig
+from toolbank.report import ReportConfig
 from toolbank.report.report import money, seconds, write_report
 from toolbank.system.errors import InputError
 

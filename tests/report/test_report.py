@@ -1,7 +1,7 @@
 """The page as a whole."""
 
 from tests.report.page import add_judge, parse, text_of, write
-from toolbank.report.config import ReportConfig
+from toolbank.report import ReportConfig
 from toolbank.report.report import write_report
 
 

@@ -5,7 +5,7 @@ from sklearn.metrics import roc_auc_score
 
 from tests.report.conftest import make_bank
 from tests.tiny_models import tiny_encoder
-from toolbank.report.config import ReportConfig
+from toolbank.report import ReportConfig
 from toolbank.report.content import read_content
 from toolbank.report.report import write_report
 from toolbank.report.svg import lay_out, overlay, round_ticks

@@ -14,8 +14,8 @@ from toolbank.retrievers.descriptions import DescriptionsConfig, DescriptionsTra
 from toolbank.retrievers.fusion import FusionConfig
 from toolbank.retrievers.mlc.retriever import MlcConfig, MlcTraining
 from toolbank.retrievers.nnn import NnnConfig
-from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
-from toolbank.retrievers.refiner.config import RefinerConfig, RefinerTraining
+from toolbank.retrievers.protip import ProtipConfig, ProtipTraining
+from toolbank.retrievers.refiner import RefinerConfig, RefinerTraining
 from toolbank.retrievers.tool2vec import Tool2VecConfig
 
 TRAINED = (

@@ -11,8 +11,8 @@ from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.kind import RetrieverConfig, plan_fit
-from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
-from toolbank.retrievers.refiner.config import RefinerConfig, RefinerTraining
+from toolbank.retrievers.protip import ProtipConfig, ProtipTraining
+from toolbank.retrievers.refiner import RefinerConfig, RefinerTraining
 from toolbank.retrievers.tool2vec import Tool2VecConfig
 from toolbank.training import run
 from toolbank.training.config import TrainingConfig

@@ -15,7 +15,7 @@ from tests.sources.light_mcp import __file__ as LIGHT  # noqa: N812
 from tests.sources.packages import MakePackage
 from tests.sources.sphinx_server import PAGE, SiteServer, described, signed
 from toolbank.sources import SOURCES
-from toolbank.sources.functions.kind import FunctionsSource
+from toolbank.sources.functions import FunctionsSource
 from toolbank.sources.mcp.source import McpSource
 from toolbank.sources.openapi.source import OpenApiSource
 from toolbank.sources.python.source import PythonSource

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from toolbank.bank.function_reader import find_functions, read_entry
 from toolbank.sources import SOURCES
-from toolbank.sources.functions.kind import FunctionsSource
+from toolbank.sources.functions import FunctionsSource
 from toolbank.sources.kind import Collected
 from toolbank.system.errors import InputError
 

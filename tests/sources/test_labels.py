@@ -16,10 +16,10 @@ from tests.sources import light_mcp
 from toolbank.run.recipe import load_recipe
 from toolbank.run.refresh import refresh_run
 from toolbank.run.run import run_recipe
+from toolbank.search.calls import CallError, Target
 from toolbank.search.calls.caller import ToolCaller, describe_leave
-from toolbank.search.calls.config import CallError, Target
 from toolbank.sources.collect import collect_tools
-from toolbank.sources.functions.kind import FunctionsSource
+from toolbank.sources.functions import FunctionsSource
 from toolbank.sources.mcp.source import McpSource
 from toolbank.sources.merge import tell_apart
 from toolbank.sources.openapi.source import OpenApiSource

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.sources.openapi_specs import assert_sound
 from toolbank.sources.kind import Collected
-from toolbank.sources.openapi.kind import KIND
+from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.source import OpenApiSource
 from toolbank.system.errors import InputError
 

@@ -21,8 +21,8 @@ from tests.sources.openapi_specs import (
 )
 from toolbank.bank.records import HttpCall, Tool
 from toolbank.run.recipe import load_recipe
-from toolbank.sources.functions.kind import FunctionsSource
-from toolbank.sources.openapi.kind import KIND
+from toolbank.sources.functions import FunctionsSource
+from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.source import OpenApiSource
 from toolbank.sources.recognise import recognise
 from toolbank.system.errors import InputError

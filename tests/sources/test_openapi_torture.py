@@ -15,7 +15,7 @@ from tests.sources.openapi_specs import (
     read,
     read_tool,
 )
-from toolbank.sources.openapi.kind import KIND
+from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.source import OpenApiSource
 from toolbank.system.errors import InputError
 

@@ -8,7 +8,7 @@ import pytest
 from tests.sources.packages import MakePackage
 from toolbank.bank.records import Tool
 from toolbank.sources import SOURCES
-from toolbank.sources.python import kind as apart
+from toolbank.sources import python as apart
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.source import PythonSource
 from toolbank.system.errors import InputError

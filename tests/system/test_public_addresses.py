@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from toolbank.search.calls.config import CallError, Target
+from toolbank.search.calls import CallError, Target
 from toolbank.search.calls.http import send
 from toolbank.search.calls.mcp import send_to_mcp
 from toolbank.search.calls.request import Prepared

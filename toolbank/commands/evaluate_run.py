@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from toolbank.bank.bank import Bank
 from toolbank.config.explain import first_problem
-from toolbank.evaluation.config import EvaluateConfig
+from toolbank.evaluation import EvaluateConfig
 from toolbank.run.assets import list_inputs, using_assets
 from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.recipe import Recipe, load_recipe

@@ -217,8 +217,8 @@ def _make_caller(
     """Who passes calls on; where they go is printed."""
     if not patterns:
         return None
+    from toolbank.search.calls import read_targets
     from toolbank.search.calls.caller import ToolCaller, describe_leave
-    from toolbank.search.calls.config import read_targets
 
     targets = read_targets(config) if config else {}
     caller = ToolCaller(patterns, targets, writes=writes)

@@ -11,9 +11,9 @@ from toolbank.bank.files import read_frame
 from toolbank.bank.records import Query
 from toolbank.llm.chat import ChatRequest, number_of
 from toolbank.llm.journal import Failure, Journal, JournalEntry
-from toolbank.requests.asks.config import AsksConfig
+from toolbank.requests.asks import AsksConfig
 from toolbank.requests.asks.write import describe_loss
-from toolbank.requests.verify.config import VerifyConfig
+from toolbank.requests.verify import VerifyConfig
 from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
 from toolbank.system.terminal import command, one_line

@@ -1,1 +1,56 @@
-"""How well retrievers find the tools of labelled requests."""
+"""How well retrievers find the tools of labelled requests; which figures are computed."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import Field, PositiveInt, field_validator
+
+from toolbank.config.base import Config
+
+TEST_PARTS = (
+    "test-seen-sets",
+    "test-unseen-sets",
+    "test-seen-tools",
+    "test-unseen-tools",
+)
+"""Parts of the test split that are evaluated apart."""
+
+VERIFIED = "test-verified"
+"""The test split by its verified labels."""
+
+
+def main_k(ks: Iterable[int | None]) -> int | None:
+    """The cut-off that stands for the others: 5, or else the smallest; None where there is none."""
+    cut_offs = {k for k in ks if k}
+    return 5 if 5 in cut_offs else min(cut_offs, default=None)
+
+
+class EvaluateConfig(Config):
+    """Which metrics, on what."""
+
+    ks: tuple[PositiveInt, ...] = Field(
+        default=(3, 5, 7, 10),
+        min_length=1,
+        description="cut-offs of recall, nDCG and COMP",
+    )
+    on: tuple[Path, ...] = Field(
+        default=(), description="labelled JSONL files beside the bank's test split"
+    )
+    resamples: int = Field(
+        default=1000,
+        ge=100,
+        le=1_000_000,
+        description="of the bootstrap behind each interval",
+    )
+
+    @field_validator("on")
+    @classmethod
+    def _names_differ(cls, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+        names = ["test", *TEST_PARTS, VERIFIED]
+        for path in paths:
+            if path.stem in names:
+                raise ValueError(
+                    f"{path}: there is another set named {path.stem!r}; rename the file"
+                )
+            names.append(path.stem)
+        return paths

@@ -23,7 +23,7 @@ from toolbank.bank.ranking import (
     recall_or_twin,
 )
 from toolbank.config.explain import check
-from toolbank.evaluation.config import EvaluateConfig, main_k
+from toolbank.evaluation import EvaluateConfig, main_k
 from toolbank.evaluation.figures import (
     Difference,
     Figure,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from toolbank.bank.bank import Bank, Verified
 from toolbank.bank.records import Query
 from toolbank.bank.twins import find_first_twins
-from toolbank.evaluation.config import TEST_PARTS, VERIFIED
+from toolbank.evaluation import TEST_PARTS, VERIFIED
 from toolbank.evaluation.figures import SetLabels
 
 _Tools = frozenset[int | str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from toolbank.evaluation.config import TEST_PARTS, VERIFIED, main_k
+from toolbank.evaluation import TEST_PARTS, VERIFIED, main_k
 from toolbank.evaluation.evaluate import OPPONENTS
 from toolbank.evaluation.figures import FEWEST, Difference, Figure, Opponent, SetLabels
 from toolbank.system.numbers import count

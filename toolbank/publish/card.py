@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from toolbank.datasets.published import ASIDE
-from toolbank.evaluation.config import TEST_PARTS, VERIFIED, main_k
+from toolbank.evaluation import TEST_PARTS, VERIFIED, main_k
 from toolbank.evaluation.figures import FEWEST, Figure
 from toolbank.evaluation.tables import FEW, percent, with_intervals
 from toolbank.llm.engines import has_copied_wording

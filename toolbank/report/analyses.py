@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from toolbank.evaluation.config import TEST_PARTS
+from toolbank.evaluation import TEST_PARTS
 from toolbank.evaluation.evaluate import Found
 from toolbank.evaluation.figures import Figure
 from toolbank.report.content import Content
 from toolbank.report.scores import title_of
 from toolbank.report.svg import LineChart, Mean, Overlay, draw_lines, overlay, take_mean
-from toolbank.requests.asks.config import KINDS
+from toolbank.requests.asks import KINDS
 
 PARTS = ("never", "up to half of the times", "more often", "always")
 """How often a tool is missed."""

@@ -11,7 +11,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.files import make_frame, read_frame
 from toolbank.bank.records import AttemptRecord
 from toolbank.config.explain import check, read_checked
-from toolbank.evaluation.config import main_k
+from toolbank.evaluation import main_k
 from toolbank.evaluation.evaluate import Found, read_hits
 from toolbank.evaluation.figures import (
     Difference,

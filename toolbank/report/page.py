@@ -15,11 +15,11 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.bank.twins import find_first_twins
 from toolbank.config.yaml import dump_mapping
-from toolbank.evaluation.config import main_k
+from toolbank.evaluation import main_k
 from toolbank.evaluation.figures import FEWEST, Difference
 from toolbank.llm.engines import load_writer
+from toolbank.report import ReportConfig
 from toolbank.report.analyses import PARTS, describe_misses, describe_sweeps
-from toolbank.report.config import ReportConfig
 from toolbank.report.content import Asks, Content
 from toolbank.report.quality import draw_lorenz, list_figures, list_tenths
 from toolbank.report.scores import (

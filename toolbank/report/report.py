@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.report.config import ReportConfig
+from toolbank.report import ReportConfig
 from toolbank.report.content import read_content
 from toolbank.report.page import describe_page
 from toolbank.report.svg import LineChart

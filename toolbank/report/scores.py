@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from toolbank.evaluation.config import TEST_PARTS, VERIFIED
+from toolbank.evaluation import TEST_PARTS, VERIFIED
 from toolbank.evaluation.figures import Difference, Figure, Opponent
 
 T = TypeVar("T")

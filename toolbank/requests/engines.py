@@ -23,10 +23,10 @@ from toolbank.llm.chat import (
     VerifyTask,
 )
 from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_settings
-from toolbank.requests.asks.config import KINDS, AsksConfig
+from toolbank.requests.asks import KINDS, AsksConfig
 from toolbank.requests.asks.rules import RulesAskEngine
 from toolbank.requests.rules.engine import RulesEngine
-from toolbank.requests.verify.config import VerifyConfig
+from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.verify.gradings import read_grades
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.near_duplicates import DiskList
@@ -42,7 +42,7 @@ from toolbank.system.files import (
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
     from toolbank.llm.chat import Engine
-    from toolbank.requests.asks.config import Kind
+    from toolbank.requests.asks import Kind
 
 
 class Recorded:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.split import assign_splits
-from toolbank.evaluation.config import EvaluateConfig, main_k
+from toolbank.evaluation import EvaluateConfig, main_k
 from toolbank.evaluation.figures import FEWEST
 from toolbank.llm.engines import has_copied_wording
 from toolbank.system.numbers import count

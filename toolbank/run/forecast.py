@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig, SearchModelConfig
     from toolbank.llm.engines.kind import EngineKind
     from toolbank.llm.journal import Journal, StepUsage
-    from toolbank.requests.asks.config import AsksConfig
-    from toolbank.requests.verify.config import VerifyConfig
+    from toolbank.requests.asks import AsksConfig
+    from toolbank.requests.verify import VerifyConfig
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.recipe import Recipe
 

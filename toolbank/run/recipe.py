@@ -45,13 +45,13 @@ from toolbank.config.yaml import (
 )
 from toolbank.datasets import DATASETS, find_format
 from toolbank.datasets.kind import DatasetSettings
-from toolbank.evaluation.config import EvaluateConfig
+from toolbank.evaluation import EvaluateConfig
 from toolbank.llm.config import EngineConfig, SearchModelConfig, change_search_models
 from toolbank.papers.planner.config import PlannerConfig
-from toolbank.report.config import ReportConfig
-from toolbank.requests.asks.config import AsksConfig
+from toolbank.report import ReportConfig
+from toolbank.requests.asks import AsksConfig
 from toolbank.requests.judge.judges import JudgeConfig
-from toolbank.requests.verify.config import VerifyConfig
+from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.bm25 import Bm25Config

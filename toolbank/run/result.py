@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbank.config.explain import read_checked
-from toolbank.evaluation.config import main_k
+from toolbank.evaluation import main_k
 from toolbank.evaluation.figures import Figure, read_figures
 from toolbank.evaluation.tables import WIDTH
 from toolbank.llm.engines import has_copied_wording

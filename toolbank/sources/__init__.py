@@ -10,11 +10,11 @@ SOURCES: Registry[SourceKind[Any]] = Registry(
     "toolbank.sources",
     SourceKind,
     {
-        "mcp": "toolbank.sources.mcp.kind:KIND",
-        "openapi": "toolbank.sources.openapi.kind:KIND",
-        "python": "toolbank.sources.python.kind:KIND",
-        "sphinx": "toolbank.sources.sphinx.kind:KIND",
+        "mcp": "toolbank.sources.mcp:KIND",
+        "openapi": "toolbank.sources.openapi:KIND",
+        "python": "toolbank.sources.python:KIND",
+        "sphinx": "toolbank.sources.sphinx:KIND",
         # Asked last what a file is: it may have any form.
-        "functions": "toolbank.sources.functions.kind:KIND",
+        "functions": "toolbank.sources.functions:KIND",
     },
 )

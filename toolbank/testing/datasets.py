@@ -30,7 +30,7 @@ from toolbank.bank.records import Split
 from toolbank.datasets.gather import Dataset
 from toolbank.datasets.kind import DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
-from toolbank.testing.settings import check_model
+from toolbank.testing import check_model
 
 _DAMAGES = 60
 _FOREIGN = (b"", b"\x00", b"\xff\xfe", b"{}", b"[]", b"\n", b'"', b"\t", b'"\\ud800"')

@@ -37,7 +37,7 @@ from toolbank.retrievers.dense import DenseRetriever
 from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
 from toolbank.retrievers.stored import ARRAYS
 from toolbank.system.errors import InputError
-from toolbank.testing.settings import check_model
+from toolbank.testing import check_model
 
 REQUESTS = ("soak the plants", "", "refund order 17", "¿dónde está?")
 """What is searched for; an encoder made for the tests should know the words."""

@@ -35,7 +35,7 @@ from toolbank.bank.files import read_tools, write_tools
 from toolbank.config.assets import has_asset
 from toolbank.sources.kind import Collected, Location, SourceConfig, SourceKind
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.testing.settings import check_model
+from toolbank.testing import check_model
 
 _ONE_LINE = 200
 

@@ -2,7 +2,7 @@ import pytest
 
 from tests.report.analyses.found import found
 from toolbank.report.analyses import compare_kinds, kind_of
-from toolbank.requests.asks.config import KINDS
+from toolbank.requests.asks import KINDS
 
 
 def test_the_kind_stands_in_the_id():

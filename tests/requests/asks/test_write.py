@@ -13,7 +13,7 @@ from tests.servers.chat import Answer, ChatServer
 from tests.world import SHOP, asks_for, good
 from toolbank.bank.records import Tool
 from toolbank.llm.journal import Journal
-from toolbank.requests.asks.config import KINDS, AsksConfig
+from toolbank.requests.asks import KINDS, AsksConfig
 from toolbank.requests.asks.write import ask_for_tools
 from toolbank.system.errors import Interrupted, ToolbankError
 

@@ -14,7 +14,7 @@ from tests.world import SHOP
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.llm.journal import Journal
-from toolbank.requests.verify.config import VerifyConfig
+from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.verify.verify import verify_bank
 from toolbank.system.errors import InputError, Interrupted
 

@@ -14,8 +14,8 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import title_and_summary
+from toolbank.retrievers.protip import ProtipConfig, ProtipTraining
 from toolbank.retrievers.protip import training as train_module
-from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
 from toolbank.retrievers.protip.plans import ToolPlan, read_plans
 from toolbank.retrievers.protip.retriever import ProtipRetriever
 from toolbank.retrievers.protip.training import PlanExamples

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toolbank.retrievers.refiner.config import first_stage_features, fit_log_odds
+from toolbank.retrievers.refiner import first_stage_features, fit_log_odds
 
 
 def test_features_are_the_same_in_any_first_stages_units():

@@ -14,7 +14,7 @@ from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.descriptions import DescriptionsConfig
 from toolbank.retrievers.nearest import NearestConfig, NearestRetriever
 from toolbank.retrievers.nnn import NnnConfig
-from toolbank.retrievers.refiner.config import RefinerConfig, RefinerTraining
+from toolbank.retrievers.refiner import RefinerConfig, RefinerTraining
 from toolbank.retrievers.tool2vec import Tool2VecConfig, Tool2VecRetriever
 from toolbank.system.errors import InputError
 

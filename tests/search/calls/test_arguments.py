@@ -3,8 +3,8 @@
 import pytest
 
 from toolbank.bank.records import Tool
+from toolbank.search.calls import CallError
 from toolbank.search.calls.caller import check_arguments
-from toolbank.search.calls.config import CallError
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 # Takes longer than the universe, should it be tried.

@@ -6,9 +6,8 @@ import pytest
 
 from tests.search.calls.apis import serving_api
 from toolbank.bank.records import Argument, HttpCall, McpCall, PythonCall, Tool
-from toolbank.search.calls import http
+from toolbank.search.calls import CallError, Credential, Target, http, read_targets
 from toolbank.search.calls.caller import ToolCaller, describe_leave
-from toolbank.search.calls.config import CallError, Credential, Target, read_targets
 from toolbank.system.errors import InputError
 
 NUMBER = {

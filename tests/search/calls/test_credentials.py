@@ -7,7 +7,7 @@ import pytest
 
 from tests.search.calls.apis import serving_answers
 from toolbank.bank.records import Argument, HttpCall
-from toolbank.search.calls.config import CallError, Target
+from toolbank.search.calls import CallError, Target
 from toolbank.search.calls.http import send
 from toolbank.search.calls.mcp import send_to_mcp
 from toolbank.search.calls.request import prepare_request

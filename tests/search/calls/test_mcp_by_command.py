@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolbank.search.calls import mcp
-from toolbank.search.calls.config import CallError, Target
+from toolbank.search.calls import CallError, Target, mcp
 from toolbank.search.calls.mcp import send_to_mcp
 
 WEATHER = Path(__file__).parents[1] / "serve/weather_server.py"

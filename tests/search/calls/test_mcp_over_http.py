@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.sources.resolving import resolve_to
-from toolbank.search.calls import mcp
-from toolbank.search.calls.config import CallError, Target
+from toolbank.search.calls import CallError, Target, mcp
 from toolbank.search.calls.mcp import send_to_mcp
 
 SERVER = Path(__file__).with_name("weather_over_http.py")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.bank.records import Argument, HttpCall
-from toolbank.search.calls.config import CallError
+from toolbank.search.calls import CallError
 from toolbank.search.calls.request import prepare_request
 
 BASE = "https://api.example.com/v1"

@@ -17,9 +17,9 @@ ENGINES: Registry[EngineKind[EngineConfig]] = Registry(
     "toolbank.engines",
     EngineKind,
     {
-        "openai": "toolbank.llm.engines.openai.kind:KIND",
+        "openai": "toolbank.llm.engines.openai:KIND",
         "vllm": "toolbank.llm.engines.vllm.engine:KIND",
-        "batch": "toolbank.llm.engines.batch.kind:KIND",
+        "batch": "toolbank.llm.engines.batch:KIND",
         "recorded": "toolbank.requests.engines:RECORDED",
         "rules": "toolbank.requests.engines:RULES",
     },

@@ -26,7 +26,7 @@ from toolbank.llm.chat import (
     number_of,
 )
 from toolbank.llm.templates import PromptTemplate
-from toolbank.requests.asks.config import AsksConfig, fewest_words
+from toolbank.requests.asks import AsksConfig, fewest_words
 from toolbank.requests.write.checks import TextChecker
 from toolbank.requests.write.prompts import brief
 from toolbank.retrievers.lexical import LexicalIndex

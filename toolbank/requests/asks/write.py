@@ -24,7 +24,7 @@ from toolbank.llm.step import (
     ask_all,
     describe_ending,
 )
-from toolbank.requests.asks.config import AsksConfig
+from toolbank.requests.asks import AsksConfig
 from toolbank.requests.asks.prompts import AskPrompts, Lost, group_asked, read_asks
 from toolbank.requests.write.bank_builder import describe_writer
 from toolbank.requests.write.checks import TextChecker

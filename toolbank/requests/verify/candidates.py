@@ -18,7 +18,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_records, write_records
 from toolbank.bank.records import Record, Tool
 from toolbank.llm.executor import release_engines
-from toolbank.requests.verify.config import Check
+from toolbank.requests.verify import Check
 from toolbank.retrievers.base import all_words
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.sources.merge import find_aliases

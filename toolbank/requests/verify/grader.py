@@ -23,8 +23,8 @@ from toolbank.llm.chat import (
 )
 from toolbank.llm.step import Step, StepResult, StepRun
 from toolbank.llm.templates import PromptTemplate
+from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.verify.candidates import Candidate
-from toolbank.requests.verify.config import VerifyConfig
 from toolbank.requests.verify.gradings import Grading, make_grading, read_grades
 from toolbank.requests.write.prompts import brief
 from toolbank.system.numbers import count

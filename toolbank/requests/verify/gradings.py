@@ -13,13 +13,13 @@ from toolbank.bank.bank import Bank, GraderKind, Label, group_labels, read_label
 from toolbank.llm.accounts import model_of
 from toolbank.llm.chat import ChatReply, Rejection, check_finish, find_answer, number_of
 from toolbank.llm.journal import Journal
+from toolbank.requests.verify import CHECKS_ALONE, RECORDED, Check, VerifyConfig
 from toolbank.requests.verify.candidates import (
     Finding,
     own_labels,
     read_hashed,
     write_hashed,
 )
-from toolbank.requests.verify.config import CHECKS_ALONE, RECORDED, Check, VerifyConfig
 from toolbank.system.files import read_json
 from toolbank.system.terminal import one_line
 

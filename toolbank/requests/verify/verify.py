@@ -16,13 +16,13 @@ from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
 from toolbank.llm.step import StepResult, ask_all
 from toolbank.requests.engines import read_grades_file
+from toolbank.requests.verify import CHECKS_ALONE, VerifyConfig
 from toolbank.requests.verify.candidates import (
     Finding,
     check_labels,
     pool_candidates,
     select_findings,
 )
-from toolbank.requests.verify.config import CHECKS_ALONE, VerifyConfig
 from toolbank.requests.verify.grader import Grades, GradeStep
 from toolbank.requests.verify.gradings import (
     GRADES,

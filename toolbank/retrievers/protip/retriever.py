@@ -24,7 +24,7 @@ from toolbank.retrievers.base import (
     read_encoder,
     title_and_summary,
 )
-from toolbank.retrievers.protip.config import ProtipConfig
+from toolbank.retrievers.protip import ProtipConfig
 from toolbank.retrievers.protip.plans import (
     SearchTrace,
     ToolPlan,
@@ -153,7 +153,7 @@ class ProtipRetriever(Retriever):
             InputError: the order of the bank's tools means nothing, no train query has a tool,
                 or the encoder or a setting of the training can't be had.
         """
-        from toolbank.retrievers.protip.config import mean_encoder
+        from toolbank.retrievers.protip import mean_encoder
         from toolbank.retrievers.protip.training import find_used, train_plans
 
         plans, known = divide_plans(bank, context.seed)
@@ -315,7 +315,7 @@ class ProtipRetriever(Retriever):
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if self.network is not None:
             return self.network.run_texts(texts)
-        from toolbank.retrievers.protip.config import embed
+        from toolbank.retrievers.protip import embed
 
         return embed(self.encoder, texts, self.config.encoder.batch_size)
 

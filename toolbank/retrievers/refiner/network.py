@@ -21,7 +21,7 @@ from toolbank.retrievers.network import (
     make_transformer,
     read_transformer,
 )
-from toolbank.retrievers.refiner.config import first_stage_features
+from toolbank.retrievers.refiner import first_stage_features
 from toolbank.retrievers.relevance import Relevance
 from toolbank.system.errors import InputError
 from toolbank.training.text import Ids, pad

@@ -16,7 +16,7 @@ from toolbank.bank.ranking import Hits, Ties, top_k
 from toolbank.encoders.location import locate
 from toolbank.encoders.onnx import OnnxNetwork
 from toolbank.retrievers.base import ALONE, FitContext, Packing
-from toolbank.retrievers.refiner.config import RefinerConfig, first_stage_features
+from toolbank.retrievers.refiner import RefinerConfig, first_stage_features
 from toolbank.retrievers.relevance import (
     train_relevance,
     validation_queries,
@@ -75,7 +75,7 @@ class RefinerRetriever(TwoStage):
         """
         import torch
 
-        from toolbank.retrievers.refiner.config import fit_log_odds
+        from toolbank.retrievers.refiner import fit_log_odds
         from toolbank.retrievers.refiner.network import collate, make_refiner
         from toolbank.training.run import seed_weights, train_model
         from toolbank.training.text import pad_id

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolbank.config.assets import Asset
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
-    from toolbank.requests.asks.config import AsksConfig
+    from toolbank.requests.asks import AsksConfig
     from toolbank.requests.asks.write import AskSet
 
 

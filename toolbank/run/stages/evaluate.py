@@ -25,7 +25,7 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
-    from toolbank.evaluation.config import EvaluateConfig
+    from toolbank.evaluation import EvaluateConfig
     from toolbank.evaluation.evaluate import Measured
     from toolbank.evaluation.figures import Difference, Figure
     from toolbank.evaluation.sets import EvaluationSet

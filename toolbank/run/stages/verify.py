@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from toolbank.config.base import shape
-from toolbank.requests.verify.config import VerifyConfig
+from toolbank.requests.verify import VerifyConfig
 from toolbank.run.stage import Stage, bank_hashes, has_grades, hash_file
 from toolbank.run.stages.asking import AskingStage
 from toolbank.system.files import atomic_path, read_json, sha256_file, write_json

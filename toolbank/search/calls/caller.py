@@ -19,7 +19,7 @@ from jsonschema.validators import create
 from referencing import Registry
 
 from toolbank.bank.records import HttpCall, McpCall, Tool
-from toolbank.search.calls.config import CallError, Target
+from toolbank.search.calls import CallError, Target
 from toolbank.search.calls.http import send
 from toolbank.search.calls.mcp import send_to_mcp
 from toolbank.search.calls.request import prepare_request

@@ -7,7 +7,7 @@ import zlib
 import aiohttp
 from yarl import URL
 
-from toolbank.search.calls.config import CallError, Target
+from toolbank.search.calls import CallError, Target
 from toolbank.search.calls.request import Prepared
 from toolbank.system.http import (
     EncodingError,

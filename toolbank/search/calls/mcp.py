@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from toolbank.search.calls.config import CallError, Target
+from toolbank.search.calls import CallError, Target
 from toolbank.search.calls.http import CALL_TIME, MOST_ANSWER, NOT_PUBLIC
 from toolbank.sources.mcp.connection import MB, Connection, ServerError
 from toolbank.system.http import PrivateAddressError

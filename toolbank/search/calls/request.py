@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from toolbank.bank.records import Argument, HttpCall
-from toolbank.search.calls.config import CallError
+from toolbank.search.calls import CallError
 
 _OURS = frozenset(
     [

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolbank.bank.records import Tool
-from toolbank.search.calls.config import CallError
+from toolbank.search.calls import CallError
 from toolbank.search.finder import Finder
 from toolbank.search.serve.feedback import FeedbackLog
 from toolbank.search.serve.messages import (

@@ -1,1 +1,117 @@
-"""A file that lists functions, as a source."""
+"""Read a file that lists functions, as a source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from toolbank.sources.kind import Collected, Location, SourceConfig, SourceKind
+from toolbank.system.errors import InputError
+from toolbank.system.files import sha256_file
+
+
+class FunctionsSource(SourceConfig):
+    """A file that lists functions, in any of the forms in which they are handed on.
+
+    JSON or JSONL as OpenAI, Anthropic, Gemini, MCP, ToolBench, ToolBank and BFCL have them, or
+    CSV or parquet with the columns name and description, and parameters if there are any.
+    """
+
+    type: Literal["functions"] = "functions"
+    path: Path = Field(description="the file: .json, .jsonl, .csv or .parquet")
+
+    @property
+    def label(self) -> str:
+        """What messages call the source."""
+        return f"functions:{self.name or self.path.name}"
+
+    @property
+    def api_name(self) -> str:
+        """Its name, or the file's."""
+        return self.name or self.path.stem
+
+
+_UNREAD = "it can't be read as a function"
+_EXAMPLES = 3
+_TOLD = 50
+"""Entries of which the reason is told one by one."""
+_ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+
+
+def _read_tools(config: FunctionsSource, _: Path) -> Collected:
+    from toolbank.bank.function_reader import read_entry
+    from toolbank.sources.functions.rows import read_rows
+    from toolbank.sources.listed import ListedTools
+
+    found = ListedTools()
+    problems: list[str] = []
+    repeated: list[str] = []
+    unread = found.left_out.counts
+    for place, entry in read_rows(config.path, repeated):
+        try:
+            if isinstance(entry, InputError):
+                raise entry
+            tool = read_entry(entry).model_copy(update={"source": config.label})
+            where = f"{tool.name} ({place})"
+            found.add(tool, tool.parameters, tool.output_schema, where)
+        except (ValueError, InputError, RecursionError) as error:
+            found.left_out.add(_UNREAD, place)
+            if unread[_UNREAD] <= _TOLD:
+                said = " ".join(str(error).split())[:300]
+                problems.append(f"{config.path}, {place}: left out, {said}")
+            elif unread[_UNREAD] == _TOLD + 1:
+                problems.append(f"{config.path}: and more that are left out")
+    if not found.tools:
+        raise InputError(
+            f"{config.path}: lists no function that can be read. "
+            + (problems[0] + "." if problems else _EXPECTED)
+        )
+    return Collected(
+        tuple(found.tools[name] for name in sorted(found.tools)),
+        {"source": config.label, **found.left_out.as_info()},
+        problems=tuple(problems),
+        notes=(
+            *found.left_out.lines(config.label),
+            *found.describe_mended(config.label),
+            *_describe_repeated(config.label, repeated),
+        ),
+        check=found.check,
+    )
+
+
+def _describe_repeated(label: str, places: list[str]) -> list[str]:
+    if not places:
+        return []
+    return [
+        f"{label}: keys that an object gives more than once, of which the last counts "
+        f"({len(places):,}), such as {', '.join(places[:_EXAMPLES])}"
+    ]
+
+
+_EXPECTED = (
+    'A list looks like [{"name": "forecast", "description": "Tell the weather of a day.", '
+    '"parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}].'
+)
+
+
+def _content_id(config: FunctionsSource) -> str:
+    return f"{config.label}@{sha256_file(config.path)[:16]}"
+
+
+def _recognise(location: Location) -> FunctionsSource | None:
+    """Any file of JSON or a table: what it lists is told when it is read."""
+    if location.path is None or not location.path.is_file():
+        return None
+    is_one = location.path.suffix.lower() in _ENDINGS
+    return FunctionsSource(path=location.path) if is_one else None
+
+
+KIND = SourceKind(
+    FunctionsSource,
+    _read_tools,
+    _content_id,
+    recognise=_recognise,
+    takes="a list of functions (.json, .jsonl, .csv or .parquet)",
+)

@@ -1,1 +1,163 @@
-"""MCP servers as a source: programs that are started, and addresses that are asked."""
+"""MCP servers as a source: commands to start, which the user allowed, and addresses to ask."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from toolbank.sources.kind import Collected, Location, SourceKind
+from toolbank.sources.mcp.client_config import (
+    ClientConfig,
+    list_names,
+    read_client_config,
+)
+from toolbank.sources.mcp.source import McpSource, Server
+from toolbank.system.consent import grant_to_send, require_consent
+from toolbank.system.errors import InputError
+from toolbank.system.extras import install_command
+
+_NAME = re.compile(r"[\w.:@()][\w.:@()-]*", re.ASCII)
+
+
+def require_consent_to_read(servers: Sequence[Server], label: str) -> None:
+    """Ask the user whether these may be started, or be sent secrets of the environment.
+
+    Raises:
+        InputError: the user refuses, there is no terminal to ask on, or a command or the name of a
+            variable could be taken for something else where the grant is shown.
+    """
+    for server in servers:
+        _refuse_ambiguous_names(server, label)
+    sent = [grant for server in servers for grant in server.grants]
+    started = [server.grant_to_start for server in servers if server.command]
+    require_consent([*sent, *started], f"sources: {label}")
+
+
+def _refuse_ambiguous_names(server: Server, label: str) -> None:
+    """Refuse what would be read as another command in a line such as "NAME=value program"."""
+    where = f"sources: {label}: {server.name}" if server.name else f"sources: {label}"
+    for name in server.environment if server.command else ():
+        if not _NAME.fullmatch(name):
+            raise InputError(
+                f"{where}: env {name!r} is no name of a variable: it reads as several words."
+            )
+    if server.command and "=" in server.command[0]:
+        raise InputError(
+            f"{where}: command {server.command[0]!r} reads like a variable. Put variables into "
+            "`env`, or give the program by a path without `=`."
+        )
+
+
+_LARGEST_FILE = 1024 * 1024
+
+
+def _read_tools(config: McpSource, _: Path) -> Collected:
+    try:
+        from toolbank.sources.mcp.read import read_servers
+    except ImportError as error:
+        raise InputError(
+            f"sources: {config.label}: MCP servers are read by the package mcp, of which no "
+            f"version from 2.2 on is installed. Get it with: {install_command('mcp')}"
+        ) from error
+
+    found = _find_servers(config)
+    require_consent_to_read(found.servers, config.label)
+    return read_servers(config, found)
+
+
+def _content_id(config: McpSource) -> str:
+    """What a recipe says of the servers, or their names in the file, and nothing else of it."""
+    if config.config is not None:
+        names = list_names(config.config, config.servers)
+        return f"{config.label}@{', '.join(names)}"
+    reached = json.dumps([config.command, config.url, config.name])
+    return f"{config.label}@{hashlib.sha256(reached.encode()).hexdigest()[:16]}"
+
+
+def _labels(config: McpSource) -> tuple[str, ...]:
+    """Its own, and those of the servers of a file, also of those that are not read."""
+    if config.config is None or config.name:
+        return (config.label,)
+    names = list_names(config.config, config.servers)
+    return (config.label, *(f"mcp:{name}" for name in names))
+
+
+def _starts(config: McpSource) -> tuple[str, ...]:
+    servers = [s for s in _find_servers(config).servers if s.command]
+    return tuple(str(s.grant_to_start).removeprefix("start ") for s in servers)
+
+
+def _find_servers(config: McpSource) -> ClientConfig:
+    if config.config is not None:
+        return read_client_config(config.config, config.servers)
+    name = config.name or ""
+    if config.command is not None:
+        given = {variable: _value(config, variable) for variable in config.env}
+        return ClientConfig([Server(name, config.command, given, is_open=True)])
+    headers = {h: _value(config, variable) for h, variable in config.headers.items()}
+    if config.token_env:
+        headers["Authorization"] = f"Bearer {_value(config, config.token_env)}"
+    url = config.url or ""
+    variables = dict.fromkeys(
+        filter(None, (*config.headers.values(), config.token_env))
+    )
+    key = f"sources: {config.label}: url"
+    grants = tuple(grant_to_send(variable, url, key) for variable in variables)
+    return ClientConfig(
+        [Server(name, url=url, headers=headers, grants=grants, is_open=True)]
+    )
+
+
+def _value(config: McpSource, variable: str) -> str:
+    value = os.environ.get(variable)
+    if value is None:
+        raise InputError(
+            f"sources: {config.label}: the environment variable {variable} is not set. Run "
+            f"`export {variable}=...`, or take it out of the recipe."
+        )
+    return value
+
+
+def _recognise(location: Location) -> McpSource | None:
+    """A file of servers, an address that ends in /mcp, or the command line of a program."""
+    if location.is_url:
+        last = urlsplit(location.text).path.rstrip("/").rpartition("/")[2]
+        return McpSource(url=location.text) if last == "mcp" else None
+    if location.path is not None:
+        return McpSource(config=location.path) if _lists_servers(location) else None
+    try:
+        command = shlex.split(location.text)
+    except ValueError:
+        return None
+    is_command = len(command) > 1 and shutil.which(command[0])
+    return McpSource(command=tuple(command)) if is_command else None
+
+
+def _lists_servers(location: Location) -> bool:
+    head = location.content[:_LARGEST_FILE]
+    if location.path is None or not head.lstrip().startswith(b"{"):
+        return False
+    if b'"mcpServers"' in head:
+        return True
+    try:
+        return len(head) < _LARGEST_FILE and bool(list_names(location.path, None))
+    except InputError:
+        return False
+
+
+KIND = SourceKind(
+    McpSource,
+    _read_tools,
+    _content_id,
+    starts=_starts,
+    recognise=_recognise,
+    labels=_labels,
+    takes="an mcpServers file, an MCP server's URL (https://HOST/mcp) or its command in quotes",
+)

@@ -19,8 +19,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage, jsonrpc_message_adapter
 
-from toolbank.sources.mcp.connection import Connection, Incoming, ServerError
-from toolbank.sources.mcp.messages import Messages
+from toolbank.sources.mcp.connection import Connection, Incoming, Messages, ServerError
 from toolbank.sources.mcp.source import Server
 from toolbank.system.text import replace_surrogates
 

@@ -1,1 +1,89 @@
-"""Operations of an HTTP API that OpenAPI or Swagger describes, as tools."""
+"""Operations of an HTTP API that OpenAPI or Swagger describes, as a source of tools."""
+
+import gc
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from toolbank.sources.kind import Collected, Location, SourceKind
+from toolbank.sources.openapi.source import OpenApiSource, hash_files
+
+_ADDRESS = re.compile(r"\.(json|ya?ml)$|/(openapi|swagger|api-docs)[^/]*$", re.I)
+_IN_JSON = re.compile(rb'"(openapi|swagger)"\s*:\s*"?\d')
+_NESTED = re.compile(rb"[{\[]")
+_IN_YAML = re.compile(rb"""^["']?(openapi|swagger)["']?\s*:\s*["']?\d""", re.M)
+
+
+def _read_tools(config: OpenApiSource, _: Path) -> Collected:
+    from toolbank.sources.openapi.reader import read_description
+
+    with _collector_paused():
+        return read_description(config)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep the garbage collector from going through all that is read, again and again.
+
+    It finds nothing there, and takes a fifth of the time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _content_id(config: OpenApiSource) -> str:
+    """The address, or a hash of the file and of those that it refers to."""
+    if config.address:
+        digest = hashlib.sha256(config.address.encode()).hexdigest()
+        return f"{config.label}@{digest[:16]}"
+    return f"{config.label}#{hash_files(Path(config.spec), config.root)}"
+
+
+def _recognise(location: Location) -> OpenApiSource | None:
+    """What says that it is one as a key of its own, or has an address that nothing else has."""
+    is_file = location.path is not None and location.path.is_file()
+    if not (is_file or location.is_url):
+        return None
+    is_told = location.is_url and _ADDRESS.search(urlsplit(location.text).path)
+    if not (is_told or _says_version(location.content)):
+        return None
+    return OpenApiSource(spec=str(location.path or location.text))
+
+
+def _says_version(content: bytes) -> bool:
+    """Whether the outermost object has the key; deeper, it may be of anything."""
+    content = content.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if content[:1] in (b"[", b"<"):
+        return False
+    if content[:1] != b"{":
+        return bool(_IN_YAML.search(content))
+    if _IN_JSON.search(_NESTED.split(content[1:4096], maxsplit=1)[0]):
+        return True
+    if not _IN_JSON.search(content):
+        return False
+    # Where keys are sorted it comes late.
+    try:
+        said = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return "openapi" in said or "swagger" in said
+
+
+KIND = SourceKind(
+    OpenApiSource,
+    _read_tools,
+    _content_id,
+    places=lambda config: () if config.address else (Path(config.spec),),
+    recognise=_recognise,
+    takes="an OpenAPI file or its URL",
+)
+"""Files are read each time; what is at an address is read again by `toolbank refresh`."""

@@ -1,1 +1,155 @@
-"""Installed Python packages as a source of tools, by introspection."""
+"""Python packages, installed or as a folder of source code, as a source of tools."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from toolbank.bank.records import Tool
+from toolbank.config.explain import reading_content
+from toolbank.sources.kind import Collected, Location, SourceKind
+from toolbank.sources.python.source import (
+    PythonSource,
+    package_places,
+    package_version,
+    source_hash,
+)
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.extras import demand_library
+
+# A package of which the import or a `repr` never ends; the largest take a minute.
+_LONGEST = 600.0  # seconds
+
+_PROGRAM = """
+import json, signal, sys
+if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+asked = json.load(sys.stdin)
+sys.path[:] = asked["path"]
+from toolbank.sources.python.kind import answer
+answer(asked["source"])
+"""
+
+
+def read_apart(config: PythonSource) -> Collected:
+    """What `read_package` gives in a new process of the same Python, on the same path.
+
+    A package that has been imported is another: its sub-modules have become attributes, its
+    warnings have been given. What it prints goes to stderr.
+
+    Raises:
+        InputError: as `read_package`, or the package ends the process, can't be read, or takes
+            more than ten minutes; or the extra that reads packages is missing.
+    """
+    demand_library("numpydoc")
+    asked = {"path": sys.path, "source": config.model_dump(mode="json")}
+    try:
+        process = subprocess.run(  # noqa: S603 - this Python, and what it is asked goes to stdin
+            [sys.executable, "-P", "-c", _PROGRAM],
+            input=json.dumps(asked).encode(),
+            stdout=subprocess.PIPE,
+            check=False,
+            timeout=_LONGEST,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise InputError(
+            f"sources: reading the package {config.api_name} did not end within "
+            f"{_LONGEST:,.0f} seconds: its import, or the text of one of its default values, "
+            "hangs. Give the module that has the tools (package: name.module)."
+        ) from error
+    try:
+        answered = json.loads(process.stdout)
+    except ValueError as error:
+        raise InputError(
+            f"sources: reading the package {config.api_name} ended its process "
+            f"(exit code {process.returncode}). Make `python -c 'import {config.api_name}'` "
+            "work first."
+        ) from error
+    if refusal := answered.get("refusal"):
+        raise InputError(refusal)
+    return Collected(
+        tuple(Tool.model_validate(tool) for tool in answered["tools"]),
+        answered["info"],
+        problems=tuple(answered["problems"]),
+        notes=tuple(answered["notes"]),
+    )
+
+
+def answer(source: dict[str, Any]) -> None:
+    """Read a package, write what came of it to stdout as JSON, and end the process.
+
+    It ends without waiting for threads that the package began.
+    """
+    from toolbank.sources.python.package import read_package
+
+    out = os.dup(1)
+    os.dup2(2, 1)
+    config = PythonSource.model_validate(source)
+    try:
+        with reading_content(f"sources: {config.label}", "a source of the type python"):
+            said = _as_json(read_package(config))
+    except (ToolbankError, OSError) as error:
+        said = json.dumps({"refusal": str(error)})
+    with os.fdopen(out, "wb") as file:
+        file.write(said.encode())
+    os._exit(0)
+
+
+def _as_json(read: Collected) -> str:
+    return json.dumps(
+        {
+            "tools": [tool.model_dump() for tool in read.tools],
+            "info": read.info,
+            "problems": read.problems,
+            "notes": read.notes,
+        }
+    )
+
+
+def _read_tools(config: PythonSource, _: Path) -> Collected:
+    if config.folder is not None:
+        from toolbank.sources.python.folder import read_folder
+
+        return read_folder(config, config.folder)
+
+    return read_apart(config)
+
+
+def _content_id(config: PythonSource) -> str:
+    """Version of the package, with a hash of one that may change under its version; or a hash."""
+    if config.folder is not None:
+        from toolbank.sources.python.folder_files import hash_folder
+
+        return f"{config.label}+{hash_folder(config.folder)[:16]}"
+    package = config.api_name
+    content = source_hash(package)[:16]
+    return f"python:{package_version(package)}{content and '+'}{content}"
+
+
+def _places(config: PythonSource) -> tuple[Path, ...]:
+    if config.folder is not None:
+        return (config.folder,)
+    return package_places(config.api_name)
+
+
+def _recognise(location: Location) -> PythonSource | None:
+    if location.text and location.path is not None and location.path.is_dir():
+        from toolbank.sources.python.folder_files import has_source
+
+        return PythonSource(folder=location.path) if has_source(location.path) else None
+    is_name = all(part.isidentifier() for part in location.text.split("."))
+    if location.path is None and is_name and package_places(location.text):
+        return PythonSource(package=location.text)
+    return None
+
+
+KIND = SourceKind(
+    PythonSource,
+    _read_tools,
+    _content_id,
+    places=_places,
+    recognise=_recognise,
+    takes="the import name of an installed package, or a folder of Python source",
+)

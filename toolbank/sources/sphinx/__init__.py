@@ -1,1 +1,59 @@
 """Sphinx sites as a source of tools: pages are crawled and read through crawlers/<site>.yaml."""
+
+import re
+from pathlib import Path
+
+from toolbank.sources.document_parser import is_page
+from toolbank.sources.kind import Collected, Location, SourceKind
+from toolbank.sources.sphinx.source import SphinxSource
+
+_MADE_BY = re.compile(
+    rb"sphinx|documentation_options|doctools|http-equiv=.?refresh", re.IGNORECASE
+)
+"""What is in pages of its themes, and in those that only lead to one."""
+
+
+def _read_tools(config: SphinxSource, cache: Path) -> Collected:
+    from toolbank.sources.sphinx.crawl import count, crawl_site, problems, record
+
+    crawl = crawl_site(config, cache)
+    return Collected(
+        tuple(crawl.tools),
+        {"source": config.label, **count(crawl)},
+        crawls=({"source": config.label, **record(crawl)},),
+        problems=problems(crawl),
+        complete=not crawl.may_pass,
+    )
+
+
+def _content_id(config: SphinxSource) -> str:
+    return f"{config.label}@{config.base_url}"
+
+
+def _anew(config: SphinxSource) -> SphinxSource:
+    """With a policy by which the site is asked of each page whether it has changed."""
+    policy = config.crawl.model_copy(update={"max_age_h": 0})
+    return config.model_copy(update={"crawl": policy})
+
+
+def _recognise(location: Location) -> SphinxSource | None:
+    """A page that Sphinx made, or the inventory of a site."""
+    if not location.is_url:
+        return None
+    folder, _, last = location.text.rpartition("/")
+    if last == "objects.inv":
+        return SphinxSource(base_url=folder)
+    if not (is_page(location.content) and _MADE_BY.search(location.content)):
+        return None
+    return SphinxSource(base_url=folder if last.endswith(".html") else location.text)
+
+
+KIND = SourceKind(
+    SphinxSource,
+    _read_tools,
+    _content_id,
+    keeps="Pages that were read are kept.",
+    recognise=_recognise,
+    takes="the URL of a site that Sphinx made",
+    anew=_anew,
+)
