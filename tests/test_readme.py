@@ -12,7 +12,7 @@ import typer
 import yaml
 
 import toolbank
-from toolbank.commands.app import make_app
+from toolbank.commands.app import load_command, make_app
 from toolbank.commands.schema import describe_keys
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import Recipe, load_recipe, recipe_schema
@@ -47,18 +47,25 @@ def test_every_key_is_described():
     assert not bare
 
 
+COMMANDS = {
+    name: load_command(name) for name in typer.main.get_command(make_app()).commands
+}
+
+
 def test_every_command_is_named():
-    for command in make_app().registered_commands:
-        assert f"`{command.callback.__name__}" in PAGES["docs/run-folder.md"]
-    for group in make_app().registered_groups:
-        assert f"`{group.typer_instance.info.name} " in PAGES["docs/run-folder.md"]
+    for name in COMMANDS:
+        assert re.search(f"`{name}[ `]", PAGES["docs/run-folder.md"]), name
+
+
+def test_the_help_of_all_commands_has_their_first_lines():
+    for name, command in typer.main.get_command(make_app()).commands.items():
+        assert command.short_help == COMMANDS[name].help.partition("\n")[0]
 
 
 def test_every_command_of_an_example_can_be_given_so():
-    known = typer.main.get_command(make_app()).commands
     seen = set()
     for name, *words in commands():
-        command = known[name]
+        command = COMMANDS[name]
         while hasattr(command, "commands"):
             command = command.commands[words.pop(0)]
         options = {option for item in command.params for option in item.opts}

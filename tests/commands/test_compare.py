@@ -7,7 +7,7 @@ import pytest
 from tests.commands.in_process import toolbank
 from tests.requests.quality.banks import bank
 from tests.tiny_models import tiny_encoder
-from toolbank.commands import compare_banks as measure
+from toolbank.commands import compare as measure
 from toolbank.encoders.sentence import SentenceConfig
 
 ROWS = [

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Raised, Returned, Tool, VersionNote
 from toolbank.commands.app import make_app
-from toolbank.commands.crawl_diff import compare_crawls, compare_tools
+from toolbank.commands.crawl import compare_crawls, compare_tools
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_json
 

@@ -10,12 +10,7 @@ from tests.servers.chat import Answer, ChatServer
 from tests.world import drafted, polished
 from toolbank.bank.files import read_attempts, read_query, write_attempts, write_tools
 from toolbank.bank.records import Tool
-from toolbank.commands.show_run import (
-    name_nearest,
-    show_attempt,
-    show_one,
-    show_outcomes,
-)
+from toolbank.commands.show import name_nearest, show_attempt, show_one, show_outcomes
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe

@@ -10,7 +10,7 @@ from tests.servers.chat import Answer, ChatServer
 from tests.world import asks_for, good, write_recipe
 from toolbank.bank.bank import Bank
 from toolbank.commands.preview_writers import PreviewStoppedError, preview_attempts
-from toolbank.commands.show_run import show_one, show_outcomes
+from toolbank.commands.show import show_one, show_outcomes
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result

@@ -17,7 +17,7 @@ from tests.run.test_dataset import NAMES, write_recipe
 from tests.servers.batch import BatchServer, answer_file
 from tests.servers.chat import Answer, ChatServer
 from tests.servers.named import name_host
-from toolbank.commands.show_run import show_outcomes
+from toolbank.commands.show import show_outcomes
 from toolbank.llm.engines.batch import hosted
 from toolbank.llm.journal import Journal
 from toolbank.run.plan import describe_plan

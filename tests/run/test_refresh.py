@@ -16,7 +16,7 @@ from tests.world import good
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_attempts
 from toolbank.commands.refresh_summary import describe
-from toolbank.commands.show_run import show_one
+from toolbank.commands.show import show_one
 from toolbank.llm.journal import Journal
 from toolbank.run.recipe import load_recipe
 from toolbank.run.refresh import refresh_run

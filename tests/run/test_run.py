@@ -9,7 +9,7 @@ from tests.requests.write.test_attempts import Rounds
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good, write_recipe
 from toolbank.commands.preview_writers import PreviewStoppedError, preview_attempts
-from toolbank.commands.show_run import show_attempt, show_outcomes
+from toolbank.commands.show import show_attempt, show_outcomes
 from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe

@@ -8,7 +8,7 @@ from tests.requests.verify.test_verify import shown
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good, write_recipe
 from toolbank.bank.bank import Bank
-from toolbank.commands.show_run import show_one
+from toolbank.commands.show import show_one
 from toolbank.evaluation.figures import read_figures
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe

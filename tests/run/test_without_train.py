@@ -10,8 +10,8 @@ import yaml
 from tests.run.test_dataset import run, write_recipe
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
-from toolbank.commands.first_recipe import write_recipe as init_recipe
-from toolbank.commands.show_run import show_outcomes
+from toolbank.commands.init import write_recipe as init_recipe
+from toolbank.commands.show import show_outcomes
 from toolbank.evaluation.figures import read_figures
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe

@@ -18,7 +18,7 @@ from tests.sources.sphinx_server import (
     write_inventory,
 )
 from toolbank.bank.records import Returned, SeeAlso, Tool
-from toolbank.commands.crawl_folder import crawl_to_folder
+from toolbank.commands.crawl import crawl_to_folder
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.sphinx.crawl import count, crawl_site, problems
 from toolbank.sources.sphinx.source import SphinxSource

@@ -16,7 +16,7 @@ from tests.shared import shared
 from tests.sources.faults import answer
 from tests.sources.sphinx_server import SiteServer, write_small_site
 from toolbank.bank.files import read_tools
-from toolbank.commands.crawl_folder import crawl_to_folder
+from toolbank.commands.crawl import crawl_to_folder
 from toolbank.system.folders import MARK
 
 TOOLBANK = str(Path(sys.executable).with_name("toolbank"))

@@ -40,7 +40,7 @@ def _run() -> None:
     try:
         from toolbank.commands.app import make_app
 
-        make_app(*sys.argv[1:2])()
+        make_app()()
     except Interrupted:
         raise
     except ToolbankError as error:

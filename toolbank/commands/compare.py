@@ -2,12 +2,266 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toolbank.bank.bank import Bank
 from toolbank.commands.options import echo
+from toolbank.datasets import DATASETS, find_format
+from toolbank.datasets.jsonl import read_query_lines
+from toolbank.encoders import load_encoder
+from toolbank.encoders.sentence import SentenceConfig
+from toolbank.system.errors import InputError
+from toolbank.system.folders import is_run_folder
+from toolbank.system.terminal import one_line, print_message
+
+if TYPE_CHECKING:
+    from toolbank.encoders.base import Encoder
+    from toolbank.requests.quality.measure import Quality
+
+
+_LONGEST = 200
+
+
+def measure_banks(
+    paths: Sequence[Path], seed: int, embeds: bool
+) -> list[tuple[str, Quality]]:
+    """The name and the figures of each bank, in the order given; what is left out goes to stderr.
+
+    Without an encoder that can be loaded, there is no dispersion.
+
+    Raises:
+        InputError: nothing of a known form is there, a file is damaged, or has no request.
+    """
+    from toolbank.requests.quality.measure import add_dispersion, measure_quality
+
+    banks = [read_bank(path) for path in paths]
+    encoder = _load() if embeds else None
+    found = []
+    for name, bank in zip(_name(paths), banks, strict=True):
+        quality = measure_quality(bank, seed)
+        if encoder is not None:
+            label = encoder.config.label
+            quality = add_dispersion(quality, bank, encoder.encode_queries, label, seed)
+        found.append((name, quality))
+    return found
+
+
+def read_bank(path: Path) -> Bank:
+    """The bank of a run, the dataset of a folder, or the requests of a JSONL file, without tools.
+
+    Raises:
+        InputError: nothing of a known form is there, a file is damaged, or has no request.
+    """
+    if path.is_file():
+        bank = Bank((), tuple(read_query_lines(path)))
+        print_message(
+            f"toolbank: {path}: requests alone. What hangs on tools is not measured; put them "
+            "beside it, as tools.jsonl and queries.jsonl of a folder."
+        )
+    elif (path / "bank.json").is_file():
+        bank = Bank.load(path)
+    elif (path / "bank").is_dir() or is_run_folder(path):
+        bank = Bank.load(path / "bank")
+    else:
+        config = find_format(path)
+        dataset = DATASETS.load(config.type).read(config)
+        for reason, number in sorted(dataset.left_out.counts.items()):
+            print_message(
+                f"toolbank: {path}: {number:,} left out: {one_line(reason, _LONGEST)}"
+            )
+        bank = Bank(dataset.tools, dataset.queries, {}, dataset.asks)
+    if not bank.queries:
+        raise InputError(f"{path}: no request in it that needs a tool.")
+    return bank
+
+
+def _load() -> Encoder | None:
+    try:
+        return load_encoder(SentenceConfig())
+    except InputError as error:
+        print_message(
+            f"toolbank: without dispersion and topics, as nothing embeds the requests: {error}"
+        )
+        return None
+
+
+def _name(paths: Sequence[Path]) -> list[str]:
+    """The last part of each path, or all of it where another has the same."""
+    last = [path.stem if path.is_file() else path.resolve().name for path in paths]
+    return [
+        name if last.count(name) == 1 else str(path)
+        for name, path in zip(last, paths, strict=True)
+    ]
+
+
+_NOTHING = "\u2013"
+_WIDEST = 16
+_LONGEST_LABEL = 100
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A figure: where it stands in a `Quality`, and how it is shown.
+
+    A path has the names of fields, and keys, with dots between them. Digits below 0: a count.
+    """
+
+    label: str
+    path: str
+    digits: int = 2
+    percent: bool = False
+
+    def show(self, quality: Quality) -> str:
+        value: Any = quality
+        for part in self.path.split("."):
+            if value is None:
+                break
+            value = (
+                value.get(int(part))
+                if isinstance(value, dict)
+                else getattr(value, part)
+            )
+        if value is None:
+            return _NOTHING
+        if self.digits < 0:
+            return f"{value:,}"
+        return f"{100 * value if self.percent else value:.{self.digits}f}"
+
+
+def _count(label: str, path: str) -> _Row:
+    return _Row(label, path, digits=-1)
+
+
+def _share(label: str, path: str) -> _Row:
+    return _Row(f"{label}, %", path, digits=1, percent=True)
+
+
+_BEFORE_WORDS = {
+    "What there is": (
+        _count("tools", "tools"),
+        _count("requests", "requests"),
+        _count("asks for one tool", "asks"),
+        _Row("tools a request, mean", "sets.mean"),
+    ),
+    "Coverage": (
+        _share("tools used at least once", "coverage.used.1"),
+        _share("tools used at least 5 times", "coverage.used.5"),
+        _share("tools used at least 20 times", "coverage.used.20"),
+        _Row("Gini of uses", "coverage.gini"),
+        _count("distinct sets of tools", "sets.distinct"),
+        _share("the same, of requests", "sets.share"),
+    ),
+    "Variety": (
+        _Row("distinct-1", "variety.distinct.1"),
+        _Row("distinct-2", "variety.distinct.2"),
+        _Row("distinct-3", "variety.distinct.3"),
+        _Row("self-BLEU", "variety.self_bleu"),
+        _share("near-duplicates", "duplicates.share"),
+        _share("with one of the 10 commonest openings", "openings.share"),
+        _Row("cosine of two", "dispersion.cosine"),
+        _Row("cosine with the nearest", "dispersion.nearest"),
+        _Row("topics of one size as diverse", "dispersion.effective", 1),
+    ),
+}
+_NAMES = (
+    _share("requests with an identifier", "leaks.identifier"),
+    _share("that say the name of a tool they need", "leaks.name"),
+)
+_AFTER_WORDS = {
+    "How it reads": (
+        _share("changed by polish", "polish.changed"),
+        _share("words of steps in drafts", "polish.before.sequence"),
+        _share("the same in requests", "polish.after.sequence"),
+        _share("several commands in drafts", "polish.before.commands"),
+        _share("the same in requests", "polish.after.commands"),
+        _Row("reading grade, median", "reading.median", 1),
+    ),
+    "Verified labels": (
+        _count("requests", "labels.requests"),
+        _share("just their first labels", "labels.same"),
+        _share("of the first labels, needed", "labels.precision"),
+        _share("of what is needed, first labels", "labels.recall"),
+        _share("set aside", "labels.aside"),
+    ),
+}
+
+
+def format_banks(banks: Sequence[tuple[str, Quality]]) -> str:
+    """The table; below it, for each bank, the commonest openings, and what it is about."""
+    names = [one_line(name, _WIDEST) for name, _ in banks]
+    parts = list(_show([quality for _, quality in banks]))
+    rows = [row for _, rows in parts for row in rows]
+    wide = max(len(label) for label, _ in rows) + 2
+    widths = [
+        max(len(name), *(len(cells[n]) for _, cells in rows))
+        for n, name in enumerate(names)
+    ]
+    lines = [_lay_out("", names, wide, widths)]
+    for title, shown in parts:
+        lines += ["", title]
+        lines += [_lay_out(f"  {label}", cells, wide, widths) for label, cells in shown]
+    for name, quality in banks:
+        lines += ["", *_tell(one_line(name, _LONGEST_LABEL), quality)]
+    return "\n".join(lines)
+
+
+def _show(
+    banks: Sequence[Quality],
+) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
+    """Titles with their rows: labels and cells. Verified labels only where there are some."""
+    for title, rows in _BEFORE_WORDS.items():
+        yield title, _fill(rows, banks)
+    kinds = dict.fromkeys(one.kind for bank in banks for one in bank.overlap)
+    overlaps = [row for kind in kinds for row in _compare_words(kind, banks)]
+    yield "Words of the tools", [*overlaps, *_fill(_NAMES, banks)]
+    for title, rows in _AFTER_WORDS.items():
+        if title != "Verified labels" or any(bank.labels for bank in banks):
+            yield title, _fill(rows, banks)
+
+
+def _fill(
+    rows: Sequence[_Row], banks: Sequence[Quality]
+) -> list[tuple[str, list[str]]]:
+    return [(row.label, [row.show(bank) for bank in banks]) for row in rows]
+
+
+def _compare_words(
+    kind: str, banks: Sequence[Quality]
+) -> Iterator[tuple[str, list[str]]]:
+    found = [
+        next((one for one in bank.overlap if one.kind == kind), None) for bank in banks
+    ]
+    name = [f"{one.name:.2f}" if one else _NOTHING for one in found]
+    own = [f"{one.own:.2f}" if one else _NOTHING for one in found]
+    told = one_line(kind, _WIDEST)
+    yield f"{told}: of their tools' names, said", name
+    yield f"{told}: of their words, the tools' own", own
+
+
+def _lay_out(label: str, row: Sequence[str], wide: int, widths: Sequence[int]) -> str:
+    cells = (f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+    return "  ".join([f"{label:<{wide}}", *cells]).rstrip()
+
+
+def _tell(name: str, quality: Quality) -> Iterator[str]:
+    if quality.openings:
+        commonest = list(quality.openings.commonest.items())[:_SHOWN]
+        told = (
+            f"{one_line(text, 40)} ({100 * share:.1f} %)" for text, share in commonest
+        )
+        yield f"{name} opens with: {', '.join(told)}"
+    if quality.dispersion:
+        yield f"{name} is about:"
+        for topic in quality.dispersion.topics:
+            words = one_line(topic.name, 36)
+            example = one_line(topic.example, _LONGEST_LABEL - 50)
+            yield f"  {100 * topic.share:>4.1f} %  {words:<36}  {example}"
 
 
 def compare(
@@ -35,8 +289,6 @@ def compare(
 ) -> None:
     """Tell how good banks are, side by side: coverage, variety, wording, labels."""
     import json
-
-    from toolbank.commands.compare_banks import format_banks, measure_banks
 
     found = measure_banks(banks, seed, encoder)
     if as_json:

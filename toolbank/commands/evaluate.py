@@ -2,12 +2,106 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
+from toolbank.bank.bank import Bank
 from toolbank.commands.options import AllOption, OverwriteOption, RunArgument, echo
+from toolbank.config.explain import first_problem
+from toolbank.evaluation import EvaluateConfig
+from toolbank.evaluation.sets import describe_labels, held_out_set
+from toolbank.evaluation.tables import format_details, format_notes, format_table
+from toolbank.run.assets import list_inputs, using_assets
+from toolbank.run.folder import RunFolder, open_run
+from toolbank.run.recipe import Recipe, load_recipe
+from toolbank.run.stages.evaluate import evaluate_sets, file_sets
+from toolbank.run.stages.fit import FitStage
+from toolbank.system.consent import require_consent
+from toolbank.system.errors import InputError
+from toolbank.system.files import json_text
+from toolbank.system.numbers import count
+from toolbank.system.outputs import check_output, write_output
+from toolbank.system.terminal import advise_to_finish, command
+
+
+def evaluate_run(
+    path: Path,
+    on: Sequence[Path],
+    out: Path | None,
+    *,
+    overwrite: bool = False,
+    everything: bool = False,
+) -> str:
+    """Evaluate a finished run's retrievers on labelled files.
+
+    Without any, on its test split and on those of its recipe that are still there. Writes the
+    records to `out` where it is given, with `overwrite` over a file that is there; gives the table
+    and notes for people, with `everything` all tables.
+
+    Raises:
+        InputError: the run is not finished, or a file is missing or has broken lines.
+    """
+    folder = open_run(path)
+    file = load_recipe(str(folder.recipe))
+    with using_assets(file, folder):
+        return _evaluate(
+            file.recipe, folder, on, out, overwrite=overwrite, everything=everything
+        )
+
+
+def _evaluate(
+    recipe: Recipe,
+    folder: RunFolder,
+    on: Sequence[Path],
+    out: Path | None,
+    *,
+    overwrite: bool,
+    everything: bool,
+) -> str:
+
+    path = folder.path
+    inputs: list[Path] = []
+    if out is not None:
+        inputs = [*on, *list_inputs(recipe, folder, out)]
+        check_output(out, inputs, overwrite=overwrite)
+    again = command("run", path)
+    if lost := folder.explain_lost_stamps():
+        raise InputError(f"{lost} by: {again}")
+    for stage in FitStage.of(recipe, folder):
+        if stage.is_done:
+            continue
+        if harm := folder.explain_harm(stage.name):
+            raise InputError(f"{harm}. Make it again: {again}")
+        raise InputError(
+            f"{path}: {stage.name} is not fitted on this bank. {advise_to_finish(path)}"
+        )
+    for stage in FitStage.of(recipe, folder):
+        require_consent(stage.sends(), stage.name)
+    try:
+        EvaluateConfig(on=tuple(on))
+    except ValidationError as error:
+        raise InputError(f"--{first_problem(error)}.") from error
+    bank = Bank.load(folder.bank)
+    gone = [] if on else [path for path in recipe.evaluate.on if not path.is_file()]
+    there = on or [path for path in recipe.evaluate.on if path not in gone]
+    sets = [*([] if on else [held_out_set(bank)]), *file_sets(bank, there)]
+    made = evaluate_sets(recipe, folder, sets)
+    if out is not None:
+        text = json_text([asdict(figure) for figure in made.figures])
+        write_output(out, text, inputs, overwrite=overwrite)
+    blocks = (
+        format_table(made.figures),
+        format_notes([describe_labels(evaluated) for evaluated in sets]),
+        "\n".join(f"{path}: not there, and so not evaluated on" for path in gone),
+        format_details(made.figures, made.differences) if everything else "",
+        f"Wrote {count(len(made.figures), 'record')} to {out}" if out else "",
+    )
+    return "\n\n".join(filter(None, blocks))
 
 
 def evaluate(
@@ -27,6 +121,4 @@ def evaluate(
     everything: AllOption = False,
 ) -> None:
     """Evaluate a finished run's retrievers on labelled requests, or on its recipe's sets."""
-    from toolbank.commands.evaluate_run import evaluate_run
-
     echo(evaluate_run(run, on or [], out, overwrite=overwrite, everything=everything))

@@ -9,6 +9,9 @@ from typing import Annotated
 import typer
 
 from toolbank.commands.options import RunArgument, echo
+from toolbank.datasets.export import TOOL_FORMATS, export_folder
+from toolbank.run.folder import open_run
+from toolbank.run.refresh import refuse_outdated
 
 
 class ExportFormat(StrEnum):
@@ -34,10 +37,6 @@ def export(
     ] = ExportFormat.datasets,
 ) -> None:
     """Write a run's bank in another format."""
-    from toolbank.datasets.export import TOOL_FORMATS, export_folder
-    from toolbank.run.folder import open_run
-    from toolbank.run.refresh import refuse_outdated
-
     folder = open_run(run)
     if form.value not in TOOL_FORMATS:
         refuse_outdated(folder)

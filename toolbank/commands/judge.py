@@ -3,12 +3,95 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from toolbank.commands.options import OutOption, SetOption, echo, find_folder
+from toolbank.evaluation.tables import WIDTH, Columns, lay_out
+from toolbank.report.content import read_judge
+from toolbank.requests.judge.summary import CriterionSummary, LengthPart, VerdictShare
+from toolbank.run.recipe import load_recipe, recipe_of_dataset
+from toolbank.run.result import describe_result
+from toolbank.run.run import run_recipe
+from toolbank.run.stages.judge import JudgeStage
+from toolbank.system.errors import InputError
+from toolbank.system.folders import is_run_folder
+from toolbank.system.numbers import count
+from toolbank.system.terminal import one_line, wrap
+
+_LONGEST = 60
+
+
+def format_judged(path: Path) -> str:
+    """A line a criterion: wins, ties and losses of the queries, and how sure that is.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    judged = read_judge(path)
+    other = one_line(judged.against, _LONGEST)
+    sentence = (
+        f"Wins, ties and losses of the requests against {other}, in percent, by "
+        f"{one_line(judged.judge, _LONGEST)}: {count(judged.n, 'pair')}, each in both orders, which "
+        "make a tie where they disagree. In brackets 95 % intervals. p: how likely wins and losses "
+        "would lie so far apart by chance (sign test)."
+    )
+    if judged.heuristic:
+        sentence += " A heuristic, not a reader: it knows nothing of what a text means."
+    return "\n\n".join(
+        [
+            wrap(sentence, WIDTH),
+            _lay_out(judged.criteria),
+            *_list_lengths(judged.lengths),
+        ]
+    )
+
+
+def _list_lengths(parts: Sequence[LengthPart]) -> list[str]:
+    """By how long the request is beside the other text; nothing where all are of one part."""
+    found = [part for part in parts if part.n]
+    if len(found) < 2:
+        return []
+    lines = [
+        f"  {part.part}, n = {part.n:,} ({part.ratio:.2f} times the words): {_wins(part.criteria)}"
+        for part in found
+    ]
+    return [
+        "\n".join(["Wins by how long the request is beside the other text:", *lines])
+    ]
+
+
+def _wins(criteria: dict[str, CriterionSummary]) -> str:
+    return ", ".join(f"{name} {_percent(one.win)}" for name, one in criteria.items())
+
+
+def _lay_out(criteria: dict[str, CriterionSummary]) -> str:
+    headers = ("n", "wins", "ties", "losses", "orders agree", "p")
+    cells = tuple(
+        (
+            f"{one.n:,}",
+            _with_interval(one.win),
+            _percent(one.tie),
+            _with_interval(one.lose),
+            "-" if one.consistency is None else f"{100 * one.consistency:.0f}",
+            "-" if one.p is None else f"{one.p:.2g}",
+        )
+        for one in criteria.values()
+    )
+    return lay_out(list(criteria), [Columns(headers, cells)], what="criterion")
+
+
+def _with_interval(share: VerdictShare) -> str:
+    if share.low is None or share.high is None:
+        return "-"
+    return f"{_percent(share)} ({100 * share.low:.1f} to {100 * share.high:.1f})"
+
+
+def _percent(share: VerdictShare) -> str:
+    return "-" if share.share is None else f"{100 * share.share:.1f}"
 
 
 def judge(
@@ -35,14 +118,6 @@ def judge(
     settings: SetOption = None,
 ) -> None:
     """Compare requests with their drafts, or with those of another dataset."""
-    from toolbank.commands.judge_table import format_judged
-    from toolbank.run.recipe import load_recipe, recipe_of_dataset
-    from toolbank.run.result import describe_result
-    from toolbank.run.run import run_recipe
-    from toolbank.run.stages.judge import JudgeStage
-    from toolbank.system.errors import InputError
-    from toolbank.system.folders import is_run_folder
-
     given = list(settings or ())
     if against is not None:
         given.append(f"judge.against={json.dumps(against)}")

@@ -13,6 +13,8 @@ from toolbank.commands.options import (
     echo,
     find_folder,
 )
+from toolbank.run.plan import describe_plan
+from toolbank.run.recipe import load_recipe
 
 
 def plan(
@@ -27,9 +29,6 @@ def plan(
     ] = False,
 ) -> None:
     """Say what a run would do: its calls, tokens, money and trainings; call no model."""
-    from toolbank.run.plan import describe_plan
-    from toolbank.run.recipe import load_recipe
-
     loaded = load_recipe(recipe, settings or ())
     folder = find_folder(recipe, out, loaded.recipe.name)
     echo(describe_plan(loaded, folder, measure=measure))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from toolbank.commands.options import echo
+from toolbank.config.assets import list_assets
 
 
 def recipes() -> None:
     """List the recipes that come along, and those of ./recipes."""
-    from toolbank.config.assets import list_assets
-
     found = list_assets("recipes", ".yaml")
     width = max((len(one.path.stem) for one in found), default=0)
     for one in found:

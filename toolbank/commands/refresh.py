@@ -8,6 +8,10 @@ from typing import Annotated
 import typer
 
 from toolbank.commands.options import RunArgument, echo
+from toolbank.commands.refresh_summary import describe, summarise
+from toolbank.run.assets import using_assets
+from toolbank.run.recipe import load_recipe
+from toolbank.run.refresh import refresh_run
 
 
 def refresh(
@@ -29,11 +33,6 @@ def refresh(
     ] = False,
 ) -> None:
     """Read the sources of a run again, and say what changed; call no model."""
-    from toolbank.commands.refresh_summary import describe, summarise
-    from toolbank.run.assets import using_assets
-    from toolbank.run.recipe import load_recipe
-    from toolbank.run.refresh import refresh_run
-
     refreshed = refresh_run(run, dry_run=dry_run, force=force)
     with using_assets(load_recipe(str(run)), refreshed.folder):
         if as_json:

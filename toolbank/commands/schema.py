@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from toolbank.commands.options import echo
+from toolbank.run.recipe import recipe_schema
 
 # As many keys as this, or more, are named and not described again.
 _SHARED = 3
@@ -141,9 +142,5 @@ def schema(
     ] = False,
 ) -> None:
     """Print the JSON Schema of a recipe, for editors that check and complete YAML."""
-    import json
-
-    from toolbank.run.recipe import recipe_schema
-
     found = recipe_schema()
     echo(describe_keys(found) if markdown else json.dumps(found, indent=2))

@@ -2,11 +2,455 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
+from toolbank.bank.bank import load_bank
+from toolbank.bank.files import (
+    read_attempt,
+    read_attempts,
+    read_frame,
+    read_query,
+    read_tools,
+)
+from toolbank.bank.records import AttemptRecord, Tool
 from toolbank.commands.options import RunArgument, echo
+from toolbank.commands.transcript import (
+    find_exchanges,
+    format_attempt,
+    list_asks,
+    show_ask_outcomes,
+    show_verified,
+)
+from toolbank.config.explain import read_checked
+from toolbank.llm.accounts import SearchCalls, add_up_calls
+from toolbank.llm.journal import Failure, Journal, JournalEntry
+from toolbank.llm.step import describe_ending
+from toolbank.requests.judge.judges import JudgeConfig
+from toolbank.requests.write.checks import Draft, read_draft
+from toolbank.requests.write.config import GenerateConfig
+from toolbank.run.folder import RunFolder, open_run
+from toolbank.run.recipe import load_recipe
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_json
+from toolbank.system.terminal import advise_to_finish, command, one_line
+
+_LONGEST_REASON = 200
+
+
+def explain_left_out(folder: RunFolder, name: str) -> str:
+    """Why what goes by this name is no tool; "" where the sources have not noted it.
+
+    Raises:
+        InputError: sources.json is damaged.
+    """
+    path = folder.bank / "sources.json"
+    for source in read_json(path).get("sources", ()) if path.is_file() else ():
+        what = f"{one_line(name, _LONGEST_REASON)}: no tool of this run, though it is in {source['source']}"
+        if name in source.get("undocumented", ()):
+            return f"{what}. It has no docstring; write one to have it as a tool."
+        for reason, names in source.get("left_out_examples", {}).items():
+            if name in names:
+                return f"{what}. It was left out: {reason}."
+    return ""
+
+
+_LONGEST_LABEL = 200
+
+
+def show_searches(folder: RunFolder) -> str:
+    """Replies, tokens, cost and failed tries of each retriever that asks; "" where none does.
+
+    Raises:
+        InputError: searches.json is damaged.
+    """
+    if not folder.searches.is_file():
+        return ""
+    lines = [
+        f"{'retriever':<24} {'replies':>9} {'tokens in':>12} {'tokens out':>12} {'cost':>10}  "
+        "failed tries"
+    ]
+    found = read_checked(folder.searches, dict[str, SearchCalls])
+    for label, one in found.items():
+        calls = add_up_calls(one.calls.values())
+        cost = "unknown" if calls.dollars is None else f"${calls.dollars:,.4f}"
+        failed = ", ".join(f"{why} {n:,}" for why, n in calls.failed_tries.items())
+        lines.append(
+            f"{one_line(label, _LONGEST_LABEL):<24} {calls.replies:>9,} "
+            f"{calls.prompt_tokens:>12,} {calls.completion_tokens:>12,} {cost:>10}  "
+            f"{failed or 'none'}{calls.note and f'; tokens and cost {calls.note}'}"
+        )
+    return "\n".join(lines)
+
+
+_REQUESTS = 10
+_LONGEST_NAME, _LONGEST_TEXT, _LONGEST_SIGNATURE = 200, 160, 1_000
+_NAMES = 10
+_NEAREST = 3
+_ALIKE = 0.3
+
+
+def find_tool(folder: RunFolder, name: str) -> Tool | None:
+    """The tool of this name, or else the first with this alias; None where there is none.
+
+    Raises:
+        InputError: tools.parquet is damaged.
+    """
+    path = folder.bank / "tools.parquet"
+    tools = read_tools(path) if path.is_file() else ()
+    named = (tool for tool in tools if tool.name == name)
+    return next(named, next((tool for tool in tools if name in tool.aliases), None))
+
+
+def name_nearest(folder: RunFolder, name: str) -> str:
+    """The tools that are named most like it, as a sentence; "" where nothing is like it.
+
+    Raises:
+        InputError: tools.parquet is damaged.
+    """
+    path = folder.bank / "tools.parquet"
+    known: dict[str, str] = {}
+    for tool in read_tools(path) if path.is_file() else ():
+        # People leave out what a name begins with.
+        words = tool.name.split(".")
+        for start in range(len(words)):
+            known.setdefault(".".join(words[start:]).lower(), tool.name)
+    near = get_close_matches(name.lower(), known, n=len(known) or 1, cutoff=_ALIKE)
+    names = list(dict.fromkeys(known[alike] for alike in near))[:_NEAREST]
+    said = ", ".join(one_line(one, _LONGEST_NAME) for one in names)
+    return f"The nearest tools are {said}. " if said else ""
+
+
+def show_tool(folder: RunFolder, tool: Tool) -> str:
+    """The tool's name, description, parameters, some of the requests that use it, and its asks.
+
+    Raises:
+        InputError: queries.parquet, or a file of the asks, is damaged.
+        ToolbankError: the journal can't be read.
+    """
+    lines = [f"{one_line(tool.name, _LONGEST_NAME)}, a {tool.kind} of {tool.source}"]
+    if not tool.source:
+        lines = [f"{one_line(tool.name, _LONGEST_NAME)}, a {tool.kind}"]
+    if tool.aliases:
+        lines.append(f"also {_list_names(tool.aliases)}")
+    if tool.twins:
+        lines.append(f"no request can tell it from {_list_names(tool.twins)}")
+    signature = one_line(tool.signature, _LONGEST_SIGNATURE)
+    lines += [text for text in (signature, tool.summary, tool.description) if text]
+    lines += ["parameters:", *(list(_list_parameters(tool.parameters)) or ["  none"])]
+    return "\n".join([*lines, *_list_requests(folder, tool), *list_asks(folder, tool)])
+
+
+def _list_names(names: Sequence[str]) -> str:
+    said = ", ".join(one_line(name, _LONGEST_NAME) for name in names[:_NAMES])
+    return said + (f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else "")
+
+
+def _list_parameters(schema: dict[str, Any]) -> Iterator[str]:
+    required = schema.get("required", ())
+    for name, found in schema.get("properties", {}).items():
+        about = found if isinstance(found, dict) else {}
+        kind = about.get("type", "any")
+        kinds = " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+        need = "" if name in required else ", optional"
+        text = one_line(str(about.get("description", "")), _LONGEST_TEXT)
+        yield f"  {one_line(name, _LONGEST_NAME)} ({kinds}{need})  {text}".rstrip()
+
+
+def _list_requests(folder: RunFolder, tool: Tool) -> Iterator[str]:
+    import polars as pl
+
+    path = folder.bank / "queries.parquet"
+    if not path.is_file():
+        yield "requests: none are written yet"
+        return
+    is_named = pl.element().is_in([tool.name, *tool.aliases])
+    uses = pl.col("tools").list.eval(is_named).list.any()
+    found = read_frame(path).filter(uses).select("id", "split", "query")
+    yield f"requests that use it: {found.height:,}"
+    for name, split, text in found.head(_REQUESTS).iter_rows():
+        yield f"  {name} ({split or 'no split'})  {one_line(text, _LONGEST_TEXT)}"
+    if found.height > _REQUESTS:
+        yield f"  and {found.height - _REQUESTS:,} more"
+
+
+_DATASET_EXAMPLES = 4
+_WITHHELD = "not used"
+_UNKNOWN = "not in the bank"
+_LONGEST = 160
+
+
+def show_query(folder: RunFolder, name: str) -> str:
+    """A query of the dataset: its split, its text, and its tools.
+
+    Raises:
+        InputError: there is none of this id.
+    """
+    query = read_query(folder.bank / "queries.parquet", name)
+    if query is None:
+        raise InputError(
+            f"{name}: no query and no tool of this run, whose queries come from a dataset. "
+            f"{name_nearest(folder, name)}Ids of queries: {command('show', folder.path)}"
+        )
+    summaries = {
+        tool.name: tool.summary for tool in read_tools(folder.bank / "tools.parquet")
+    }
+    lines = [f"{query.id}, of the dataset ({query.split or _WITHHELD})", query.query]
+    lines += [f"draft: {query.draft}"] if query.draft else []
+    lines += ["tools:"]
+    lines += [
+        f"  {one_line(tool, _LONGEST)}  {one_line(summaries.get(tool, _UNKNOWN), _LONGEST)}"
+        for tool in query.tools
+    ]
+    lines += [f"explanation: {query.explanation}"] if query.explanation else []
+    return "\n\n".join(filter(None, ("\n".join(lines), show_verified(folder, query))))
+
+
+def show_splits(folder: RunFolder) -> str:
+    """How many queries each split has, with a few ids of each.
+
+    Raises:
+        InputError: the bank is not made yet, or damaged.
+    """
+    queries = load_bank(folder.path).queries
+    lines = [
+        "The queries come from a dataset; no model was asked for them.",
+        f"{'split':<12} {'count':>9}  such as",
+    ]
+    splits = queries.group_by("split", maintain_order=True).agg("id")
+    for split, names in splits.iter_rows():
+        examples = ", ".join(
+            one_line(name, _LONGEST) for name in names[:_DATASET_EXAMPLES]
+        )
+        lines.append(f"{split or _WITHHELD:<12} {len(names):>9,}  {examples}")
+    lines.append(
+        f"All of one: {command('show', folder.path)} {shlex.quote(queries['id'][0])}"
+    )
+    return "\n".join(lines)
+
+
+_ID = re.compile(r"(?:(?P<domain>.*)-)?(?P<number>\d{1,18})")
+_EXAMPLES = 4
+_STEPS = GenerateConfig.call_steps
+
+
+def show_one(path: Path, name: str) -> str:
+    """An attempt or a query, as `show_attempt`, or the tool of this name where none has it.
+
+    Raises:
+        InputError: no run there, or nothing of this name in it.
+        ToolbankError: the journal can't be read.
+    """
+    folder = open_run(path)
+    tool = None if _is_id(folder, name) else find_tool(folder, name)
+    return show_attempt(path, name) if tool is None else show_tool(folder, tool)
+
+
+def show_attempt(path: Path, name: str) -> str:
+    """Everything about one attempt, by its number or the id of its query, and its judgements.
+
+    Of a run on a dataset, the query and its tools.
+
+    Raises:
+        InputError: no run there, or no such attempt or query in it.
+        ToolbankError: the journal can't be read.
+    """
+    folder = open_run(path)
+    if load_recipe(str(folder.recipe)).recipe.dataset is not None:
+        return show_query(folder, name)
+    number = _read_number(folder, name)
+    attempt = _find_attempt(folder, number)
+    # What other models and settings answered in the same folder is not what this came from.
+    keys = attempt.requests if attempt else None
+    entries, failures = find_exchanges(folder, number, _STEPS, keys)
+    if attempt is None and not (entries or failures):
+        raise InputError(
+            f"{name}: this run made no such attempt. {_describe_ids(folder)}"
+        )
+    ending = _format_end(folder, attempt, entries)
+    judged, gone = _find_judged(folder, attempt)
+    shown = format_attempt(
+        f"attempt {number}", [*entries, *judged], [*failures, *gone], ending
+    )
+    name = attempt.query_id if attempt and attempt.query_id else ""
+    query = read_query(folder.bank / "queries.parquet", name) if name else None
+    verified = show_verified(folder, query) if query else ""
+    return "\n\n".join(filter(None, (shown, verified)))
+
+
+def show_outcomes(path: Path) -> str:
+    """How many attempts ended how and why, with a few ids of each, and how many asks.
+
+    Of a run on a dataset, how many queries each split has, with a few ids. What the calls of
+    retrievers took stands at the end.
+
+    Raises:
+        InputError: no run there, or nothing was asked in it yet.
+        ToolbankError: the journal can't be read.
+    """
+    folder = open_run(path)
+    after = (show_ask_outcomes(folder), show_searches(folder))
+    if load_recipe(str(folder.recipe)).recipe.dataset is not None:
+        return "\n\n".join(filter(None, (show_splits(folder), *after)))
+    found: dict[tuple[str, str], _Ids] = defaultdict(_Ids)
+    for outcome, reason, name in _outcomes(folder):
+        found[outcome, reason].add(name)
+    if not found:
+        raise InputError(
+            f"{path}: nothing was asked in this run yet. Go on with it: {command('run', path)}"
+        )
+    lines = [f"{'outcome':<10} {'reason':<24} {'count':>9}  such as"]
+    lines += [
+        f"{outcome:<10} {reason:<24} {ids.count:>9,}  {', '.join(ids.examples)}"
+        for (outcome, reason), ids in sorted(found.items())
+    ]
+    name = next(iter(found.values())).examples[0]
+    if not _attempts(folder).is_file():
+        lines.append(f"The bank is not made yet. {advise_to_finish(path)}")
+    lines.append(f"All of one: {command('show', path)} {name}")
+    return "\n\n".join(filter(None, ("\n".join(lines), *after)))
+
+
+@dataclass
+class _Ids:
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, name: str) -> None:
+        self.count += 1
+        if len(self.examples) < _EXAMPLES and name not in self.examples:
+            self.examples.append(name)
+
+
+def _outcomes(folder: RunFolder) -> Iterator[tuple[str, str, str]]:
+    """Outcome, reason and name of every attempt; without a bank, of what is in the journal."""
+    if _attempts(folder).is_file():
+        for attempt in read_attempts(_attempts(folder)):
+            name = attempt.query_id or str(attempt.attempt)
+            yield attempt.outcome, attempt.reason, name
+    elif folder.journal.is_file():
+        with Journal(folder.journal, read_only=True) as journal:
+            for number in journal.attempts(_STEPS):
+                yield "undecided", "", str(number)
+            for failure in journal.failures():
+                if failure.step in _STEPS:
+                    yield "failed try", failure.reason, str(failure.attempt)
+
+
+def _attempts(folder: RunFolder) -> Path:
+    return folder.bank / "attempts.parquet"
+
+
+def _find_attempt(folder: RunFolder, number: int) -> AttemptRecord | None:
+    path = _attempts(folder)
+    return read_attempt(path, number) if path.is_file() else None
+
+
+def _find_judged(
+    folder: RunFolder, attempt: AttemptRecord | None
+) -> tuple[list[JournalEntry], list[Failure]]:
+    """The judge's calls about the query of an attempt, where there are any."""
+    entries: list[JournalEntry] = []
+    failures: list[Failure] = []
+    if attempt is None or attempt.query_id is None or not folder.judge.is_file():
+        return entries, failures
+    last = read_json(folder.judge)
+    for judged in (last, *last.get("others", ())):
+        for number, pair in enumerate(judged["pairs"]):
+            if pair["query_id"] == attempt.query_id:
+                keys = pair.get("requests", ())
+                found = find_exchanges(folder, number, JudgeConfig.call_steps, keys)
+                entries += found[0]
+                failures += found[1]
+    return entries, failures
+
+
+def _format_end(
+    folder: RunFolder, attempt: AttemptRecord | None, entries: Iterable[JournalEntry]
+) -> Iterator[str]:
+    tools: tuple[str, ...] = ()
+    if attempt is None:
+        yield _format_undecided(folder)
+    elif attempt.query_id is None:
+        yield describe_ending(attempt.outcome, attempt.reason, attempt.detail)
+    else:
+        query = read_query(folder.bank / "queries.parquet", attempt.query_id)
+        text = "its query is not in queries.parquet" if query is None else query.query
+        tools = () if query is None else query.tools
+        yield f"accepted as {attempt.query_id}: {text}"
+    tools = tools or _chosen(entries)
+    if tools:
+        yield f"tools: {', '.join(tools)}"
+    if gone := [name for name in tools if name in _removed(folder)]:
+        yield (
+            f"left out of training and test: the sources no longer have {', '.join(gone)}"
+        )
+
+
+def _removed(folder: RunFolder) -> list[str]:
+    """The tools that requests need and that are gone."""
+    path = folder.bank / "bank.json"
+    info = read_json(path) if path.is_file() else {}
+    names: list[str] = info.get("removed", {}).get("tools", [])
+    return names
+
+
+def _format_undecided(folder: RunFolder) -> str:
+    if _attempts(folder).is_file():
+        return "not counted in the bank, which ends before this attempt"
+    if (folder.bank / "bank.json").is_file():
+        return (
+            "undecided: the bank is of an earlier version of toolbank, which did not keep what "
+            f"became of attempts. Make it again: {command('run', folder.path)}"
+        )
+    return "undecided: no bank was made of it yet"
+
+
+def _chosen(entries: Iterable[JournalEntry]) -> tuple[str, ...]:
+    """The tools that the writer named, whether the checks took them or not."""
+    for entry in entries:
+        draft = read_draft(entry.reply.text) if entry.step == "write" else None
+        if isinstance(draft, Draft):
+            return tuple(draft.tools)
+    return ()
+
+
+def _is_id(folder: RunFolder, name: str) -> bool:
+    if load_recipe(str(folder.recipe)).recipe.dataset is not None:
+        queries = folder.bank / "queries.parquet"
+        return queries.is_file() and read_query(queries, name) is not None
+    found = _ID.fullmatch(name)
+    return found is not None and found["domain"] in (None, _domain(folder))
+
+
+def _read_number(folder: RunFolder, name: str) -> int:
+    found = _ID.fullmatch(name)
+    if found is None or not _is_id(folder, name):
+        raise InputError(
+            explain_left_out(folder, name)
+            or f"{name}: no query, no number of an attempt and no tool of this run. "
+            f"{name_nearest(folder, name)}{_describe_ids(folder)}"
+        )
+    return int(found["number"])
+
+
+def _domain(folder: RunFolder) -> str:
+    return load_recipe(str(folder.recipe)).recipe.domain_name
+
+
+def _describe_ids(folder: RunFolder) -> str:
+    names = [name for _, _, name in islice(_outcomes(folder), _EXAMPLES)]
+    examples = f"Ids look like {', '.join(names)}. " if names else ""
+    return f"{examples}All outcomes: {command('show', folder.path)}"
 
 
 def show(
@@ -20,6 +464,4 @@ def show(
     ] = None,
 ) -> None:
     """Show how the attempts of a run ended, all prompts and replies of one, or a tool."""
-    from toolbank.commands.show_run import show_one, show_outcomes
-
     echo(show_outcomes(run) if name is None else show_one(run, name))

@@ -18,6 +18,7 @@ _FAMILIES = (
 
 encoder = typer.Typer(
     name="encoder",
+    add_completion=False,
     help="Train or evaluate a family of encoders as its paper does.",
     epilog="Example: toolbank encoder evaluate layers --data squad-dev --out experiments/layers",
     no_args_is_help=True,

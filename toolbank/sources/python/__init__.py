@@ -28,7 +28,7 @@ if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 asked = json.load(sys.stdin)
 sys.path[:] = asked["path"]
-from toolbank.sources.python.kind import answer
+from toolbank.sources.python import answer
 answer(asked["source"])
 """
 
