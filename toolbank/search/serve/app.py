@@ -214,7 +214,7 @@ _KINDS = {
 
 def page_routes(names: tuple[str, ...]) -> list[Route]:
     """The page and its files at the root and behind each finder's name."""
-    here = files("toolbank.search.serve.page")
+    here = files("toolbank.search.serve") / "page"
     contents = {name: (here / name).read_bytes() for name in _KINDS}
 
     def route(path: str, name: str) -> Route:
