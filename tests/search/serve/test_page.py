@@ -3,7 +3,7 @@
 import re
 from importlib.resources import files
 
-PAGE = files("toolbank.search.serve.page")
+PAGE = files("toolbank.search.serve") / "page"
 
 
 def test_the_page_and_its_files_are_served(server):
