@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import tempfile
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -236,6 +237,20 @@ class RunFolder:
         for stamp in self._stamps().values():
             remove_files(self.path, stamp.outputs, path)
         set_aside(self.path, [path])
+
+    @contextmanager
+    def making(self, target: Path) -> Iterator[Path]:
+        """Give a place to write a folder of results to; when the block ends well, move it to `target`.
+
+        Raises:
+            ToolbankError: what else is there can't be moved.
+        """
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as name:
+            made = Path(name) / target.name
+            yield made
+            self.clear(target)
+            made.rename(target)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -173,7 +173,8 @@ class Recipe(Config):
     )
     evaluate: EvaluateConfig = EvaluateConfig()
     planner: PlannerConfig | None = Field(
-        default=None, description="for `toolbank planner`; unset: none"
+        default=None,
+        description="planners, which the last stage trains, for `toolbank planner`; unset: none",
     )
     report: ReportConfig = ReportConfig()
 

@@ -1,12 +1,11 @@
 """The tools that prompts show, and what fits into a prompt."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.papers.planner.data import TOOLS, make_bank, make_rows
-from toolbank.llm.templates import PromptTemplate
-from toolbank.papers.planner.evaluate import show
 from toolbank.papers.planner.plans import (
-    TEMPLATE,
     CandidateSampler,
     PlannerPrompts,
     Situation,
@@ -50,18 +49,18 @@ def test_gold_and_none():
 
 
 def test_a_retrievers_train_candidates_have_the_plans_tools_put_in(bm25):
-    narrow = CandidateSampler(BANK, 2, seed=0)
+    narrow = CandidateSampler(BANK, 2, seed=0, retrievers={"bm25": bm25})
     for names, example in zip(
-        narrow.choose_train(EXAMPLES, bm25), EXAMPLES, strict=True
+        narrow.choose_train("bm25", EXAMPLES), EXAMPLES, strict=True
     ):
         assert set(example.plan.tools) <= set(names)
         assert len(names) == max(2, len(example.plan.tools))
 
 
 def test_a_prompt_shows_the_same_tools_in_an_order_of_the_seed(bm25):
-    chosen = CANDIDATES.choose("bm25", EXAMPLES, bm25)
-    shown = show(EXAMPLES, chosen, CANDIDATES, history=False)
-    assert shown == show(EXAMPLES, chosen, CANDIDATES, history=False)
+    chosen = replace(CANDIDATES, retrievers={"bm25": bm25}).choose("bm25", EXAMPLES)
+    shown = CANDIDATES.show(EXAMPLES, chosen, history=False)
+    assert shown == CANDIDATES.show(EXAMPLES, chosen, history=False)
     assert [sorted(s.tools) for s in shown] == [sorted(names) for names in chosen]
     assert any(list(s.tools) != names for s, names in zip(shown, chosen, strict=True))
     assert all(s.history == () for s in shown)
@@ -83,7 +82,7 @@ def words(text):
 
 
 def test_the_oldest_steps_are_cut_first():
-    prompts = PlannerPrompts(PromptTemplate(TEMPLATE), TOOLS)
+    prompts = PlannerPrompts(TOOLS)
     history = ("Call a first", "Call b second", "Call c third")
     situation = Situation("Do it all.", (), history)
     whole, is_cut = prompts.fit(situation, words, 1000)

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from toolbank.papers.planner.evaluate import Prediction, describe, rouge_lsum, score
+from toolbank.papers.planner.evaluate import describe, rouge_lsum, score
+from toolbank.papers.planner.language_model import Prediction
 from toolbank.papers.planner.plans import PlanStep, RequestPlan, unroll
 
 WORDS = st.lists(

@@ -2,7 +2,9 @@
 
 import json
 import re
+import shutil
 import weakref
+from functools import partial
 
 import pytest
 import torch
@@ -13,10 +15,10 @@ from tests.commands.in_process import toolbank
 from tests.papers.planner.data import TOOLS, make_rows, write_dataset
 from tests.papers.planner.models import tiny_llama
 from tests.servers.chat import Answer, ChatServer
-from toolbank.papers.planner import language_model
+from toolbank.papers.planner import evaluate
 from toolbank.papers.planner.config import PlannerTraining
-from toolbank.papers.planner.language_model import Said, load_planner
-from toolbank.papers.planner.models import RunPlanner
+from toolbank.papers.planner.evaluate import RunPlanner
+from toolbank.papers.planner.language_model import Prediction, load_planner
 
 SETTINGS = """
     - {test: bm25}
@@ -46,6 +48,7 @@ def make_run(folder, planner, settings=SETTINGS):
     (folder / "plans.yaml").write_text(text)
     done = toolbank("run", "plans.yaml", "--out", "run", cwd=folder)
     assert done.returncode == 0, done.stderr
+    return done.stderr
 
 
 def plan(folder, *arguments):
@@ -56,10 +59,7 @@ def plan(folder, *arguments):
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plans")
     tiny_llama(folder / "llama")
-    make_run(folder, "model: ./llama")
-    done = plan(folder, "train", "run")
-    assert done.returncode == 0, done.stderr
-    return folder, done.stdout
+    return folder, make_run(folder, "model: ./llama")
 
 
 def test_settings_that_differ_in_test_alone_share_a_model(trained):
@@ -72,6 +72,7 @@ def test_settings_that_differ_in_test_alone_share_a_model(trained):
     )
     again = plan(folder, "train", "run")
     assert again.stdout.count("there already") == 3
+    assert "trained on" not in again.stderr
 
 
 def test_the_table_is_printed_and_written(trained):
@@ -104,7 +105,7 @@ def test_one_model_is_in_memory_at_a_time(trained, monkeypatch):
         read.append((place.name, weakref.ref(model)))
         return model
 
-    monkeypatch.setattr(language_model, "load_planner", load)
+    monkeypatch.setattr(evaluate, "load_planner", load)
     done = plan(folder, "evaluate", "run")
     assert done.returncode == 0, done.stderr
     assert [name for name, _ in read] == [
@@ -116,7 +117,7 @@ def test_one_model_is_in_memory_at_a_time(trained, monkeypatch):
 
 def test_a_planner_that_is_not_trained_is_told_before_any_is_read(trained, monkeypatch):
     folder, _ = trained
-    monkeypatch.delattr(language_model, "load_planner")
+    monkeypatch.delattr(evaluate, "load_planner")
     more = "planner.settings=[{test: bm25}, {name: none, train: none}]"
     done = plan(folder, "evaluate", "run", "--set", more)
     assert done.returncode == 2
@@ -139,16 +140,16 @@ class Script:
         self.left = list(said)
         self.shown = []
 
-    def say(self, situations):
+    def __call__(self, situations):
         self.shown += situations
         return [self.left.pop(0) for _ in situations]
 
 
 FIRST, SECOND, THIRD = (
-    Said(f"Call {name} for Rome", is_last=False)
+    Prediction(f"Call {name} for Rome", is_last=False)
     for name in ("find_room", "book_room", "mail_taxi")
 )
-LAST = Said("Call print_room for Rome", is_last=True)
+LAST = Prediction("Call print_room for Rome", is_last=True)
 
 
 @pytest.mark.parametrize(
@@ -157,8 +158,8 @@ LAST = Said("Call print_room for Rome", is_last=True)
         ([FIRST, LAST, SECOND], (), [FIRST, LAST], 2),
         ([FIRST, SECOND, THIRD], ("--set", "planner.steps=2"), [FIRST, SECOND], 2),
         ([FIRST, SECOND, FIRST, THIRD], (), [FIRST, SECOND], 3),
-        ([FIRST, Said("Call no_tool", is_last=False), THIRD], (), [FIRST], 2),
-        ([Said("", is_last=True)], (), [], 1),
+        ([FIRST, Prediction("Call no_tool", is_last=False), THIRD], (), [FIRST], 2),
+        ([Prediction("", is_last=True)], (), [], 1),
     ],
 )
 def test_a_plan_ends_with_its_last_step_or_the_most(
@@ -207,10 +208,49 @@ def test_a_planner_is_read_onto_a_gpu_in_half_precision(trained, monkeypatch):
 
 def test_what_changed_is_trained_anew_and_not_used_before(trained):
     folder, _ = trained
-    done = plan(folder, "evaluate", "run", "--set", "planner.training.epochs=2")
+    shutil.copytree(folder / "run", folder / "other")
+    more = ("--set", "planner.training.epochs=2")
+    done = plan(folder, "evaluate", "other", *more)
     assert done.returncode == 2
-    assert "was trained by other settings" in done.stderr
-    assert "toolbank planner train run" in done.stderr
+    why = "config.training.epochs is 2.0, was 1.0"
+    assert f"was trained by other settings ({why})" in done.stderr
+    assert "toolbank planner train other" in done.stderr
+    planned = toolbank("plan", "other", *more, cwd=folder).stdout
+    assert planned.count(f"to do again: {why}") == 3
+    done = plan(folder, "train", "other", *more)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("trained on ") == 3
+    # The run has these settings now.
+    assert plan(folder, "train", "other").stdout.count("there already") == 3
+
+
+def test_a_model_that_no_run_has_noted_is_trained_again(trained):
+    """Version 0.7.0 trained models without a stage of the run."""
+    folder, _ = trained
+    shutil.copytree(folder / "run", folder / "old")
+    stages = folder / "old/stages.json"
+    noted = json.loads(stages.read_text())
+    del noted["planner/gold-alone"]
+    stages.write_text(json.dumps(noted))
+    said = "gold-alone: stages.json doesn't say what it was trained on"
+    assert said in plan(folder, "evaluate", "old").stderr
+    assert said in toolbank("plan", "old", cwd=folder).stdout
+    weights = "planner/gold-alone/model.safetensors"
+    before = (folder / "old" / weights).read_bytes()
+    done = plan(folder, "train", "old")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("trained on ") == 1
+    assert (folder / "old/replaced/1" / weights).read_bytes() == before
+    assert (folder / "old" / weights).read_bytes() == before
+
+
+def test_several_processes_are_refused_before_anything_is_run(trained, monkeypatch):
+    folder, _ = trained
+    for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "2")):
+        monkeypatch.setenv(name, value)
+    done = plan(folder, "train", "run", "--set", "planner.training.epochs=2")
+    assert done.returncode == 2
+    assert "one process trains it" in done.stderr
 
 
 def test_low_rank_additions_are_merged(trained):
@@ -223,8 +263,6 @@ def test_low_rank_additions_are_merged(trained):
         "model: ./llama\n  lora: {rank: 2}",
         "[{name: one, train: gold, test: bm25}]",
     )
-    done = plan(folder / "lora", "train", "run")
-    assert done.returncode == 0, done.stderr
     model = load_planner(folder / "lora/run/planner/gold-history").model
     before = load_planner(folder / "lora/llama").model.state_dict()
     after = model.state_dict()
@@ -266,6 +304,7 @@ def test_an_engine_plans_untrained_and_each_step_is_asked_for_once(
         assert used.returncode == 0, used.stderr
         assert used.stdout.startswith("1. Call ")
         assert "asked as it is" in plan(tmp_path, "train", "run").stderr
+        assert "planner/" not in toolbank("plan", "run", cwd=tmp_path).stdout
 
 
 @pytest.mark.parametrize(
@@ -319,12 +358,10 @@ def test_a_hundred_plans_can_be_learnt_by_heart(tmp_path):
     # The same requests are tested with, by other ids and texts that differ in nothing learnt.
     tested = [{**row, "id": f"t{row['id']}", "split": "test"} for row in rows]
     from tests.papers.planner.data import make_bank
-    from toolbank.llm.templates import PromptTemplate
     from toolbank.papers.planner.config import PlannerConfig, PlannerSetting
-    from toolbank.papers.planner.evaluate import evaluate_setting, show
-    from toolbank.papers.planner.language_model import TrainedSpeaker, train_planner
+    from toolbank.papers.planner.evaluate import evaluate_setting
+    from toolbank.papers.planner.language_model import say_steps, train_planner
     from toolbank.papers.planner.plans import (
-        TEMPLATE,
         CandidateSampler,
         PlannerPrompts,
         read_plans,
@@ -349,12 +386,12 @@ def test_a_hundred_plans_can_be_learnt_by_heart(tmp_path):
         }
     )
     candidates = CandidateSampler(bank, 10, seed=0)
-    prompts = PlannerPrompts(PromptTemplate(TEMPLATE), bank.tools)
+    prompts = PlannerPrompts(bank.tools)
     chosen = candidates.choose("gold", examples)
-    shown = show(examples, chosen, candidates, history=True)
+    shown = candidates.show(examples, chosen, history=True)
     context = TrainingContext(checkpoints=tmp_path)
-    model, _, _ = train_planner(examples, shown, prompts, config, context)
-    speaker = TrainedSpeaker(model, prompts, 192, 48)
-    found = evaluate_setting(setting, examples, candidates, {}, speaker).figures
+    model, _ = train_planner(examples, shown, prompts, config, context)
+    speaker = partial(say_steps, model, prompts, config)
+    found, _ = evaluate_setting(setting, examples, candidates, speaker)
     assert found["exact_match"] > 0.98
     assert found["tool_accuracy"] > 0.99

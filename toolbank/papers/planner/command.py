@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from toolbank.commands.options import RunArgument, SetOption, echo
+from toolbank.system.errors import InputError
+from toolbank.system.terminal import advise_to_finish
 
 if TYPE_CHECKING:
-    from toolbank.papers.planner.evaluate import Evaluated
-    from toolbank.papers.planner.models import RunPlanner
-    from toolbank.papers.planner.plans import PlanStepExample
+    from toolbank.papers.planner.evaluate import RunPlanner
+    from toolbank.run.folder import RunFolder
+    from toolbank.run.recipe import RecipeFile
 
 Action = Literal["train", "evaluate", "use"]
 
@@ -41,9 +42,9 @@ def planner(
 
     The run's recipe has a section `planner`; `evaluate` writes planner.json.
     """
-    from toolbank.papers.planner.models import open_planner
     from toolbank.run.assets import using_assets
-    from toolbank.system.errors import InputError
+    from toolbank.run.folder import open_run
+    from toolbank.run.recipe import load_recipe
 
     if (query is None) == (action == "use"):
         raise InputError(
@@ -58,84 +59,67 @@ def planner(
         raise InputError(
             f"--setting {setting}: for `planner use`; {action} takes all settings of the recipe."
         )
-    opened = open_planner(run, settings or [])
-    with opened.folder.locked(), using_assets(opened.file, opened.folder):
-        if action == "train":
-            _train(opened)
-        elif action == "evaluate":
-            _evaluate(opened, as_json=as_json)
-        else:
-            _use(opened, str(query), setting, as_json=as_json)
-
-
-def _train(planner: RunPlanner) -> None:
-    from toolbank.system.errors import InputError
-
-    if planner.config.ask:
+    folder = open_run(run)
+    file = load_recipe(str(folder.recipe), settings or [])
+    config = file.recipe.planner
+    if config is None:
+        raise InputError(
+            f"{folder.recipe}: no `planner`. Add it to your recipe and run that again, or say "
+            "what it is: --set 'planner={model: {new: {}}, settings: [{test: random}]}'."
+        )
+    if not (folder.bank / "queries.parquet").is_file():
+        raise InputError(f"{run}: no bank yet. {advise_to_finish(run)}")
+    if action == "train" and config.ask:
         raise InputError(
             "planner.ask: the model is asked as it is, and nothing is trained. Go on with: "
-            f"toolbank planner evaluate {planner.folder.path}"
+            f"toolbank planner evaluate {run}"
         )
-    for line in planner.train():
-        echo(line)
+    if action == "train":
+        return _train(file, folder)
+    from toolbank.papers.planner.evaluate import RunPlanner
+
+    opened = RunPlanner(file.recipe, folder, config)
+    with folder.locked(), using_assets(file, folder):
+        if query is None:
+            return _evaluate(opened, as_json=as_json)
+        return _use(opened, query, setting, as_json=as_json)
+
+
+def _train(file: RecipeFile, folder: RunFolder) -> None:
+    """Run the stage as `toolbank run --from planner` does, unless all of it is done."""
+    from toolbank.papers.planner.stage import PlannerStage
+    from toolbank.run.assets import using_assets
+    from toolbank.run.run import run_recipe
+
+    stages = PlannerStage.of(file.recipe, folder)
+    with using_assets(file, folder):
+        is_done = all(stage.is_done for stage in stages)
+    if is_done:
+        for stage in stages:
+            echo(f"{stage.setting.model}: there already")
+    else:
+        kind = PlannerStage.kind
+        run_recipe(file, folder.path, start=kind, until=kind)
 
 
 def _evaluate(planner: RunPlanner, *, as_json: bool) -> None:
     from toolbank.papers.planner.evaluate import format_planner
-    from toolbank.system.files import json_text, write_json, write_text
+    from toolbank.system.files import json_text
 
-    _prepare_engine(planner)
-    planner.check_models()
-    examples, left_out = planner.examples("test")
-    folder = planner.folder
-    found = {}
-    for number, evaluated in _evaluate_settings(planner, examples):
-        found[number] = evaluated.figures
-        figures = [found[number] for number in sorted(found)]
-        rows = "".join(
-            f"{json.dumps(row, ensure_ascii=False)}\n" for row in evaluated.said
-        )
-        write_text(folder.planner / f"said-{number}.jsonl", rows)
-        content = {
-            "plans": len({example.plan.id for example in examples}),
-            "lines_without_tool": left_out,
-            "models": planner.describe_models(),
-            "settings": figures,
-        }
-        write_json(folder.planner_figures, content)
+    content = planner.evaluate()
+    figures = content["settings"]
     echo(json_text(content) if as_json else format_planner(figures))
     if not as_json:
         echo(
-            f"\n{content['plans']:,} plans, {len(examples):,} steps; {left_out:,} lines name no "
+            f"\n{content['plans']:,} plans, {figures[0]['steps']:,} steps; "
+            f"{content['lines_without_tool']:,} lines name no "
             f"tool and are left out. Percent, but for ROUGE-Lsum x 100; 95 % intervals. "
-            f"Wrote {folder.planner_figures}"
+            f"Wrote {planner.folder.planner_figures}"
         )
-
-
-def _evaluate_settings(
-    planner: RunPlanner, examples: Sequence[PlanStepExample]
-) -> Iterator[tuple[int, Evaluated]]:
-    """The settings by their numbers, those of one model together: it alone is in memory."""
-    from toolbank.papers.planner.evaluate import evaluate_setting
-
-    numbered = list(enumerate(planner.config.settings, start=1))
-    for model in dict.fromkeys(setting.model for _, setting in numbered):
-        of_model = [(n, setting) for n, setting in numbered if setting.model == model]
-        speaker = planner.speaker(of_model[0][1])
-        for number, setting in of_model:
-            evaluated = evaluate_setting(
-                setting, examples, planner.candidates, planner.retrievers, speaker
-            )
-            yield number, evaluated
-        # Before the next one is read.
-        del speaker
 
 
 def _use(planner: RunPlanner, query: str, name: str | None, *, as_json: bool) -> None:
     from toolbank.papers.planner.config import GOLD, RANDOM
-    from toolbank.papers.planner.evaluate import plan_request
-    from toolbank.papers.planner.plans import read_step
-    from toolbank.system.errors import InputError
 
     # Of a new request nobody knows the plan's own tools.
     usable = {
@@ -150,17 +134,7 @@ def _use(planner: RunPlanner, query: str, name: str | None, *, as_json: bool) ->
             f"a retriever finds: {said}."
         )
     setting = usable[name] if name else next(iter(usable.values()))
-    _prepare_engine(planner)
-    index = planner.bank.index
-    steps = plan_request(
-        query,
-        setting,
-        planner.candidates,
-        planner.retrievers.get(setting.test),
-        planner.speaker(setting),
-        planner.config.steps,
-        lambda text: read_step(text, index),
-    )
+    steps = planner.plan(query, setting)
     if as_json:
         echo(json.dumps([{"tool": s.tool, "text": s.text} for s in steps], indent=2))
     else:
@@ -171,15 +145,3 @@ def _use(planner: RunPlanner, query: str, name: str | None, *, as_json: bool) ->
                 f"No step that names a tool, by the setting {setting.label}. How good it is says: "
                 f"toolbank planner evaluate {planner.folder.path}"
             )
-
-
-def _prepare_engine(planner: RunPlanner) -> None:
-    """Refuse an engine that can't be used, or that a key would be sent to unasked."""
-    from toolbank.llm.engines import find_engine
-    from toolbank.system.consent import require_consent
-
-    if asks := planner.config.ask:
-        kind = find_engine(asks)
-        kind.check(asks)
-        kind.check_access(asks)
-        require_consent(kind.sends(asks), asks.section)

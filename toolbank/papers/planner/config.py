@@ -14,6 +14,10 @@ GOLD, RANDOM, NONE = "gold", "random", "none"
 """Candidates that no retriever gives: the plan's own tools, the same with random ones, none."""
 
 
+TEMPLATE = "plan-step.j2"
+"""The template of the prompts."""
+
+
 class PlannerTraining(TrainingWithoutValidation):
     """Defaults of the paper's planners with history and retrieved tools."""
 

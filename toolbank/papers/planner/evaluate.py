@@ -1,55 +1,49 @@
-"""Evaluate a planner on the plans of a bank's test queries."""
+"""Use the planner of a run, and evaluate it on the plans of its bank's test queries."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.papers.planner.config import PlannerSetting
-from toolbank.papers.planner.language_model import Speaker
+from toolbank.llm.engines import find_engine
+from toolbank.papers.planner.config import PlannerConfig, PlannerSetting
+from toolbank.papers.planner.language_model import (
+    Prediction,
+    Speaker,
+    ask_steps,
+    load_planner,
+    say_steps,
+)
 from toolbank.papers.planner.plans import (
     CandidateSampler,
+    PlannerPrompts,
+    PlanStep,
     PlanStepExample,
     RequestPlan,
-    Situation,
+    read_examples,
+    read_step,
     read_tool,
 )
-from toolbank.retrievers.base import Retriever
+from toolbank.papers.planner.stage import MADE, PlannerStage
+from toolbank.run.folder import RunFolder
+from toolbank.run.recipe import Recipe
+from toolbank.run.stages.fit import FitStage
+from toolbank.system.consent import require_consent
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_json, write_json, write_text
 from toolbank.system.numbers import unsigned
+from toolbank.system.terminal import advise_to_finish
 
 METRICS = ("exact_match", "rouge_lsum", "tool_accuracy", "tool_hallucination")
 _WORD = re.compile(r"[a-z0-9]+")
 _RESAMPLES = 1000
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What a planner said for an example, and whether its prompt was cut to fit."""
-
-    text: str
-    is_cut: bool = False
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Means over steps, with 95 % intervals by resampling plans.
-
-    All are shares, but for `rouge_lsum`, the mean of F1s; `prompts_cut` is the share of prompts
-    that were cut to fit.
-    """
-
-    steps: int
-    exact_match: float
-    rouge_lsum: float
-    tool_accuracy: float
-    tool_hallucination: float
-    prompts_cut: float
-    intervals: dict[str, tuple[float, float]]
 
 
 def rouge_lsum(said: str, gold: str) -> float:
@@ -98,8 +92,12 @@ def score(
 
 def summarise(
     examples: Sequence[PlanStepExample], values: NDArray[np.float64], seed: int
-) -> Scores:
-    """The means of some examples' scores [n, 5], n > 0; plans are drawn with replacement."""
+) -> dict[str, Any]:
+    """Means over steps [n, 5], n > 0, with 95 % intervals by drawing plans with replacement.
+
+    All are shares, but for `rouge_lsum`, the mean of F1s; `prompts_cut` is the share of prompts
+    that were cut to fit.
+    """
     places = {plan: i for i, plan in enumerate({e.plan.id: 0 for e in examples})}
     of = np.array([places[example.plan.id] for example in examples])
     sums = np.zeros((len(places), values.shape[1]))
@@ -109,16 +107,13 @@ def summarise(
     even = np.full(len(places), 1 / len(places))
     drawn = random.multinomial(len(places), even, size=_RESAMPLES)
     means = drawn @ sums / (drawn @ sizes)[:, None]
-    low, high = np.quantile(means, (0.025, 0.975), axis=0)
-    found = dict(zip((*METRICS, "prompts_cut"), values.mean(axis=0), strict=True))
-    intervals = {
-        name: (float(low[i]), float(high[i])) for i, name in enumerate(METRICS)
+    ends = np.quantile(means, (0.025, 0.975), axis=0).T.tolist()
+    names = (*METRICS, "prompts_cut")
+    return {
+        "steps": len(examples),
+        **dict(zip(names, values.mean(axis=0).tolist(), strict=True)),
+        "intervals": {name: tuple(ends[i]) for i, name in enumerate(METRICS)},
     }
-    return Scores(
-        len(examples),
-        **{name: float(value) for name, value in found.items()},
-        intervals=intervals,
-    )
 
 
 def describe(
@@ -130,12 +125,12 @@ def describe(
         found = {}
         for key in sorted(set(keys)):
             rows = [row for row, own in enumerate(keys) if own == key]
-            part = summarise([examples[row] for row in rows], values[rows], seed)
-            found[str(key)] = asdict(part)
+            chosen = [examples[row] for row in rows]
+            found[str(key)] = summarise(chosen, values[rows], seed)
         return found
 
     return {
-        **asdict(summarise(examples, values, seed)),
+        **summarise(examples, values, seed),
         "by_step": group([example.number + 1 for example in examples]),
         "by_plan_length": group([len(example.plan.steps) for example in examples]),
     }
@@ -144,53 +139,25 @@ def describe(
 _HEADS = ("EM", "ROUGE-Lsum", "tool accuracy", "hallucination", "cut", "first tool")
 
 
-@dataclass(frozen=True)
-class Evaluated:
-    """A setting's figures as JSON, and what was said for each example."""
-
-    figures: dict[str, Any]
-    said: list[dict[str, Any]]
-
-
-def show(
-    examples: Sequence[PlanStepExample],
-    chosen: Sequence[Sequence[str]],
-    candidates: CandidateSampler,
-    *,
-    history: bool,
-) -> list[Situation]:
-    """What a prompt shows of each example: tools in an order of the seed, the steps before."""
-    return [
-        Situation(
-            example.plan.query,
-            tuple(candidates.shuffle(names, example)),
-            tuple(step.text for step in example.history) if history else (),
-        )
-        for example, names in zip(examples, chosen, strict=True)
-    ]
-
-
 def evaluate_setting(
     setting: PlannerSetting,
     examples: Sequence[PlanStepExample],
     candidates: CandidateSampler,
-    retrievers: Mapping[str, Retriever],
     speaker: Speaker,
-) -> Evaluated:
-    """Have each step said with the right steps before it shown, and score it.
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Have each step said with the right steps before it shown: figures, and what was said, as JSON.
 
     `first_candidate` is what a planner has that always calls the first tool of its candidates,
     and where it sees the steps before, the first that they didn't call.
     """
-    chosen = candidates.choose(
-        setting.test, examples, retrievers.get(setting.test), stepwise=setting.stepwise
-    )
-    situations = show(examples, chosen, candidates, history=setting.history)
-    said = speaker.say(situations)
+    chosen = candidates.choose(setting.test, examples, stepwise=setting.stepwise)
+    situations = candidates.show(examples, chosen, history=setting.history)
+    distinct = list(dict.fromkeys(situations))
+    answered = dict(zip(distinct, speaker(distinct), strict=True))
+    said = [answered[situation] for situation in situations]
     tools = candidates.bank.index
     seed = candidates.seed
-    predictions = [Prediction(one.text, one.is_cut) for one in said]
-    scores = describe(examples, score(examples, predictions, tools), seed)
+    scores = describe(examples, score(examples, said, tools), seed)
     floor = [
         Prediction(f"Call {_first(names, example, history=setting.history)}")
         for names, example in zip(chosen, examples, strict=True)
@@ -222,7 +189,7 @@ def evaluate_setting(
         }
         for example, situation, one in zip(examples, situations, said, strict=True)
     ]
-    return Evaluated(figures, rows)
+    return figures, rows
 
 
 def format_planner(figures: Sequence[Mapping[str, Any]]) -> str:
@@ -239,39 +206,6 @@ def format_planner(figures: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def plan_request(
-    query: str,
-    setting: PlannerSetting,
-    candidates: CandidateSampler,
-    retriever: Retriever | None,
-    speaker: Speaker,
-    most: int,
-    read: Callable[[str], Any],
-) -> list[Any]:
-    """Plan a request step by step, each by those planned before it.
-
-    It ends with the step that the model says is the last, before one that `read` makes nothing of
-    or that was said already, and after `most` steps.
-    """
-    steps: list[Any] = []
-    for number in range(most):
-        # The example's own step isn't looked at: nothing is known of it.
-        example = PlanStepExample(RequestPlan("request", query, tuple(steps)), number)
-        chosen = candidates.choose(
-            setting.test, [example], retriever, stepwise=setting.stepwise
-        )
-        [said] = speaker.say(
-            show([example], chosen, candidates, history=setting.history)
-        )
-        step = read(said.text)
-        if step is None or step in steps:
-            break
-        steps.append(step)
-        if said.is_last:
-            break
-    return steps
-
-
 def _first(names: Sequence[str], example: PlanStepExample, *, history: bool) -> str:
     used = {step.tool for step in example.history} if history else set()
     return next((name for name in names if name not in used), "")
@@ -280,3 +214,120 @@ def _first(names: Sequence[str], example: PlanStepExample, *, history: bool) -> 
 def _cell(value: float, interval: Sequence[float]) -> str:
     low, high = interval
     return f"{100 * value:.1f} ({100 * low:.1f}-{100 * high:.1f})"
+
+
+@dataclass(frozen=True)
+class RunPlanner:
+    """The planner that the recipe of a run has."""
+
+    recipe: Recipe
+    folder: RunFolder
+    config: PlannerConfig
+
+    def evaluate(self) -> dict[str, Any]:
+        """Evaluate all settings; what is known after each is in planner.json.
+
+        Raises:
+            InputError: as of `prepare`, or no test query has a plan.
+        """
+        folder = self.folder
+        candidates = self.prepare(self.config.settings)
+        examples, left_out = read_examples(folder.path, candidates.bank, "test")
+        models = {
+            stage.setting.model: read_json(stage.target / MADE)["training"]
+            for stage in PlannerStage.of(self.recipe, folder)
+        }
+        numbered = list(enumerate(self.config.settings, start=1))
+        found, content = dict[int, dict[str, Any]](), dict[str, Any]()
+        # Those of one model together: it alone is in memory.
+        for model in dict.fromkeys(setting.model for _, setting in numbered):
+            of_model = [(n, one) for n, one in numbered if one.model == model]
+            speaker = self.speaker(of_model[0][1], candidates)
+            for number, setting in of_model:
+                found[number], said = evaluate_setting(
+                    setting, examples, candidates, speaker
+                )
+                rows = [f"{json.dumps(row, ensure_ascii=False)}\n" for row in said]
+                write_text(folder.planner / f"said-{number}.jsonl", "".join(rows))
+                content = {
+                    "plans": len({example.plan.id for example in examples}),
+                    "lines_without_tool": left_out,
+                    "models": models,
+                    "settings": [found[number] for number in sorted(found)],
+                }
+                write_json(folder.planner_figures, content)
+            # Before the next one is read.
+            del speaker
+        return content
+
+    def plan(self, query: str, setting: PlannerSetting) -> list[PlanStep]:
+        """Plan a request step by step, each by those planned before it.
+
+        It ends with the step that the model says is the last, before one that names no tool or was
+        said already, and after the most steps of the recipe.
+
+        Raises:
+            InputError: as of `prepare`.
+        """
+        steps: list[PlanStep] = []
+        candidates = self.prepare([setting])
+        speaker = self.speaker(setting, candidates)
+        for n in range(self.config.steps):
+            # The example's own step isn't looked at: nothing is known of it.
+            plan = RequestPlan("request", query, tuple(steps))
+            examples = [PlanStepExample(plan, n)]
+            chosen = candidates.choose(
+                setting.test, examples, stepwise=setting.stepwise
+            )
+            shown = candidates.show(examples, chosen, history=setting.history)
+            [said] = speaker(shown)
+            step = read_step(said.text, candidates.bank.index)
+            if step is None or step in steps:
+                break
+            steps.append(step)
+            if said.is_last:
+                break
+        return steps
+
+    def prepare(self, settings: Sequence[PlannerSetting]) -> CandidateSampler:
+        """Give what chooses tools in these settings; before that, refuse what can't plan in them.
+
+        Raises:
+            InputError: the engine can't be used or may not be asked, or a model or a retriever is
+                not there.
+        """
+        if asks := self.config.ask:
+            kind = find_engine(asks)
+            kind.check(asks)
+            kind.check_access(asks)
+            require_consent(kind.sends(asks), asks.section)
+        recipe, folder = self.recipe, self.folder
+        models = {setting.model for setting in settings}
+        for stage in PlannerStage.of(recipe, folder):
+            if stage.setting.model in models and not stage.is_done:
+                why = stage.explain_todo()
+                why = (
+                    f"was trained by other settings ({why})"
+                    if why
+                    else "is not trained"
+                )
+                raise InputError(
+                    f"{stage.target}: the planner of {stage.setting.label} {why}. First: toolbank "
+                    f"planner train {folder.path}"
+                )
+        labels = {label for one in settings for label in one.retrievers & {one.test}}
+        for fit in FitStage.of(recipe, folder):
+            if fit.config.label in labels and not fit.is_done:
+                raise InputError(
+                    f"{folder.path}: {fit.name} is not fitted on this bank. "
+                    f"{advise_to_finish(folder.path)}"
+                )
+        return CandidateSampler.of_run(recipe, folder, labels)
+
+    def speaker(self, setting: PlannerSetting, candidates: CandidateSampler) -> Speaker:
+        """Who plans in a setting."""
+        prompts = PlannerPrompts(candidates.bank.tools)
+        if asks := self.config.ask:
+            return partial(ask_steps, asks, prompts)
+        model = load_planner(self.folder.planner / setting.model)
+        return partial(say_steps, model, prompts, self.config)

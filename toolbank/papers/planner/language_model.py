@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -19,7 +19,7 @@ from toolbank.system.errors import InputError
 from toolbank.system.extras import telling_extras
 from toolbank.training.config import find_inference_type
 from toolbank.training.ranks import quiet
-from toolbank.training.run import Training, seed_weights, train_model
+from toolbank.training.run import seed_weights, train_model
 from toolbank.training.text import Ids, batches_by_length, pad
 
 if TYPE_CHECKING:
@@ -200,77 +200,64 @@ def make_model(
 
 
 @dataclass(frozen=True)
-class Said:
+class Prediction:
     """A step on one line, whether it ends the plan, and whether the prompt was cut to fit."""
 
     text: str
-    is_last: bool
+    is_last: bool = False
     is_cut: bool = False
 
 
-class Speaker(Protocol):
-    """Says the next step of each situation."""
-
-    def say(self, situations: Sequence[Situation]) -> list[Said]:
-        """One step each."""
+Speaker = Callable[[Sequence[Situation]], list[Prediction]]
+"""Says the next step of each situation."""
 
 
-@dataclass(frozen=True)
-class TrainedSpeaker:
-    """A trained model, within as many tokens as it was trained with."""
-
-    model: LanguageModel
-    prompts: PlannerPrompts
-    length: int
-    response: int
-
-    def say(self, situations: Sequence[Situation]) -> list[Said]:
-        """One step each; the same prompt is answered once."""
-        room = self.length - self.response
-        distinct = list(dict.fromkeys(situations))
-        fitted = [self.prompts.fit(s, self.model.tokenise, room) for s in distinct]
-        texts = self.model.say([ids for ids, _ in fitted], self.response)
-        said = {}
-        for situation, text, (_, is_cut) in zip(distinct, texts, fitted, strict=True):
-            step, end, _ = text.partition(END)
-            said[situation] = Said(" ".join(step.split()), bool(end), is_cut)
-        return [said[situation] for situation in situations]
+def say_steps(
+    model: LanguageModel,
+    prompts: PlannerPrompts,
+    config: PlannerConfig,
+    situations: Sequence[Situation],
+) -> list[Prediction]:
+    """One step each by a trained model, within as many tokens as it was trained with."""
+    room = config.training.max_length - config.response
+    fitted = [prompts.fit(one, model.tokenise, room) for one in situations]
+    texts = model.say([ids for ids, _ in fitted], config.response)
+    found = []
+    for text, (_, is_cut) in zip(texts, fitted, strict=True):
+        step, end, _ = text.partition(END)
+        found.append(Prediction(" ".join(step.split()), bool(end), is_cut))
+    return found
 
 
-@dataclass(frozen=True)
-class EngineSpeaker:
-    """An engine; its replies are kept in the journal of its settings, and asked for once."""
+def ask_steps(
+    config: PlannerModelConfig,
+    prompts: PlannerPrompts,
+    situations: Sequence[Situation],
+) -> list[Prediction]:
+    """One step each by an engine; "", as the last, where a reply has none.
 
-    config: PlannerModelConfig
-    prompts: PlannerPrompts
+    Replies are kept in the journal of its settings, and asked for once.
 
-    def say(self, situations: Sequence[Situation]) -> list[Said]:
-        """One step each; "", as the last, where a reply has none.
-
-        Raises:
-            InputError: the engine or the prompt can't be used.
-            ToolbankError: calls failed or are still to be answered; what was answered is kept, and
-                the same command asks for the rest.
-        """
-        distinct = list(dict.fromkeys(situations))
-        requests = [self.prompts.make_request(situation) for situation in distinct]
-        answers = ask_searches(
-            requests, lambda _, reply: _read_step(reply), self.config
-        )
-        demand_replies(answers, self.config.replies)
-        said = {
-            situation: Said("", True) if isinstance(one.value, Rejection) else one.value
-            for situation, one in zip(distinct, answers, strict=True)
-        }
-        return [said[situation] for situation in situations]
+    Raises:
+        InputError: the engine or the prompt can't be used.
+        ToolbankError: calls failed or are still to be answered; what was answered is kept, and
+            the same command asks for the rest.
+    """
+    requests = [prompts.make_request(situation) for situation in situations]
+    answers = ask_searches(requests, lambda _, reply: _read_step(reply), config)
+    demand_replies(answers, config.replies)
+    return [
+        Prediction("", True) if isinstance(one.value, Rejection) else one.value
+        for one in answers
+    ]
 
 
-def _read_step(reply: ChatReply) -> Said | Rejection:
+def _read_step(reply: ChatReply) -> Prediction | Rejection:
     answer = check_finish(reply) or find_answer(reply.text, [STEP])
     if isinstance(answer, Rejection):
         return answer
     text = " ".join(str(answer[STEP]).split())
-    return Said(text, answer.get(LAST) is True)
+    return Prediction(text, answer.get(LAST) is True)
 
 
 _NOT_LEARNT = -100
@@ -282,8 +269,8 @@ def train_planner(
     prompts: PlannerPrompts,
     config: PlannerConfig,
     context: TrainingContext,
-) -> tuple[LanguageModel, Training, float]:
-    """A model that says each example's step in its situation, and the share of prompts cut.
+) -> tuple[LanguageModel, dict[str, Any]]:
+    """A model that says each example's step in its situation, and the figures of its training.
 
     The loss is the mean cross-entropy of the steps' tokens; the prompts' are not learnt. The line
     `END` follows a plan's last step.
@@ -336,4 +323,10 @@ def train_planner(
     )
     model.merge()
     model.model.eval()
-    return model, training, cut / len(rows)
+    return model, {
+        "examples": training.examples,
+        "steps": training.steps,
+        "epochs": training.epochs,
+        "parameters": sum(p.numel() for p in model.model.parameters()),
+        "prompts_cut": cut / len(rows),
+    }

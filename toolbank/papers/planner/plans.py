@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -16,13 +17,16 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, top_k
 from toolbank.bank.records import Query
 from toolbank.llm.chat import ChatRequest, Message, number_of
-from toolbank.papers.planner.config import GOLD, NONE, RANDOM
+from toolbank.llm.templates import PromptTemplate
+from toolbank.papers.planner.config import GOLD, NONE, RANDOM, TEMPLATE
 from toolbank.retrievers.base import FitContext, Retriever, title_and_summary
+from toolbank.run.fit import load_fitted
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
-    from toolbank.bank.records import Tool
-    from toolbank.llm.templates import PromptTemplate
+    from toolbank.bank.records import Split, Tool
+    from toolbank.run.folder import RunFolder
+    from toolbank.run.recipe import Recipe
     from toolbank.training.text import Ids
 
 
@@ -129,6 +133,24 @@ def unroll(plans: Sequence[RequestPlan]) -> list[PlanStepExample]:
     return [PlanStepExample(plan, n) for plan in plans for n in range(len(plan.steps))]
 
 
+def read_examples(
+    run: Path, bank: Bank, split: Split
+) -> tuple[list[PlanStepExample], int]:
+    """The steps of a split's plans, and how many lines were no step; `run` has the bank.
+
+    Raises:
+        InputError: there is none, or the order of the bank's tools means nothing.
+    """
+    plans, left_out = read_plans(bank, bank.split(split))
+    if not plans:
+        raise InputError(
+            f"{run}: no {split} query has a step that names its tool. A plan is the query's "
+            'explanation, or its "steps": one a line, such as "Call get_weather to see whether it '
+            'rains".'
+        )
+    return unroll(plans), left_out
+
+
 @runtime_checkable
 class SearchesNext(Protocol):
     """A retriever that looks for a plan's next tool by what it has learnt."""
@@ -141,25 +163,38 @@ class SearchesNext(Protocol):
 
 @dataclass(frozen=True)
 class CandidateSampler:
-    """Chooses tools for the examples of one bank; the same seed, the same tools."""
+    """Chooses tools for the examples of one bank; the same seed, the same tools.
+
+    `retrievers` are those that may be asked, by their labels.
+    """
 
     bank: Bank
     k: int
     seed: int
+    retrievers: Mapping[str, Retriever] = field(default_factory=dict)
+
+    @classmethod
+    def of_run(
+        cls, recipe: Recipe, folder: RunFolder, labels: Collection[str]
+    ) -> CandidateSampler:
+        """Of the bank and the retrievers of a run whose recipe has a planner."""
+        fitted = {label: load_fitted(recipe, folder, label) for label in sorted(labels)}
+        most = recipe.planner.candidates if recipe.planner else 0
+        return cls(Bank.load(folder.bank), most, recipe.seed, fitted)
 
     def choose(
         self,
         source: str,
         examples: Sequence[PlanStepExample],
-        retriever: Retriever | None = None,
         *,
         stepwise: bool = False,
     ) -> list[list[str]]:
         """The tools for each example, best first; what no retriever has ordered is in random order.
 
-        `source` is one of GOLD, RANDOM and NONE, or the label of `retriever`; by the latter, with
+        `source` is one of GOLD, RANDOM and NONE, or the label of a retriever; by the latter, with
         `stepwise`, each step is searched for by the steps before it, too.
         """
+        retriever = self.retrievers.get(source)
         if retriever is None:
             return [self._draw(source, example) for example in examples]
         queries = [example.plan.query for example in examples]
@@ -169,12 +204,15 @@ class CandidateSampler:
         return _names(retriever, retriever.search(queries, self.k)[0])
 
     def choose_train(
-        self, examples: Sequence[PlanStepExample], retriever: Retriever
+        self, source: str, examples: Sequence[PlanStepExample]
     ) -> list[list[str]]:
-        """What a retriever finds that has not seen the request, with the plan's own tools put in.
+        """As `choose`, but by a retriever that has not seen the request, with the plan's tools put in.
 
         They take the places of the last others where they are not found.
         """
+        retriever = self.retrievers.get(source)
+        if retriever is None:
+            return self.choose(source, examples)
         places = {q.id: i for i, q in enumerate(self.bank.train_queries)}
         context = FitContext(seed=self.seed)
         hits, _ = retriever.search_train(self.bank, self.k, context)
@@ -187,6 +225,23 @@ class CandidateSampler:
             kept = {*own, *others[: max(0, self.k - len(own))]}
             chosen.append(list(dict.fromkeys(n for n in (*names, *own) if n in kept)))
         return chosen
+
+    def show(
+        self,
+        examples: Sequence[PlanStepExample],
+        chosen: Sequence[Sequence[str]],
+        *,
+        history: bool,
+    ) -> list[Situation]:
+        """What a prompt shows of each example: tools in an order of the seed, the steps before."""
+        return [
+            Situation(
+                example.plan.query,
+                tuple(self.shuffle(names, example)),
+                tuple(step.text for step in example.history) if history else (),
+            )
+            for example, names in zip(examples, chosen, strict=True)
+        ]
 
     def shuffle(self, names: Sequence[str], example: PlanStepExample) -> list[str]:
         """The order in which a prompt shows them."""
@@ -258,7 +313,6 @@ def _names(retriever: Retriever, hits: NDArray[np.int64]) -> list[list[str]]:
     return [[retriever.tools[place] for place in row if place >= 0] for row in hits]
 
 
-TEMPLATE = "plan-step.j2"
 STEP, LAST = "step", "last"
 """Under what an answer holds the step, and whether it ends the plan."""
 
@@ -277,8 +331,8 @@ class Situation:
 class PlannerPrompts:
     """The texts of situations, by the template and what is said of the tools."""
 
-    def __init__(self, template: PromptTemplate, tools: Sequence[Tool]) -> None:
-        self._template = template
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._template = PromptTemplate(TEMPLATE)
         self._shown: Mapping[str, Mapping[str, str]] = {
             tool.name: {"name": tool.name, "summary": _summarise(tool)}
             for tool in tools

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolbank.papers.planner.stage import PlannerStage
 from toolbank.run.stage import Stage
 from toolbank.run.stages.asks import AsksStage
 from toolbank.run.stages.dataset import DatasetStage
@@ -31,6 +32,7 @@ STAGES: tuple[type[Stage], ...] = (
     FitStage,
     EvaluateStage,
     ReportStage,
+    PlannerStage,
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -114,12 +113,8 @@ class FitStage(Stage):
             )
         )
         target = folder.models / label
-        folder.models.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.models, prefix=".") as name:
-            made = Path(name) / label
+        with folder.making(target) as made:
             retriever.save(made)
-            folder.clear(target)
-            made.rename(target)
         shutil.rmtree(kept, ignore_errors=True)
         with suppress(OSError):
             # It stays where others are not done.

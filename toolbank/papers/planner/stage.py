@@ -1,0 +1,165 @@
+"""The stage that trains a model of the planner."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from toolbank.config.assets import Asset, find_asset
+from toolbank.config.base import shape
+from toolbank.papers.planner.config import TEMPLATE, PlannerConfig, PlannerSetting
+from toolbank.run.folder import RunFolder, hash_tree
+from toolbank.run.stage import Outcome, Stage, bank_hashes
+from toolbank.system.errors import InputError
+from toolbank.system.files import write_json
+from toolbank.system.numbers import count
+from toolbank.system.version import __version__
+from toolbank.training.ranks import world_size
+
+if TYPE_CHECKING:
+    from toolbank.run.recipe import Recipe
+
+MADE = "made.json"
+"""The file with the figures of a model's training, in its folder."""
+
+
+@dataclass(frozen=True)
+class PlannerStage(Stage):
+    """Trains the model that a setting needs on the plans of the bank, and saves it."""
+
+    kind = "planner"
+    config: PlannerConfig
+    setting: PlannerSetting
+
+    @classmethod
+    def of(cls, recipe: Recipe, folder: RunFolder) -> list[Self]:
+        """One for each model to train, with the first of the settings that share it."""
+        config, first = recipe.planner, dict[str, PlannerSetting]()
+        if config is None or config.ask:
+            return []
+        for setting in config.settings:
+            first.setdefault(setting.model, setting)
+        return [cls(recipe, folder, config, setting) for setting in first.values()]
+
+    @property
+    def name(self) -> str:
+        """The model's name after the kind."""
+        return f"{self.kind}/{self.setting.model}"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The bank, and the retriever whose hits the prompts show."""
+        shown = (f"retrievers/{label}" for label in self._shown)
+        return "dataset", "generate", "asks", *shown
+
+    @property
+    def target(self) -> Path:
+        """The folder of the model."""
+        return self.folder.planner / self.setting.model
+
+    def depends(self) -> dict[str, Any]:
+        """The bank, the settings that shape the model, its weights before, and what it is shown."""
+        from toolbank.encoders.location import name_identity
+
+        config = self.config.model_copy(update={"settings": (), "steps": 1})
+        return {
+            "bank": bank_hashes(self.folder, self.recipe),
+            "config": shape(config),
+            "weights": [name_identity(name) for name in self._weights],
+            "train": self.setting.train,
+            "history": self.setting.history,
+            "shown": [hash_tree(self.folder.models / label) for label in self._shown],
+            "prompts": [asset.sha256 for asset in self.assets()],
+            "seed": self.recipe.seed,
+            "toolbank": __version__,
+        }
+
+    def work(self) -> Outcome:
+        """Train it. A training that was stopped or killed goes on from its checkpoint."""
+        from toolbank.papers.planner.language_model import train_planner
+        from toolbank.papers.planner.plans import (
+            CandidateSampler,
+            PlannerPrompts,
+            read_examples,
+        )
+        from toolbank.training.config import TrainingContext
+
+        folder, setting = self.folder, self.setting
+        candidates = CandidateSampler.of_run(self.recipe, folder, self._shown)
+        examples, left_out = read_examples(folder.path, candidates.bank, "train")
+        chosen = candidates.choose_train(setting.train, examples)
+        situations = candidates.show(examples, chosen, history=setting.history)
+        checkpoints = folder.checkpoints / self.name
+        context = TrainingContext(
+            self.recipe.seed,
+            checkpoints.resolve() / self.key[:16],
+            folder.logs / self.name,
+            setting.model,
+        )
+        model, figures = train_planner(
+            examples,
+            situations,
+            PlannerPrompts(candidates.bank.tools),
+            self.config,
+            context,
+        )
+        with folder.making(self.target) as made:
+            model.save(made)
+            write_json(made / MADE, {"training": figures})
+        shutil.rmtree(checkpoints, ignore_errors=True)
+        lines = count(left_out, "line that names", "lines that name")
+        return Outcome(
+            f"trained on {count(len(examples), 'step')}, "
+            f"{100 * figures['prompts_cut']:.1f} % of the prompts cut to fit",
+            tuple(path for path in self.target.rglob("*") if path.is_file()),
+            problems=(f"{lines} no tool left out",) if left_out else (),
+        )
+
+    def places(self) -> tuple[Path, ...]:
+        """The folder of the weights before the training."""
+        from toolbank.encoders.location import find_folder
+
+        return tuple(filter(None, map(find_folder, self._weights)))
+
+    def check(self) -> None:
+        """Refuse a training or a model that can't be used here, and more than one process."""
+        from toolbank.encoders.model import demand_model
+        from toolbank.training.config import check_training
+
+        if world_size() > 1:
+            raise InputError(
+                "planner: one process trains it. With torchrun, run the stages before it (--until "
+                "report); then run `toolbank planner train RUN` without torchrun."
+            )
+        check_training(self.config.training)
+        for name in self._weights:
+            demand_model(name)
+
+    def prepare(self) -> None:
+        """Download the model."""
+        from toolbank.encoders.model import find_model
+
+        for name in self._weights:
+            find_model(name)
+
+    def assets(self) -> tuple[Asset, ...]:
+        """The template of its prompts."""
+        return (find_asset("prompts", TEMPLATE),)
+
+    def explain_todo(self) -> str:
+        """As of any stage; a model that no run has stamped, as by version 0.7.0, doesn't count."""
+        if self.target.is_dir() and not self.folder.has_run(self.name):
+            return f"{self.target}: stages.json doesn't say what it was trained on"
+        return super().explain_todo()
+
+    @property
+    def _weights(self) -> list[str]:
+        """The model that is trained further, if it isn't a new one."""
+        return [self.config.model] if isinstance(self.config.model, str) else []
+
+    @property
+    def _shown(self) -> list[str]:
+        """The retriever whose hits the prompts show, if it is one."""
+        return [*self.setting.retrievers & {self.setting.train}]
