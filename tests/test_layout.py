@@ -125,7 +125,7 @@ BUDGETS = {
     "encoders": (12, 1_310),
     "evaluation": (6, 750),
     "llm": (38, 5_800),
-    "papers": (27, 3_150),
+    "papers": (23, 3_070),
     "publish": (5, 1_120),
     "report": (11, 1_680),
     "requests": (34, 5_430),

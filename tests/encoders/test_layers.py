@@ -15,13 +15,13 @@ from tests.run.test_dataset import run, write_recipe
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.encoders import AnyEncoder, load_encoder
 from toolbank.encoders.sentence import SentenceConfig
+from toolbank.papers.experiment import ONE_WORD
 from toolbank.papers.layers.encoder import (
     HeadlessModel,
     LayersConfig,
     pool,
     put_in_prompt,
 )
-from toolbank.papers.prompts import ONE_WORD
 from toolbank.search.run_search import load
 from toolbank.system.errors import InputError
 

@@ -18,6 +18,7 @@ from toolbank.encoders.location import encoder_identity
 from toolbank.encoders.model import save_model
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.evaluation.tables import Columns, lay_out
+from toolbank.papers.experiment import EXPERIMENT, PROMPTS, Pooling, Result
 from toolbank.papers.instructions.data import (
     Task,
     parse_task,
@@ -31,8 +32,6 @@ from toolbank.papers.instructions.training import (
     train_on_instructions,
 )
 from toolbank.papers.layers.encoder import LayersConfig
-from toolbank.papers.prompts import PROMPTS, Pooling
-from toolbank.papers.result import EXPERIMENT, Result
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
 from toolbank.system.folders import claim_folder, replacing

@@ -14,7 +14,7 @@ from toolbank.encoders.base import Encoder
 from toolbank.encoders.config import EncoderConfig, EncoderKind
 from toolbank.encoders.location import ADAPTED, merge_adapter
 from toolbank.encoders.model import find_model, reading_model
-from toolbank.papers.prompts import ONE_WORD, TEXT, Pooling
+from toolbank.papers.experiment import ONE_WORD, TEXT, Pooling
 from toolbank.system.errors import InputError
 from toolbank.training.config import find_inference_type
 

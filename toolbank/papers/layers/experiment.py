@@ -18,6 +18,7 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.evaluation.figures import Figure, mean_intervals
 from toolbank.evaluation.tables import Columns, lay_out, with_intervals
+from toolbank.papers.experiment import ONE_WORD, TEXT, Pooling, Result
 from toolbank.papers.layers.encoder import HeadlessModel
 from toolbank.papers.layers.states import (
     METRICS,
@@ -32,8 +33,6 @@ from toolbank.papers.layers.states import (
     pool_layers,
     split_titles,
 )
-from toolbank.papers.prompts import ONE_WORD, TEXT, Pooling
-from toolbank.papers.result import Result
 from toolbank.report.report import line_figure
 from toolbank.report.svg import Mean, draw_lines
 from toolbank.retrievers.lexical import LexicalIndex

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.ranking import Ties, cosine_scores, rank_gold
+from toolbank.papers.experiment import Pooling
 from toolbank.papers.layers.encoder import HeadlessModel, pool
-from toolbank.papers.prompts import Pooling
 from toolbank.system.errors import InputError
 from toolbank.system.files import get_id, get_text, get_texts, read_lines
 from toolbank.system.numbers import unsigned

@@ -234,19 +234,13 @@ class CandidateSampler:
         history: bool,
     ) -> list[Situation]:
         """What a prompt shows of each example: tools in an order of the seed, the steps before."""
-        return [
-            Situation(
-                example.plan.query,
-                tuple(self.shuffle(names, example)),
-                tuple(step.text for step in example.history) if history else (),
-            )
-            for example, names in zip(examples, chosen, strict=True)
-        ]
-
-    def shuffle(self, names: Sequence[str], example: PlanStepExample) -> list[str]:
-        """The order in which a prompt shows them."""
-        random = Random(f"{self.seed}:show:{example.plan.id}:{example.number}")
-        return random.sample(list(names), len(names))
+        shown = []
+        for example, names in zip(examples, chosen, strict=True):
+            random = Random(f"{self.seed}:show:{example.plan.id}:{example.number}")
+            tools = random.sample(list(names), len(names))
+            steps = [step.text for step in example.history] if history else []
+            shown.append(Situation(example.plan.query, tuple(tools), tuple(steps)))
+        return shown
 
     def _draw(self, source: str, example: PlanStepExample) -> list[str]:
         if source == NONE:

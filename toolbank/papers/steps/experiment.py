@@ -20,7 +20,7 @@ from toolbank.encoders.location import encoder_identity, find_folder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.evaluation.figures import Figure, difference_intervals, mean_intervals
 from toolbank.evaluation.tables import FEW, Columns, with_intervals
-from toolbank.papers.result import EXPERIMENT, RECORD, Result
+from toolbank.papers.experiment import EXPERIMENT, RECORD, Result
 from toolbank.papers.steps.perturb import PERTURBATIONS
 from toolbank.papers.steps.problems import ReasoningProblem, halve, read_problems
 from toolbank.papers.steps.training import (
