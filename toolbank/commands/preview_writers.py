@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from toolbank.bank.catalogue import Catalogue
 from toolbank.commands.transcript import format_attempt, format_prompt
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
 from toolbank.llm.step import StepAnswer, StepRun
-from toolbank.requests.asks.write import AskStep
-from toolbank.requests.write.generate import WriteStep
 from toolbank.run.catalogue import keep_domain
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import Recipe
+from toolbank.run.stages import make_stages
+from toolbank.run.stages.asking import WritingStage
 from toolbank.run.stages.dataset import read_split
 from toolbank.run.stages.sources import current_tools
 from toolbank.system import aio
@@ -121,45 +122,36 @@ def preview_attempts(
         InputError: the recipe asks for what can't be.
         PreviewStoppedError: the endpoint refuses, or it was interrupted.
     """
-    if recipe.dataset is not None and recipe.asks is None:
+    check_folder(out, RUN)
+    folder = RunFolder(out)
+    recipe = keep_domain(recipe, folder)
+    stages = [s for s in make_stages(recipe, folder) if isinstance(s, WritingStage)]
+    if not stages:
         raise InputError(
             f"{recipe.name}: its queries come from a dataset; nothing is written that could "
             "be looked at before."
         )
-    check_folder(out, RUN)
-    recipe = keep_domain(recipe, RunFolder(out))
-    steps = list(_list_steps(recipe))
-    for config, _ in steps:
-        kind = find_engine(config)
+    for stage in stages:
+        kind, config = find_engine(stage.config), stage.config
         kind.check(config)
         require_consent(kind.sends(config), config.section)
         kind.check_access(config)
-    tools = (
-        current_tools(recipe, RunFolder(out), path or Path(recipe.name)).tools
+    tools = tuple(
+        current_tools(recipe, folder, path or Path(recipe.name)).tools
         if recipe.dataset is None
         else read_split(recipe).tools
     )
     shown: list[str] = []
     with TemporaryDirectory() as name, Journal(Path(name, "journal.sqlite")) as journal:
+        context = EngineContext(tools, recipe.seed, journal.path.parent)
         try:
             # What came before an error stays in the list.
-            for config, make in steps:
-                context = EngineContext(tools, recipe.seed, journal.path.parent)
-                pool = Pool(find_engine(config), config, journal, context)
-                domain, seed = recipe.domain_name, recipe.seed
-                step = make(tools, config, domain, seed, engine=pool.engine)
+            for stage in stages:
+                pool = Pool(find_engine(stage.config), stage.config, journal, context)
+                step = stage.make_step(Catalogue(tools), pool.engine)
                 shown.extend(preview_step(step, pool, count, journal))
         except InputError:
             raise
         except ToolbankError as error:
             raise PreviewStoppedError(error, shown) from error
     return shown
-
-
-def _list_steps(
-    recipe: Recipe,
-) -> Iterator[tuple[EngineConfig, Callable[..., Step[Any, Any]]]]:
-    if recipe.dataset is None:
-        yield recipe.generate, WriteStep
-    if recipe.asks is not None:
-        yield recipe.asks, AskStep

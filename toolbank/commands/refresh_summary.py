@@ -8,24 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.bank import Bank
-from toolbank.llm.engines import find_engine
-from toolbank.run.forecast import (
-    describe_asks,
-    describe_forecast,
-    expect_asks,
-    forecast_asks,
-    forecast_generation,
-    format_paragraph,
-)
+from toolbank.run.forecast import describe_forecast, format_paragraph
+from toolbank.run.outlook import Outlook, expect_asks
 from toolbank.run.run import find_todo
 from toolbank.run.stages import make_stages
+from toolbank.run.stages.asking import WritingStage
+from toolbank.run.stages.fit import describe_trainings, plan_trainings
+from toolbank.run.stages.generate import GenerateStage
 from toolbank.run.stages.sources import SourcesStage
-from toolbank.run.trainings import describe_trainings, plan_trainings
 from toolbank.system.numbers import count
 from toolbank.system.terminal import command, one_line
 
 if TYPE_CHECKING:
-    from toolbank.run.forecast import Forecast
     from toolbank.run.refresh import Refreshed
     from toolbank.training.config import PlannedTraining
 
@@ -97,9 +91,9 @@ def summarise(refreshed: Refreshed) -> dict[str, Any]:
         ToolbankError: the journal is damaged.
     """
     changes, todo = refreshed.changes, _find_todo(refreshed)
+    outlook = _look_ahead(refreshed, todo)
     forecasts = {
-        "generate": _forecast_requests(refreshed, todo),
-        "asks": _forecast_asks(refreshed, todo),
+        stage.name: stage.forecast(outlook) for stage in _list_writing(outlook)
     }
     calls = {
         name: {
@@ -145,34 +139,32 @@ def _by_kind(todo: list[str]) -> Iterator[str]:
 
 
 def _describe_cost(refreshed: Refreshed, todo: list[str]) -> Iterator[list[str]]:
-    recipe, folder = refreshed.recipe, refreshed.folder
-    if (forecast := _forecast_requests(refreshed, todo)) and (
-        calls := forecast.calls(most=True)
-    ):
-        yield [
-            "Requests, as far as the journal lacks them:",
-            *format_paragraph("calls", f"at most {calls:,}"),
-            *describe_forecast(forecast, recipe.generate),
-        ]
-    if "asks" in todo:
-        yield list(describe_asks(recipe, folder, refreshed.catalogue))
+    outlook = _look_ahead(refreshed, todo)
+    for stage in _list_writing(outlook):
+        if not isinstance(stage, GenerateStage):
+            yield list(stage.plan(outlook))
+        elif (forecast := stage.forecast(outlook)) and (
+            calls := forecast.calls(most=True)
+        ):
+            yield [
+                "Requests, as far as the journal lacks them:",
+                *format_paragraph("calls", f"at most {calls:,}"),
+                *describe_forecast(forecast, stage.config),
+            ]
     yield list(describe_trainings(_plan_trainings(refreshed, todo), exact=False))
 
 
-def _forecast_requests(refreshed: Refreshed, todo: list[str]) -> Forecast | None:
-    """The calls for requests; None where no model writes any."""
-    recipe = refreshed.recipe
-    if "generate" not in todo or not find_engine(recipe.generate).asks_model:
-        return None
-    return forecast_generation(recipe, refreshed.catalogue, refreshed.folder)
+def _look_ahead(refreshed: Refreshed, todo: list[str]) -> Outlook:
+    """What the next run will have."""
+    recipe, folder, tools = refreshed.recipe, refreshed.folder, refreshed.catalogue
+    return Outlook(recipe, folder, todo, lambda: (Bank(tools.tools), ()), tools)
 
 
-def _forecast_asks(refreshed: Refreshed, todo: list[str]) -> Forecast | None:
-    """The calls for asks; None where no model writes any."""
-    recipe, asks = refreshed.recipe, refreshed.recipe.asks
-    if asks is None or "asks" not in todo or not find_engine(asks).asks_model:
-        return None
-    return forecast_asks(recipe, asks, refreshed.catalogue, refreshed.folder)
+def _list_writing(outlook: Outlook) -> list[WritingStage]:
+    """The stages to do that have requests and asks written."""
+    stages = make_stages(outlook.recipe, outlook.folder)
+    writing = (stage for stage in stages if isinstance(stage, WritingStage))
+    return [stage for stage in writing if stage.name in outlook.todo]
 
 
 def _plan_trainings(refreshed: Refreshed, todo: list[str]) -> list[PlannedTraining]:

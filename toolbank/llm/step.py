@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import (
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
@@ -53,6 +60,38 @@ class FollowUp(Generic[T]):
 
     request: ChatRequest
     read: Callable[[ChatReply], T | Rejection | FollowUp[T]]
+
+
+SAMPLED = 20
+"""So many attempts stand for all of a step where its calls are reckoned before."""
+
+
+@dataclass(frozen=True)
+class SampleCalls:
+    """Some calls of a step: requests, and answers as long as those to come.
+
+    `step` is what the journal calls them, and `noun` what people are told that one is.
+    """
+
+    step: str
+    requests: Sequence[ChatRequest]
+    answers: Sequence[Mapping[str, Any]]
+    noun: str = "call"
+
+
+@dataclass(frozen=True)
+class StepSample:
+    """What a step is going to ask in `total` attempts.
+
+    `first` are requests to look up in the journal, `is_all` where they are those of all attempts.
+    Where one of them has a reply, or by `is_same`, the journal's other replies count, too.
+    """
+
+    total: int
+    calls: Sequence[SampleCalls]
+    first: Sequence[ChatRequest] = ()
+    is_all: bool = False
+    is_same: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,6 +158,17 @@ class Step(ABC, Generic[T, R]):
     def sample(self, count: int) -> list[int]:
         """The numbers of a few attempts, evenly spread over all."""
         return sorted({place * self.total // count for place in range(count)})
+
+    def sample_calls(self) -> StepSample:
+        """All first requests, for a forecast, where each attempt makes one call."""
+        requests = [self.request(number) for number in range(self.total)]
+        (name,) = self.config.call_steps
+        calls = SampleCalls(name, requests[:SAMPLED], [self.sample_answer()])
+        return StepSample(self.total, (calls,), requests, is_all=True)
+
+    def sample_answer(self) -> Mapping[str, Any]:
+        """An answer as long as those to come."""
+        return {}
 
     def title(self, number: int) -> str:
         """What an attempt is called where all of it is shown."""

@@ -30,8 +30,8 @@ from toolbank.run.folder import KEPT_KINDS, RunFolder
 from toolbank.run.recipe import RESOLVED, RecipeFile, dump_recipe, place_replies
 from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import find_leftovers, make_stages
+from toolbank.run.stages.dataset import note_left_out, suit_dataset
 from toolbank.run.stages.verify import keep_earlier_grades
-from toolbank.run.suit import note_left_out, suit_dataset
 from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.extras import telling_extras

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.stop import EarlyEnd
     from toolbank.retrievers.kind import RetrieverConfig
+    from toolbank.run.outlook import Outlook
     from toolbank.run.recipe import Recipe
     from toolbank.system.consent import Grant
 
@@ -135,6 +136,15 @@ class Stage(ABC):
             InputError: it can't be read, or is not enough.
             ToolbankError: it can't be read now, which may pass.
         """
+
+    def plan(self, outlook: Outlook) -> Iterator[str]:  # noqa: ARG002
+        """What people are told of it where it is to be run, in lines; most have nothing to say.
+
+        Raises:
+            InputError: it can't be run with its settings, or what it needs can't be read.
+            ToolbankError: the journal is damaged.
+        """
+        return iter(())
 
     def sends(self) -> tuple[Grant, ...]:
         """Which secrets of the environment it sends where; the user is asked before all else.

@@ -29,6 +29,7 @@ from toolbank.requests.asks.prompts import AskPrompts, Lost, group_asked, read_a
 from toolbank.requests.write.bank_builder import describe_writer
 from toolbank.requests.write.checks import TextChecker
 from toolbank.requests.write.near_duplicates import NearDuplicates
+from toolbank.requests.write.prompts import TYPICAL
 from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
 from toolbank.system.numbers import count
@@ -191,6 +192,10 @@ class AskStep(Step[Outcomes, AskSet]):
             return value
         lost = Lost("failed", value.reason, value.detail)
         return dict.fromkeys(self.config.keys, lost)
+
+    def sample_answer(self) -> Mapping[str, Any]:
+        """Texts of a draft's length."""
+        return dict.fromkeys(self.config.keys, TYPICAL.draft)
 
     def title(self, number: int) -> str:
         """Such as "asks for shop.find_orders"."""

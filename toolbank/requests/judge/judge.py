@@ -14,7 +14,16 @@ from toolbank.llm.engines import find_model
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
-from toolbank.llm.step import Step, StepAnswer, StepResult, StepRun, ask_all
+from toolbank.llm.step import (
+    SAMPLED,
+    SampleCalls,
+    Step,
+    StepAnswer,
+    StepResult,
+    StepRun,
+    StepSample,
+    ask_all,
+)
 from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.judge.judges import (
     NAME,
@@ -35,6 +44,7 @@ from toolbank.requests.judge.summary import (
     draw_pairs,
     summarise,
 )
+from toolbank.requests.write.prompts import SAMPLE_REASON, sample_drafts
 from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
 from toolbank.system.numbers import count
@@ -140,6 +150,26 @@ class JudgeStep(Step[str, dict[str, Any]]):
             problems=tuple(problems),
             failed=list_reasons(failed),
         )
+
+
+def sample_verdicts(
+    config: JudgeConfig, domain: str, pairs: int, *, is_same: bool
+) -> StepSample:
+    """Comparisons of a draft with itself; `is_same` where the pairs stay as they were.
+
+    Raises:
+        InputError: the prompt or an example can't be used.
+    """
+    template = PromptTemplate(TEMPLATE)
+    requests = [
+        make_request(template, number, criterion, draft.draft, draft.draft)
+        for number, draft in enumerate(sample_drafts(domain))
+        for criterion in config.criteria
+    ][:SAMPLED]
+    answer = {"reason": SAMPLE_REASON, "winner": "A"}
+    calls = SampleCalls("judge", requests, [answer], "comparison")
+    total = pairs * len(config.criteria) * ORDERS
+    return StepSample(total, (calls,), is_same=is_same)
 
 
 def judge_bank(

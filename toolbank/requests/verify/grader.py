@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from toolbank.bank.bank import Bank, GraderKind, Label
-from toolbank.bank.records import Query
+from toolbank.bank.records import Query, Tool
 from toolbank.config.assets import Asset, find_asset
 from toolbank.llm.accounts import list_reasons
 from toolbank.llm.chat import (
@@ -21,12 +21,19 @@ from toolbank.llm.chat import (
     VerifyTask,
     number_of,
 )
-from toolbank.llm.step import Step, StepResult, StepRun
+from toolbank.llm.step import (
+    SAMPLED,
+    SampleCalls,
+    Step,
+    StepResult,
+    StepRun,
+    StepSample,
+)
 from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.verify.candidates import Candidate
 from toolbank.requests.verify.gradings import Grading, make_grading, read_grades
-from toolbank.requests.write.prompts import brief
+from toolbank.requests.write.prompts import SAMPLE_REASON, brief, sample_drafts
 from toolbank.system.numbers import count
 
 TEMPLATE = "verify.j2"
@@ -63,6 +70,31 @@ class VerifyPrompts:
             schema=self._template.schema,
             task=VerifyTask(query.id, tuple(names)),
         )
+
+
+def sample_grades(
+    tools: Sequence[Tool], config: VerifyConfig, domain: str, seed: int, queries: int
+) -> StepSample:
+    """Grades of drafts, over as many tools as there are candidates at most, drawn at random.
+
+    Raises:
+        InputError: the prompt or an example can't be used.
+    """
+    prompts = VerifyPrompts(Bank(tuple(tools)), domain, seed)
+    most = min(2 * config.candidates, len(tools))
+    requests = []
+    for number, draft in enumerate(sample_drafts(domain)[:SAMPLED]):
+        shown = Random(f"{seed}:plan:{number}").sample(range(len(tools)), most)
+        candidates = [
+            Candidate(query="", key="", tool=tools[place].name, found_by=())
+            for place in shown
+        ]
+        query = Query(id=str(number), query=draft.draft, tools=())
+        requests.append(prompts.ask(query, candidates))
+    label = {"tool": "module.function", "for": "module.function", "why": SAMPLE_REASON}
+    answer = {"needed": [label] * 3, "alternatives": [label] * 2, "aside": ""}
+    calls = SampleCalls("verify", requests, [answer], "verify")
+    return StepSample(queries, (calls,))
 
 
 def verify_assets() -> tuple[Asset, ...]:

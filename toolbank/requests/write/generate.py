@@ -7,7 +7,7 @@ import itertools
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from toolbank.llm.chat import (
     Engine,
     Offer,
     Rejection,
+    WriteTask,
     check_finish,
 )
 from toolbank.llm.engines import find_engine
@@ -26,12 +27,15 @@ from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
 from toolbank.llm.step import (
+    SAMPLED,
     UNUSABLE_AT_FIRST,
     FollowUp,
+    SampleCalls,
     Step,
     StepAnswer,
     StepResult,
     StepRun,
+    StepSample,
     ask_all,
     describe_ending,
 )
@@ -43,6 +47,7 @@ from toolbank.requests.write.bank_builder import (
 )
 from toolbank.requests.write.checks import Draft, read_draft, read_polished
 from toolbank.requests.write.config import GenerateConfig, Quotas, fit_to_tools
+from toolbank.requests.write.prompts import SAMPLE_REASON, sample_drafts
 from toolbank.requests.write.sampling import Dealing, Dealings
 from toolbank.system import aio
 from toolbank.system.errors import Interrupted, ToolbankError
@@ -161,6 +166,26 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
     def sample(self, count: int) -> list[int]:
         """The numbers of the first attempts."""
         return [number for number in range(count) if self.offer(number) is not None]
+
+    def sample_calls(self) -> StepSample:
+        """The first writes, and the polishes of drafts as long as the examples'."""
+        drafts = sample_drafts(self._domain)
+        writes, polishes = [], []
+        for number in self.sample(SAMPLED):
+            write = self.request(number)
+            if not isinstance(task := write.task, WriteTask):
+                break
+            chosen = task.tools[: (task.at_least + task.at_most) // 2]
+            writes.append(write)
+            draft = drafts[number % len(drafts)]
+            polishes.append(self.polish(number, draft, chosen))
+        polished = {"already_good": False, "reason": SAMPLE_REASON}
+        rewritten = [{**polished, "query": draft.draft} for draft in drafts]
+        calls = (
+            SampleCalls("write", writes, [asdict(one) for one in drafts], "write"),
+            SampleCalls("polish", polishes, rewritten, "polish"),
+        )
+        return StepSample(self.total, calls, writes)
 
     def describe(self, answer: StepAnswer[Draft | PolishedDraft]) -> str:
         """Such as "accepted: Which invoices are open?"."""

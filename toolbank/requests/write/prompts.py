@@ -24,6 +24,14 @@ from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_text
 
+TYPICAL = Draft(
+    "Our auditor wants every unpaid invoice since March in euros, at the rate of the day it was "
+    "issued, as a file that opens in a spreadsheet.",
+    ("invoice_search", "currency_conversion"),
+    "The invoices found give the amounts to convert, and these are written out.",
+)
+"""Stands in where there are no examples whose length could be taken."""
+SAMPLE_REASON = "A sentence that says why, such as this one, is part of every answer."
 _MOST_PARAMETERS = 5
 _SUMMARY_CHARACTERS = 240
 _PARAMETER_CHARACTERS = 90
@@ -105,6 +113,18 @@ def load_examples(domain: str) -> tuple[Example, ...]:
         InputError: a line of the file is not an example.
     """
     return _read(find_examples(domain))
+
+
+def sample_drafts(domain: str) -> list[Draft]:
+    """Drafts as long as those to come: the queries of the examples in the prompts.
+
+    Raises:
+        InputError: a line of the file is not an example.
+    """
+    return [
+        Draft(one.query, tuple(tool.name for tool in one.tools), one.explanation)
+        for one in load_examples(domain)
+    ] or [TYPICAL]
 
 
 def load_single_examples(domain: str) -> tuple[Example, ...]:

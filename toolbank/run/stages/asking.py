@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from toolbank.run.stage import Outcome, Stage, refresh_calls
 
 if TYPE_CHECKING:
+    from toolbank.bank.catalogue import Catalogue
+    from toolbank.llm.chat import Engine
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.engines.kind import EngineKind
     from toolbank.llm.journal import Journal
-    from toolbank.llm.step import StepResult
+    from toolbank.llm.step import Step, StepResult, StepSample
+    from toolbank.run.forecast import Forecast, History
+    from toolbank.run.outlook import Outlook
     from toolbank.system.consent import Grant
 
 
@@ -44,6 +48,18 @@ class AskingStage(Stage):
         self, value: Any, calls: Mapping[str, Any]
     ) -> tuple[tuple[Path, ...], Sequence[str]]:
         """Write what was made, and what the calls came to: the files, and what is wrong with it."""
+
+    @abstractmethod
+    def title(self, outlook: Outlook, by: str) -> str:
+        """What is asked, and by whom: a model as its engine describes it, or rules."""
+
+    @abstractmethod
+    def sample(self, outlook: Outlook) -> StepSample | None:
+        """Some of its calls; None where nobody knows how many there will be."""
+
+    @abstractmethod
+    def describe_calls(self, outlook: Outlook, forecast: Forecast) -> str:
+        """How many calls it takes, and what one of them is."""
 
     @property
     def engine(self) -> EngineKind[EngineConfig] | None:
@@ -86,6 +102,51 @@ class AskingStage(Stage):
             ended_early=result.ended_early,
         )
 
+    def plan(self, outlook: Outlook) -> Iterator[str]:
+        """What is asked of whom, in how many calls, and their tokens, cost and time."""
+        from toolbank.run.forecast import describe_forecast, format_paragraph
+
+        kind, config = self.engine, self.config
+        if kind is None or not kind.asks_model:
+            yield f"{self.title(outlook, config.engine)}. No model is called."
+            yield from self.plan_notes(outlook)
+            return
+        yield self.title(outlook, kind.describe(config))
+        yield from self.plan_notes(outlook)
+        if forecast := self.forecast(outlook):
+            calls = self.describe_calls(outlook, forecast)
+            yield from format_paragraph("calls", calls)
+            yield from describe_forecast(forecast, config)
+
+    def plan_notes(self, outlook: Outlook) -> Iterator[str]:  # noqa: ARG002
+        """What a plan says besides of what is asked, in labelled paragraphs."""
+        return iter(())
+
+    def forecast(self, outlook: Outlook) -> Forecast | None:
+        """The calls that the journal doesn't hold.
+
+        None where no model is asked, or nobody knows how many there will be.
+
+        Raises:
+            InputError: the settings ask for what can't be, or a prompt can't be used.
+            ToolbankError: the journal is damaged.
+        """
+        from toolbank.run.forecast import forecast_calls, read_history
+
+        if not self.reads_assets or (sample := self.sample(outlook)) is None:
+            return None
+        journal, seed = self.folder.journal, self.recipe.seed
+        history = read_history(journal, self.config, seed, sample)
+        return forecast_calls(sample, history, self.count_calls(sample.total, history))
+
+    def count_calls(
+        self,
+        total: int,
+        history: History,  # noqa: ARG002
+    ) -> Sequence[tuple[float, float]]:
+        """The fewest and the most calls of each kind in all attempts, in the order of the sample."""
+        return [(total, total)]
+
     def files(self) -> tuple[Path, ...]:
         """The file of prices, and what the engine reads."""
         price = self.config.price
@@ -117,3 +178,21 @@ class AskingStage(Stage):
     def refresh(self) -> tuple[Path, ...]:
         """The calls in its summary."""
         return refresh_calls(self.folder.path / self.summary, self.config, self.folder)
+
+
+class WritingStage(AskingStage):
+    """Has texts written about tools, so that its step can be made before there is a bank."""
+
+    @abstractmethod
+    def make_step(
+        self, catalogue: Catalogue, engine: Engine | None = None
+    ) -> Step[Any, Any]:
+        """The step over these tools.
+
+        Raises:
+            InputError: the bank is too small, or the prompt can't be used.
+        """
+
+    def sample(self, outlook: Outlook) -> StepSample:
+        """Those of the step."""
+        return self.make_step(outlook.catalogue).sample_calls()

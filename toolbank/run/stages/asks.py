@@ -8,19 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.config.base import shape
 from toolbank.run.stage import hash_file
-from toolbank.run.stages.asking import AskingStage
+from toolbank.run.stages.asking import WritingStage
 from toolbank.system.files import sha256_file, write_json
+from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
+    from toolbank.bank.catalogue import Catalogue
     from toolbank.config.assets import Asset
+    from toolbank.llm.chat import Engine
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
     from toolbank.requests.asks import AsksConfig
-    from toolbank.requests.asks.write import AskSet
+    from toolbank.requests.asks.write import AskSet, AskStep
+    from toolbank.run.forecast import Forecast
+    from toolbank.run.outlook import Outlook
 
 
-class AsksStage(AskingStage):
+class AsksStage(WritingStage):
     """Has asks written for the tools, into bank/asks.parquet; what became of each, asks.json."""
 
     kind = "asks"
@@ -59,6 +64,42 @@ class AsksStage(AskingStage):
             withheld=catalogue.draw_withheld(recipe.split, recipe.seed),
             earlier=catalogue.earlier,
         )
+
+    def make_step(self, catalogue: Catalogue, engine: Engine | None = None) -> AskStep:
+        """One call for each group of siblings among these tools."""
+        from toolbank.requests.asks.write import AskStep
+
+        recipe = self.recipe
+        return AskStep(
+            catalogue.tools,
+            self.config,
+            recipe.domain_name,
+            recipe.seed,
+            catalogue.draw_withheld(recipe.split, recipe.seed),
+            catalogue.earlier,
+            engine,
+        )
+
+    def title(self, outlook: Outlook, by: str) -> str:
+        """How many asks for how many tools; rules do not write all."""
+        from toolbank.run.outlook import find_asked
+
+        asked = find_asked(self.recipe, outlook.catalogue)
+        most = "" if self.reads_assets else "at most "
+        tools = count(len(asked), "tool")
+        return f"Asks: {most}{self.config.per_tool} for each of {tools}, by {by}"
+
+    def describe_calls(self, outlook: Outlook, forecast: Forecast) -> str:
+        """How many calls, and for how many tools one is."""
+        from toolbank.bank.twins import group_siblings
+        from toolbank.run.outlook import find_asked
+
+        asked = find_asked(self.recipe, outlook.catalogue)
+        groups = len(group_siblings(asked))
+        calls = f"{forecast.calls(most=True):,}, one a tool"
+        if groups < len(asked):
+            calls += f"; siblings on several classes share one, so that {groups:,} do for all"
+        return calls
 
     def write(
         self, value: AskSet, calls: Mapping[str, Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
+    from toolbank.bank.records import Query
     from toolbank.evaluation import EvaluateConfig
     from toolbank.evaluation.evaluate import Measured
     from toolbank.evaluation.figures import Difference, Figure
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from toolbank.retrievers.calibration_fit import Calibrated
     from toolbank.retrievers.calibration_requests import CalibrationRequests
     from toolbank.run.folder import RunFolder
+    from toolbank.run.outlook import Outlook
     from toolbank.run.recipe import Recipe
     from toolbank.system.consent import Grant
 
@@ -134,6 +137,70 @@ class EvaluateStage(Stage):
             for name, rows in evaluated.selections().items()
         )
         return Outcome(sizes, tuple(files))
+
+    def plan(self, outlook: Outlook) -> Iterator[str]:
+        """What retrievers will ask a model at most: calls, tokens, cost and time."""
+        from toolbank.datasets.jsonl import read_labelled
+        from toolbank.llm.step import SAMPLED, SampleCalls, StepSample
+        from toolbank.requests.write.prompts import sample_drafts
+        from toolbank.run.forecast import (
+            describe_forecast,
+            forecast_calls,
+            read_history,
+        )
+
+        recipe = self.recipe
+        asking = [(config, config.asks) for config in recipe.retrievers if config.asks]
+        if not asking:
+            return
+        files = [q for path in recipe.evaluate.on for q in read_labelled(path).queries]
+        queries, splits = self._expect_queries(outlook)
+        held_out = [query for query in queries if query.split in ("validation", "test")]
+        texts = [query.query for query in (*held_out, *files)][:SAMPLED] or [
+            draft.draft for draft in sample_drafts(recipe.domain_name)[:SAMPLED]
+        ]
+        for config, asked in asking:
+            built_on = any(config.label in other.needs for other in recipe.retrievers)
+            with_train = built_on and config.asks_of_train
+            used = [*(["train"] if with_train else []), "validation", "test"]
+            most = sum(splits[name] for name in used) + len(files)
+            splits_used = " and ".join((", ".join(used[:-1]), used[-1]))
+            labelled = ", and those of evaluate.on" if files else ""
+            yield (
+                f"{config.label}: at most {count(most, 'request')} to "
+                f"{asked.model or asked.engine}: one for each query of {splits_used}{labelled}. "
+                "What was answered before is not asked again."
+            )
+            requests, answers = config.sample_calls(outlook.given.tools, texts)
+            calls = SampleCalls(asked.call_steps[0], requests, answers)
+            sample = StepSample(most, (calls,), requests)
+            history = read_history(asked.known_replies, asked, recipe.seed, sample)
+            yield from describe_forecast(forecast_calls(sample, history), asked)
+
+    def _expect_queries(
+        self, outlook: Outlook
+    ) -> tuple[Sequence[Query], Counter[str | None]]:
+        """The queries that there will be, as far as they are known, and how many of each split.
+
+        Those of training include the asks.
+        """
+        from dataclasses import replace
+
+        from toolbank.bank.bank import Bank
+        from toolbank.bank.split import assign_splits
+        from toolbank.run.outlook import expect_asks
+
+        recipe, given = self.recipe, outlook.given
+        queries = given.queries
+        if not outlook.bank_changes:
+            queries = Bank.load(self.folder.bank).queries
+        splits = Counter[str | None](query.split for query in queries)
+        if outlook.bank_changes and recipe.dataset is None:
+            most = outlook.most_queries or 0
+            splits = Counter(assign_splits(most, recipe.split, recipe.seed))
+        with_asks = expect_asks(recipe, replace(given, queries=()), to_write=True)
+        splits["train"] += len(with_asks.asked)
+        return queries, splits
 
     def files(self) -> tuple[Path, ...]:
         """The labelled files."""

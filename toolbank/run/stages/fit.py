@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -13,13 +14,18 @@ from toolbank.config.base import shape
 from toolbank.run.folder import hash_tree
 from toolbank.run.stage import Outcome, Stage, bank_hashes, files_read, label_hashes
 from toolbank.system.errors import InputError
+from toolbank.system.numbers import count
+from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
 from toolbank.training.ranks import world_size
 
 if TYPE_CHECKING:
+    from toolbank.bank.bank import Bank
     from toolbank.config.assets import Asset
+    from toolbank.retrievers.base import Retriever
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.folder import RunFolder
+    from toolbank.run.outlook import Outlook
     from toolbank.run.recipe import Recipe
     from toolbank.system.consent import Grant
     from toolbank.training.config import PlannedTraining
@@ -27,6 +33,8 @@ if TYPE_CHECKING:
 
 # Of how many other settings, or banks, what a stop left stays: each may be of hours, and large.
 _OTHERS_KEPT = 2
+# Queries for a few steps of a training: a fold may have half of them, and a query may be in no row.
+_SPARE = 3
 
 
 @dataclass(frozen=True)
@@ -123,6 +131,19 @@ class FitStage(Stage):
             "fitted", tuple(path for path in target.rglob("*") if path.is_file())
         )
 
+    def plan(self, outlook: Outlook) -> Iterator[str]:
+        """Downloads and trainings of all retrievers to be fitted, which the first of them tells."""
+        todo = [
+            one for one in self.of(self.recipe, self.folder) if one.name in outlook.todo
+        ]
+        if self.config.label != todo[0].config.label:
+            return
+        downloads = list(_list_downloads(todo))
+        trainings = list(_describe_ahead(todo, outlook))
+        yield from downloads
+        yield from [""] if downloads and trainings else []
+        yield from trainings
+
     def files(self) -> tuple[Path, ...]:
         """What the retriever reads besides."""
         return self.config.files
@@ -212,3 +233,155 @@ def _saved_at(checkpoints: Path) -> float:
     """When something was saved in there last; 0 where nothing was."""
     saved = checkpoints.rglob("*.safetensors")
     return max((path.stat().st_mtime for path in saved), default=0.0)
+
+
+def _list_downloads(stages: Sequence[FitStage]) -> Iterator[str]:
+    """The encoders that a run has to download."""
+    from toolbank.encoders.location import locate
+    from toolbank.encoders.model import find_here
+
+    encoders = [locate(one) for stage in stages for one in stage.config.encoders]
+    for name in dict.fromkeys(encoders):
+        if find_here(name) is None:
+            yield f"Encoder {name}: is not on this machine; the run downloads it"
+
+
+def _describe_ahead(stages: Sequence[FitStage], outlook: Outlook) -> Iterator[str]:
+    """The trainings of retrievers that are to be fitted."""
+    recipe, todo = outlook.recipe, outlook.todo
+    if not any(stage.config.trainings for stage in stages):
+        return
+    if outlook.measure:
+        measure_trainings(recipe, todo, outlook.bank)
+    planned = plan_trainings(recipe, todo, outlook.bank)
+    generates = outlook.bank_changes and recipe.dataset is None
+    # By the same settings, on the bank and retrievers that are there and stay.
+    begun = [
+        stage.config.label
+        for stage in stages
+        if not set(stage.needs) & set(todo)
+        and any(stage.checkpoints.rglob("*.safetensors"))
+    ]
+    exact = not generates and "asks" not in todo
+    yield from describe_trainings(planned, exact=exact, begun=begun)
+
+
+def plan_trainings(
+    recipe: Recipe, todo: Collection[str], bank: Bank
+) -> list[PlannedTraining]:
+    """The trainings of the retrievers that are to be fitted on a bank, in their order.
+
+    Raises:
+        InputError: one of them can't be trained on it.
+    """
+    from toolbank.retrievers.kind import plan_fits
+
+    configs = [
+        config for config in recipe.retrievers if f"retrievers/{config.label}" in todo
+    ]
+    return list(plan_fits(configs, recipe.retrievers, bank, recipe.seed))
+
+
+def describe_trainings(
+    planned: Sequence[PlannedTraining], *, exact: bool, begun: Sequence[str] = ()
+) -> Iterator[str]:
+    """A line for each training, those of held-out fits among them, and one for all of them.
+
+    `exact` where the bank is there: its steps are then those that will be done. `begun` names
+    the retrievers of which an earlier run has kept a part.
+    """
+    from toolbank.training.rates import add_up, describe_machine, read_rates
+
+    if not planned:
+        return
+    rated = [(each, read_rates(each)) for each in planned]
+    yield f"Trainings, here: {describe_machine()}"
+    rows, about = [], "" if exact else "about "
+    for each, rates in rated:
+        counted = f"{about}{each.steps:,}" if each.steps else "?"
+        memory = max((rate.memory or 0 for rate in rates), default=0)
+        rows.append(
+            (
+                each.title,
+                counted,
+                add_up([(each, rates)]).describe(),
+                f"{memory / 1e9:.1f} GB" if memory else "",
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for title, counted, time, memory_used in rows:
+        yield (
+            f"  {title:<{widths[0]}}  {counted:>{widths[1]}} steps  {time:<{widths[2]}}  "
+            f"{memory_used}"
+        ).rstrip()
+    total = add_up(rated)
+    most = "at most " if begun else ""
+    steps = count(sum(each.steps or 0 for each in planned), "step")
+    in_all = f"  In all {most}{about}{steps}"
+    if len(total.unknown) < len(planned):
+        in_all += f": {total.describe()}"
+        in_all += ", and what is unknown" if total.unknown else ""
+    yield f"{in_all}."
+    if begun:
+        yield f"  An earlier run has kept a part of {', '.join(begun)}, which is not done again."
+    if total.days:
+        told = ", ".join(map(str, total.days))
+        yield f"  That is for texts like those timed on {told}; longer ones take longer."
+    if total.unknown:
+        yield (
+            "  Unknown is what this machine has not trained yet: --measure times ten steps of each."
+        )
+
+
+def measure_trainings(recipe: Recipe, todo: Collection[str], bank: Bank) -> None:
+    """Do ten steps of each training that this machine has not done yet, and keep the rates.
+
+    Retrievers are fitted on as many of the train queries as that takes, and thrown away. Encoders
+    that aren't here are downloaded.
+
+    Raises:
+        InputError: one can't be fitted, or an encoder can't be had.
+    """
+    from toolbank.encoders.location import locate
+    from toolbank.encoders.model import find_model
+    from toolbank.retrievers import create_retriever
+    from toolbank.retrievers.base import FitContext
+    from toolbank.training.callbacks import STEPS
+    from toolbank.training.rates import read_rates
+
+    for config in recipe.retrievers:
+        if config.trainings and f"retrievers/{config.label}" in todo:
+            for encoder in config.encoders:
+                find_model(locate(encoder))
+    planned = plan_trainings(recipe, todo, bank)
+    unknown = {each.title for each in planned if not read_rates(each)}
+    wanted: set[str] = set()
+    # A retriever builds on those before it.
+    for config in reversed(recipe.retrievers):
+        own = {each.title for each in config.plan_trainings(bank, recipe.seed)}
+        is_unknown = f"retrievers/{config.label}" in todo and own & unknown
+        if config.label in wanted or is_unknown:
+            wanted |= {config.label, *config.needs}
+    small = _shorten(bank, planned, STEPS)
+    fitted: dict[str, Retriever] = {}
+    for config in recipe.retrievers:
+        if config.label not in wanted:
+            continue
+        print_message(f"timing {STEPS} steps of {config.label}")
+        context = FitContext(
+            seed=recipe.seed,
+            fitted=dict(fitted),
+            planned=tuple(planned),
+            most_steps=STEPS,
+        )
+        fitted[config.label] = create_retriever(config)
+        fitted[config.label].fit(small, context)
+
+
+def _shorten(bank: Bank, planned: Sequence[PlannedTraining], steps: int) -> Bank:
+    """The tools, and train queries for so many steps; none to validate on."""
+    most = max(
+        each.training.batch_size * each.training.accumulation for each in planned
+    )
+    queries = bank.train_queries[: _SPARE * steps * most * world_size()]
+    return replace(bank, queries=queries, asks=(), labels=())

@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.config.base import shape
 from toolbank.run.stage import hash_file, write_bank_info
-from toolbank.run.stages.asking import AskingStage
+from toolbank.run.stages.asking import WritingStage
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
-from toolbank.system.numbers import count
+from toolbank.system.numbers import about, count
 from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
+    from toolbank.bank.catalogue import Catalogue
     from toolbank.bank.records import Query, Tool
     from toolbank.config.assets import Asset
+    from toolbank.llm.chat import Engine
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
     from toolbank.requests.write.config import GenerateConfig
-    from toolbank.requests.write.generate import BankQueries
+    from toolbank.requests.write.generate import BankQueries, WriteStep
+    from toolbank.run.forecast import Forecast, History
+    from toolbank.run.outlook import Outlook
 
 # Libraries whose versions may change a bank's content or its files' bytes.
 _LIBRARIES = ("numpydoc", "polars")
+# Attempts a query where nothing is known, at worst; and the replies that are enough to know it by.
+_WORST = 2.0
+_ENOUGH = 20
 
 
-class GenerateStage(AskingStage):
+class GenerateStage(WritingStage):
     """Has queries written for the tools, and draws their splits: the bank."""
 
     kind = "generate"
@@ -93,6 +101,83 @@ class GenerateStage(AskingStage):
             if error.attempts and not (folder.bank / "bank.json").is_file():
                 write_attempts(folder.bank / "attempts.parquet", error.attempts)
             raise
+
+    def make_step(
+        self, catalogue: Catalogue, engine: Engine | None = None
+    ) -> WriteStep:
+        """The attempts over these tools."""
+        from toolbank.requests.write.generate import WriteStep
+
+        recipe, tools = self.recipe, catalogue.tools
+        domain, seed = recipe.domain_name, recipe.seed
+        return WriteStep(tools, self.config, domain, seed, catalogue.earlier, engine)
+
+    def title(self, outlook: Outlook, by: str) -> str:
+        """How many queries over how many tools."""
+        most = outlook.most_queries
+        queries = count(most, "query", "queries") if most else "all queries that it has"
+        return f"Generation: {queries} over {count(len(outlook.given.tools), 'tool')}, by {by}"
+
+    def plan_notes(self, outlook: Outlook) -> Iterator[str]:
+        """What of so small a bank says nothing, what is offered, and what is said of the tools."""
+        from toolbank.run.advice import advise_before
+        from toolbank.run.forecast import format_paragraph
+
+        tools = outlook.given.tools
+        if most := outlook.most_queries:
+            for line in advise_before(self.recipe, len(tools), most):
+                yield from format_paragraph("size", line)
+        notes = [
+            row for note in outlook.notes for row in format_paragraph("tools", note)
+        ]
+        if self.reads_assets:
+            yield from (*_describe_offers(self.config, tools), *notes)
+            return
+        yield from notes
+        if self.engine and self.engine.default_queries is not None:
+            # The offers are those of any engine, and wrong settings are found here.
+            self.sample(outlook)
+            yield from _describe_offers(self.config, tools)
+
+    def count_calls(
+        self, total: int, history: History
+    ) -> Sequence[tuple[float, float]]:
+        """As many writes as it takes for all queries, and the polishes of their drafts.
+
+        Where nobody knows how many attempts become queries, all do at best, and every second one
+        at worst.
+        """
+        from toolbank.requests.write.generate import most_attempts
+
+        accepted, polished = self._shares(history)
+        limit = most_attempts(self.config) or math.inf
+        fewest = min(total / (accepted or 1.0), limit)
+        most = min(total * _WORST, limit) if accepted is None else fewest
+        return [(fewest, most), (polished * fewest, polished * most)]
+
+    def describe_calls(self, outlook: Outlook, forecast: Forecast) -> str:  # noqa: ARG002
+        """How many calls it takes, and what that supposes."""
+        fewest, most = forecast.calls(most=False), forecast.calls(most=True)
+        write, polish = forecast.steps
+        accepted, _ = self._shares(forecast.history)
+        share = ""
+        if accepted is not None:
+            share = (
+                f", if {100 * accepted:.0f} % of the attempts are accepted as up to now"
+            )
+        if not most:
+            return (
+                f"none, or a few{share}: the journal has as many replies as are needed"
+            )
+        if accepted is None:
+            return (
+                f"{fewest:,} if every attempt is accepted, {most:,} if only every second one is. "
+                "An attempt is a write and, where its draft passes the checks, a polish."
+            )
+        return (
+            f"about {about(most)}: {about(write.most)} writes and {about(polish.most)} polishes"
+            f"{share}"
+        )
 
     def write(
         self, value: BankQueries, calls: Mapping[str, Any]
@@ -200,10 +285,48 @@ class GenerateStage(AskingStage):
         notes = prompt_notes(self.recipe.domain_name, self.recipe.generate)
         return list(dict.fromkeys([*super().notes(), *notes]))
 
+    def _shares(self, history: History) -> tuple[float | None, float]:
+        """The shares of attempts that are accepted, None where it is not known, and polished.
+
+        By the bank of this model, or else by how many of the drafts in the journal were polished.
+        """
+        writes, polishes = history.held("write"), history.held("polish")
+        polished = min(1.0, polishes / writes) if writes else 1.0
+        accepted = self._accepted_in_bank()
+        if accepted is None and (writes < _ENOUGH or not polishes):
+            return None, 1.0
+        accepted = accepted or polished
+        return accepted, max(polished, accepted)
+
+    def _accepted_in_bank(self) -> float | None:
+        path = self.folder.bank / "bank.json"
+        info = read_json(path) if path.is_file() else {}
+        try:
+            if info["generate"]["model"] != self.config.model:
+                return None
+            counts = info["counts"]
+            return float(counts["accepted"] / counts["attempts"]) or None
+        except (LookupError, TypeError, ArithmeticError):
+            return None
+
     @property
     def config(self) -> GenerateConfig:
         """The settings of the queries."""
         return self.recipe.generate
+
+
+def _describe_offers(config: GenerateConfig, tools: Sequence[Tool]) -> Iterator[str]:
+    """How many tools are asked for, and what is smaller than set since the bank is."""
+    from toolbank.requests.write.config import describe_fit, fit_to_tools
+    from toolbank.run.forecast import format_paragraph
+
+    if fit := describe_fit(config, tools):
+        yield from format_paragraph("offered", fit.removeprefix("offered: "))
+    if shares := fit_to_tools(config, tools).tools_per_query:
+        total = sum(shares.values())
+        parts = [f"{n} in {100 * shares[n] / total:.3g} %" for n in sorted(shares)]
+        said = f"exactly {', '.join(parts)} of the queries"
+        yield from format_paragraph("tools", said)
 
 
 def _count_removed(queries: Collection[Query], gone: frozenset[str]) -> dict[str, Any]:

@@ -11,12 +11,15 @@ from toolbank.config.base import shape
 from toolbank.run.stage import bank_hashes, hash_file
 from toolbank.run.stages.asking import AskingStage
 from toolbank.system.files import read_json, write_json
+from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.llm.journal import Journal
-    from toolbank.llm.step import StepResult
+    from toolbank.llm.step import StepResult, StepSample
     from toolbank.requests.judge.judges import JudgeConfig
+    from toolbank.run.forecast import Forecast
+    from toolbank.run.outlook import Outlook
 
 
 class JudgeStage(AskingStage):
@@ -48,6 +51,27 @@ class JudgeStage(AskingStage):
         bank = Bank.load(self.folder.bank)
         return judge_bank(bank, self.config, seed=self.recipe.seed, journal=journal)
 
+    def title(self, outlook: Outlook, by: str) -> str:
+        """How many pairs, by a model or a heuristic."""
+        judge = by if self.engine else "a heuristic"
+        return f"Judge: {count(self._most_pairs(outlook), 'pair')}, by {judge}"
+
+    def sample(self, outlook: Outlook) -> StepSample:
+        """Comparisons; those of another bank are of other pairs."""
+        from toolbank.requests.judge.judge import sample_verdicts
+
+        domain, pairs = self.recipe.domain_name, self._most_pairs(outlook)
+        is_same = not outlook.bank_changes
+        return sample_verdicts(self.config, domain, pairs, is_same=is_same)
+
+    def describe_calls(self, outlook: Outlook, forecast: Forecast) -> str:  # noqa: ARG002
+        """How many calls, and how many a pair."""
+        criteria = len(self.config.criteria)
+        return (
+            f"at most {forecast.calls(most=True):,}: each pair by {criteria} "
+            f"{'criterion' if criteria == 1 else 'criteria'}, in both orders"
+        )
+
     def write(
         self, value: dict[str, Any], calls: Mapping[str, Any]
     ) -> tuple[tuple[Path, ...], Sequence[str]]:
@@ -75,6 +99,13 @@ class JudgeStage(AskingStage):
     def config(self) -> JudgeConfig:
         """The settings of the judge."""
         return self.recipe.judge
+
+    def _most_pairs(self, outlook: Outlook) -> int:
+        """No more pairs than there are queries, where that is known."""
+        pairs = self.config.pairs
+        if self.recipe.dataset is not None:
+            return pairs
+        return min(pairs, outlook.most_queries or pairs)
 
     @property
     def _others(self) -> tuple[Path, ...]:

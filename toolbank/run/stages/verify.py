@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,15 +13,18 @@ from toolbank.requests.verify import VerifyConfig
 from toolbank.run.stage import Stage, bank_hashes, has_grades, hash_file
 from toolbank.run.stages.asking import AskingStage
 from toolbank.system.files import atomic_path, read_json, sha256_file, write_json
+from toolbank.system.numbers import count
 from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.config.assets import Asset
     from toolbank.llm.journal import Journal
-    from toolbank.llm.step import StepResult
+    from toolbank.llm.step import StepResult, StepSample
     from toolbank.requests.verify.verify import VerifiedLabels
     from toolbank.run.folder import RunFolder
+    from toolbank.run.forecast import Forecast
+    from toolbank.run.outlook import Outlook
     from toolbank.run.recipe import Recipe
 
 
@@ -81,6 +84,37 @@ class VerifyStage(AskingStage):
             seed=self.recipe.seed,
             journal=journal,
             earlier=self._read_earlier(),
+        )
+
+    def plan(self, outlook: Outlook) -> Iterator[str]:
+        """Nothing where stored grades are merged."""
+        if self.recipe.verify is not None:
+            yield from super().plan(outlook)
+
+    def title(self, outlook: Outlook, by: str) -> str:
+        """Whose labels, as far as a model grades them."""
+        if not self.reads_assets:
+            return f"Verification: by {by}"
+        if (queries := outlook.most_queries) is None:
+            return f"Verification: one call a query, by {by}"
+        of = count(queries, "query", "queries")
+        return f"Verification: the labels of {of}, by {by}"
+
+    def sample(self, outlook: Outlook) -> StepSample | None:
+        """Grades of drafts."""
+        from toolbank.requests.verify.grader import sample_grades
+
+        if (queries := outlook.most_queries) is None:
+            return None
+        recipe, tools = self.recipe, outlook.given.tools
+        domain, seed = recipe.domain_name, recipe.seed
+        return sample_grades(tools, self.config, domain, seed, queries)
+
+    def describe_calls(self, outlook: Outlook, forecast: Forecast) -> str:  # noqa: ARG002
+        """How many calls, and how much is read in one."""
+        return (
+            f"at most {forecast.calls(most=True):,}: one a query, with some "
+            f"{2 * self.config.candidates} tools in its prompt"
         )
 
     def write(
