@@ -305,7 +305,7 @@ def test_a_run_needs_the_key_before_anything_is_read_and_a_plan_never(
         assert not out.exists()
         assert "to do" in plan(lacking, out)
     with pytest.raises(InputError, match="export OPENAI_API_KEY="):
-        preview_attempts(writes.recipe, out, 1)
+        list(preview_attempts(writes.recipe, out, 1))
     run_recipe(recipe(), out, until="generate")
     # What is done needs none, wherever it would be asked for.
     assert run_recipe(writes, out, until="generate").did == ()

@@ -287,7 +287,7 @@ def test_the_address_of_web_pages_is_told_at_once(tmp_path):
         address = server.url.removesuffix("/v1")
         path = write_recipe(tmp_path, base_url=address, model="m", concurrency=1)
         with pytest.raises(ToolbankError, match="address of web pages") as caught:
-            preview_attempts(load_recipe(path).recipe, tmp_path / "out", 5)
+            list(preview_attempts(load_recipe(path).recipe, tmp_path / "out", 5))
         assert f"here {server.url}" in str(caught.value)
         assert len(server.calls) == 2
 

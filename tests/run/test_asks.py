@@ -9,13 +9,13 @@ from selectolax.lexbor import LexborHTMLParser
 from tests.servers.chat import Answer, ChatServer
 from tests.world import asks_for, good, write_recipe
 from toolbank.bank.bank import Bank
-from toolbank.commands.preview_writers import PreviewStoppedError, preview_attempts
+from toolbank.commands.preview_writers import preview_attempts
 from toolbank.commands.show import show_one, show_outcomes
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
-from toolbank.system.errors import InputError
+from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import read_json
 
 
@@ -145,7 +145,7 @@ def test_a_plan_counts_a_call_a_tool_and_none_that_is_in_the_journal(
 
 
 def test_a_preview_shows_both_kinds_of_calls_and_keeps_nothing(recipe, server, out):
-    shown = preview_attempts(recipe().recipe, out, 2)
+    shown = list(preview_attempts(recipe().recipe, out, 2))
     assert len(shown) == 4
     [first, second] = asked(server)
     assert f"asks for {min(first, second)}" in shown[2]
@@ -155,9 +155,10 @@ def test_a_preview_shows_both_kinds_of_calls_and_keeps_nothing(recipe, server, o
 
 def test_a_preview_that_is_refused_shows_what_came_before(recipe, server, out):
     server.script = lambda call: Answer.error(401, "no such key")
-    with pytest.raises(PreviewStoppedError, match="HTTP 401") as stopped:
-        preview_attempts(recipe().recipe, out, 2)
-    assert len([text for text in stopped.value.shown if "- write: reply" in text]) == 2
+    shown = []
+    with pytest.raises(ToolbankError, match="HTTP 401"):
+        shown.extend(preview_attempts(recipe().recipe, out, 2))
+    assert len([text for text in shown if "- write: reply" in text]) == 2
 
 
 def test_what_became_of_an_ask_can_be_looked_up(recipe, server, out):
@@ -223,7 +224,7 @@ def test_tools_of_a_dataset_can_be_asked_for(tmp_path, server, out):
     )
     loaded = load_recipe(str(path))
     assert "Asks: 4 for each of 3 tools" in describe_plan(loaded, out)
-    assert len(preview_attempts(loaded.recipe, out, 5)) == 3
+    assert len(list(preview_attempts(loaded.recipe, out, 5))) == 3
     result = run_recipe(loaded, out)
     assert result.did[:2] == ("dataset", "asks")
     assert len(Bank.load(out / "bank").asks) == 12

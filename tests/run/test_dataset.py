@@ -154,7 +154,7 @@ def test_the_plan_calls_for_no_model(recipe, tmp_path):
     assert "dataset " in told
     assert "Generation" not in told
     with pytest.raises(InputError, match="from a dataset"):
-        preview_attempts(load_recipe(recipe).recipe, tmp_path / "out", 1)
+        list(preview_attempts(load_recipe(recipe).recipe, tmp_path / "out", 1))
 
 
 def test_a_folder_that_is_not_there_is_named(recipe, tmp_path):

@@ -8,7 +8,7 @@ from tests.engines import kind_of
 from tests.requests.write.test_attempts import Rounds
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good, write_recipe
-from toolbank.commands.preview_writers import PreviewStoppedError, preview_attempts
+from toolbank.commands.preview_writers import preview_attempts
 from toolbank.commands.show import show_attempt, show_outcomes
 from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result
@@ -136,9 +136,10 @@ def test_a_preview_that_is_stopped_shows_what_came_before(tmp_path):
 
     with ChatServer(script) as server:
         refused = recipe(tmp_path, "generate.concurrency=1", base_url=server.url).recipe
-        with pytest.raises(PreviewStoppedError, match="HTTP 401") as stopped:
-            preview_attempts(refused, tmp_path / "out", 5)
-    whole, part = stopped.value.shown[:2]
+        shown = []
+        with pytest.raises(ToolbankError, match="HTTP 401"):
+            shown.extend(preview_attempts(refused, tmp_path / "out", 5))
+    whole, part = shown[:2]
     assert ">>> accepted: " in whole
     assert "--- write: reply of" in part
     assert ">>> stopped before its end" in part
@@ -148,4 +149,4 @@ def test_a_preview_of_an_endpoint_that_refuses_ends_with_its_message(tmp_path):
     with ChatServer(lambda call: Answer.error(401)) as server:
         refused = recipe(tmp_path, base_url=server.url).recipe
         with pytest.raises(ToolbankError, match="HTTP 401"):
-            preview_attempts(refused, tmp_path / "out", 5)
+            list(preview_attempts(refused, tmp_path / "out", 5))

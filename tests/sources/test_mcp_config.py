@@ -437,7 +437,7 @@ def test_plan_and_preview_start_nothing(write, light, tmp_path):
     with pytest.raises(InputError, match=r"starts .*light_mcp.* Have them read first"):
         describe_plan(loaded, tmp_path / "run")
     with pytest.raises(InputError, match=r"starts .*light_mcp"):
-        preview_attempts(loaded.recipe, tmp_path / "run", 2)
+        list(preview_attempts(loaded.recipe, tmp_path / "run", 2))
     assert not (tmp_path / "a.json.pid").exists()
     run_recipe(loaded, tmp_path / "run", until="sources")
     (tmp_path / "a.json.pid").unlink()

@@ -24,7 +24,7 @@ def preview(
     ] = 5,
 ) -> None:
     """Show a few prompts, the replies, and what the checks say of them; keep nothing."""
-    from toolbank.commands.preview_writers import PreviewStoppedError, preview_attempts
+    from toolbank.commands.preview_writers import preview_attempts
     from toolbank.run.assets import using_assets
     from toolbank.run.folder import RunFolder
     from toolbank.run.recipe import load_recipe
@@ -34,11 +34,5 @@ def preview(
     # Of a run, its own prompts are shown; of a recipe, those that it has now.
     is_run = loaded.path.parent == folder
     with using_assets(loaded, RunFolder(folder)) if is_run else loaded.at_work():
-        try:
-            shown = preview_attempts(loaded.recipe, folder, count, loaded.path)
-        except PreviewStoppedError as stopped:
-            for text in stopped.shown:
-                echo(text)
-            raise stopped.error from None
-        for text in shown:
+        for text in preview_attempts(loaded.recipe, folder, count, loaded.path):
             echo(text)

@@ -100,18 +100,9 @@ def _advise_endpoint(engine: str, config: EngineConfig) -> str:
     )
 
 
-class PreviewStoppedError(ToolbankError):
-    """A preview that was stopped by `error`; `shown` is what there was before."""
-
-    def __init__(self, error: ToolbankError, shown: list[str]) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.shown = shown
-
-
 def preview_attempts(
     recipe: Recipe, out: Path, count: int, path: Path | None = None
-) -> list[str]:
+) -> Iterator[str]:
     """Make the first `count` attempts of a recipe, and ask for `count` tools; show all of it.
 
     Of an engine that answers in rounds, such as `batch`, only the first prompt of each. Nothing
@@ -120,7 +111,7 @@ def preview_attempts(
 
     Raises:
         InputError: the recipe asks for what can't be.
-        PreviewStoppedError: the endpoint refuses, or it was interrupted.
+        ToolbankError: the endpoint refuses, or it was interrupted.
     """
     check_folder(out, RUN)
     folder = RunFolder(out)
@@ -141,17 +132,9 @@ def preview_attempts(
         if recipe.dataset is None
         else read_split(recipe).tools
     )
-    shown: list[str] = []
     with TemporaryDirectory() as name, Journal(Path(name, "journal.sqlite")) as journal:
         context = EngineContext(tools, recipe.seed, journal.path.parent)
-        try:
-            # What came before an error stays in the list.
-            for stage in stages:
-                pool = Pool(find_engine(stage.config), stage.config, journal, context)
-                step = stage.make_step(Catalogue(tools), pool.engine)
-                shown.extend(preview_step(step, pool, count, journal))
-        except InputError:
-            raise
-        except ToolbankError as error:
-            raise PreviewStoppedError(error, shown) from error
-    return shown
+        for stage in stages:
+            pool = Pool(find_engine(stage.config), stage.config, journal, context)
+            step = stage.make_step(Catalogue(tools), pool.engine)
+            yield from preview_step(step, pool, count, journal)

@@ -215,7 +215,7 @@ def test_a_preview_shows_the_prompts_and_how_to_see_replies(tmp_path):
             "generate": {"engine": "batch", "model": "m"},
         }
     )
-    shown = preview_attempts(recipe, tmp_path, 2)
+    shown = list(preview_attempts(recipe, tmp_path, 2))
     assert len(shown) == 2
     assert "You know statistics inside out" in shown[0]
     assert "--set generate.engine=openai" in shown[1]
