@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import warnings
@@ -14,6 +15,7 @@ from filelock import FileLock
 
 from tests.commands.in_process import toolbank
 from tests.tiny_models import tiny_encoder
+from toolbank.encoders.model import SentenceEncoder
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.run.recipe import load_recipe
@@ -235,7 +237,9 @@ def dense(tmp_path):
     encoder = tiny_encoder(tmp_path / "encoder")
     retriever = f"{{type: descriptions, encoder: {{model: {encoder}}}}}"
     head, _, _ = RECIPE.partition("retrievers:")
-    (tmp_path / "odd.yaml").write_text(f"{head}retrievers: [{retriever}]\n")
+    near = retriever.replace("type: descriptions", "type: nearest, name: near")
+    content = f"{head}retrievers: [{retriever}, {near}]\n"
+    (tmp_path / "odd.yaml").write_text(content)
     done = toolbank("run", "odd.yaml", "--until", "retrievers", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     return tmp_path
@@ -273,6 +277,39 @@ def test_the_next_search_of_a_run_is_by_a_packed_copy_without_torch(dense):
     assert again.stdout == first.stdout
     assert json.loads(copied.read_text())["source"] != mark["source"]
     assert search_without_torch(dense).stdout == first.stdout
+
+
+def test_who_stops_the_copy_of_a_retriever_has_the_hits_and_no_half_copy(
+    dense, monkeypatch
+):
+    def stopped(self, folder, precision):
+        export(self, folder, precision)
+        signal.raise_signal(signal.SIGINT)
+
+    export = SentenceEncoder.export
+    finders = dense / "runs/odd/finders"
+    with monkeypatch.context() as patched:
+        patched.setattr(SentenceEncoder, "export", stopped)
+        done = toolbank("search", "runs/odd", "knife", cwd=dense)
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, len(NAMES))
+    said = "writing a packed copy of descriptions to runs/odd/finders/descriptions, "
+    assert said in done.stderr
+    assert [path.name for path in finders.rglob("*") if path.is_file()] == [".lock"]
+    again = toolbank("search", "runs/odd", "knife", cwd=dense)
+    assert (finders / "descriptions/finder.json").is_file()
+    # Its encoder is that of the copy.
+    monkeypatch.setattr(SentenceEncoder, "export", stopped)
+    other = toolbank("search", "runs/odd", "knife", "--retriever", "near", cwd=dense)
+    assert (again.stdout, "skipped" in other.stderr) == (done.stdout, False)
+    found = search_without_torch(dense, "--retriever", "near")
+    assert found.stdout == other.stdout, found.stderr
+    [first, second] = sorted(finders.glob("*/versions/*/encoders/*/model.onnx"))
+    second.write_bytes(b"damaged")
+    first.write_bytes(b"damaged")
+    [mark] = finders.glob("near/finder.json")
+    mark.unlink()
+    told = toolbank("search", "runs/odd", "knife", "--retriever", "near", cwd=dense)
+    assert ("skipped" in told.stderr, told.stdout) == (True, other.stdout)
 
 
 def test_a_run_is_searched_without_the_extra_that_packs(dense, monkeypatch):

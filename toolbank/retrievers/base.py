@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from inspect import get_annotations
@@ -24,6 +25,7 @@ from toolbank.config.explain import read_checked
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
 from toolbank.encoders.config import EncoderConfig, Precision
+from toolbank.encoders.location import encoder_identity
 from toolbank.encoders.onnx import OnnxConfig
 from toolbank.retrievers.crossfit import Search, cross_fit
 from toolbank.retrievers.kind import RetrieverConfig
@@ -31,6 +33,7 @@ from toolbank.retrievers.relevance import Relevance, train_relevance
 from toolbank.retrievers.stored import AGAIN, Stored, demand
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, read_text, sha256_file, write_json
+from toolbank.system.version import __version__
 from toolbank.training.card import read_card, write_card
 from toolbank.training.config import TrainingContext
 
@@ -139,11 +142,13 @@ class Packing:
     """A pack in the making: its folder, and the precision that networks are written in.
 
     What several retrievers share, as an encoder, lies in `root` once. `networks` are the folders
-    of those written, one for each time that a retriever asked for it.
+    of those written, one for each time that a retriever asked for it. With `find_copy`, an encoder
+    is named by its weights, and copied if `find_copy` knows a folder for that name.
     """
 
     root: Path
     precision: Precision
+    find_copy: Callable[[str], Path | None] | None = None
     networks: list[Path] = field(default_factory=list)
     _encoders: dict[Encoder, Path] = field(default_factory=dict)
 
@@ -155,12 +160,14 @@ class Packing:
         """
         if encoder not in self._encoders:
             place = self.root / ENCODERS / f"new-{len(self._encoders)}"
-            encoder.export(place, self.precision)
-            named = place.with_name(sha256_file(place / "model.onnx")[:16])
-            if named.exists():
-                shutil.rmtree(place)
+            name = _name_by_weights(encoder) if self.find_copy else ""
+            if self.find_copy and (known := self.find_copy(name)):
+                shutil.copytree(known, place)
             else:
-                place.rename(named)
+                encoder.export(place, self.precision)
+            named = place.with_name(name or sha256_file(place / "model.onnx")[:16])
+            shutil.rmtree(named, ignore_errors=True)
+            place.rename(named)
             self._encoders[encoder] = named
         self.networks.append(self._encoders[encoder])
         config = encoder.config
@@ -177,14 +184,10 @@ class Packing:
         config = self.write_encoder(encoder, folder)
         write_json(folder / _NAMED, config.model_dump(mode="json"))
 
-    def pack_encoders(self, config: RetrieverConfig, folder: Path) -> RetrieverConfig:
-        """A retriever's settings with its encoders, as they are, as ONNX."""
-        encoders = {
-            name: self.write_encoder(load_encoder(value), folder)
-            for name, value in config
-            if isinstance(value, EncoderConfig) and value in config.encoders
-        }
-        return config.model_copy(update=encoders)
+
+def _name_by_weights(encoder: Encoder) -> str:
+    weights = f"{__version__} {encoder_identity(encoder.config)}"
+    return hashlib.sha256(weights.encode()).hexdigest()[:16]
 
 
 def read_encoder(folder: Path) -> OnnxConfig:
@@ -419,7 +422,12 @@ class Retriever(Stored, ABC):
 
     def pack_config(self, folder: Path, packing: Packing) -> RetrieverConfig:
         """The settings with encoders as ONNX, which are written if they are not there yet."""
-        return packing.pack_encoders(self.config, folder)
+        encoders = {
+            name: packing.write_encoder(load_encoder(value), folder)
+            for name, value in self.config
+            if isinstance(value, EncoderConfig) and value in self.config.encoders
+        }
+        return self.config.model_copy(update=encoders)
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:  # noqa: ARG002
         """As `save_parts`, without torch."""

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
@@ -243,10 +243,8 @@ class Finder:
         if is_former_save(folder):
             from toolbank.bank.files import read_tools
 
-            saved, tools = (
-                load_retriever(folder / "retriever"),
-                folder / "tools.parquet",
-            )
+            saved = load_retriever(folder / "retriever")
+            tools = folder / "tools.parquet"
             _check_label(folder, retriever, (saved.name,))
             finder = cls(saved, read_tools(tools))
             if saved.tools != finder.tools.names:
@@ -635,16 +633,20 @@ class Finder:
         made: Path,
         calibrate: Calibrate | None = None,
         precisions: tuple[Precision, ...] = ("fp32",),
+        find_copy: Callable[[str], Path | None] | None = None,
     ) -> tuple[str, ...]:
-        """Write the files of a packed version; the labels of its retrievers. See `pack`."""
+        """Write the files of a packed version; the labels of its retrievers. See `pack`.
+
+        `find_copy` is that of `Packing`.
+        """
         from tqdm import tqdm
 
         now, labels = self._state, list[str]()
         reasons: dict[str, str] = {}
-        each = [
-            (precision, label) for precision in precisions for label in now.retrievers
-        ]
-        packings = {precision: Packing(made, precision) for precision in precisions}
+        each = [*product(precisions, now.retrievers)]
+        packings = {
+            precision: Packing(made, precision, find_copy) for precision in precisions
+        }
         for precision, label in tqdm(each, "pack", unit="retriever", disable=None):
             packing, retriever = packings[precision], now.retrievers[label]
             first = precision == precisions[0]

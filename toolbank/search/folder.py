@@ -147,9 +147,8 @@ def is_version(name: str) -> bool:
 
 def read_source(folder: Path) -> str:
     """What the version that counts was made from, as `write_version` noted it; "" if it did not."""
-    with suppress(InputError):
-        mark: Any = read_json(folder / _MARK)
-        return str(mark.get("source", "")) if isinstance(mark, dict) else ""
+    with suppress(InputError, AttributeError):
+        return str(read_json(folder / _MARK).get("source", ""))
     return ""
 
 
@@ -342,7 +341,7 @@ def _locked(versions: Path) -> Iterator[None]:
     except Timeout as error:
         raise ToolbankError(
             f"{versions.parent}: another process is packing there. Wait for it to end, or give "
-            "another --out."
+            "another folder."
         ) from error
 
 

@@ -7,6 +7,7 @@ import json
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from toolbank.bank.files import read_tools
 from toolbank.config.assets import own_folders
 from toolbank.retrievers import RETRIEVERS
+from toolbank.retrievers.base import ENCODERS
 from toolbank.run.assets import list_inputs, using_assets
 from toolbank.run.fit import load_fitted
 from toolbank.run.folder import RunFolder, open_run
@@ -22,13 +24,19 @@ from toolbank.run.result import choose_retriever
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.fit import FitStage
 from toolbank.search.finder import Finder
-from toolbank.search.folder import is_finder, read_source, write_version
+from toolbank.search.folder import (
+    check_files,
+    is_finder,
+    read_manifest,
+    read_source,
+    write_version,
+)
 from toolbank.system.consent import command_of, require_consent
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.extras import telling_extras
 from toolbank.system.folders import check_no_link
 from toolbank.system.outputs import check_output, write_output
-from toolbank.system.terminal import advise_to_finish, command
+from toolbank.system.terminal import advise_to_finish, command, print_message
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
@@ -73,9 +81,9 @@ def open_searched(
 ) -> tuple[Finder, Callable[[], None]]:
     """As `open_finder` of a run; where there is a packed copy of the retriever, that.
 
-    The second is to be called after the search: where there is none, it writes the copy for the next
-    search. That takes the extra `pack`. Whatever is in the way, such as another search that writes it
-    or a folder that can't be written to, the next search takes what was fitted.
+    Call the second after the search: if there is no copy, it says so and writes one for the next
+    search. That takes the extra `pack`. If it is stopped or fails, the next search uses the fitted
+    retriever and tries again.
 
     Raises:
         InputError: as `load` does.
@@ -88,25 +96,48 @@ def open_searched(
     finder = _open_fitted(folder, file, name)
 
     def keep() -> None:
-        if source and folder.is_writable and find_spec("onnxscript"):
-            with suppress(ToolbankError):
-                check_no_link([folder.finders])
-                write_version(place, finder.write_packed, packed=True, source=source)
+        if not (source and folder.is_writable and find_spec("onnxscript")):
+            return
+        print_message(
+            f"writing a packed copy of {name} to {place}, so that the next search starts "
+            "in a second; Ctrl-C skips this."
+        )
+        write = partial(finder.write_packed, find_copy=partial(_find_encoder, folder))
+        try:
+            check_no_link([folder.finders])
+            write_version(place, write, packed=True, source=source)
+        except KeyboardInterrupt:
+            print_message("skipped; the next search writes the copy.")
+        except ToolbankError as error:
+            print_message(f"no copy was written. {error}")
 
     return finder, keep
+
+
+def _find_encoder(folder: RunFolder, name: str) -> Path | None:
+    """The folder of an encoder, in the copy of another retriever; None if none has it sound."""
+    inside = f"{ENCODERS}/{name}"
+    for place in folder.finders.glob(f"*/versions/*/{inside}"):
+        version = place.parents[1]
+        with suppress(InputError):
+            check_files(version, read_manifest(version), lambda n: n.startswith(inside))
+            return place
+    return None
 
 
 def _describe_source(folder: RunFolder, recipe: Recipe, label: str) -> str:
     """What the packed copy of a run's retriever follows from; "" if it is to have none.
 
     Where a model is asked, another package searches or words alone are compared, none saves time.
+    Only encoders of some types can be packed.
     """
     configs = {config.label: config for config in recipe.retrievers}
     used = [configs[label]]
     for one in used:
         used += [configs[need] for need in one.needs if configs[need] not in used]
     foreign = any(one.asks or one.type not in RETRIEVERS.own for one in used)
-    if foreign or all(one.lexical for one in used):
+    encoders = {encoder.type for one in used for encoder in one.encoders}
+    if foreign or encoders - {"sentence", "onnx"} or all(one.lexical for one in used):
         return ""
     files = [folder.bank / "tools.parquet", *(folder.models / label).rglob("*")]
     told = [
@@ -139,7 +170,7 @@ def _choose(
     name = retriever or choose_retriever(folder, fitted).label
     if name in labels and name not in names:
         raise InputError(
-            f"{folder.models / name}: missing. Make it: {_command(folder)}"
+            f"{folder.models / name}: missing. Make it: {command('run', folder.path)}"
         )
     if name not in names:
         raise InputError(
@@ -149,10 +180,27 @@ def _choose(
 
 
 def _open_fitted(folder: RunFolder, file: RecipeFile, name: str) -> Finder:
-    _ask_for_keys(file.recipe, folder, name)
-    with using_assets(file, folder):
-        loaded = _load_fitted(file.recipe, folder, name)
+    """Load a retriever, once the user has allowed where keys may go; say which files are harmed."""
+    stages = {stage.config.label: stage for stage in FitStage.of(file.recipe, folder)}
+    used = [stages[label] for label in (name, *stages[name].config.needs)]
+    with command_of(str(folder.path), ()):
+        for stage in used:
+            require_consent(stage.sends(), stage.name)
+    try:
+        with using_assets(file, folder):
+            loaded = load_fitted(file.recipe, folder, name)
+    except InputError as error:
+        harms = filter(None, (folder.explain_harm(stage.name) for stage in used))
+        if harm := next(harms, ""):
+            again = f"Make it again: {command('run', folder.path)}"
+            raise InputError(f"{harm}. {again}") from error
+        raise
     return Finder(loaded, read_tools(folder.bank / "tools.parquet"))
+
+
+def _open(run: Path) -> tuple[RunFolder, Recipe]:
+    folder = open_run(run)
+    return folder, load_recipe(str(folder.recipe)).recipe
 
 
 def find_dense(run: Path, besides: str) -> str:
@@ -163,41 +211,11 @@ def find_dense(run: Path, besides: str) -> str:
     """
     if is_finder(run):
         return ""
-    folder = open_run(run)
-    dense = [
-        config
-        for config in load_recipe(str(folder.recipe)).recipe.retrievers
-        if config.has_vectors
-        and config.label != besides
-        and (folder.models / config.label).is_dir()
-    ]
+    folder, recipe = _open(run)
+    others = [one for one in recipe.retrievers if one.label != besides]
+    fitted = [one for one in others if (folder.models / one.label).is_dir()]
+    dense = [one for one in fitted if one.has_vectors]
     return choose_retriever(folder, dense).label if dense else ""
-
-
-def _ask_for_keys(recipe: Recipe, folder: RunFolder, label: str) -> None:
-    """Ask before the first search where a key of the user's may go."""
-    stages = {stage.config.label: stage for stage in FitStage.of(recipe, folder)}
-    with command_of(str(folder.path), ()):
-        for one in (label, *stages[label].config.needs):
-            require_consent(stages[one].sends(), stages[one].name)
-
-
-def _load_fitted(recipe: Recipe, folder: RunFolder, label: str) -> Retriever:
-    """Load a retriever; where its files, or those that it builds on, are harmed, say so."""
-    try:
-        return load_fitted(recipe, folder, label)
-    except InputError as error:
-        stages = {stage.config.label: stage for stage in FitStage.of(recipe, folder)}
-        for one in (label, *stages[label].config.needs):
-            if harm := folder.explain_harm(stages[one].name):
-                raise InputError(
-                    f"{harm}. Make it again: {_command(folder)}"
-                ) from error
-        raise
-
-
-def _command(folder: RunFolder) -> str:
-    return command("run", folder.path)
 
 
 def describe_lacks(run: Path) -> str:
@@ -208,9 +226,8 @@ def describe_lacks(run: Path) -> str:
     """
     if is_finder(run):
         return ""
-    folder = open_run(run)
-    stages = make_stages(load_recipe(str(folder.recipe)).recipe, folder)
-    lacks = folder.find_unended(stage.name for stage in stages)
+    folder, recipe = _open(run)
+    lacks = folder.find_unended(stage.name for stage in make_stages(recipe, folder))
     if not lacks or folder.explain_lost_stamps():
         return ""
     return (
@@ -238,10 +255,9 @@ class Calibrator:
                 reason="a saved finder has no requests to calibrate on"
             )
             return
-        folder = open_run(run)
+        folder, recipe = _open(run)
         self._bank = Bank.load(folder.bank).without_gone()
-        on = load_recipe(str(folder.recipe)).recipe.evaluate.on
-        self.requests = choose_calibration_requests(self._bank, on)
+        self.requests = choose_calibration_requests(self._bank, recipe.evaluate.on)
 
     def __call__(self, packed: Retriever, fitted: Retriever) -> Calibration | str:
         """Calibrate a retriever as it was packed, or say why that can't be done.
@@ -254,9 +270,8 @@ class Calibrator:
             return self.requests.reason
         queries = self.requests.queries
         found = fit_calibration(packed, self._bank, queries, packed_from=fitted)
-        if found is None:
-            return f"none of {self.requests.origin} has a right tool in its top {FIRST}"
-        return found
+        none = f"none of {self.requests.origin} has a right tool in its top {FIRST}"
+        return found or none
 
 
 def read_requests_of(run: Path) -> list[tuple[str, tuple[str, ...]]]:
@@ -284,7 +299,11 @@ def read_queries(
     """
     from toolbank.datasets.jsonl import read_requests
 
-    check_output(out, [path, *_inputs(run, out)], overwrite=overwrite)
+    inputs = [run, *own_folders()]
+    if not is_finder(run):
+        folder, recipe = _open(run)
+        inputs = list_inputs(recipe, folder, out)
+    check_output(out, [path, *inputs], overwrite=overwrite)
     return read_requests(path)
 
 
@@ -305,23 +324,10 @@ def write_hits(
         InputError: `out` can't be written to by now.
     """
     found = finder.search_many([query for _, query in requests], k)
-    lines = [
-        json.dumps(
-            {
-                "id": number,
-                "tools": [hit.tool.name for hit in hits],
-                "scores": [round(hit.score, 6) for hit in hits],
-            },
-            ensure_ascii=False,
-        )
-        for (number, _), hits in zip(requests, found, strict=True)
-    ]
-    text = "".join(line + "\n" for line in lines)
+    text = ""
+    for (number, _), hits in zip(requests, found, strict=True):
+        names = [hit.tool.name for hit in hits]
+        scores = [round(hit.score, 6) for hit in hits]
+        row = {"id": number, "tools": names, "scores": scores}
+        text += json.dumps(row, ensure_ascii=False) + "\n"
     write_output(out, text, overwrite=overwrite)
-
-
-def _inputs(run: Path, out: Path) -> list[Path]:
-    if is_finder(run):
-        return [run, *own_folders()]
-    folder = open_run(run)
-    return list_inputs(load_recipe(str(folder.recipe)).recipe, folder, out)

@@ -249,9 +249,7 @@ def create_mcp_apps(searches: Searches, caller: ToolCaller | None) -> list[Starl
         # There is no session to listen to or to end: the other methods are not taken.
         app.router.routes = [
             Route(
-                route.path,
-                _Counted(route.endpoint, searches.metrics),
-                methods=["POST"],
+                route.path, _Counted(route.endpoint, searches.metrics), methods=["POST"]
             )
             for route in app.routes
             if isinstance(route, Route)

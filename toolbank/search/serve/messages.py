@@ -202,8 +202,7 @@ def _make(queries: Sequence[str], values: Mapping[str, Any]) -> SearchRequests:
             raise RefusalError(400, "A request is empty.")
         if len(query) > MOST_QUERY:
             raise RefusalError(
-                400,
-                f"A request has {len(query):,} characters; at most {MOST_QUERY:,}.",
+                400, f"A request has {len(query):,} characters; at most {MOST_QUERY:,}."
             )
     k, least = values.get("k", 5), values.get("min_score")
     if type(k) is not int or not 1 <= k <= MOST_HITS:
