@@ -12,6 +12,7 @@ import pytest
 import yaml
 from selectolax.lexbor import LexborHTMLParser
 
+from tests.commands.in_process import toolbank
 from tests.retrievers.llm.reranker import answer_by_words, asked
 from tests.run.test_dataset import NAMES, write_recipe
 from tests.servers.batch import BatchServer, answer_file
@@ -237,7 +238,7 @@ def test_a_hosted_batch_has_all_of_them_in_one(make, server, tmp_path, monkeypat
     assert figures(tmp_path / "out") == figures(endpoint)
 
 
-def test_a_batch_by_hand_ends_the_command_well_and_goes_on_when_it_is_answered(
+def test_a_command_that_leaves_a_batch_waiting_ends_with_3_and_goes_on_when_it_is_answered(
     make, server, tmp_path
 ):
     recipe = make(server.url, engine="batch")
@@ -246,13 +247,23 @@ def test_a_batch_by_hand_ends_the_command_well_and_goes_on_when_it_is_answered(
         capture_output=True,
         text=True,
     )
-    assert first.returncode == 0, first.stderr
+    assert first.returncode == 3, first.stderr
     (path,) = (tmp_path / "out" / "batch").glob("round-001-rank-001.jsonl")
     assert str(path) in first.stdout
     assert "3. Go on: the same command" in first.stdout
     assert len(path.read_text().splitlines()) == 15
     waiting = run(recipe, tmp_path / "out")
     assert str(path) in waiting.waiting
+    for words in (
+        ("search", "out", "mean of it, please", "--retriever", "llm"),
+        ("evaluate", "out", "--on", "natural.jsonl"),
+    ):
+        asked = toolbank(*words, cwd=tmp_path)
+        assert (asked.returncode, "Go on: the same command" in asked.stderr) == (
+            3,
+            True,
+        )
+    assert toolbank("plan", "out", cwd=tmp_path).returncode == 0
     output = answer_file(path.read_text(), answer_by_words)
     path.with_suffix(".output.jsonl").write_text(output)
     assert not run(recipe, tmp_path / "out").todo

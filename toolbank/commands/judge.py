@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 from toolbank.commands.options import OutOption, SetOption, echo, find_folder
+from toolbank.commands.run import print_result
 from toolbank.evaluation.tables import WIDTH, Columns, lay_out
 from toolbank.report.content import read_judge
 from toolbank.requests.judge.summary import CriterionSummary, LengthPart, VerdictShare
 from toolbank.run.recipe import load_recipe, recipe_of_dataset
-from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
 from toolbank.run.stages.judge import JudgeStage
 from toolbank.system.errors import InputError
@@ -141,4 +141,4 @@ def judge(
     )
     if not result.waiting:
         echo(format_judged(result.folder.judge) + "\n")
-    echo(describe_result(result))
+    print_result(result)

@@ -23,8 +23,11 @@ from toolbank.run.stages.fit import FitStage
 from toolbank.run.stages.generate import GenerateStage
 from toolbank.run.stages.report import ReportStage
 from toolbank.run.stages.verify import VerifyStage
+from toolbank.system.errors import Waiting
 
 if TYPE_CHECKING:
+    from toolbank.run.run import RunResult
+
     StageName = StrEnum
 else:
     StageName = StrEnum("StageName", [stage.kind for stage in STAGES])
@@ -52,15 +55,8 @@ def run(
     replace: ReplaceOption = False,
 ) -> None:
     """Run all stages of a recipe that are not done yet."""
-    run_stages(
-        recipe,
-        out,
-        settings,
-        start=start,
-        until=until,
-        everything=everything,
-        replace=replace,
-    )
+    told = {"everything": everything, "replace": replace}
+    run_stages(recipe, out, settings, start=start, until=until, **told)
 
 
 def run_stages(
@@ -82,7 +78,6 @@ def run_stages(
         return take_part()
     from toolbank.run.fit import leading
     from toolbank.run.recipe import load_recipe
-    from toolbank.run.result import describe_result
     from toolbank.run.run import run_recipe
 
     with leading():
@@ -94,7 +89,16 @@ def run_stages(
             until=until,
             replace=replace,
         )
-    return echo(describe_result(result, everything=everything))
+    return print_result(result, everything=everything)
+
+
+def print_result(result: RunResult, *, everything: bool = False) -> None:
+    """Print what came of a run; the command then ends with 3 if a batch is awaited."""
+    from toolbank.run.result import describe_result
+
+    echo(describe_result(result, everything=everything))
+    if result.waiting:
+        raise typer.Exit(Waiting.exit_code)
 
 
 def asks(

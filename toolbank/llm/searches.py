@@ -16,16 +16,12 @@ from toolbank.llm.journal import Journal, copy_journal, is_journal
 from toolbank.llm.pool import Pool
 from toolbank.llm.step import Step, StepAnswer, StepResult, StepRun, ask_all
 from toolbank.system import aio
-from toolbank.system.errors import ToolbankError
+from toolbank.system.errors import ToolbankError, Waiting
 from toolbank.system.numbers import count
 
 _ASKING = Lock()
 
 T = TypeVar("T")
-
-
-class Waiting(ToolbankError):  # noqa: N818 - nothing is amiss
-    """Replies come with a later round; the message is what the user has to do until then."""
 
 
 class SearchStep(Step[T, list[StepAnswer[T]]]):

@@ -13,5 +13,11 @@ class InputError(ToolbankError):
     exit_code = 2
 
 
+class Waiting(ToolbankError):  # noqa: N818 - nothing is amiss
+    """Replies of a batch are awaited. The message says what to do until then. Exit code 3."""
+
+    exit_code = 3
+
+
 class Interrupted(ToolbankError):  # noqa: N818 - it did what was asked
     """Ctrl-C or SIGTERM has ended it. The message says what is kept. Exit code 1."""

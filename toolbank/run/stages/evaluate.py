@@ -20,7 +20,7 @@ from toolbank.run.stage import (
     model_hashes,
     write_searches,
 )
-from toolbank.system.errors import InputError
+from toolbank.system.errors import InputError, Waiting
 from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
@@ -90,7 +90,6 @@ class EvaluateStage(Stage):
             make_set,
             verified_set,
         )
-        from toolbank.llm.searches import Waiting
         from toolbank.retrievers.calibration_fit import write_calibration
         from toolbank.run.advice import warn_of_setbacks
         from toolbank.system.files import write_json
