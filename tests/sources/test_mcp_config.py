@@ -332,8 +332,10 @@ def test_consent_of_0_7_0_is_asked_for_again_and_says_why(
     command = shlex.join([entry["command"], *entry["args"]])
     former = f"LUA_INIT=... TOKEN=... {command}"
     monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", former)
+    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", "KEY=https://x.invalid")
     with pytest.raises(InputError, match=r"0\.7\.0, so you are asked once") as caught:
         KIND.read(source, tmp_path)
+    assert "TOOLBANK_TRUSTED_HOSTS" not in str(caught.value)
     paste(monkeypatch, str(caught.value))
     assert KIND.read(source, tmp_path).tools
 

@@ -36,7 +36,7 @@ Route = tuple[str, str]
 _OWN_PROVIDER: Route = (DEFAULT_KEY, "https://api.openai.com")
 _ENVIRONMENT = "TOOLBANK_GRANTS"
 _FILE = "grants"
-_FORMER = ("TOOLBANK_TRUSTED_HOSTS", "TOOLBANK_TRUSTED_COMMANDS")
+_FORMER = {"send": "TOOLBANK_TRUSTED_HOSTS", "start": "TOOLBANK_TRUSTED_COMMANDS"}
 _FORMER_FILE = "trusted_hosts"
 _HEAD = """\
 # What you have allowed toolbank to do, a line each. toolbank writes this file when you answer its
@@ -278,7 +278,8 @@ def _describe(grants: Sequence[Grant], section: str) -> str:
     lines = "\n".join(f"  {grant}" for grant in grants)
     request = f"{who} needs your permission to {' and '.join(does)}:\n{lines}\n"
     folder = config_folder()
-    former = [name for name in _FORMER if os.environ.get(name)]
+    names = dict.fromkeys(_FORMER[grant.action] for grant in grants)
+    former = [name for name in names if os.environ.get(name)]
     if not (folder / _FILE).exists() and (folder / _FORMER_FILE).exists():
         former.append(str(folder / _FORMER_FILE))
     if former:
