@@ -76,3 +76,13 @@ def test_a_run_that_was_begun_keeps_its_domain_and_its_replies(
         forget_domain(out)
     run_recipe(recipe("domain=averages"), out, until="generate")
     assert len(server.calls) == 2 * asked
+
+
+def test_a_recipe_of_another_name_that_replaces_a_run_has_its_own_domain(
+    recipe, tmp_path
+):
+    out = tmp_path / "out"
+    run_recipe(recipe("domain=maths"), out, until="sources")
+    (out / "metrics.json").write_text("[]")
+    run_recipe(recipe("name=other"), out, until="sources", replace=True)
+    assert load_recipe(str(out)).recipe.domain == "statistics"

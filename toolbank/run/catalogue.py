@@ -269,12 +269,12 @@ def keep_domain(recipe: Recipe, folder: RunFolder) -> Recipe:
 
 
 def _begun_with(recipe: Recipe, folder: RunFolder) -> str:
-    """The domain of the folder's run, if it is of the same sources; else ""."""
+    """The domain of the folder's run, if it is of the same name and sources; else ""."""
     if not is_run_folder(folder.path):
         return ""
     try:
         begun = load_recipe(str(folder.path)).recipe
     except InputError:
         return ""
-    labels, begun_labels = ([one.label for one in r.sources] for r in (recipe, begun))
-    return begun.domain if labels == begun_labels else ""
+    given, there = ((r.name, [one.label for one in r.sources]) for r in (recipe, begun))
+    return begun.domain if given == there else ""
