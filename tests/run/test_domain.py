@@ -9,6 +9,7 @@ from toolbank.commands.preview_writers import preview_attempts
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
+from toolbank.system.errors import InputError
 
 
 @pytest.fixture
@@ -86,3 +87,12 @@ def test_a_recipe_of_another_name_that_replaces_a_run_has_its_own_domain(
     (out / "metrics.json").write_text("[]")
     run_recipe(recipe("name=other"), out, until="sources", replace=True)
     assert load_recipe(str(out)).recipe.domain == "statistics"
+
+
+def test_a_replacing_run_that_begins_after_the_sources_moves_nothing(recipe, tmp_path):
+    out = tmp_path / "out"
+    run_recipe(recipe(), out, until="generate")
+    before = sorted(out.rglob("*"))
+    with pytest.raises(InputError, match="the stage sources is not done under this"):
+        run_recipe(recipe("name=other"), out, start="generate", replace=True)
+    assert sorted(out.rglob("*")) == before

@@ -189,6 +189,7 @@ def _run_chosen(
     folder, others = stages[0].folder, comparison.others
     if not replace:
         comparison.demand_none(recipe, folder)
+    # If this is another recipe, nothing stays, whatever is done.
     todo = [stage.name for stage in stages] if others else find_todo(stages)
     to_run = check_stages(recipe, chosen, [*todo, start])
     for stage in to_run:
@@ -196,7 +197,7 @@ def _run_chosen(
     for stage in to_run:
         stage.prepare()
     if start:
-        _require_before(recipe, start, stages)
+        _require_before(recipe, start, stages, todo)
     if not (start or others or folder.is_writable) and not any(
         stage.name in todo for stage in chosen
     ):
@@ -213,7 +214,8 @@ def _run_chosen(
         if (found.others, found.changes) != (others, comparison.changes):
             found.demand_none(recipe, folder)
         if start:
-            _require_before(recipe, start, stages)
+            now = todo if others else find_todo(stages)
+            _require_before(recipe, start, stages, now)
         resolved = _resolved(recipe, stages)
         if found.others:
             _replace(folder, found.folders)
@@ -407,18 +409,19 @@ def _replace(folder: RunFolder, folders: AssetFolders) -> None:
     print_message(f"{folder.path}: what another recipe has made there is in {kept}")
 
 
-def _require_before(recipe: RecipeFile, start: str, stages: Sequence[Stage]) -> None:
-    """Refuse to start with a stage while one that it stands on is not done."""
+def _require_before(
+    recipe: RecipeFile, start: str, stages: Sequence[Stage], todo: Sequence[str]
+) -> None:
+    """Refuse to start with a stage while one that it stands on is in `todo`."""
     needed = {start}
     for stage in reversed(stages):
         if stage.kind in needed:
             needed.update(stage.needs)
-    todo, folder = find_todo(stages), stages[0].folder
+    folder = stages[0].folder
     advise = advise_to_finish(folder.path)
     if recipe.path.resolve() != folder.recipe.resolve():
-        advise = (
-            f"{advise_to_finish(recipe.path)} --out {shlex.quote(str(folder.path))}"
-        )
+        out = shlex.quote(str(folder.path))
+        advise = f"{advise_to_finish(recipe.path)} --out {out}"
     for stage in stages:
         if stage.kind in needed - {start} and stage.name in todo:
             raise InputError(
