@@ -343,7 +343,7 @@ def bm25(work: Work) -> dict[str, Any]:
     from toolbank.bank.bank import Bank
     from toolbank.bank.files import read_tools
     from toolbank.retrievers import create_retriever
-    from toolbank.retrievers.bm25 import Bm25Config
+    from toolbank.retrievers.settings import Bm25Config
 
     bank = Bank(read_tools(work.folder / "run" / "bank" / "tools.parquet"))
     retriever = create_retriever(Bm25Config())

@@ -21,8 +21,7 @@ from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.generate import generate
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.descriptions import DescriptionsConfig
-from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.settings import DescriptionsConfig, Tool2VecConfig
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.source import PythonSource
 

@@ -125,7 +125,7 @@ BUDGETS = {
     "encoders": (12, 1_310),
     "evaluation": (6, 750),
     "llm": (38, 5_830),
-    "papers": (23, 3_070),
+    "papers": (23, 3_080),
     "publish": (5, 1_120),
     "report": (11, 1_680),
     "requests": (34, 5_520),

@@ -21,10 +21,10 @@ from natural import whole
 
 from toolbank.bank.files import read_tools
 from toolbank.encoders.finetune import make_loss, make_rows
-from toolbank.encoders.finetune_data import EncoderTraining, make_texts
+from toolbank.encoders.finetune_data import make_texts
 from toolbank.encoders.location import SETTINGS, hub_name
 from toolbank.encoders.model import load_model, save_model
-from toolbank.encoders.sentence import SentenceConfig
+from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
 from toolbank.retrievers.base import title_and_summary
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.system.files import read_json, write_json

@@ -32,10 +32,8 @@ from toolbank.requests.write.generate import generate
 from toolbank.requests.write.sampling import link_tools, make_offers
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
-from toolbank.retrievers.bm25 import Bm25Config
-from toolbank.retrievers.fusion import FusionConfig
 from toolbank.retrievers.kind import RetrieverConfig
-from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.settings import Bm25Config, FusionConfig, Tool2VecConfig
 
 SAMPLINGS = ("uniform", "deck", "related")
 HANDS = 2000

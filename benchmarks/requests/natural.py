@@ -23,14 +23,16 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Ask, Query
 from toolbank.datasets.jsonl import read_labelled
-from toolbank.encoders.finetune_data import EncoderTraining
+from toolbank.encoders.sentence import EncoderTraining
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25 import Bm25Config
-from toolbank.retrievers.descriptions import DescriptionsConfig
-from toolbank.retrievers.fusion import FusionConfig
 from toolbank.retrievers.kind import RetrieverConfig
-from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.settings import (
+    Bm25Config,
+    DescriptionsConfig,
+    FusionConfig,
+    Tool2VecConfig,
+)
 
 PLAIN = "plain"
 

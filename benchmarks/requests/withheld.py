@@ -17,12 +17,14 @@ from toolbank.bank.split import SplitConfig, draw_withheld, split_dataset
 from toolbank.datasets.jsonl import JsonlConfig, read_jsonl
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
-from toolbank.retrievers.descriptions import DescriptionsConfig
 from toolbank.retrievers.kind import RetrieverConfig
-from toolbank.retrievers.mlc.retriever import MlcConfig
-from toolbank.retrievers.nearest import NearestConfig
-from toolbank.retrievers.nnn import NnnConfig
-from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.settings import (
+    DescriptionsConfig,
+    MlcConfig,
+    NearestConfig,
+    NnnConfig,
+    Tool2VecConfig,
+)
 
 METHODS: tuple[RetrieverConfig, ...] = (
     DescriptionsConfig(),

@@ -26,8 +26,7 @@ from toolbank.encoders.model import SentenceEncoder, load_model
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.dense import DenseRetriever
-from toolbank.retrievers.descriptions import DescriptionsConfig
-from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.settings import DescriptionsConfig, Tool2VecConfig
 
 APIS = ("numpy", "aws", "pandas")
 TESTS = {"ultratool": "test", "metatool": "test_single", "toollens": "test"}

@@ -21,11 +21,9 @@ from toolbank.retrievers import calibration_fit as background
 from toolbank.retrievers import calibration_fit as fit
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.calibration import DEPTH, leave_out
 from toolbank.retrievers.calibration_fit import measure_reliability
-from toolbank.retrievers.fusion import FusionConfig
-from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.settings import Bm25Config, FusionConfig, Tool2VecConfig
 from toolbank.search.run_search import open_finder
 
 EVERY = background._read()

@@ -15,8 +15,9 @@ from catalogue import make_tools, read_tools
 
 from toolbank.bank.records import Tool
 from toolbank.retrievers.base import all_words
-from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
+from toolbank.retrievers.bm25 import Bm25Retriever
 from toolbank.retrievers.lexical import LexicalIndex
+from toolbank.retrievers.settings import Bm25Config
 from toolbank.search.finder import Finder
 
 

@@ -22,16 +22,18 @@ from toolbank.datasets.jsonl import JsonlConfig, read_jsonl
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
-from toolbank.retrievers.bm25 import Bm25Config
-from toolbank.retrievers.descriptions import DescriptionsConfig
-from toolbank.retrievers.fusion import FusionConfig
 from toolbank.retrievers.kind import RetrieverConfig
-from toolbank.retrievers.mlc.retriever import MlcConfig
-from toolbank.retrievers.nearest import NearestConfig
-from toolbank.retrievers.nnn import NnnConfig
-from toolbank.retrievers.protip import ProtipConfig
-from toolbank.retrievers.refiner import RefinerConfig
-from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.settings import (
+    Bm25Config,
+    DescriptionsConfig,
+    FusionConfig,
+    MlcConfig,
+    NearestConfig,
+    NnnConfig,
+    ProtipConfig,
+    RefinerConfig,
+    Tool2VecConfig,
+)
 
 SHARES = (0.0, 0.2, 0.45, 0.8)
 REQUESTS = {"1": (1,), "2": (2,), "3": (3,), "1 or 3": (1, 3)}

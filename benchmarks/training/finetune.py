@@ -26,10 +26,10 @@ from sentence_transformers.sentence_transformer.losses import (
 
 from toolbank.bank.bank import Bank
 from toolbank.encoders.finetune import fine_tune, make_rows
-from toolbank.encoders.finetune_data import EncoderTraining, make_texts
+from toolbank.encoders.finetune_data import make_texts
 from toolbank.encoders.model import load_model, save_model
 from toolbank.encoders.ranking_loss import MaskedRankingLoss, SharedTools
-from toolbank.encoders.sentence import SentenceConfig
+from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
 from toolbank.retrievers import RETRIEVERS, create_retriever
 from toolbank.retrievers.base import title_and_summary
 from toolbank.retrievers.relevance import find_relevance, mean_recall, train_relevance

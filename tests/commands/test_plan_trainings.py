@@ -11,7 +11,7 @@ import pytest
 from tests.training.small_run import environment, write_recipe
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
-from toolbank.retrievers.refiner import RefinerConfig
+from toolbank.retrievers.settings import RefinerConfig
 from toolbank.run.outlook import expect_asks
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe

@@ -4,8 +4,8 @@ import pytest
 from pydantic import Field
 
 from toolbank.config.base import Config, Transport, shape
-from toolbank.retrievers.decomposition import DecompositionConfig
-from toolbank.retrievers.mlc.retriever import MlcConfig
+from toolbank.retrievers.llm_settings import DecompositionConfig
+from toolbank.retrievers.settings import MlcConfig
 from toolbank.run.stages.fit import FitStage
 from toolbank.sources.sphinx.source import SphinxSource
 

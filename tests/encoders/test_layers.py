@@ -16,12 +16,8 @@ from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.encoders import AnyEncoder, load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.papers.experiment import ONE_WORD
-from toolbank.papers.layers.encoder import (
-    HeadlessModel,
-    LayersConfig,
-    pool,
-    put_in_prompt,
-)
+from toolbank.papers.layers import LayersConfig
+from toolbank.papers.layers.encoder import HeadlessModel, pool, put_in_prompt
 from toolbank.search.run_search import load
 from toolbank.system.errors import InputError
 

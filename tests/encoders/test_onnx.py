@@ -9,7 +9,7 @@ import pytest
 
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
-from toolbank.encoders.onnx import OnnxConfig
+from toolbank.encoders.config import OnnxConfig
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.system.errors import InputError
 
@@ -88,7 +88,7 @@ class Blocked:
             raise ImportError(name)
 sys.meta_path.insert(0, Blocked())
 from toolbank.encoders import load_encoder
-from toolbank.encoders.onnx import OnnxConfig
+from toolbank.encoders.config import OnnxConfig
 config = OnnxConfig(type="onnx", model={exported[1].config.model!r})
 print(load_encoder(config).encode_queries(["sum"]).shape)
 """

@@ -14,11 +14,13 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.descriptions import DescriptionsConfig
-from toolbank.retrievers.mlc.retriever import MlcConfig
-from toolbank.retrievers.protip import ProtipConfig
-from toolbank.retrievers.refiner import RefinerConfig
-from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.settings import (
+    DescriptionsConfig,
+    MlcConfig,
+    ProtipConfig,
+    RefinerConfig,
+    Tool2VecConfig,
+)
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
 

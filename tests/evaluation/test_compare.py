@@ -10,13 +10,15 @@ from toolbank.evaluation.evaluate import Measured, compare, list_metrics, make_f
 from toolbank.evaluation.figures import difference_intervals
 from toolbank.evaluation.sets import EvaluationSet
 from toolbank.evaluation.tables import format_details
-from toolbank.retrievers.bm25 import Bm25Config
-from toolbank.retrievers.decomposition import DecompositionConfig
-from toolbank.retrievers.descriptions import DescriptionsConfig
-from toolbank.retrievers.mlc.retriever import MlcConfig
-from toolbank.retrievers.nearest import NearestConfig
-from toolbank.retrievers.protip import ProtipConfig
-from toolbank.retrievers.refiner import RefinerConfig
+from toolbank.retrievers.llm_settings import DecompositionConfig
+from toolbank.retrievers.settings import (
+    Bm25Config,
+    DescriptionsConfig,
+    MlcConfig,
+    NearestConfig,
+    ProtipConfig,
+    RefinerConfig,
+)
 
 CONFIG = EvaluateConfig(ks=(3, 5), resamples=200)
 N = 60

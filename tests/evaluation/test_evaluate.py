@@ -18,7 +18,7 @@ from toolbank.evaluation.sets import (
 )
 from toolbank.evaluation.tables import format_details, format_notes, format_table
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.settings import Bm25Config
 from toolbank.system.errors import InputError
 
 CONFIG = EvaluateConfig(ks=(1, 2, 5), resamples=100)

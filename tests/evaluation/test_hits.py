@@ -12,7 +12,7 @@ from toolbank.evaluation import EvaluateConfig
 from toolbank.evaluation.evaluate import make_figures, measure, read_hits, write_hits
 from toolbank.evaluation.sets import held_out_set, make_set
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.settings import Bm25Config
 
 CONFIG = EvaluateConfig(ks=(1, 3, 5), resamples=100)
 WORDS = ("mean", "sort", "plot", "sum", "join", "count", "rank", "fill")

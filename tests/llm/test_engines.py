@@ -11,7 +11,7 @@ from toolbank.llm.engines import find_engine, find_model
 from toolbank.requests.asks import AsksConfig
 from toolbank.requests.judge.judges import JudgeConfig
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.retrievers.decomposition import DecomposeConfig
+from toolbank.retrievers.llm_settings import DecomposeConfig
 from toolbank.system.errors import InputError
 
 ENGINE = """

@@ -4,7 +4,7 @@ from tests.report.conftest import make_bank
 from tests.report.page import text_of, write
 from tests.tiny_models import tiny_encoder
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.descriptions import DescriptionsConfig
+from toolbank.retrievers.settings import DescriptionsConfig
 
 
 def test_the_page_tells_them(run, tmp_path):

@@ -11,10 +11,12 @@ from toolbank.report.report import write_report
 from toolbank.report.svg import lay_out, overlay, round_ticks
 from toolbank.report.vectors import Space, ToolVectors, compare_cosines, read_space
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25 import Bm25Config
-from toolbank.retrievers.descriptions import DescriptionsConfig
-from toolbank.retrievers.nearest import NearestConfig
-from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.settings import (
+    Bm25Config,
+    DescriptionsConfig,
+    NearestConfig,
+    Tool2VecConfig,
+)
 
 
 @pytest.fixture

@@ -4,19 +4,24 @@ import re
 
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
-from toolbank.encoders.finetune_data import EncoderTraining
-from toolbank.encoders.sentence import SentenceConfig
+from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25 import Bm25Config
-from toolbank.retrievers.decomposition import DecompositionConfig
-from toolbank.retrievers.descriptions import DescriptionsConfig, DescriptionsTraining
-from toolbank.retrievers.fusion import FusionConfig
-from toolbank.retrievers.mlc.retriever import MlcConfig, MlcTraining
-from toolbank.retrievers.nnn import NnnConfig
-from toolbank.retrievers.protip import ProtipConfig, ProtipTraining
-from toolbank.retrievers.refiner import RefinerConfig, RefinerTraining
-from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.llm_settings import DecompositionConfig
+from toolbank.retrievers.settings import (
+    Bm25Config,
+    DescriptionsConfig,
+    DescriptionsTraining,
+    FusionConfig,
+    MlcConfig,
+    MlcTraining,
+    NnnConfig,
+    ProtipConfig,
+    ProtipTraining,
+    RefinerConfig,
+    RefinerTraining,
+    Tool2VecConfig,
+)
 
 TRAINED = (
     "mlc",

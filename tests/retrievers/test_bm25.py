@@ -7,7 +7,8 @@ import pytest
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.retrievers.base import all_words
-from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
+from toolbank.retrievers.bm25 import Bm25Retriever
+from toolbank.retrievers.settings import Bm25Config
 from toolbank.system.errors import InputError
 
 

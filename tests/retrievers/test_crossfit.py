@@ -9,10 +9,11 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
+from toolbank.retrievers.bm25 import Bm25Retriever
 from toolbank.retrievers.crossfit import assign_folds, cross_fit
-from toolbank.retrievers.decomposition import DecompositionConfig
-from toolbank.retrievers.nearest import NearestConfig, NearestRetriever
+from toolbank.retrievers.llm_settings import DecompositionConfig
+from toolbank.retrievers.nearest import NearestRetriever
+from toolbank.retrievers.settings import Bm25Config, NearestConfig
 from toolbank.system.errors import InputError
 
 CONTEXT = FitContext(seed=3)

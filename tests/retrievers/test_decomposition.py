@@ -15,13 +15,11 @@ from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
-from toolbank.retrievers.decomposition import (
-    DecomposeConfig,
-    DecompositionConfig,
-    DecompositionRetriever,
-)
-from toolbank.retrievers.tool2vec import Tool2VecConfig, Tool2VecRetriever
+from toolbank.retrievers.bm25 import Bm25Retriever
+from toolbank.retrievers.decomposition import DecompositionRetriever
+from toolbank.retrievers.llm_settings import DecomposeConfig, DecompositionConfig
+from toolbank.retrievers.settings import Bm25Config, Tool2VecConfig
+from toolbank.retrievers.tool2vec import Tool2VecRetriever
 from toolbank.run.recipe import load_recipe, place_replies
 from toolbank.run.stage import files_read
 from toolbank.system.errors import InputError, ToolbankError

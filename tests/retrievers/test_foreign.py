@@ -14,7 +14,7 @@ from toolbank.system.errors import InputError
 KINDS = """
     from typing import Literal
 
-    from toolbank.retrievers.bm25 import Bm25Config
+    from toolbank.retrievers.settings import Bm25Config
     from toolbank.retrievers.kind import RetrieverKind
 
 

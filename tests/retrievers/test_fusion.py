@@ -7,8 +7,8 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import top_k
 from toolbank.bank.records import Tool
 from toolbank.retrievers.base import FitContext, Retriever
-from toolbank.retrievers.bm25 import Bm25Config
-from toolbank.retrievers.fusion import FusionConfig, FusionRetriever, standardise
+from toolbank.retrievers.fusion import FusionRetriever, standardise
+from toolbank.retrievers.settings import Bm25Config, FusionConfig
 
 BANK = Bank(tuple(Tool(name=name) for name in "abcd"))
 

@@ -13,11 +13,14 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.retrievers import RETRIEVERS, create_retriever, load_retriever
 from toolbank.retrievers.base import ALONE
-from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
-from toolbank.retrievers.descriptions import DescriptionsConfig
-from toolbank.retrievers.llm import LlmConfig
-from toolbank.retrievers.nearest import NearestConfig
-from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.bm25 import Bm25Retriever
+from toolbank.retrievers.llm_settings import LlmConfig
+from toolbank.retrievers.settings import (
+    Bm25Config,
+    DescriptionsConfig,
+    NearestConfig,
+    Tool2VecConfig,
+)
 from toolbank.retrievers.unseen import DescriptionOdds
 from toolbank.system.errors import InputError
 from toolbank.testing.retrievers import (

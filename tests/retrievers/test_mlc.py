@@ -17,7 +17,7 @@ from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.mlc.network import multi_label_loss, prior_log_odds
-from toolbank.retrievers.mlc.retriever import MlcConfig, MlcTraining
+from toolbank.retrievers.settings import MlcConfig, MlcTraining
 from toolbank.system.errors import InputError
 
 MLC = "toolbank.retrievers.mlc.retriever"
@@ -342,9 +342,7 @@ def test_the_last_layer_is_trained_before_the_encoder_moves(
     still = make_config(folder, training={"epochs": 0.1, "learning_rate": 1e-12})
     made = []
     for rate in (1e-12, 0.1):
-        monkeypatch.setattr(
-            "toolbank.retrievers.mlc.retriever._HEAD_LEARNING_RATE", rate
-        )
+        monkeypatch.setattr("toolbank.retrievers.settings._HEAD_LEARNING_RATE", rate)
         made.append(fit(often(bank), still))
     model = made[1].classifier.model
     after = getattr(model, model.base_model_prefix, model).state_dict()

@@ -6,8 +6,8 @@ import pytest
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.retrievers import create_retriever, load_retriever
-from toolbank.retrievers.mlc.retriever import MlcConfig
 from toolbank.retrievers.relevance import validation_recall
+from toolbank.retrievers.settings import MlcConfig
 
 NOUNS = ("lamp", "door", "garden", "kettle", "piano", "car", "boat", "letter")
 

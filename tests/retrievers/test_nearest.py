@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from toolbank.bank.bank import Bank
-from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
-from toolbank.retrievers.descriptions import DescriptionsConfig, DescriptionsRetriever
-from toolbank.retrievers.nearest import NearestConfig, NearestRetriever
+from toolbank.retrievers.bm25 import Bm25Retriever
+from toolbank.retrievers.descriptions import DescriptionsRetriever
+from toolbank.retrievers.nearest import NearestRetriever
+from toolbank.retrievers.settings import Bm25Config, DescriptionsConfig, NearestConfig
 from toolbank.retrievers.unseen import DescriptionOdds
 
 PLACE = DescriptionOdds.place

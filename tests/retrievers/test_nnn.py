@@ -13,9 +13,10 @@ from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25 import Bm25Config, Bm25Retriever
-from toolbank.retrievers.nnn import NnnConfig, NnnRetriever, solve
-from toolbank.retrievers.tool2vec import Tool2VecConfig, Tool2VecRetriever
+from toolbank.retrievers.bm25 import Bm25Retriever
+from toolbank.retrievers.nnn import NnnRetriever, solve
+from toolbank.retrievers.settings import Bm25Config, NnnConfig, Tool2VecConfig
+from toolbank.retrievers.tool2vec import Tool2VecRetriever
 from toolbank.retrievers.unseen import keep_ranks
 from toolbank.system.errors import InputError
 

@@ -5,15 +5,18 @@ import pytest
 from tests.retrievers.small_methods import configure, encoder_for
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Ask, Query, Tool
-from toolbank.encoders.finetune_data import EncoderTraining
 from toolbank.encoders.model import describe_architecture
-from toolbank.encoders.sentence import SentenceConfig
+from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.kind import RetrieverConfig, plan_fit
-from toolbank.retrievers.protip import ProtipConfig, ProtipTraining
-from toolbank.retrievers.refiner import RefinerConfig, RefinerTraining
-from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.settings import (
+    ProtipConfig,
+    ProtipTraining,
+    RefinerConfig,
+    RefinerTraining,
+    Tool2VecConfig,
+)
 from toolbank.training import run
 from toolbank.training.config import TrainingConfig
 

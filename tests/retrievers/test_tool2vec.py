@@ -12,12 +12,8 @@ from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.base import title_and_summary
 from toolbank.retrievers.dense import common_part, take_out
 from toolbank.retrievers.relevance import train_relevance
-from toolbank.retrievers.tool2vec import (
-    Tool2VecConfig,
-    Tool2VecRetriever,
-    tool_sums,
-    unit_vectors,
-)
+from toolbank.retrievers.settings import Tool2VecConfig
+from toolbank.retrievers.tool2vec import Tool2VecRetriever, tool_sums, unit_vectors
 
 
 def tool_vectors(queries, descriptions, uses, description_weight):

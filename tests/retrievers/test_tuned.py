@@ -12,9 +12,9 @@ from toolbank.encoders import load_encoder
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.base import FitContext, full_text
 from toolbank.retrievers.dense import DenseRetriever
-from toolbank.retrievers.descriptions import DescriptionsConfig
 from toolbank.retrievers.relevance import train_relevance
-from toolbank.retrievers.tool2vec import Tool2VecConfig, tool_sums, unit_vectors
+from toolbank.retrievers.settings import DescriptionsConfig, Tool2VecConfig
+from toolbank.retrievers.tool2vec import tool_sums, unit_vectors
 
 TRAINING = {"epochs": 2, "batch_size": 4, "learning_rate": 2e-3, "warmup": 0}
 E5 = {"query_prefix": "query: ", "document_prefix": "passage: "}

@@ -8,8 +8,8 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.descriptions import DescriptionsConfig
 from toolbank.retrievers.relevance import validation_queries, validation_recall
+from toolbank.retrievers.settings import DescriptionsConfig
 
 TOOLS = tuple(Tool(name=f"t{i}", kind="function", summary=f"t{i}") for i in range(9))
 

@@ -7,13 +7,14 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.evaluation.figures import Figure, write_figures
 from toolbank.requests.engines import RECORDED, RULES
-from toolbank.retrievers.bm25 import Bm25Config
-from toolbank.retrievers.decomposition import DecompositionConfig
-from toolbank.retrievers.descriptions import DescriptionsConfig
-from toolbank.retrievers.fusion import FusionConfig
-from toolbank.retrievers.llm import LlmConfig
-from toolbank.retrievers.nearest import NearestConfig
-from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.llm_settings import DecompositionConfig, LlmConfig
+from toolbank.retrievers.settings import (
+    Bm25Config,
+    DescriptionsConfig,
+    FusionConfig,
+    NearestConfig,
+    Tool2VecConfig,
+)
 from toolbank.run.advice import warn_of_setbacks
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe

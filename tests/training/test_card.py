@@ -3,7 +3,7 @@
 import yaml
 
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.retrievers.mlc.retriever import MlcConfig
+from toolbank.retrievers.settings import MlcConfig
 from toolbank.training.card import make_card
 from toolbank.training.run import Training
 

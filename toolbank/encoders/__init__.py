@@ -19,8 +19,8 @@ ENCODERS = Registry(
     EncoderKind,
     {
         "sentence": "toolbank.encoders.sentence:KIND",
-        "layers": "toolbank.papers.layers.encoder:KIND",
-        "onnx": "toolbank.encoders.onnx:KIND",
+        "layers": "toolbank.papers.layers:KIND",
+        "onnx": "toolbank.encoders.config:ONNX",
     },
 )
 

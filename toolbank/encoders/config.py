@@ -75,3 +75,27 @@ class EncoderKind:
         """The class of its encoders."""
         module, _, name = self.encoder.partition(":")
         return getattr(import_module(module), name)
+
+
+class OnnxConfig(EncoderConfig):
+    """An encoder that was written as ONNX, such as one of a packed finder."""
+
+    named_by_content: ClassVar[bool] = True
+
+    type: Literal["onnx"]
+    model: str = Field(
+        description="a folder with model.onnx, tokenizer.json and onnx.json, as ./name or /path"
+    )
+    query_prefix: str = Field(default="", description="before each request")
+    document_prefix: str = Field(default="", description="before each description")
+
+    def as_query(self, text: str) -> str:
+        """The request behind its prefix."""
+        return self.query_prefix + text
+
+    def as_document(self, text: str) -> str:
+        """The description behind its prefix."""
+        return self.document_prefix + text
+
+
+ONNX = EncoderKind(OnnxConfig, "toolbank.encoders.onnx:OnnxEncoder")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from toolbank.encoders.finetune_data import (
-    EncoderTraining,
     Rows,
     TrainingTexts,
     demand_rows,
@@ -19,7 +18,7 @@ from toolbank.encoders.finetune_data import (
 )
 from toolbank.encoders.location import locate
 from toolbank.encoders.model import SentenceEncoder, load_model
-from toolbank.encoders.sentence import SentenceConfig
+from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
 from toolbank.training.run import Training, train_encoder
 
 if TYPE_CHECKING:

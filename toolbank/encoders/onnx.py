@@ -6,42 +6,16 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Self
 from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from toolbank.encoders.base import Encoder
-from toolbank.encoders.config import EncoderConfig, EncoderKind, Precision
+from toolbank.encoders.config import EncoderConfig, Precision
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
-
-
-class OnnxConfig(EncoderConfig):
-    """An encoder that was written as ONNX, such as one of a packed finder."""
-
-    named_by_content: ClassVar[bool] = True
-
-    type: Literal["onnx"]
-    model: str = Field(
-        description="a folder with model.onnx, tokenizer.json and onnx.json, as ./name or /path"
-    )
-    query_prefix: str = Field(default="", description="before each request")
-    document_prefix: str = Field(default="", description="before each description")
-
-    def as_query(self, text: str) -> str:
-        """The request behind its prefix."""
-        return self.query_prefix + text
-
-    def as_document(self, text: str) -> str:
-        """The description behind its prefix."""
-        return self.document_prefix + text
-
-
-KIND = EncoderKind(OnnxConfig, "toolbank.encoders.onnx:OnnxEncoder")
-
 
 MODEL, TOKENIZER, ABOUT = "model.onnx", "tokenizer.json", "onnx.json"
 

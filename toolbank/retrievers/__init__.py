@@ -1,4 +1,4 @@
-"""Retrievers: one folder a method, which says of itself what the rest has to know."""
+"""Retrievers: a file or folder for each method, and the settings of all."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ RETRIEVERS = Registry(
     "toolbank.retrievers",
     RetrieverKind,
     {
-        "bm25": "toolbank.retrievers.bm25:KIND",
-        "descriptions": "toolbank.retrievers.descriptions:KIND",
-        "nearest": "toolbank.retrievers.nearest:KIND",
-        "tool2vec": "toolbank.retrievers.tool2vec:KIND",
-        "mlc": "toolbank.retrievers.mlc.retriever:KIND",
-        "refiner": "toolbank.retrievers.refiner:KIND",
-        "protip": "toolbank.retrievers.protip:KIND",
-        "nnn": "toolbank.retrievers.nnn:KIND",
-        "fusion": "toolbank.retrievers.fusion:KIND",
-        "decomposition": "toolbank.retrievers.decomposition:KIND",
-        "llm": "toolbank.retrievers.llm:KIND",
+        "bm25": "toolbank.retrievers.settings:BM25",
+        "descriptions": "toolbank.retrievers.settings:DESCRIPTIONS",
+        "nearest": "toolbank.retrievers.settings:NEAREST",
+        "tool2vec": "toolbank.retrievers.settings:TOOL2VEC",
+        "mlc": "toolbank.retrievers.settings:MLC",
+        "refiner": "toolbank.retrievers.settings:REFINER",
+        "protip": "toolbank.retrievers.settings:PROTIP",
+        "nnn": "toolbank.retrievers.settings:NNN",
+        "fusion": "toolbank.retrievers.settings:FUSION",
+        "decomposition": "toolbank.retrievers.llm_settings:DECOMPOSITION",
+        "llm": "toolbank.retrievers.llm_settings:LLM",
     },
 )
 

@@ -24,9 +24,8 @@ from toolbank.bank.records import Ask, Tool
 from toolbank.config.explain import read_checked
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
-from toolbank.encoders.config import EncoderConfig, Precision
+from toolbank.encoders.config import EncoderConfig, OnnxConfig, Precision
 from toolbank.encoders.location import encoder_identity
-from toolbank.encoders.onnx import OnnxConfig
 from toolbank.retrievers.crossfit import Search, cross_fit
 from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.retrievers.relevance import Relevance, train_relevance

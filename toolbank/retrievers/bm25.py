@@ -1,60 +1,24 @@
-"""Configuration of BM25."""
+"""BM25 over names and descriptions, and over the requests that use a tool."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, rank_blocks
 from toolbank.bank.records import Tool
 from toolbank.retrievers.base import ALONE, FitContext, Packing, Retriever, all_words
-from toolbank.retrievers.kind import Baseline, RetrieverConfig, RetrieverKind
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.relevance import Relevance, train_relevance
+from toolbank.retrievers.settings import Bm25Config
 from toolbank.retrievers.stored import Texts, demand
 from toolbank.system.errors import InputError
-
-
-class Bm25Config(RetrieverConfig):
-    """BM25 over the tools' names and descriptions, and the requests that use them if so said."""
-
-    score: ClassVar[str] = "BM25, a sum over the words in common: 0 without any"
-
-    type: Literal["bm25"] = "bm25"
-    requests: bool = Field(
-        default=False,
-        description="index the train queries that use a tool with its text",
-    )
-
-    @property
-    def folds(self) -> int:
-        """More with requests, as each part is indexed in no time."""
-        return 10 if self.requests else super().folds
-
-    @property
-    def needs_queries(self) -> bool:
-        """Only to index them."""
-        return self.requests
-
-    @property
-    def lexical(self) -> bool:
-        """By the words of the tools' texts."""
-        return True
-
-    @property
-    def baseline(self) -> Baseline | None:
-        """What words alone can do, if it learns from no request."""
-        return None if self.requests else "words"
-
-
-KIND = RetrieverKind(Bm25Config, "toolbank.retrievers.bm25:Bm25Retriever")
 
 
 class Bm25Retriever(Retriever):

@@ -4,129 +4,42 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import Field, field_validator
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, blocks, join
-from toolbank.config.base import UnionChoice
 from toolbank.llm.accounts import list_reasons
 from toolbank.llm.chat import (
     ChatReply,
-    ChatRequest,
-    Message,
     Rejection,
     check_finish,
     find_answer,
-    number_of,
 )
-from toolbank.llm.config import SearchModelConfig
 from toolbank.llm.engines import find_engine
 from toolbank.llm.searches import ask_searches, demand_replies
 from toolbank.llm.templates import PromptTemplate
 from toolbank.retrievers.base import ALONE, FitContext
-from toolbank.retrievers.kind import Baseline, RetrieverKind, TwoStageConfig
+from toolbank.retrievers.llm_settings import (
+    DECOMPOSE_TEMPLATE,
+    DecomposeConfig,
+    DecompositionConfig,
+    ask_for_subtasks,
+)
 from toolbank.retrievers.two_stage import TwoStage, interleave
 from toolbank.system.numbers import count
 from toolbank.system.terminal import print_above_bars
 
 if TYPE_CHECKING:
-    from toolbank.bank.records import Tool
+    pass
 
-
-TEMPLATE = "decompose.j2"
 
 KEY = "subtasks"
 """What an answer holds them under."""
-
-
-def make_request(template: PromptTemplate, text: str) -> ChatRequest:
-    """Ask for the subtasks of a request.
-
-    Raises:
-        InputError: the user's prompts/decompose.j2 is broken.
-    """
-    return ChatRequest(
-        attempt=number_of(text),
-        step="decompose",
-        messages=(Message("user", template.render(request=text)),),
-        schema=template.schema,
-    )
-
-
-class DecomposeConfig(SearchModelConfig):
-    """A language model that splits requests; every reply is kept in a journal of its own."""
-
-    section: ClassVar[str] = "retrievers.decomposition.decompose"
-    call_steps: ClassVar[tuple[str, ...]] = ("decompose",)
-
-    @field_validator("engine")
-    @classmethod
-    def _check_engine(cls, value: str) -> str:
-        if value == "rules":
-            raise ValueError(
-                "rules writes queries. To split requests by rules, say `decompose: rules`"
-            )
-        return value
-
-
-class DecompositionConfig(TwoStageConfig):
-    """Split the request into subtasks, and search for each by another retriever."""
-
-    score: ClassVar[str] = "1 / rank"
-    scores_compare: ClassVar[bool] = False
-
-    type: Literal["decomposition"] = "decomposition"
-    first_stage: str = Field(
-        default="descriptions", description="a retriever of the recipe"
-    )
-    decompose: Annotated[
-        Literal["rules"] | DecomposeConfig,
-        UnionChoice("should be 'rules', or a mapping of keys"),
-    ] = Field(default="rules", description="rules, or the settings of an engine")
-
-    @property
-    def needs_queries(self) -> bool:
-        """It splits requests by what it knows of language."""
-        return False
-
-    @property
-    def baseline(self) -> Baseline:
-        """What can be done for a request of many parts without learning their order."""
-        return "decomposition"
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """The prompt, where a model splits the requests."""
-        return (TEMPLATE,) if self.asks else ()
-
-    @property
-    def asks(self) -> DecomposeConfig | None:
-        """The model that splits the requests, if it isn't done by rules."""
-        return None if self.decompose == "rules" else self.decompose
-
-    def sample_calls(
-        self,
-        tools: Sequence[Tool],  # noqa: ARG002
-        texts: Sequence[str],
-    ) -> tuple[list[ChatRequest], list[Mapping[str, Any]]]:
-        """The prompts of these requests, and each request as its own subtasks."""
-        from toolbank.llm.templates import PromptTemplate
-
-        template = PromptTemplate(TEMPLATE)
-        requests = [make_request(template, text) for text in texts]
-        return requests, [{"subtasks": [text]} for text in texts]
-
-
-KIND = RetrieverKind(
-    DecompositionConfig,
-    "toolbank.retrievers.decomposition:DecompositionRetriever",
-)
 
 
 def ask_subtasks(
@@ -142,7 +55,7 @@ def ask_subtasks(
             new search asks for the rest.
     """
     distinct = list(dict.fromkeys(texts))
-    requests = [make_request(template, text) for text in distinct]
+    requests = [ask_for_subtasks(template, text) for text in distinct]
     answers = ask_searches(requests, lambda _, reply: read_subtasks(reply), config)
     demand_replies(answers, config.replies)
     unread: Counter[str] = Counter()
@@ -291,7 +204,7 @@ class DecompositionRetriever(TwoStage):
             kind = find_engine(asks)
             kind.check(asks)
             kind.check_access(asks)
-            self.prompt = PromptTemplate(TEMPLATE)
+            self.prompt = PromptTemplate(DECOMPOSE_TEMPLATE)
         self.take_stages(context.fitted)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
@@ -342,4 +255,4 @@ class DecompositionRetriever(TwoStage):
         """
         super().load_parts(folder)
         if self.config.asks:
-            self.prompt = PromptTemplate.saved(TEMPLATE, folder / "prompts")
+            self.prompt = PromptTemplate.saved(DECOMPOSE_TEMPLATE, folder / "prompts")

@@ -1,56 +1,17 @@
-"""Configuration of score fusion."""
+"""Score fusion: what retrievers find for different reasons, found by one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, rank_blocks
 from toolbank.retrievers.base import ALONE, FitContext
-from toolbank.retrievers.kind import RetrieverKind, TwoStageConfig
+from toolbank.retrievers.settings import FusionConfig
 from toolbank.retrievers.two_stage import TwoStage
-
-
-class FusionConfig(TwoStageConfig):
-    """The sum of several retrievers' scores, each brought to one scale: hybrid search."""
-
-    score: ClassVar[str] = (
-        "standard deviations above the hits of each retriever, on average: compare it within one "
-        "search"
-    )
-    scores_compare: ClassVar[bool] = False
-    combines: ClassVar[bool] = True
-
-    type: Literal["fusion"] = "fusion"
-    first_stage: str = Field(
-        default="tool2vec", description="a retriever of the recipe"
-    )
-    beside: tuple[str, ...] = Field(
-        default=("bm25",), min_length=1, description="others that count as much"
-    )
-    candidates: int = Field(
-        default=100,
-        ge=1,
-        description="first hits of each that are weighed; others come last",
-    )
-
-    @property
-    def needs_queries(self) -> bool:
-        """It learns nothing of its own."""
-        return False
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """All whose scores it sums up."""
-        return tuple(dict.fromkeys((self.first_stage, *self.beside)))
-
-
-KIND = RetrieverKind(FusionConfig, "toolbank.retrievers.fusion:FusionRetriever")
 
 
 class FusionRetriever(TwoStage):

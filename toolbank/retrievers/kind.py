@@ -14,10 +14,7 @@ from toolbank.bank.bank import Bank
 from toolbank.config.base import Config
 from toolbank.encoders import AnyEncoder
 from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.finetune_data import EncoderTraining
-from toolbank.encoders.model import describe_architecture
-from toolbank.encoders.sentence import SentenceConfig
-from toolbank.retrievers.crossfit import assign_folds, name_part
+from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
 from toolbank.training.config import (
     PlannedTraining,
     TrainingConfig,
@@ -205,6 +202,8 @@ def plan_training(
     examples: int,
 ) -> PlannedTraining:
     """The training of an encoder's network on so many examples."""
+    from toolbank.encoders.model import describe_architecture
+
     network = describe_architecture(encoder)
     steps = count_steps(examples, training)
     return PlannedTraining(label, task, network, training, steps)
@@ -273,6 +272,8 @@ def _plan_held_out(
     seed: int,
     of: str,
 ) -> Iterator[PlannedTraining]:
+    from toolbank.retrievers.crossfit import assign_folds, name_part
+
     if not _trains(config, others):
         return
     texts = [query.query for query in bank.train_queries]

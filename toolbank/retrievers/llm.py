@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
-from pydantic import Field
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, by_rank
@@ -18,110 +16,26 @@ from toolbank.bank.records import Tool
 from toolbank.llm.accounts import list_reasons
 from toolbank.llm.chat import (
     ChatReply,
-    ChatRequest,
-    Message,
     Rejection,
     check_finish,
     find_answer,
-    number_of,
 )
-from toolbank.llm.config import SearchModelConfig
 from toolbank.llm.engines import find_engine
 from toolbank.llm.searches import ask_searches
 from toolbank.llm.templates import PromptTemplate
 from toolbank.retrievers.base import ALONE, FitContext
-from toolbank.retrievers.kind import RetrieverKind, TwoStageConfig
+from toolbank.retrievers.llm_settings import (
+    ORDER_KEY,
+    RANK_TEMPLATE,
+    LlmConfig,
+    Shown,
+    ask_for_order,
+    summarise,
+)
 from toolbank.retrievers.stored import Arrays, Texts, integers
 from toolbank.retrievers.two_stage import TwoStage
 from toolbank.system.numbers import count, unsigned
 from toolbank.system.terminal import one_line, print_above_bars
-
-TEMPLATE = "rank.j2"
-
-KEY = "tools"
-"""What an answer holds the numbers of the tools under."""
-
-_SUMMARY_CHARACTERS = 240
-
-Shown = Sequence[tuple[str, str]]
-"""Names and summaries of the tools that a prompt shows, in its order."""
-
-
-def make_request(template: PromptTemplate, text: str, tools: Shown) -> ChatRequest:
-    """Ask which of these tools a request needs, best first.
-
-    Raises:
-        InputError: the user's prompts/rank.j2 is broken.
-    """
-    listed = [
-        {"number": number, "name": name, "summary": summary}
-        for number, (name, summary) in enumerate(tools, start=1)
-    ]
-    return ChatRequest(
-        attempt=number_of(text),
-        step="rank",
-        messages=(Message("user", template.render(request=text, tools=listed)),),
-        schema=template.schema,
-    )
-
-
-def summarise(tool: Tool) -> str:
-    """What a prompt says of a tool beside its name, on one line."""
-    said = tool.summary or tool.description
-    return textwrap.shorten(said, _SUMMARY_CHARACTERS, placeholder=" ...")
-
-
-class LlmConfig(SearchModelConfig, TwoStageConfig):
-    """Have a language model order the best hits of a first stage, or drop them.
-
-    What it is asked how is among the settings themselves.
-    """
-
-    score: ClassVar[str] = "1 / rank"
-    scores_compare: ClassVar[bool] = False
-    section: ClassVar[str] = "retrievers.llm"
-    call_steps: ClassVar[tuple[str, ...]] = ("rank",)
-    asks_of_train: ClassVar[bool] = False
-
-    type: Literal["llm"] = "llm"
-    first_stage: str = Field(
-        default="tool2vec", description="a retriever of the recipe"
-    )
-    candidates: int = Field(
-        default=20, ge=2, le=200, description="hits of the first stage that it reads"
-    )
-
-    @property
-    def needs_queries(self) -> bool:
-        """It goes by what is said of the tools."""
-        return False
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """The prompt."""
-        return (TEMPLATE,)
-
-    @property
-    def asks(self) -> LlmConfig:
-        """These settings."""
-        return self
-
-    def sample_calls(
-        self, tools: Sequence[Tool], texts: Sequence[str]
-    ) -> tuple[list[ChatRequest], list[Mapping[str, Any]]]:
-        """Prompts with tools drawn evenly for the candidates, and an answer that keeps all."""
-        from toolbank.llm.templates import PromptTemplate
-
-        template = PromptTemplate(TEMPLATE)
-        step = max(1, len(tools) // self.candidates)
-        drawn = [(t.name, summarise(t)) for t in tools[::step][: self.candidates]]
-        answer = {KEY: list(range(1, len(drawn) + 1))}
-        return [make_request(template, text, drawn) for text in texts], [answer]
-
-
-KIND = RetrieverKind(LlmConfig, "toolbank.retrievers.llm:LlmRetriever")
-"""Listwise reranking by a language model, as of RankGPT (arXiv 2304.09542)."""
-
 
 _EXCERPT = 100
 
@@ -138,7 +52,7 @@ def ask_orders(
         InputError: the engine or the prompt can't be used.
         ToolbankError: as `ask_searches` does.
     """
-    requests = [make_request(template, *pair) for pair in shown.items()]
+    requests = [ask_for_order(template, *pair) for pair in shown.items()]
     names = [[name for name, _ in tools] for tools in shown.values()]
 
     def read(
@@ -179,13 +93,13 @@ def read_order(
     shown (`unknown`), and what was listed before (`repeated`). A list of nothing else is rejected,
     an empty one is not: it drops all. Nothing that a reply can hold raises.
     """
-    answer = check_finish(reply) or find_answer(reply.text, [KEY])
+    answer = check_finish(reply) or find_answer(reply.text, [ORDER_KEY])
     if isinstance(answer, Rejection):
         return answer
-    listed = answer[KEY]
+    listed = answer[ORDER_KEY]
     if not isinstance(listed, list):
         said = one_line(str(listed), _EXCERPT)
-        return Rejection("wrong-schema", f"{KEY} is no list: {said}")
+        return Rejection("wrong-schema", f"{ORDER_KEY} is no list: {said}")
     places = {name: place for place, name in enumerate(names)}
     places |= {str(place + 1): place for place in range(len(names))}
     order: dict[int, None] = {}
@@ -235,7 +149,7 @@ class LlmRetriever(TwoStage):
         self.take_stages(context.fitted)
         self.summaries = tuple(map(summarise, bank.tools))
         self.seed = unsigned(context.seed, _SEED_BITS)
-        self.prompt = PromptTemplate(TEMPLATE)
+        self.prompt = PromptTemplate(RANK_TEMPLATE)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
@@ -295,7 +209,7 @@ class LlmRetriever(TwoStage):
             InputError: a file is missing or damaged, or of other tools.
         """
         super().load_parts(folder)
-        self.prompt = PromptTemplate.saved(TEMPLATE, folder / "prompts")
+        self.prompt = PromptTemplate.saved(RANK_TEMPLATE, folder / "prompts")
 
     def _draw_order(self, text: str, hits: Sequence[int]) -> list[int]:
         """The tools of some hits in an order that says nothing of how well they do."""

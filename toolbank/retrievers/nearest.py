@@ -6,19 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, cosine_scores, rank_blocks, top_k
 from toolbank.bank.records import Tool
-from toolbank.encoders import AnyEncoder, load_encoder
+from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
 from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.base import (
     ALONE,
     FitContext,
@@ -27,9 +25,9 @@ from toolbank.retrievers.base import (
     all_words,
     title_and_summary,
 )
-from toolbank.retrievers.kind import Baseline, RetrieverConfig, RetrieverKind
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.relevance import Relevance, train_relevance
+from toolbank.retrievers.settings import NearestConfig
 from toolbank.retrievers.stored import (
     Arrays,
     Stored,
@@ -40,40 +38,6 @@ from toolbank.retrievers.stored import (
     renumber,
 )
 from toolbank.retrievers.unseen import DescriptionOdds, spread_rows, unseen_without
-
-
-class NearestConfig(RetrieverConfig):
-    """The tools of the most similar train queries."""
-
-    score: ClassVar[str] = (
-        "a tool's share of what similar requests used: 0 or less without any"
-    )
-
-    type: Literal["nearest"] = "nearest"
-    by: Literal["embedding", "bm25"] = Field(
-        default="embedding", description="what similar means; bm25 uses no encoder"
-    )
-    encoder: AnyEncoder = SentenceConfig()
-    neighbours: int = Field(default=10, ge=1, description="train queries that vote")
-
-    @property
-    def encoders(self) -> tuple[EncoderConfig, ...]:
-        """None by BM25."""
-        return () if self.by == "bm25" else (self.encoder,)
-
-    @property
-    def lexical(self) -> bool:
-        """By the words of train queries, if not by an encoder."""
-        return self.by == "bm25"
-
-    @property
-    def baseline(self) -> Baseline:
-        """What can be done by train queries without training."""
-        return "nearest neighbours"
-
-
-KIND = RetrieverKind(NearestConfig, "toolbank.retrievers.nearest:NearestRetriever")
-
 
 _QUERIES, _TOOLS = "to_queries", "to_tools"
 

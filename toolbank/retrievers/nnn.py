@@ -1,15 +1,14 @@
-"""Configuration of the non-negative elastic net."""
+"""NNN: explain a request's vector as a sum of few tools' vectors (arXiv 2606.17910)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import (
@@ -22,7 +21,6 @@ from toolbank.bank.ranking import (
     top_k,
 )
 from toolbank.retrievers.base import ALONE, FitContext
-from toolbank.retrievers.kind import RetrieverKind, TwoStageConfig
 from toolbank.retrievers.relevance import (
     RECALL_AT,
     find_relevance,
@@ -30,47 +28,10 @@ from toolbank.retrievers.relevance import (
     train_relevance,
     validation_queries,
 )
+from toolbank.retrievers.settings import NnnConfig
 from toolbank.retrievers.stored import Arrays, floats
 from toolbank.retrievers.two_stage import TwoStage
 from toolbank.retrievers.unseen import keep_ranks, unseen_without
-
-
-class NnnConfig(TwoStageConfig):
-    """Explain the request's vector as a sum of few tools' vectors.
-
-    Strengths that are unset are chosen on the bank's validation queries; without any, they are
-    0.3 and 3.
-    """
-
-    score: ClassVar[str] = (
-        "1 + a tool's weight in what explains the request; of others, below 1, the cosine"
-    )
-
-    type: Literal["nnn"] = "nnn"
-    first_stage: str = Field(
-        default="tool2vec", description="a dense retriever of the recipe"
-    )
-    candidates: int = Field(
-        default=64, ge=1, description="hits of the first stage that are weighed"
-    )
-    l1: float | None = Field(default=None, ge=0, description="more, fewer tools")
-    l2: float | None = Field(
-        default=None, ge=0, description="more, and the weights are more alike"
-    )
-
-    @property
-    def needs_queries(self) -> bool:
-        """It learns nothing but its strengths, from validation queries where there are any."""
-        return False
-
-    @property
-    def needs_vectors(self) -> str:
-        """Its first stage."""
-        return self.first_stage
-
-
-KIND = RetrieverKind(NnnConfig, "toolbank.retrievers.nnn:NnnRetriever")
-
 
 Floats = NDArray[np.float64]
 

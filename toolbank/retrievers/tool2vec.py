@@ -5,41 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, cosine_scores, rank_blocks
 from toolbank.bank.records import Tool
 from toolbank.retrievers.base import Packing
 from toolbank.retrievers.dense import DenseRetriever, common_part, take_out
-from toolbank.retrievers.kind import DenseConfig, RetrieverKind
 from toolbank.retrievers.relevance import Relevance, train_relevance
+from toolbank.retrievers.settings import Tool2VecConfig
 from toolbank.retrievers.stored import Arrays, Stored, flags, floats
 from toolbank.retrievers.unseen import DescriptionOdds, spread_rows, unseen_without
-
-
-class Tool2VecConfig(DenseConfig):
-    """Cosine between the request and the mean of the queries that use a tool."""
-
-    score: ClassVar[str] = (
-        "the cosine of the request and the mean of a tool's requests, from -1 to 1"
-    )
-
-    type: Literal["tool2vec"] = "tool2vec"
-    description_weight: float = Field(
-        default=2.0, ge=0, description="queries that the description counts for"
-    )
-    centre: bool = Field(
-        default=True, description="take out what all queries have in common"
-    )
-
-
-KIND = RetrieverKind(Tool2VecConfig, "toolbank.retrievers.tool2vec:Tool2VecRetriever")
-
 
 Rows = slice | NDArray[np.int64]
 

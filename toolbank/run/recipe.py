@@ -53,12 +53,8 @@ from toolbank.requests.asks import AsksConfig
 from toolbank.requests.judge.judges import JudgeConfig
 from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.retrievers import RETRIEVERS
-from toolbank.retrievers.bm25 import Bm25Config
-from toolbank.retrievers.descriptions import DescriptionsConfig
+from toolbank.retrievers import RETRIEVERS, settings
 from toolbank.retrievers.kind import Baseline, RetrieverConfig
-from toolbank.retrievers.nearest import NearestConfig
-from toolbank.retrievers.tool2vec import Tool2VecConfig
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import SourceConfig
 from toolbank.system.consent import DEFAULT_KEY, Route, command_of, grant_to_send
@@ -68,12 +64,12 @@ from toolbank.system.folders import is_run_folder
 from toolbank.system.text import find_control_sign
 
 BASELINES: tuple[RetrieverConfig, ...] = (
-    Bm25Config(),
-    DescriptionsConfig(),
-    NearestConfig(),
+    settings.Bm25Config(),
+    settings.DescriptionsConfig(),
+    settings.NearestConfig(),
 )
 
-DEFAULTS = (*BASELINES, Tool2VecConfig())
+DEFAULTS = (*BASELINES, settings.Tool2VecConfig())
 """What a recipe that lists no retrievers has."""
 
 

@@ -8,8 +8,8 @@ from tests.encoders.finetune.test_pairs import tools_of
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
 from toolbank.encoders.finetune import make_rows
-from toolbank.encoders.finetune_data import EncoderTraining, make_texts
-from toolbank.encoders.sentence import SentenceConfig
+from toolbank.encoders.finetune_data import make_texts
+from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
 from toolbank.system.errors import InputError
 
 QUERIES = ["water the lawn", "water it", "play jazz", "sing a song", "read the mail"]

@@ -10,13 +10,14 @@ from sentence_transformers.sentence_transformer.losses import (
 
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders.finetune import make_loss
-from toolbank.encoders.finetune_data import EncoderTraining, TrainingTexts
+from toolbank.encoders.finetune_data import TrainingTexts
 from toolbank.encoders.ranking_loss import (
     CachedMaskedRankingLoss,
     MaskedRankingLoss,
     SharedTools,
     ranking_losses,
 )
+from toolbank.encoders.sentence import EncoderTraining
 
 E1, E2, E3 = torch.eye(3)
 NOTHING = torch.nn.Identity()

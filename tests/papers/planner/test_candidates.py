@@ -14,7 +14,7 @@ from toolbank.papers.planner.plans import (
     unroll,
 )
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.settings import Bm25Config
 
 BANK = make_bank(make_rows(12))
 EXAMPLES = unroll(read_plans(BANK, BANK.split("train"))[0])

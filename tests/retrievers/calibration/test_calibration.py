@@ -8,7 +8,6 @@ from toolbank.bank.records import Query, Tool
 from toolbank.retrievers import calibration_fit as fit
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.calibration import DEPTH, Calibration, leave_out, read_signals
 from toolbank.retrievers.calibration_fit import (
     choose_threshold,
@@ -17,7 +16,7 @@ from toolbank.retrievers.calibration_fit import (
     find_own,
     fit_calibration,
 )
-from toolbank.retrievers.fusion import FusionConfig
+from toolbank.retrievers.settings import Bm25Config, FusionConfig
 
 THINGS = [
     "door",

@@ -8,13 +8,13 @@ import pytest
 from tests.retrievers.calibration.test_calibration import TOOLS, make_bank
 from toolbank.bank.bank import Bank
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.calibration_fit import (
     measure_calibration,
     read_calibration_record,
     write_calibration,
 )
 from toolbank.retrievers.calibration_requests import CalibrationRequests, Nearness
+from toolbank.retrievers.settings import Bm25Config
 from toolbank.system.files import write_json
 
 REQUESTS = CalibrationRequests(

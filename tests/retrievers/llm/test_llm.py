@@ -13,8 +13,9 @@ from toolbank.bank.records import Tool
 from toolbank.llm.chat import ChatReply, Rejection
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25 import Bm25Config
-from toolbank.retrievers.llm import LlmConfig, read_order
+from toolbank.retrievers.llm import read_order
+from toolbank.retrievers.llm_settings import LlmConfig
+from toolbank.retrievers.settings import Bm25Config
 from toolbank.run.recipe import load_recipe
 from toolbank.run.stage import files_read
 from toolbank.system.errors import InputError, ToolbankError

@@ -14,11 +14,11 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import title_and_summary
-from toolbank.retrievers.protip import ProtipConfig, ProtipTraining
 from toolbank.retrievers.protip import training as train_module
 from toolbank.retrievers.protip.plans import ToolPlan, read_plans
 from toolbank.retrievers.protip.retriever import ProtipRetriever
 from toolbank.retrievers.protip.training import PlanExamples
+from toolbank.retrievers.settings import ProtipConfig, ProtipTraining
 from toolbank.system.errors import InputError
 
 NAMES = ["rain", "song", "light", "parcel", "mail", "road", "rose", "house"]

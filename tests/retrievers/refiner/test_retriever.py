@@ -10,12 +10,17 @@ from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25 import Bm25Config
-from toolbank.retrievers.descriptions import DescriptionsConfig
-from toolbank.retrievers.nearest import NearestConfig, NearestRetriever
-from toolbank.retrievers.nnn import NnnConfig
-from toolbank.retrievers.refiner import RefinerConfig, RefinerTraining
-from toolbank.retrievers.tool2vec import Tool2VecConfig, Tool2VecRetriever
+from toolbank.retrievers.nearest import NearestRetriever
+from toolbank.retrievers.settings import (
+    Bm25Config,
+    DescriptionsConfig,
+    NearestConfig,
+    NnnConfig,
+    RefinerConfig,
+    RefinerTraining,
+    Tool2VecConfig,
+)
+from toolbank.retrievers.tool2vec import Tool2VecRetriever
 from toolbank.system.errors import InputError
 
 REQUESTS = ["soak the plants", "", "refund order 17", "give me a song " * 200]

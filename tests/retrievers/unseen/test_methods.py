@@ -9,8 +9,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.nearest import NearestConfig
-from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.settings import NearestConfig, Tool2VecConfig
 
 SUBJECTS = (
     "rain weather cold",

@@ -15,8 +15,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Tool
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25 import Bm25Config
-from toolbank.retrievers.tool2vec import Tool2VecConfig
+from toolbank.retrievers.settings import Bm25Config, Tool2VecConfig
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.search.finder import Finder

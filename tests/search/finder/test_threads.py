@@ -7,8 +7,7 @@ from tests.retrievers.small_methods import configure, encoder_for, fit
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25 import Bm25Config
-from toolbank.retrievers.nearest import NearestConfig
+from toolbank.retrievers.settings import Bm25Config, NearestConfig
 from toolbank.search.finder import Finder
 
 TOOLS = tuple(

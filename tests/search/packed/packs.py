@@ -7,8 +7,8 @@ import numpy as np
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import HttpCall, Tool
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.calibration import Calibration
+from toolbank.retrievers.settings import Bm25Config
 from toolbank.search.catalogue import RequestIndex
 from toolbank.search.finder import Finder
 from toolbank.search.folder import read_manifest, switch, version_folder, write_manifest

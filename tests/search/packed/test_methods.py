@@ -14,9 +14,8 @@ from tests.tiny_models import tiny_encoder
 from toolbank.bank.records import Tool
 from toolbank.encoders.onnx import OnnxNetwork
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25 import Bm25Config
-from toolbank.retrievers.nearest import NearestConfig
 from toolbank.retrievers.refiner.network import export_refiner, make_refiner
+from toolbank.retrievers.settings import Bm25Config, NearestConfig
 from toolbank.search.finder import Finder
 
 METHODS = (

@@ -21,8 +21,8 @@ from tests.search.packed.packs import (
 )
 from toolbank.bank.records import Tool
 from toolbank.retrievers.base import Retriever
-from toolbank.retrievers.bm25 import Bm25Config
 from toolbank.retrievers.calibration import DEPTH
+from toolbank.retrievers.settings import Bm25Config
 from toolbank.search.catalogue import ToolFilter
 from toolbank.search.finder import Finder
 from toolbank.system.errors import InputError, ToolbankError

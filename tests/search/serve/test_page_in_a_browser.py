@@ -11,7 +11,7 @@ from tests.search.serve.servers import KEY, serving
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25 import Bm25Config
+from toolbank.retrievers.settings import Bm25Config
 from toolbank.search.catalogue import RequestIndex
 from toolbank.search.finder import Finder
 

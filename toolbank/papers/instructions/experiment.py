@@ -31,7 +31,7 @@ from toolbank.papers.instructions.training import (
     hold_back,
     train_on_instructions,
 )
-from toolbank.papers.layers.encoder import LayersConfig
+from toolbank.papers.layers import LayersConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
 from toolbank.system.folders import claim_folder, replacing

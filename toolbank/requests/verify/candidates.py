@@ -176,8 +176,7 @@ def _pool(
 def _search(bank: Bank, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first k tools of every request by BM25, and by Tool2Vec fitted without it."""
     from toolbank.retrievers import create_retriever
-    from toolbank.retrievers.bm25 import Bm25Config
-    from toolbank.retrievers.tool2vec import Tool2VecConfig
+    from toolbank.retrievers.settings import Bm25Config, Tool2VecConfig
 
     learnt = replace(
         bank,

@@ -14,8 +14,9 @@ from toolbank.bank.ranking import Hits, rank_blocks
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
+from toolbank.encoders.config import OnnxConfig
 from toolbank.encoders.location import locate
-from toolbank.encoders.onnx import OnnxConfig, OnnxNetwork
+from toolbank.encoders.onnx import OnnxNetwork
 from toolbank.retrievers.base import (
     ALONE,
     FitContext,
@@ -24,7 +25,6 @@ from toolbank.retrievers.base import (
     read_encoder,
     title_and_summary,
 )
-from toolbank.retrievers.protip import ProtipConfig
 from toolbank.retrievers.protip.plans import (
     SearchTrace,
     ToolPlan,
@@ -34,6 +34,7 @@ from toolbank.retrievers.protip.plans import (
     trace_search,
 )
 from toolbank.retrievers.relevance import train_relevance, validation_recall
+from toolbank.retrievers.settings import ProtipConfig
 from toolbank.retrievers.stored import Arrays, Stored, demand, flags, floats
 from toolbank.retrievers.unseen import DescriptionOdds
 from toolbank.system.errors import InputError

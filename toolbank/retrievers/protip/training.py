@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from toolbank.bank.ranking import top_k
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.protip import ProtipConfig, embed
+from toolbank.retrievers.protip import embed
 from toolbank.retrievers.protip.plans import ToolPlan, measure_distances
+from toolbank.retrievers.settings import ProtipConfig
 from toolbank.training.run import Training, train_model
 from toolbank.training.text import Ids, pad, pad_id
 from toolbank.training.trainers import encode_texts

@@ -16,12 +16,13 @@ from toolbank.bank.ranking import Hits, Ties, top_k
 from toolbank.encoders.location import locate
 from toolbank.encoders.onnx import OnnxNetwork
 from toolbank.retrievers.base import ALONE, FitContext, Packing
-from toolbank.retrievers.refiner import RefinerConfig, first_stage_features
+from toolbank.retrievers.refiner import first_stage_features
 from toolbank.retrievers.relevance import (
     train_relevance,
     validation_queries,
     validation_recall,
 )
+from toolbank.retrievers.settings import RefinerConfig
 from toolbank.retrievers.two_stage import TwoStage
 from toolbank.retrievers.unseen import keep_ranks
 from toolbank.system.errors import InputError

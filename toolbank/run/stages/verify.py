@@ -150,7 +150,7 @@ class VerifyStage(AskingStage):
         """Refuse an engine whose key or package isn't here; get the encoder."""
         from toolbank.encoders.location import locate
         from toolbank.encoders.model import find_model
-        from toolbank.retrievers.tool2vec import Tool2VecConfig
+        from toolbank.retrievers.settings import Tool2VecConfig
 
         if self.recipe.verify is None:
             return

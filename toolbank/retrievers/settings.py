@@ -1,0 +1,442 @@
+"""The settings of the methods that ask no language model: what recipes say and plans need of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from toolbank.encoders import AnyEncoder
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence import EncoderTraining, PairKind, SentenceConfig
+from toolbank.retrievers.kind import (
+    Baseline,
+    DenseConfig,
+    RetrieverConfig,
+    RetrieverKind,
+    TwoStageConfig,
+    plan_training,
+)
+from toolbank.training.config import PlannedTraining, TrainingConfig, count_steps
+from toolbank.training.ranks import world_size
+
+if TYPE_CHECKING:
+    from toolbank.bank.bank import Bank
+
+
+class Bm25Config(RetrieverConfig):
+    """BM25 over the tools' names and descriptions, and the requests that use them if so said."""
+
+    score: ClassVar[str] = "BM25, a sum over the words in common: 0 without any"
+
+    type: Literal["bm25"] = "bm25"
+    requests: bool = Field(
+        default=False,
+        description="index the train queries that use a tool with its text",
+    )
+
+    @property
+    def folds(self) -> int:
+        """More with requests, as each part is indexed in no time."""
+        return 10 if self.requests else super().folds
+
+    @property
+    def needs_queries(self) -> bool:
+        """Only to index them."""
+        return self.requests
+
+    @property
+    def lexical(self) -> bool:
+        """By the words of the tools' texts."""
+        return True
+
+    @property
+    def baseline(self) -> Baseline | None:
+        """What words alone can do, if it learns from no request."""
+        return None if self.requests else "words"
+
+
+BM25 = RetrieverKind(Bm25Config, "toolbank.retrievers.bm25:Bm25Retriever")
+
+
+class DescriptionsTraining(EncoderTraining):
+    """Requests are drawn to the descriptions that they are searched by."""
+
+    pairs: tuple[PairKind, ...] = Field(
+        default=("query-description",),
+        min_length=1,
+        description="what is drawn together: queries that share a tool, a query and its tools",
+    )
+
+
+class DescriptionsConfig(DenseConfig):
+    """Cosine between the request and the tools' embedded descriptions."""
+
+    score: ClassVar[str] = "the cosine of request and description, from -1 to 1"
+
+    type: Literal["descriptions"] = "descriptions"
+    text: Literal["summary", "full"] = Field(
+        default="summary",
+        description="full: the description and the parameters too, as far as the encoder reads",
+    )
+    training: DescriptionsTraining | None = Field(
+        default=None, description="of the encoder; unset: it stays as it is"
+    )
+
+    @property
+    def needs_queries(self) -> bool:
+        """Only to train its encoder."""
+        return self.training is not None
+
+    @property
+    def baseline(self) -> Baseline | None:
+        """What can be done without queries, if its encoder is not trained on any."""
+        return None if self.training else "descriptions"
+
+
+DESCRIPTIONS = RetrieverKind(
+    DescriptionsConfig,
+    "toolbank.retrievers.descriptions:DescriptionsRetriever",
+)
+
+
+class NearestConfig(RetrieverConfig):
+    """The tools of the most similar train queries."""
+
+    score: ClassVar[str] = (
+        "a tool's share of what similar requests used: 0 or less without any"
+    )
+
+    type: Literal["nearest"] = "nearest"
+    by: Literal["embedding", "bm25"] = Field(
+        default="embedding", description="what similar means; bm25 uses no encoder"
+    )
+    encoder: AnyEncoder = SentenceConfig()
+    neighbours: int = Field(default=10, ge=1, description="train queries that vote")
+
+    @property
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """None by BM25."""
+        return () if self.by == "bm25" else (self.encoder,)
+
+    @property
+    def lexical(self) -> bool:
+        """By the words of train queries, if not by an encoder."""
+        return self.by == "bm25"
+
+    @property
+    def baseline(self) -> Baseline:
+        """What can be done by train queries without training."""
+        return "nearest neighbours"
+
+
+NEAREST = RetrieverKind(NearestConfig, "toolbank.retrievers.nearest:NearestRetriever")
+
+
+class Tool2VecConfig(DenseConfig):
+    """Cosine between the request and the mean of the queries that use a tool."""
+
+    score: ClassVar[str] = (
+        "the cosine of the request and the mean of a tool's requests, from -1 to 1"
+    )
+
+    type: Literal["tool2vec"] = "tool2vec"
+    description_weight: float = Field(
+        default=2.0, ge=0, description="queries that the description counts for"
+    )
+    centre: bool = Field(
+        default=True, description="take out what all queries have in common"
+    )
+
+
+TOOL2VEC = RetrieverKind(
+    Tool2VecConfig, "toolbank.retrievers.tool2vec:Tool2VecRetriever"
+)
+
+
+# Of the last layer's own training: quick, as only a matrix is trained on features that stay.
+_HEAD_EPOCHS, _HEAD_BATCH, _HEAD_LEARNING_RATE = 20, 128, 5e-3
+
+_OF_A_HEAD = {"batch_size": 128, "learning_rate": 2e-3}
+
+
+class MlcTraining(TrainingConfig):
+    """As the paper trains it, but for fewer epochs: it has 100 on ToolBank, 30 on ToolBench.
+
+    With `frozen`, unless said otherwise, the learning rate is 2e-3 and a batch has 128.
+    """
+
+    epochs: float = Field(default=20, gt=0, description="passes over the train queries")
+
+
+class MlcConfig(RetrieverConfig):
+    """Classify the request: a label a tool, all of them at once."""
+
+    score: ClassVar[str] = (
+        "a learned logit that the request needs the tool: compare it within one search, where the "
+        "right tool may well be below 0"
+    )
+
+    type: Literal["mlc"] = "mlc"
+    encoder: SentenceConfig = SentenceConfig()
+    frozen: bool = Field(
+        default=False,
+        description="train a head on the encoder's vectors, and not its weights",
+    )
+    description_weight: float | None = Field(
+        default=None,
+        ge=0,
+        description="queries that what Tool2Vec says of a tool counts for; unset: by validation, or 64",
+    )
+    training: MlcTraining = MlcTraining()
+
+    @property
+    def folds(self) -> int:
+        """More where a part is trained quickly."""
+        return 5 if self.frozen else super().folds
+
+    def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:  # noqa: ARG002
+        """That of its last layer alone, unless it is frozen, and that of all weights."""
+        from toolbank.encoders.model import describe_architecture
+        from toolbank.retrievers.relevance import train_relevance
+
+        uses = train_relevance(bank).tools
+        labelled = int((uses >= 0).any(axis=1).sum())
+        if not labelled:
+            return []
+        encoder = describe_architecture(self.encoder)
+        last = suit_the_last_layer(self.training)
+        kinds: tuple[tuple[str, str, str, TrainingConfig], ...] = (
+            (name_last_layer(self), "labels of vectors", "1 layer", last),
+            (self.label, "labels", encoder, self.training),
+        )
+        if self.frozen:
+            kinds = ((self.label, "labels of vectors", "2 layers", self.training),)
+        return [
+            PlannedTraining(*kind, count_steps(labelled, kind[-1])) for kind in kinds
+        ]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _suit_the_head(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or data.get("frozen") is not True:
+            return data
+        training = data.get("training", {})
+        if isinstance(training, MlcTraining):
+            training = training.model_dump(exclude_unset=True)
+        if not isinstance(training, dict):
+            return data
+        return {**data, "training": {**_OF_A_HEAD, **training}}
+
+
+def name_last_layer(config: MlcConfig) -> str:
+    """What the training of the last layer alone is called."""
+    return f"last layer of {config.label}"
+
+
+def suit_the_last_layer(training: TrainingConfig) -> TrainingConfig:
+    """The settings of the last layer's own training."""
+    return training.model_copy(
+        update={
+            "epochs": _HEAD_EPOCHS,
+            "batch_size": max(1, _HEAD_BATCH // world_size()),
+            "accumulation": 1,
+            "learning_rate": _HEAD_LEARNING_RATE,
+        }
+    )
+
+
+MLC = RetrieverKind(MlcConfig, "toolbank.retrievers.mlc.retriever:MlcRetriever")
+
+
+class RefinerTraining(TrainingConfig):
+    """For a body of MiniLM's size on a few thousand queries.
+
+    The paper trains DeBERTa-v3-xsmall for 30 epochs, with a learning rate of 8e-4, batches of
+    32, a weight decay of 0.01, 100 warm-up steps and a cosine schedule.
+    """
+
+    epochs: float = Field(default=10, gt=0, description="passes over the train queries")
+    learning_rate: float = Field(default=3e-4, gt=0, description="its highest")
+    schedule: Literal["linear", "cosine", "constant"] = Field(
+        default="cosine", description="of the learning rate after the warm-up"
+    )
+
+
+class RefinerConfig(TwoStageConfig):
+    """Judge the candidates of a first stage together with the request."""
+
+    score: ClassVar[str] = (
+        "a learned logit that the request needs the tool: compare it within one search, where the "
+        "right tool may well be below 0"
+    )
+
+    type: Literal["refiner"] = "refiner"
+    first_stage: str = Field(
+        default="tool2vec", description="a retriever of the recipe"
+    )
+    vectors: str = Field(
+        default="tool2vec",
+        description="the retriever whose vectors stand for the tools",
+    )
+    candidates: int = Field(
+        default=64, ge=1, description="hits of the first stage that are judged"
+    )
+    encoder: SentenceConfig = SentenceConfig()
+    training: RefinerTraining = RefinerTraining()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Its first stage, and whose vectors it reads."""
+        return tuple(dict.fromkeys((self.first_stage, self.vectors)))
+
+    @property
+    def needs_vectors(self) -> str:
+        """Whose vectors it reads."""
+        return self.vectors
+
+    @property
+    def learns_from(self) -> str:
+        """Its first stage."""
+        return self.first_stage
+
+    def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:  # noqa: ARG002
+        """That of its network."""
+        queries = len(bank.train_queries)
+        task = f"{self.candidates} candidates"
+        return [plan_training(self.label, task, self.encoder, self.training, queries)]
+
+
+REFINER = RetrieverKind(
+    RefinerConfig, "toolbank.retrievers.refiner.retriever:RefinerRetriever"
+)
+
+
+class ProtipTraining(TrainingConfig):
+    """Defaults of ProTIP."""
+
+    epochs: float = Field(default=10, gt=0, description="passes over the train queries")
+    learning_rate: float = Field(default=1e-4, gt=0, description="its highest")
+
+
+class ProtipConfig(RetrieverConfig):
+    """Find the tools of a plan in its order; needs queries whose tools are ordered.
+
+    Published: BERT-base-uncased, random negatives; the margin is not told. Here the random
+    negatives of a batch are shared by its plans, so that no tool comes near a request without
+    having been one of its negatives. Hard ones alone are found anew too seldom for a short
+    training.
+    """
+
+    needs_order: ClassVar[bool] = True
+
+    score: ClassVar[str] = (
+        "the log-odds that the hit is right: above 0 more likely than not"
+    )
+
+    type: Literal["protip"] = "protip"
+    encoder: SentenceConfig = SentenceConfig()
+    margin: float = Field(
+        default=0.35,
+        gt=0,
+        description="in mean distances between requests and tools before training",
+    )
+    negatives: Literal["random", "hard"] = Field(
+        default="random",
+        description="hard: the nearest tools that are not the plan's, found anew each epoch",
+    )
+    steps: int = Field(default=6, ge=1, description="of a search, at most")
+    training: ProtipTraining = ProtipTraining()
+
+    def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:
+        """That of its encoder.
+
+        Raises:
+            InputError: the order of the bank's tools means nothing.
+        """
+        from toolbank.retrievers.protip.plans import divide_plans
+
+        plans, _ = divide_plans(bank, seed)
+        task = f"plans, {self.negatives} negatives"
+        return [
+            plan_training(self.label, task, self.encoder, self.training, len(plans))
+        ]
+
+
+PROTIP = RetrieverKind(
+    ProtipConfig, "toolbank.retrievers.protip.retriever:ProtipRetriever"
+)
+
+
+class NnnConfig(TwoStageConfig):
+    """Explain the request's vector as a sum of few tools' vectors.
+
+    Strengths that are unset are chosen on the bank's validation queries; without any, they are
+    0.3 and 3.
+    """
+
+    score: ClassVar[str] = (
+        "1 + a tool's weight in what explains the request; of others, below 1, the cosine"
+    )
+
+    type: Literal["nnn"] = "nnn"
+    first_stage: str = Field(
+        default="tool2vec", description="a dense retriever of the recipe"
+    )
+    candidates: int = Field(
+        default=64, ge=1, description="hits of the first stage that are weighed"
+    )
+    l1: float | None = Field(default=None, ge=0, description="more, fewer tools")
+    l2: float | None = Field(
+        default=None, ge=0, description="more, and the weights are more alike"
+    )
+
+    @property
+    def needs_queries(self) -> bool:
+        """It learns nothing but its strengths, from validation queries where there are any."""
+        return False
+
+    @property
+    def needs_vectors(self) -> str:
+        """Its first stage."""
+        return self.first_stage
+
+
+NNN = RetrieverKind(NnnConfig, "toolbank.retrievers.nnn:NnnRetriever")
+
+
+class FusionConfig(TwoStageConfig):
+    """The sum of several retrievers' scores, each brought to one scale: hybrid search."""
+
+    score: ClassVar[str] = (
+        "standard deviations above the hits of each retriever, on average: compare it within one "
+        "search"
+    )
+    scores_compare: ClassVar[bool] = False
+    combines: ClassVar[bool] = True
+
+    type: Literal["fusion"] = "fusion"
+    first_stage: str = Field(
+        default="tool2vec", description="a retriever of the recipe"
+    )
+    beside: tuple[str, ...] = Field(
+        default=("bm25",), min_length=1, description="others that count as much"
+    )
+    candidates: int = Field(
+        default=100,
+        ge=1,
+        description="first hits of each that are weighed; others come last",
+    )
+
+    @property
+    def needs_queries(self) -> bool:
+        """It learns nothing of its own."""
+        return False
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """All whose scores it sums up."""
+        return tuple(dict.fromkeys((self.first_stage, *self.beside)))
+
+
+FUSION = RetrieverKind(FusionConfig, "toolbank.retrievers.fusion:FusionRetriever")
