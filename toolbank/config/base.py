@@ -22,7 +22,9 @@ from toolbank.system.errors import InputError
 class Config(BaseModel):
     """A part of a recipe. Unknown keys are errors; values can't be changed after reading."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True
+    )
 
     @model_validator(mode="before")
     @classmethod
