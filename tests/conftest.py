@@ -31,7 +31,7 @@ _OWN_CACHES = tempfile.TemporaryDirectory(prefix="toolbank-tests-")
 os.environ["XDG_CACHE_HOME"] = _OWN_CACHES.name
 
 # Each run draws others: many quick runs see more than one long one.
-settings.register_profile("toolbank", deadline=None, max_examples=40)
+settings.register_profile("toolbank", deadline=None, max_examples=25)
 settings.load_profile("toolbank")
 
 # A shell ignores SIGINT for what it starts in the background, and children inherit that:

@@ -53,8 +53,7 @@ def test_a_run_leaves_what_was_promised(finished):
 
 def test_a_second_run_does_nothing_and_says_so(finished):
     before = {path: path.stat().st_mtime_ns for path in finished.rglob("*.parquet")}
-    command = [Path(sys.executable).with_name("toolbank"), "run", "mine.yaml"]
-    done = subprocess.run(command, cwd=finished, capture_output=True, text=True)
+    done = toolbank("run", "mine.yaml", cwd=finished)
     assert done.returncode == 0, done.stderr
     assert "Everything was done already" in done.stdout
     assert before == {path: path.stat().st_mtime_ns for path in before}
@@ -107,7 +106,7 @@ def test_a_folder_with_a_recipes_name_is_not_taken_for_a_run(tmp_path):
     assert "runs/quickstart" in done.stdout
 
 
-def test_the_python_of_the_pages_runs_as_it_stands(finished):
+def test_the_python_of_the_pages_runs_as_it_stands(finished, tmp_path):
     page = Path(__file__).resolve().parents[2] / "docs" / "run-folder.md"
     section = page.read_text().partition("## From Python")[2]
     code = section.partition("```python")[2].partition("```")[0]
@@ -115,14 +114,13 @@ def test_the_python_of_the_pages_runs_as_it_stands(finished):
         '"quickstart"', '"mine.yaml"'
     )
     code = code.replace("queries=500", "queries=31")
+    copied = shutil.copytree(finished, tmp_path / "copied")
     script = f"import asyncio\nasync def cell():\n{indented(code)}\nasyncio.run(cell())"
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=finished, capture_output=True, text=True
+        [sys.executable, "-c", script], cwd=copied, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 5
-    shutil.rmtree(finished / "runs" / "mine")
-    assert toolbank("run", "mine.yaml", cwd=finished).returncode == 0
 
 
 def indented(code):

@@ -136,7 +136,7 @@ def any_model(request, tmp_path_factory):
     return tiny_encoder(folder, request.param)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(
     texts=st.lists(
         st.text("abc play .\n", max_size=40), min_size=1, max_size=6, unique=True

@@ -159,7 +159,7 @@ def kill_until(work, folder, kills, random):
 @pytest.mark.parametrize(
     "kind",
     [
-        "asks",
+        pytest.param("asks", marks=pytest.mark.slow),
         pytest.param("rules", marks=pytest.mark.slow),
         pytest.param("two-engines", marks=pytest.mark.slow),
     ],

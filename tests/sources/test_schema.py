@@ -135,7 +135,7 @@ DEFAULTS = st.sampled_from(["None", "'a'", "'z'", "0", "7", "1.5", "True", "[]",
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=6).map("".join), DEFAULTS)
-@settings(max_examples=400)
+@settings(max_examples=100)
 def test_every_schema_allows_the_default_that_it_states(words: str, told: str) -> None:
     schema = schema_of(f"{words}, default {told}")
     assert "default" in schema

@@ -62,7 +62,7 @@ SCHEMAS: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(schema=st.dictionaries(KEYWORDS, SCHEMAS, max_size=4))
 def test_it_says_what_the_metaschema_says(schema: dict[str, Any]) -> None:
     metaschema = Draft202012Validator(
