@@ -243,7 +243,7 @@ def test_a_command_that_leaves_a_batch_waiting_ends_with_3_and_goes_on_when_it_i
 ):
     recipe = make(server.url, engine="batch")
     first = toolbank("run", recipe, "--out", "out", cwd=tmp_path)
-    assert first.returncode == 0, first.stderr
+    assert first.returncode == 3, first.stderr
     (path,) = (tmp_path / "out" / "batch").glob("round-001-rank-001.jsonl")
     assert str(path) in first.stdout
     assert "3. Go on: the same command" in first.stdout
