@@ -19,11 +19,11 @@ from toolbank.evaluation.evaluate import make_figures, measure
 from toolbank.evaluation.sets import make_set
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.generate import generate
+from toolbank.requests.write.write_step import generate
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.settings import DescriptionsConfig, Tool2VecConfig
 from toolbank.sources.python.package import read_package
-from toolbank.sources.python.source import PythonSource
+from toolbank.sources.python.settings import PythonSource
 
 
 def main() -> None:

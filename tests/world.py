@@ -8,7 +8,7 @@ from tests.servers.chat import Answer
 from toolbank.bank.function_writer import write_function
 from toolbank.bank.records import Tool
 from toolbank.sources.python.package import read_package
-from toolbank.sources.python.source import PythonSource
+from toolbank.sources.python.settings import PythonSource
 
 WORDS = [
     f"{start}{end}"

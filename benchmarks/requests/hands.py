@@ -28,8 +28,8 @@ from toolbank.bank.records import Tool
 from toolbank.bank.twins import group_siblings
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.generate import generate
 from toolbank.requests.write.sampling import link_tools, make_offers
+from toolbank.requests.write.write_step import generate
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
 from toolbank.retrievers.kind import RetrieverConfig

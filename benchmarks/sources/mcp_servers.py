@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from toolbank.sources import SOURCES
-from toolbank.sources.mcp.source import McpSource
+from toolbank.sources.mcp.settings import McpSource
 
 _SERVERS = Path(__file__).parents[2] / "tests" / "sources"
 _KIND = SOURCES.find("mcp", "")

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.sources.openapi import KIND
-from toolbank.sources.openapi.source import OpenApiSource
+from toolbank.sources.openapi.settings import OpenApiSource
 
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
 TIMES = 5

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.commands.in_process import toolbank
-from toolbank.requests.write.generate import most_queries
+from toolbank.requests.write.write_step import most_queries
 from toolbank.run.advice import advise_before
 from toolbank.run.recipe import load_recipe
 

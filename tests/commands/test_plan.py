@@ -12,7 +12,7 @@ from tests.servers.chat import Answer, ChatServer, closed_url
 from tests.world import good, write_recipe
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Tool
-from toolbank.commands.preview_writers import preview_attempts
+from toolbank.commands.preview import preview_attempts
 from toolbank.run.assets import write_origin
 from toolbank.run.folder import RunFolder
 from toolbank.run.plan import describe_plan

@@ -7,7 +7,7 @@ from toolbank.config.base import Config, Transport, shape
 from toolbank.retrievers.llm_settings import DecompositionConfig
 from toolbank.retrievers.settings import MlcConfig
 from toolbank.run.stages.fit import FitStage
-from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.sources.sphinx.settings import SphinxSource
 
 
 class Line(Config):

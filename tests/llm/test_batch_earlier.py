@@ -13,7 +13,7 @@ from tests.servers.chat import Answer
 from tests.world import SHOP, drafted, good
 from toolbank.llm.engines.batch import hosted
 from toolbank.llm.journal import Journal
-from toolbank.requests.write.generate import generate
+from toolbank.requests.write.write_step import generate
 
 
 @pytest.fixture(autouse=True)

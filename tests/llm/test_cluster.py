@@ -29,7 +29,7 @@ from toolbank.llm.chat import ChatReply, EngineError, Message
 from toolbank.llm.cluster import EngineWorker
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
-from toolbank.llm.executor import make_engine
+from toolbank.llm.placement import make_engine
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.system import extras
 from toolbank.system.errors import InputError

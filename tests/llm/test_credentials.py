@@ -17,7 +17,7 @@ from tests.servers.chat import Answer, ChatServer
 from tests.servers.named import name_host
 from tests.servers.wire import Wire, WireServer
 from tests.world import good, write_recipe
-from toolbank.commands.preview_writers import preview_attempts
+from toolbank.commands.preview import preview_attempts
 from toolbank.llm.chat import ChatReply, EngineError
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.llm.engines.openai.errors import LONGEST_WAIT, read_pause, read_wait
+from toolbank.llm.engines.openai.failures import LONGEST_WAIT, read_pause, read_wait
 
 NAMES = [
     "retry-after",

@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser
 from tests.servers.chat import Answer, ChatServer
 from tests.world import asks_for, good, write_recipe
 from toolbank.bank.bank import Bank
-from toolbank.commands.preview_writers import preview_attempts
+from toolbank.commands.preview import preview_attempts
 from toolbank.commands.show import show_one, show_outcomes
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe

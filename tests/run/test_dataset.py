@@ -7,7 +7,7 @@ import pytest
 
 from toolbank.bank.bank import Bank
 from toolbank.commands.evaluate import evaluate_run
-from toolbank.commands.preview_writers import preview_attempts
+from toolbank.commands.preview import preview_attempts
 from toolbank.commands.show import show_attempt, show_outcomes
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe

@@ -5,7 +5,7 @@ import yaml
 
 from tests.servers.chat import ChatServer
 from tests.world import good
-from toolbank.commands.preview_writers import preview_attempts
+from toolbank.commands.preview import preview_attempts
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe

@@ -15,7 +15,7 @@ from tests.servers.chat import ChatServer
 from tests.world import good
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_attempts
-from toolbank.commands.refresh_summary import describe
+from toolbank.commands.refresh import describe
 from toolbank.commands.show import show_one
 from toolbank.llm.journal import Journal
 from toolbank.run.recipe import load_recipe

@@ -8,7 +8,7 @@ from tests.engines import kind_of
 from tests.requests.write.test_attempts import Rounds
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good, write_recipe
-from toolbank.commands.preview_writers import preview_attempts
+from toolbank.commands.preview import preview_attempts
 from toolbank.commands.show import show_attempt, show_outcomes
 from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result
@@ -27,7 +27,7 @@ def run(tmp_path, monkeypatch):
 
     def run_with(engine):
         monkeypatch.setattr(
-            "toolbank.requests.write.generate.find_engine", lambda _: kind_of(engine)
+            "toolbank.requests.write.write_step.find_engine", lambda _: kind_of(engine)
         )
         return run_recipe(recipe(tmp_path), tmp_path / "out", until="judge")
 

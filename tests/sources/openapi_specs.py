@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from toolbank.bank.records import Tool
 from toolbank.sources.kind import Collected
 from toolbank.sources.openapi import KIND
-from toolbank.sources.openapi.source import OpenApiSource
+from toolbank.sources.openapi.settings import OpenApiSource
 
 OK = {"200": {"description": "Fine."}}
 

@@ -18,7 +18,7 @@ from tests.sources.sphinx_server import (
     write_small_site,
 )
 from toolbank.sources.sphinx.crawl import count, crawl_site
-from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.sphinx.tools import Crawl
 from toolbank.sources.web import download as throttle
 from toolbank.sources.web.download import Clock

@@ -11,7 +11,7 @@ from tests.sources.packages import MakePackage
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected
 from toolbank.sources.python.package import read_package
-from toolbank.sources.python.source import PythonSource
+from toolbank.sources.python.settings import PythonSource
 from toolbank.system.errors import InputError
 
 KINDS = ("function", "method", "class", "module")

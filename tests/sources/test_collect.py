@@ -11,8 +11,8 @@ from toolbank.bank.files import read_tools, write_tools
 from toolbank.bank.records import SeeAlso, Tool
 from toolbank.sources.collect import collect_tools, source_versions
 from toolbank.sources.kind import Collected, SourceKind
-from toolbank.sources.python.source import PythonSource
-from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.sources.python.settings import PythonSource
+from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.system.errors import InputError
 
 Foreign = Callable[[Callable[[], Collected]], None]

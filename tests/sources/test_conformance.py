@@ -16,10 +16,10 @@ from tests.sources.packages import MakePackage
 from tests.sources.sphinx_server import PAGE, SiteServer, described, signed
 from toolbank.sources import SOURCES
 from toolbank.sources.functions import FunctionsSource
-from toolbank.sources.mcp.source import McpSource
-from toolbank.sources.openapi.source import OpenApiSource
-from toolbank.sources.python.source import PythonSource
-from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.sources.mcp.settings import McpSource
+from toolbank.sources.openapi.settings import OpenApiSource
+from toolbank.sources.python.settings import PythonSource
+from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.testing.sources import CHECKS, SourceCase
 
 MODULE = '''

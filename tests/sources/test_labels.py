@@ -20,9 +20,9 @@ from toolbank.search.calls import CallError, Target
 from toolbank.search.calls.caller import ToolCaller, describe_leave
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.functions import FunctionsSource
-from toolbank.sources.mcp.source import McpSource
+from toolbank.sources.mcp.settings import McpSource
 from toolbank.sources.merge import tell_apart
-from toolbank.sources.openapi.source import OpenApiSource
+from toolbank.sources.openapi.settings import OpenApiSource
 from toolbank.system.errors import InputError
 
 

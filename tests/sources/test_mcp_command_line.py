@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.servers.named import GRANTS, read_line
 from toolbank.sources.mcp import require_consent_to_read
 from toolbank.sources.mcp.command_line import hide_in_command
-from toolbank.sources.mcp.source import Server
+from toolbank.sources.mcp.settings import Server
 from toolbank.system.consent import explain_missing
 from toolbank.system.errors import InputError
 

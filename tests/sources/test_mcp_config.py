@@ -15,7 +15,7 @@ from tests.sources.test_mcp_stdio import FAULTS, KIND, LIGHT, TOOLS
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.sources.mcp.client_config import read_client_config
-from toolbank.sources.mcp.source import McpSource
+from toolbank.sources.mcp.settings import McpSource
 from toolbank.system.errors import InputError
 
 SECRETS = {
@@ -426,7 +426,7 @@ def test_the_file_may_lie_in_the_home_folder(write, light, tmp_path, monkeypatch
 
 
 def test_plan_and_preview_start_nothing(write, light, tmp_path):
-    from toolbank.commands.preview_writers import preview_attempts
+    from toolbank.commands.preview import preview_attempts
     from toolbank.run.plan import describe_plan
 
     write({"a": light("a")})

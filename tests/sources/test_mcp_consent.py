@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.servers.named import GRANTS, read_line
 from tests.sources.test_mcp_stdio import KIND, LIGHT
-from toolbank.sources.mcp.source import McpSource, Server
+from toolbank.sources.mcp.settings import McpSource, Server
 from toolbank.system.consent import is_granted
 from toolbank.system.errors import InputError
 

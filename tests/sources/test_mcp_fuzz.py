@@ -15,7 +15,7 @@ from toolbank.sources.listed import ListedTools
 from toolbank.sources.mcp.client_config import read_client_config
 from toolbank.sources.mcp.connection import Connection, Incoming
 from toolbank.sources.mcp.read import read_tools
-from toolbank.sources.mcp.source import Server
+from toolbank.sources.mcp.settings import Server
 from toolbank.system.errors import InputError
 
 WORDS = st.sampled_from(

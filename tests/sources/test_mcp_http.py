@@ -17,7 +17,7 @@ import pytest
 
 from tests.servers.named import grant_of
 from toolbank.sources import SOURCES
-from toolbank.sources.mcp.source import McpSource
+from toolbank.sources.mcp.settings import McpSource
 from toolbank.system.errors import InputError, ToolbankError
 
 KIND = SOURCES.find("mcp", "")

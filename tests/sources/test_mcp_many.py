@@ -19,7 +19,7 @@ import pytest
 
 from tests.shared import shared
 from tests.sources.test_mcp_stdio import KIND, LIGHT, is_gone
-from toolbank.sources.mcp.source import McpSource
+from toolbank.sources.mcp.settings import McpSource
 
 
 def write_servers(folder: Path, servers: dict[str, list], fault: str = "") -> Path:

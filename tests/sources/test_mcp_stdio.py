@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from toolbank.sources import SOURCES
-from toolbank.sources.mcp.source import McpSource
+from toolbank.sources.mcp.settings import McpSource
 from toolbank.system.errors import InputError, ToolbankError
 
 KIND = SOURCES.find("mcp", "")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.sources.openapi_specs import assert_sound
 from toolbank.sources.kind import Collected
 from toolbank.sources.openapi import KIND
-from toolbank.sources.openapi.source import OpenApiSource
+from toolbank.sources.openapi.settings import OpenApiSource
 from toolbank.system.errors import InputError
 
 NAMES = st.sampled_from(

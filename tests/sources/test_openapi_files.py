@@ -18,7 +18,7 @@ from tests.sources.openapi_specs import (
 from tests.sources.sphinx_server import SiteServer
 from toolbank.sources.kind import Collected
 from toolbank.sources.openapi import KIND
-from toolbank.sources.openapi.source import OpenApiSource
+from toolbank.sources.openapi.settings import OpenApiSource
 
 
 @pytest.fixture

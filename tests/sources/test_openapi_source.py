@@ -23,7 +23,7 @@ from toolbank.bank.records import HttpCall, Tool
 from toolbank.run.recipe import load_recipe
 from toolbank.sources.functions import FunctionsSource
 from toolbank.sources.openapi import KIND
-from toolbank.sources.openapi.source import OpenApiSource
+from toolbank.sources.openapi.settings import OpenApiSource
 from toolbank.sources.recognise import recognise
 from toolbank.system.errors import InputError
 

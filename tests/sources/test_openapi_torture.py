@@ -16,7 +16,7 @@ from tests.sources.openapi_specs import (
     read_tool,
 )
 from toolbank.sources.openapi import KIND
-from toolbank.sources.openapi.source import OpenApiSource
+from toolbank.sources.openapi.settings import OpenApiSource
 from toolbank.system.errors import InputError
 
 GET = {"/pets": {"get": operation()}}

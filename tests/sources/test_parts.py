@@ -3,7 +3,7 @@
 from tests.sources.packages import MakePackage
 from toolbank.sources.kind import Collected
 from toolbank.sources.python.package import read_package
-from toolbank.sources.python.source import PythonSource
+from toolbank.sources.python.settings import PythonSource
 
 CLIENT = {
     "__init__.py": '''

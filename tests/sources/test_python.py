@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from tests.sources.packages import MakePackage
 from toolbank.bank.records import Tool
 from toolbank.sources.python.package import read_package
-from toolbank.sources.python.source import PythonSource
+from toolbank.sources.python.settings import PythonSource
 
 
 def read(package: str, **options: object) -> dict[str, Tool]:
@@ -373,7 +373,7 @@ def test_the_standard_library_can_be_read() -> None:
 
 def test_every_process_reads_the_same(make_package: MakePackage) -> None:
     script = (
-        "from toolbank.sources.python.source import PythonSource\n"
+        "from toolbank.sources.python.settings import PythonSource\n"
         "from toolbank.sources.python.package import read_package\n"
         "print([t.model_dump() for t in read_package(PythonSource(package='argparse')).tools])"
     )

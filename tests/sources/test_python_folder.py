@@ -14,7 +14,7 @@ from tests.sources.packages import MakePackage
 from toolbank.bank.records import PythonCall
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected
-from toolbank.sources.python.source import PythonSource
+from toolbank.sources.python.settings import PythonSource
 from toolbank.system.errors import InputError
 
 MODULE = '''

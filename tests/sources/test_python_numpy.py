@@ -9,7 +9,7 @@ import pytest
 from tests.shared import shared
 from toolbank.bank.records import Tool
 from toolbank.sources.python.package import read_package
-from toolbank.sources.python.source import PythonSource
+from toolbank.sources.python.settings import PythonSource
 
 
 @pytest.fixture(scope="module")

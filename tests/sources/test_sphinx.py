@@ -21,7 +21,7 @@ from toolbank.bank.records import Returned, SeeAlso, Tool
 from toolbank.commands.crawl import crawl_to_folder
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.sphinx.crawl import count, crawl_site, problems
-from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.sphinx.tools import Crawl
 from toolbank.system.errors import InputError, ToolbankError
 

@@ -12,9 +12,9 @@ from tests.sources.sphinx_server import SiteServer
 from toolbank.bank.records import Tool
 from toolbank.config.assets import find_asset
 from toolbank.sources.python.package import read_package
-from toolbank.sources.python.source import PythonSource
+from toolbank.sources.python.settings import PythonSource
 from toolbank.sources.sphinx.crawl import count, crawl_site
-from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.sphinx.tools import Crawl
 
 # What the installed package has and the tools of the pages of 2.0 have not, and why.

@@ -27,7 +27,7 @@ from tests.sources.small_site import (
 )
 from tests.sources.sphinx_server import SiteServer, write_inventory
 from toolbank.sources.sphinx.crawl import count, crawl_site, problems, record
-from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.web.client import Kept, PageCache
 from toolbank.sources.web.policy import CrawlPolicy, crawl_settings
 from toolbank.system.errors import InputError, ToolbankError

@@ -11,7 +11,7 @@ from tests.shared import shared
 from tests.sources.references import serve, tool
 from toolbank.config.assets import find_asset
 from toolbank.sources.sphinx.crawl import count, crawl_site, record
-from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.sphinx.tools import Crawl
 
 

@@ -11,7 +11,7 @@ from toolbank.bank.twins import find_first_twins
 from toolbank.config.assets import find_asset
 from toolbank.sources.collect import collect_tools, source_versions
 from toolbank.sources.merge import mark_twins, read_named
-from toolbank.sources.python.source import PythonSource
+from toolbank.sources.python.settings import PythonSource
 from toolbank.system.errors import InputError
 
 

@@ -10,7 +10,7 @@ from toolbank.bank.records import Tool
 from toolbank.sources import SOURCES
 from toolbank.sources import python as apart
 from toolbank.sources.python.package import read_package
-from toolbank.sources.python.source import PythonSource
+from toolbank.sources.python.settings import PythonSource
 from toolbank.system.errors import InputError
 
 HOSTILE = {

@@ -15,7 +15,7 @@ from toolbank.search.calls.mcp import send_to_mcp
 from toolbank.search.calls.request import Prepared
 from toolbank.sources import SOURCES
 from toolbank.sources.documents import Documents
-from toolbank.sources.mcp.source import McpSource
+from toolbank.sources.mcp.settings import McpSource
 from toolbank.sources.web.answer import RequestError
 from toolbank.sources.web.download import Downloader
 from toolbank.sources.web.policy import CrawlPolicy, crawl_settings

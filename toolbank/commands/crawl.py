@@ -18,7 +18,7 @@ from toolbank.bank.files import read_tools, write_tools
 from toolbank.bank.records import Tool
 from toolbank.commands.options import complain, echo
 from toolbank.config.explain import explain
-from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.web.policy import CrawlPolicy
 from toolbank.system.errors import InputError, Interrupted, ToolbankError
 from toolbank.system.files import read_json, write_text

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toolbank.bank.catalogue import Catalogue
 from toolbank.commands.options import (
     OutOption,
     RecipeArgument,
@@ -13,6 +17,136 @@ from toolbank.commands.options import (
     echo,
     find_folder,
 )
+from toolbank.commands.transcript import format_attempt, format_prompt
+from toolbank.llm.engines import find_engine
+from toolbank.llm.engines.kind import EngineContext
+from toolbank.llm.journal import Journal
+from toolbank.llm.pool import Pool
+from toolbank.llm.step import StepAnswer, StepRun
+from toolbank.run.catalogue import keep_domain
+from toolbank.run.folder import RunFolder
+from toolbank.run.recipe import Recipe
+from toolbank.run.stages import make_stages
+from toolbank.run.stages.asking import WritingStage
+from toolbank.run.stages.dataset import read_split
+from toolbank.run.stages.sources import current_tools
+from toolbank.system import aio
+from toolbank.system.consent import require_consent
+from toolbank.system.errors import InputError, Interrupted, ToolbankError
+from toolbank.system.folders import RUN, check_folder
+
+if TYPE_CHECKING:
+    from toolbank.llm.config import EngineConfig
+    from toolbank.llm.step import Step
+
+
+def preview_step(
+    step: Step[Any, Any], pool: Pool, count: int, journal: Journal
+) -> Iterator[str]:
+    """Make a few attempts, and show all of each.
+
+    Of an engine that answers in rounds, only the first prompt of each.
+
+    Raises:
+        ToolbankError: the endpoint refuses, or it was interrupted; what there was is shown before.
+    """
+    requests = {number: step.request(number) for number in step.sample(count)}
+    if pool.in_rounds:
+        for number, request in requests.items():
+            ending = _advise_endpoint(pool.engine.name, step.config)
+            yield format_prompt(step.title(number), request, ending)
+        return
+    answers: dict[int, StepAnswer[Any]] = {}
+    stopped = _ask(step, pool, list(requests), answers)
+    for number, request in requests.items():
+        entries = list(journal.entries(request.attempt))
+        failures = list(journal.failures(request.attempt))
+        # One that was not begun is left out.
+        if number in answers:
+            ending = step.describe(answers[number])
+        elif entries or failures:
+            ending = "stopped before its end"
+        else:
+            continue
+        lines = ending.splitlines()
+        yield format_attempt(step.title(number), entries, failures, lines)
+    if stopped is not None:
+        raise stopped
+
+
+def _ask(
+    step: Step[Any, Any],
+    pool: Pool,
+    numbers: Sequence[int],
+    answers: dict[int, StepAnswer[Any]],
+) -> ToolbankError | None:
+    """Make the attempts of these numbers; gives what stopped them, if anything."""
+    run = StepRun(step, pool)
+
+    async def attempt(number: int) -> None:
+        answers[number] = await run.attempt(number)
+
+    async def work() -> None:
+        attempts = map(attempt, numbers)
+        async with pool.working():
+            await pool.carry(lambda: next(attempts, None))
+
+    try:
+        aio.run(work())
+    except ToolbankError as error:
+        return error
+    if pool.stop.cause == "interrupt":
+        return Interrupted("stopped. Nothing is kept of a preview.")
+    return ToolbankError(f"{pool.stop.message}.") if pool.stop else None
+
+
+def _advise_endpoint(engine: str, config: EngineConfig) -> str:
+    """What to do to see replies of an engine that answers in rounds."""
+    section = config.section
+    return (
+        f"{engine} answers in rounds. To see replies, ask an endpoint: "
+        f"--set {section}.engine=openai --set {section}.options={{}}"
+    )
+
+
+def preview_attempts(
+    recipe: Recipe, out: Path, count: int, path: Path | None = None
+) -> Iterator[str]:
+    """Make the first `count` attempts of a recipe, and ask for `count` tools; show all of it.
+
+    Of an engine that answers in rounds, such as `batch`, only the first prompt of each. Nothing
+    is kept but the pages of a crawl, which are in the run folder's cache. `path` is the recipe's file,
+    which advice names.
+
+    Raises:
+        InputError: the recipe asks for what can't be.
+        ToolbankError: the endpoint refuses, or it was interrupted.
+    """
+    check_folder(out, RUN)
+    folder = RunFolder(out)
+    recipe = keep_domain(recipe, folder)
+    stages = [s for s in make_stages(recipe, folder) if isinstance(s, WritingStage)]
+    if not stages:
+        raise InputError(
+            f"{recipe.name}: its queries come from a dataset; nothing is written that could "
+            "be looked at before."
+        )
+    for stage in stages:
+        kind, config = find_engine(stage.config), stage.config
+        kind.check(config)
+        require_consent(kind.sends(config), config.section)
+        kind.check_access(config)
+    tools = tuple(
+        current_tools(recipe, folder, path or Path(recipe.name)).tools
+        if recipe.dataset is None
+        else read_split(recipe).tools
+    )
+    with TemporaryDirectory() as name, Journal(Path(name, "journal.sqlite")) as journal:
+        context = EngineContext(tools, recipe.seed, journal.path.parent)
+        for stage in stages:
+            pool = Pool(find_engine(stage.config), stage.config, journal, context)
+            step = stage.make_step(Catalogue(tools), pool.engine)
+            yield from preview_step(step, pool, count, journal)
 
 
 def preview(
@@ -24,7 +158,6 @@ def preview(
     ] = 5,
 ) -> None:
     """Show a few prompts, the replies, and what the checks say of them; keep nothing."""
-    from toolbank.commands.preview_writers import preview_attempts
     from toolbank.run.assets import using_assets
     from toolbank.run.folder import RunFolder
     from toolbank.run.recipe import load_recipe

@@ -254,10 +254,10 @@ class CallCounts:
 
 def _describe(reasons: Counter[str], one: str, many: str) -> str:
     """Such as "3 retries: http-429 2, timeout 1"."""
-    return f"{count(reasons.total(), one, many)}: {list_reasons(reasons)}"
+    return f"{count(reasons.total(), one, many)}: {join_reasons(reasons)}"
 
 
-def list_reasons(reasons: Counter[str]) -> str:
+def join_reasons(reasons: Counter[str]) -> str:
     """Such as "http-429 2, timeout 1", the most common reason first."""
     return ", ".join(f"{reason} {n:,}" for reason, n in rank_reasons(reasons))
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 GATHER_S = 0.01
 """Seconds that what comes is gathered for one message: Ray takes a millisecond of CPU for each."""
 
-Outcome = ChatReply | ToolbankError
+WorkerOutcome = ChatReply | ToolbankError
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class EngineWorker:
         self._config = config
         self._secrets = self._kind.find_secrets(config)
         self._running: dict[int, asyncio.Task[None]] = {}
-        self._ended: list[tuple[int, Outcome]] = []
+        self._ended: list[tuple[int, WorkerOutcome]] = []
         self._has_ended = asyncio.Event()
         self._engine: Engine | None = None
         self._problem: ToolbankError | None = None
@@ -95,7 +95,7 @@ class EngineWorker:
             if number in self._running:
                 self._running.pop(number).cancel()
 
-    async def collect(self) -> list[tuple[int, Outcome]]:
+    async def collect(self) -> list[tuple[int, WorkerOutcome]]:
         """What came since the last time; waits until there is something."""
         await self._has_ended.wait()
         await asyncio.sleep(GATHER_S)
@@ -114,7 +114,7 @@ class EngineWorker:
         self._ended.append((number, outcome))
         self._has_ended.set()
 
-    async def _ask(self, request: ChatRequest) -> Outcome:
+    async def _ask(self, request: ChatRequest) -> WorkerOutcome:
         assert self._engine is not None
         try:
             reply = await self._engine.answer(request)

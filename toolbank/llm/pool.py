@@ -13,7 +13,7 @@ from toolbank.llm.accounts import CallCounts, estimate_prompt
 from toolbank.llm.budget import Budget, Reservation
 from toolbank.llm.caller import Caller
 from toolbank.llm.chat import ChatReply, ChatRequest
-from toolbank.llm.executor import make_engine
+from toolbank.llm.placement import make_engine
 from toolbank.llm.stop import EarlyEnd, Stop, Stopped, interruptible
 from toolbank.system.errors import ToolbankError
 

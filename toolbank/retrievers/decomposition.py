@@ -13,13 +13,8 @@ import numpy as np
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, blocks, join
-from toolbank.llm.accounts import list_reasons
-from toolbank.llm.chat import (
-    ChatReply,
-    Rejection,
-    check_finish,
-    find_answer,
-)
+from toolbank.llm.accounts import join_reasons
+from toolbank.llm.chat import ChatReply, Rejection, check_finish, find_answer
 from toolbank.llm.engines import find_engine
 from toolbank.llm.searches import ask_searches, demand_replies
 from toolbank.llm.templates import PromptTemplate
@@ -67,7 +62,7 @@ def ask_subtasks(
             found = [text]
         parts[text] = found
     if unread:
-        why = list_reasons(unread)
+        why = join_reasons(unread)
         stay = "stays" if unread.total() == 1 else "stay"
         print_above_bars(
             f"{unread.total():,} of {count(len(distinct), 'request')} {stay} whole, because the "

@@ -13,13 +13,8 @@ import numpy as np
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, by_rank
 from toolbank.bank.records import Tool
-from toolbank.llm.accounts import list_reasons
-from toolbank.llm.chat import (
-    ChatReply,
-    Rejection,
-    check_finish,
-    find_answer,
-)
+from toolbank.llm.accounts import join_reasons
+from toolbank.llm.chat import ChatReply, Rejection, check_finish, find_answer
 from toolbank.llm.engines import find_engine
 from toolbank.llm.searches import ask_searches
 from toolbank.llm.templates import PromptTemplate
@@ -74,12 +69,12 @@ def ask_orders(
         keep = "keeps" if unread.total() == 1 else "keep"
         print_above_bars(
             f"{config.label}: {unread.total():,} of {count(len(shown), 'request')} {keep} the "
-            f"order of {config.first_stage}, because the model gave none ({list_reasons(unread)})."
+            f"order of {config.first_stage}, because the model gave none ({join_reasons(unread)})."
         )
     if passed:
         print_above_bars(
             f"{config.label}: {count(passed.total(), 'entry', 'entries')} of the model's lists "
-            f"passed over ({list_reasons(passed)})."
+            f"passed over ({join_reasons(passed)})."
         )
     return orders
 

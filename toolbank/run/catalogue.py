@@ -110,8 +110,8 @@ def _count_sent(
     """As `begun`, with the attempts whose requests are on their way to an engine of rounds."""
     from toolbank.llm.accounts import CallCounts
     from toolbank.llm.engines import find_engine
-    from toolbank.requests.write.generate import wanted_queries
     from toolbank.requests.write.sampling import Dealing
+    from toolbank.requests.write.write_step import wanted_queries
 
     config = recipe.generate
     kind = find_engine(config)

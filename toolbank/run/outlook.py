@@ -13,7 +13,7 @@ from toolbank.bank.records import Ask, Query, Tool
 from toolbank.bank.split import draw_withheld, split_queries
 from toolbank.bank.twins import group_siblings
 from toolbank.requests.write.config import fit_to_tools
-from toolbank.requests.write.generate import most_queries
+from toolbank.requests.write.write_step import most_queries
 from toolbank.run.catalogue import read_catalogue
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import Recipe

@@ -7,14 +7,14 @@ In the tests of a package that brings one:
 
     @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
     def test_my_source(check, tmp_path):
-        path = tmp_path / "api.csv"
-        path.write_text("sum,adds up")
+        path = tmp_path / "listed.json"
+        path.write_text('[{"name": "sum"}]')
         check(
             SourceCase(
                 KIND,
-                CsvSource(file=path),
-                unreadable=(CsvSource(file=tmp_path / "missing.csv"),),
-                change=lambda: path.write_text("max,finds the largest"),
+                ListedSource(file=path),
+                unreadable=(ListedSource(file=tmp_path / "missing.json"),),
+                change=lambda: path.write_text('[{"name": "max"}]'),
                 canary=tmp_path / "canary",
             )
         )

@@ -20,7 +20,7 @@ from tests.world import SHOP
 from toolbank.llm.chat import ChatReply
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.generate import generate
+from toolbank.requests.write.write_step import generate
 from toolbank.system.errors import ToolbankError
 
 DATA = Path(__file__).parent / "data"

@@ -15,7 +15,7 @@ from toolbank.requests.asks import AsksConfig
 from toolbank.requests.asks.prompts import AskPrompts
 from toolbank.requests.asks.write import ask_for_tools
 from toolbank.sources.collect import collect_tools
-from toolbank.sources.python.source import PythonSource
+from toolbank.sources.python.settings import PythonSource
 from toolbank.system.errors import InputError
 from toolbank.testing.engines import CHECKS, EngineCase
 

@@ -17,7 +17,7 @@ from toolbank.bank.records import Tool
 from toolbank.llm.chat import ChatReply, EngineError, Offer
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.generate import generate
+from toolbank.requests.write.write_step import generate
 from toolbank.system.errors import ToolbankError
 
 
@@ -85,7 +85,7 @@ class Rounds(Swift):
 def run(tmp_path, monkeypatch):
     def run_engine(engine, **settings):
         monkeypatch.setattr(
-            "toolbank.requests.write.generate.find_engine", lambda _: kind_of(engine)
+            "toolbank.requests.write.write_step.find_engine", lambda _: kind_of(engine)
         )
         config = GenerateConfig(model="m", **{"queries": 20, **settings})
         with Journal(tmp_path / "journal.sqlite") as journal:

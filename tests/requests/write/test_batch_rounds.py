@@ -13,11 +13,11 @@ import pytest
 from tests.servers.batch import BatchServer, answer_file
 from tests.servers.chat import Answer, ChatServer
 from tests.world import SHOP, adds_up, good
-from toolbank.commands.preview_writers import preview_attempts
+from toolbank.commands.preview import preview_attempts
 from toolbank.llm.engines.batch import hosted
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.generate import generate
+from toolbank.requests.write.write_step import generate
 from toolbank.run.recipe import Recipe, load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import ToolbankError

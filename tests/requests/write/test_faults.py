@@ -14,7 +14,7 @@ from tests.world import SHOP, good, good_reply
 from toolbank.llm.accounts import describe_calls
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.generate import generate
+from toolbank.requests.write.write_step import generate
 from toolbank.system.errors import ToolbankError
 
 

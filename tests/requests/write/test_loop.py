@@ -8,7 +8,7 @@ from tests.servers.chat import Answer, ChatServer
 from tests.world import SHOP, adds_up, drafted, good, sentence
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.generate import generate
+from toolbank.requests.write.write_step import generate
 from toolbank.system.errors import ToolbankError
 
 

@@ -14,7 +14,7 @@ from tests.world import SHOP, adds_up, drafted, polished, sentence
 from toolbank.llm.chat import ChatReply
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig, share_out
-from toolbank.requests.write.generate import generate
+from toolbank.requests.write.write_step import generate
 
 SHARES = {1: 0.25, 2: 0.35, 4: 0.4}
 EXACTLY = {1: 10, 2: 14, 4: 16}
@@ -54,7 +54,7 @@ class Picky:
 def run(tmp_path, monkeypatch):
     def run_engine(engine, folder="run", **settings):
         monkeypatch.setattr(
-            "toolbank.requests.write.generate.find_engine", lambda _: kind_of(engine)
+            "toolbank.requests.write.write_step.find_engine", lambda _: kind_of(engine)
         )
         settings = {"queries": 40, "tools_per_query": SHARES, "offered": 4} | settings
         config = GenerateConfig(model="m", **settings)

@@ -181,14 +181,14 @@ def _show(group: Sequence[Tool]) -> dict[str, Any]:
 
 _EXCERPT = 100
 
-Outcome = Literal["declined", "rejected", "failed"]
+LossKind = Literal["declined", "rejected", "failed"]
 
 
 @dataclass(frozen=True)
 class Lost:
     """Why there is no ask under a key: `declined`, `rejected` or `failed`, with the reason."""
 
-    outcome: Outcome
+    outcome: LossKind
     reason: str = ""
     detail: str = ""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from toolbank.bank.catalogue import CatalogueVersion
 from toolbank.bank.records import Ask, Provenance, Tool
-from toolbank.llm.accounts import list_reasons, rank_reasons
+from toolbank.llm.accounts import join_reasons, rank_reasons
 from toolbank.llm.chat import ChatReply, ChatRequest, Engine, Rejection, number_of
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
@@ -258,7 +258,7 @@ class AskStep(Step[Outcomes, AskSet]):
             folded.summarise(),
             lacks=f"asks for {gone:,} of {self.total:,} tools" if gone else "",
             problems=tuple(self._list_problems(folded, engine)),
-            failed=list_reasons(failed),
+            failed=join_reasons(failed),
         )
 
     def _fold(self, engine: Engine) -> Folded:
@@ -301,7 +301,7 @@ class AskStep(Step[Outcomes, AskSet]):
 
     def _list_problems(self, folded: Folded, engine: Engine) -> Iterator[str]:
         """What the user should know of asks that were made."""
-        if said := list_reasons(folded.reasons["rejected"]):
+        if said := join_reasons(folded.reasons["rejected"]):
             yield f"not accepted: {said}"
         declined = {kind: n["declined"] for kind, n in folded.by_kind.items()}
         if said := ", ".join(f"{kind} {n:,}" for kind, n in declined.items() if n):

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from toolbank.bank.bank import Bank
-from toolbank.llm.accounts import list_reasons
+from toolbank.llm.accounts import join_reasons
 from toolbank.llm.chat import ChatReply, ChatRequest, Rejection
 from toolbank.llm.engines import find_model
 from toolbank.llm.engines.kind import EngineContext
@@ -140,7 +140,7 @@ class JudgeStep(Step[str, dict[str, Any]]):
             )
         if rejected:
             problems.append(
-                f"replies without a verdict: {list_reasons(rejected)}. They are in the journal, and "
+                f"replies without a verdict: {join_reasons(rejected)}. They are in the journal, and "
                 "are not asked for again. Those of one query, by its id:\n"
                 f"  {command('show', run.pool.folder)} ID"
             )
@@ -148,7 +148,7 @@ class JudgeStep(Step[str, dict[str, Any]]):
             result,
             lacks=f"{count(missing, 'verdict')} missing" if missing else "",
             problems=tuple(problems),
-            failed=list_reasons(failed),
+            failed=join_reasons(failed),
         )
 
 

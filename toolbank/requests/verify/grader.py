@@ -11,7 +11,7 @@ from typing import Any
 from toolbank.bank.bank import Bank, GraderKind, Label
 from toolbank.bank.records import Query, Tool
 from toolbank.config.assets import Asset, find_asset
-from toolbank.llm.accounts import list_reasons
+from toolbank.llm.accounts import join_reasons
 from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
@@ -163,7 +163,7 @@ class GradeStep(Step[tuple[Label, ...], Grades]):
             if isinstance(answer.value, Rejection)
         ]
         gone = self.total - len(answers) + self.failures.total()
-        why = list_reasons(Counter(rejection.reason for _, rejection in lost))
+        why = join_reasons(Counter(rejection.reason for _, rejection in lost))
         return StepResult(
             Grades(
                 [
@@ -189,7 +189,7 @@ class GradeStep(Step[tuple[Label, ...], Grades]):
             (f"not graded, so that their labels stay as they were: {why}",)
             if why
             else (),
-            list_reasons(self.failures),
+            join_reasons(self.failures),
         )
 
     def _make_grading(self, number: int, labels: Sequence[Label]) -> Grading:

@@ -14,14 +14,14 @@ from toolbank.requests.write.config import Quotas
 from toolbank.requests.write.near_duplicates import DiskList, NearDuplicates
 from toolbank.system.numbers import count
 
-Outcome = Literal["accepted", "declined", "rejected", "failed"]
+AttemptEnding = Literal["accepted", "declined", "rejected", "failed"]
 
 _EXAMPLES = 3
 # About 20 MB of attempts, should the first of so many take long.
 _WINDOW = 5000
 _SHOWN = 160
-_REJECTED: tuple[Outcome, ...] = ("declined", "rejected")
-_FAILED: tuple[Outcome, ...] = ("failed",)
+_REJECTED: tuple[AttemptEnding, ...] = ("declined", "rejected")
+_FAILED: tuple[AttemptEnding, ...] = ("failed",)
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Attempt:
     """
 
     number: int
-    outcome: Outcome
+    outcome: AttemptEnding
     reason: str = ""
     detail: str = ""
     query: Query | None = None
@@ -73,7 +73,7 @@ class BankBuilder:
     declined: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
-    polishes: Counter[tuple[Outcome, str]] = field(default_factory=Counter)
+    polishes: Counter[tuple[AttemptEnding, str]] = field(default_factory=Counter)
     leak_words: int = 0
     examples: dict[str, list[str]] = field(default_factory=dict)
     _waiting: dict[int, Attempt] = field(default_factory=dict)
@@ -167,7 +167,9 @@ class BankBuilder:
                 such = f", such as: {example[:_SHOWN]}" if example else ""
                 yield f"{prefix}{said}{such}"
 
-    def _count_reasons(self, outcomes: Iterable[Outcome]) -> Iterator[tuple[str, str]]:
+    def _count_reasons(
+        self, outcomes: Iterable[AttemptEnding]
+    ) -> Iterator[tuple[str, str]]:
         """Each reason, and how often it was one, such as "not-json 3 (1 in the polish)"."""
         counts: Counter[str] = Counter()
         polished: Counter[str] = Counter()

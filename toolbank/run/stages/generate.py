@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
     from toolbank.requests.write.config import GenerateConfig
-    from toolbank.requests.write.generate import BankQueries, WriteStep
+    from toolbank.requests.write.write_step import BankQueries, WriteStep
     from toolbank.run.forecast import Forecast, History
     from toolbank.run.outlook import Outlook
 
@@ -69,7 +69,7 @@ class GenerateStage(WritingStage):
         """Write the queries."""
         from toolbank.bank.files import write_attempts
         from toolbank.requests.write.config import describe_fit
-        from toolbank.requests.write.generate import (
+        from toolbank.requests.write.write_step import (
             NothingAcceptedError,
             generate,
             most_queries,
@@ -106,7 +106,7 @@ class GenerateStage(WritingStage):
         self, catalogue: Catalogue, engine: Engine | None = None
     ) -> WriteStep:
         """The attempts over these tools."""
-        from toolbank.requests.write.generate import WriteStep
+        from toolbank.requests.write.write_step import WriteStep
 
         recipe, tools = self.recipe, catalogue.tools
         domain, seed = recipe.domain_name, recipe.seed
@@ -147,7 +147,7 @@ class GenerateStage(WritingStage):
         Where nobody knows how many attempts become queries, all do at best, and every second one
         at worst.
         """
-        from toolbank.requests.write.generate import most_attempts
+        from toolbank.requests.write.write_step import most_attempts
 
         accepted, polished = self._shares(history)
         limit = most_attempts(self.config) or math.inf

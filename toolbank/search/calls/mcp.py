@@ -100,7 +100,7 @@ async def _call_address(
 async def _call_command(
     tool: str, arguments: Mapping[str, Any], target: Target, connection: Connection
 ) -> Any:
-    from toolbank.sources.mcp.source import Server
+    from toolbank.sources.mcp.settings import Server
     from toolbank.sources.mcp.stdio import start
 
     given = {

@@ -18,7 +18,7 @@ from toolbank.sources.mcp.client_config import (
     list_names,
     read_client_config,
 )
-from toolbank.sources.mcp.source import McpSource, Server
+from toolbank.sources.mcp.settings import McpSource, Server
 from toolbank.system.consent import grant_to_send, require_consent
 from toolbank.system.errors import InputError
 from toolbank.system.extras import install_command

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolbank.sources.mcp.source import Server
+from toolbank.sources.mcp.settings import Server
 from toolbank.system.consent import grant_to_send
 from toolbank.system.errors import InputError
 from toolbank.system.files import parse_json, read_text

@@ -12,7 +12,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from toolbank.sources.mcp.connection import MAX_MESSAGE, Connection, Incoming, Messages
-from toolbank.sources.mcp.source import Server
+from toolbank.sources.mcp.settings import Server
 from toolbank.system.http import BoundedReader, TooLargeError, resolve_public
 from toolbank.system.net import is_loopback, proxy_of
 from toolbank.system.version import __version__

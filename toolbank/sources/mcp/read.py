@@ -27,7 +27,7 @@ from toolbank.sources.listed import ListedTools
 from toolbank.sources.mcp.client_config import ClientConfig
 from toolbank.sources.mcp.connection import Connection, ServerError
 from toolbank.sources.mcp.http import connect
-from toolbank.sources.mcp.source import McpSource, Server
+from toolbank.sources.mcp.settings import McpSource, Server
 from toolbank.sources.mcp.stdio import start
 from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError

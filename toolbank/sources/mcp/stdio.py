@@ -20,7 +20,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage, jsonrpc_message_adapter
 
 from toolbank.sources.mcp.connection import Connection, Incoming, Messages, ServerError
-from toolbank.sources.mcp.source import Server
+from toolbank.sources.mcp.settings import Server
 from toolbank.system.text import replace_surrogates
 
 # Programs write text as the locale says.

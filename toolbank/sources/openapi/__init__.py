@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from toolbank.sources.kind import Collected, Location, SourceKind
-from toolbank.sources.openapi.source import OpenApiSource, hash_files
+from toolbank.sources.openapi.settings import OpenApiSource, hash_files
 
 _ADDRESS = re.compile(r"\.(json|ya?ml)$|/(openapi|swagger|api-docs)[^/]*$", re.I)
 _IN_JSON = re.compile(rb'"(openapi|swagger)"\s*:\s*"?\d')

@@ -28,6 +28,7 @@ from toolbank.sources.openapi.references import (
     read_version,
 )
 from toolbank.sources.openapi.schemas import Schemas
+from toolbank.sources.openapi.settings import OpenApiSource
 from toolbank.sources.openapi.signature import (
     FORMS,
     Body,
@@ -38,7 +39,6 @@ from toolbank.sources.openapi.signature import (
     is_json,
     read_media,
 )
-from toolbank.sources.openapi.source import OpenApiSource
 from toolbank.sources.openapi.translation import Schema
 from toolbank.system.errors import InputError
 

@@ -10,7 +10,7 @@ from typing import Any
 from toolbank.bank.records import Tool
 from toolbank.config.explain import reading_content
 from toolbank.sources.kind import Collected, Location, SourceKind
-from toolbank.sources.python.source import (
+from toolbank.sources.python.settings import (
     PythonSource,
     package_places,
     package_version,

@@ -20,7 +20,7 @@ from toolbank.sources.documented import Signature, read_signature
 from toolbank.sources.kind import Collected
 from toolbank.sources.python.docstring import read_docstring
 from toolbank.sources.python.folder_files import find_broken, find_roots, is_api
-from toolbank.sources.python.source import (
+from toolbank.sources.python.settings import (
     Kind,
     PackageScope,
     PythonSource,

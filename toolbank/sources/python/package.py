@@ -25,7 +25,7 @@ from toolbank.sources.kind import Collected
 from toolbank.sources.python.attributes import is_within, own_docstring
 from toolbank.sources.python.docstring import read_docstring
 from toolbank.sources.python.public import import_module, walk_package
-from toolbank.sources.python.source import (
+from toolbank.sources.python.settings import (
     Kind,
     PackageScope,
     PythonSource,

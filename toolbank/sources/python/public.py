@@ -20,7 +20,7 @@ from toolbank.sources.python.attributes import (
     is_within,
     own_docstring,
 )
-from toolbank.sources.python.source import PackageScope, recipe_kind
+from toolbank.sources.python.settings import PackageScope, recipe_kind
 from toolbank.sources.python.walk import PublicObject, Walk
 
 _LOST = "can't be told what it holds"

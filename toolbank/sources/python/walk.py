@@ -8,7 +8,7 @@ from typing import Any
 from toolbank.bank.records import PythonCall, Tool, ToolKind
 from toolbank.sources.documented import Documented, Signature
 from toolbank.sources.python.attributes import kind_of, own_docstring
-from toolbank.sources.python.source import Kind, PackageScope
+from toolbank.sources.python.settings import Kind, PackageScope
 from toolbank.sources.typetext import Parameter
 
 _NAMED_EXAMPLES = 5

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from toolbank.sources.document_parser import is_page
 from toolbank.sources.kind import Collected, Location, SourceKind
-from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.sources.sphinx.settings import SphinxSource
 
 _MADE_BY = re.compile(
     rb"sphinx|documentation_options|doctools|http-equiv=.?refresh", re.IGNORECASE

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 from toolbank.sources.site import Site, covers, load_site, narrowed
 from toolbank.sources.sphinx.guess import guess_site
 from toolbank.sources.sphinx.inventory import Inventory, SiteScope, tool_name
-from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.sphinx.tools import Crawl, is_loss, read_tools
 from toolbank.sources.web.policy import CrawlPolicy
 from toolbank.system import aio, numbers

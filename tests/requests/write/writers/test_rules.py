@@ -21,7 +21,7 @@ from toolbank.requests.write.checks import Checker, read_draft, read_polished
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.near_duplicates import NearDuplicates
 from toolbank.sources.python.package import read_package
-from toolbank.sources.python.source import PythonSource
+from toolbank.sources.python.settings import PythonSource
 from toolbank.system.errors import InputError
 
 CONFIG = GenerateConfig(engine="rules")
@@ -101,7 +101,7 @@ def test_replies_do_not_depend_on_the_hash_seed():
     script = (
         "import tests.requests.write.writers.test_rules as t; from tests.engines import create_engine;"
         "from toolbank.sources.python.package import read_package as r;"
-        "from toolbank.sources.python.source import PythonSource as S;"
+        "from toolbank.sources.python.settings import PythonSource as S;"
         "tools = r(S(package='statistics')).tools;"
         "engine = create_engine(t.CONFIG, tools=tools, seed=7);"
         "print(engine.identity, [t.write(engine, tools, n) for n in range(20)])"

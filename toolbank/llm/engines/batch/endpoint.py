@@ -14,7 +14,7 @@ from toolbank.config.explain import first_problem
 from toolbank.llm.chat import EngineError
 from toolbank.llm.config import DEFAULT_TIMEOUT_S, read_credentials
 from toolbank.llm.engines.openai.engine import Endpoint
-from toolbank.llm.engines.openai.errors import HttpResponse, status_error
+from toolbank.llm.engines.openai.failures import HttpResponse, status_error
 from toolbank.system.files import atomic_path
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from toolbank.llm.config import find_grants, read_credentials
 from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_options
 from toolbank.llm.engines.openai.completion import check_settings, make_identity
-from toolbank.llm.executor import check_installed
+from toolbank.llm.placement import check_installed
 
 if TYPE_CHECKING:
     from toolbank.llm.chat import Engine

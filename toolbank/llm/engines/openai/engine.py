@@ -28,7 +28,7 @@ from toolbank.llm.engines.openai.completion import (
     make_identity,
     read_completion,
 )
-from toolbank.llm.engines.openai.errors import (
+from toolbank.llm.engines.openai.failures import (
     HttpResponse,
     connection_error,
     packing_error,

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from toolbank.llm import executor
+from toolbank.llm import placement as executor
 from toolbank.llm.chat import ChatReply, ChatRequest
 from toolbank.llm.engines.kind import EngineKind
 from toolbank.llm.engines.vllm.thread import (

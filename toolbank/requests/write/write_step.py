@@ -41,8 +41,8 @@ from toolbank.llm.step import (
 )
 from toolbank.requests.write.bank_builder import (
     Attempt,
+    AttemptEnding,
     BankBuilder,
-    Outcome,
     describe_writer,
 )
 from toolbank.requests.write.checks import Draft, read_draft, read_polished
@@ -303,7 +303,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
     ) -> Attempt:
         value, keys = answer.value, answer.keys
         if isinstance(value, Rejection):
-            outcome: Outcome = "failed" if answer.failed else "rejected"
+            outcome: AttemptEnding = "failed" if answer.failed else "rejected"
             return Attempt(number, outcome, value.reason, value.detail, requests=keys)
         if isinstance(value, Draft):
             return Attempt(number, "declined", detail=value.reason, requests=keys)

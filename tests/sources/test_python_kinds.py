@@ -7,7 +7,7 @@ import pytest
 from tests.sources.packages import MakePackage
 from toolbank.sources.kind import Collected
 from toolbank.sources.python.package import read_package
-from toolbank.sources.python.source import PythonSource
+from toolbank.sources.python.settings import PythonSource
 from toolbank.system.errors import InputError
 
 # A client whose parts hang on it, what they answer with, and what they raise.
