@@ -148,6 +148,8 @@ def test_an_outage_that_lasts_too_long_ends_the_run():
     pool, journal, got = ask_all(engine, 500, concurrency=8, max_outage=100)
     assert set(kinds(got)) == {ChatReply, Stopped}
     assert len(journal.replies) == kinds(got).count(ChatReply)
+    # What the engine says of it is there in full, its advice too.
+    assert str(broken()) in str(pool.stop.error)
     assert "kept" in str(pool.stop.error)
     assert 110 <= engine.calls[-1][0] < 115
 
