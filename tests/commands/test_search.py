@@ -179,7 +179,10 @@ def test_what_a_run_lacks_is_made_by_one_and_the_same_command(odd, tmp_path):
         )
 
 
-def test_where_words_find_nothing_the_next_command_is_a_search_by_meaning(tmp_path):
+def test_where_words_find_nothing_the_next_command_is_a_search_by_meaning(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(run_search, "find_spec", lambda _: None)
     write_dataset(tmp_path)
     encoder = tiny_encoder(tmp_path / "encoder")
     dense = f"{{type: descriptions, encoder: {{model: {encoder}}}}}"
@@ -230,19 +233,25 @@ def test_a_tool_and_a_query_are_shown_on_lines_of_their_own(odd):
     assert "The nearest tools are plain" in near.stderr
 
 
-@pytest.fixture
-def dense(tmp_path):
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
     """A run that is searched by vectors."""
-    write_dataset(tmp_path)
-    encoder = tiny_encoder(tmp_path / "encoder")
+    folder = tmp_path_factory.mktemp("dense")
+    write_dataset(folder)
+    encoder = tiny_encoder(folder / "encoder")
     retriever = f"{{type: descriptions, encoder: {{model: {encoder}}}}}"
     head, _, _ = RECIPE.partition("retrievers:")
     near = retriever.replace("type: descriptions", "type: nearest, name: near")
     content = f"{head}retrievers: [{retriever}, {near}]\n"
-    (tmp_path / "odd.yaml").write_text(content)
-    done = toolbank("run", "odd.yaml", "--until", "retrievers", cwd=tmp_path)
+    (folder / "odd.yaml").write_text(content)
+    done = toolbank("run", "odd.yaml", "--until", "retrievers", cwd=folder)
     assert done.returncode == 0, done.stderr
-    return tmp_path
+    return folder
+
+
+@pytest.fixture
+def dense(fitted, tmp_path):
+    return shutil.copytree(fitted, tmp_path / "copied")
 
 
 def search_without_torch(folder, *options):
@@ -283,10 +292,10 @@ def test_who_stops_the_copy_of_a_retriever_has_the_hits_and_no_half_copy(
     dense, monkeypatch
 ):
     def stopped(self, folder, precision):
-        export(self, folder, precision)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "model.onnx").write_bytes(b"half")
         signal.raise_signal(signal.SIGINT)
 
-    export = SentenceEncoder.export
     finders = dense / "runs/odd/finders"
     with monkeypatch.context() as patched:
         patched.setattr(SentenceEncoder, "export", stopped)
