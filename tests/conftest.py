@@ -30,6 +30,9 @@ os.environ.setdefault("HF_HOME", str(_CACHES / "huggingface"))
 _OWN_CACHES = tempfile.TemporaryDirectory(prefix="toolbank-tests-")
 os.environ["XDG_CACHE_HOME"] = _OWN_CACHES.name
 
+# A kill loses nothing of what the system holds of a file; only a loss of power would, which no test makes.
+os.fsync = lambda descriptor: None
+
 # Each run draws others: many quick runs see more than one long one.
 settings.register_profile("toolbank", deadline=None, max_examples=25)
 settings.load_profile("toolbank")

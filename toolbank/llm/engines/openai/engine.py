@@ -81,6 +81,13 @@ _LONGEST_IDLE_S = 4.0
 _JSON = {"Content-Type": "application/json"}
 
 
+def _read_certificates() -> ssl.SSLContext:
+    """The system's certificates, or those that the environment names, and certifi's."""
+    certificates = ssl.create_default_context()
+    certificates.load_verify_locations(certifi.where())
+    return certificates
+
+
 class Endpoint:
     """The addresses under a base URL, reached by aiohttp.
 
@@ -103,8 +110,9 @@ class Endpoint:
             self._base = _parse(base_url).with_query(config.url_query or None)
             self._chat = self._address("chat/completions")
             self._proxy = proxy_of(base_url)
-            self._certificates = ssl.create_default_context()
-            self._certificates.load_verify_locations(certifi.where())
+            schemes = {self._base.scheme, URL(self._proxy or "").scheme}
+            # They take a tenth of a second.
+            self._certificates = "https" not in schemes or _read_certificates()
         except (OSError, ValueError) as error:
             raise InputError(
                 f"base_url: {base_url} is no address that can be asked, or the certificates "
