@@ -55,8 +55,15 @@ def run(
     replace: ReplaceOption = False,
 ) -> None:
     """Run all stages of a recipe that are not done yet."""
-    told = {"everything": everything, "replace": replace}
-    run_stages(recipe, out, settings, start=start, until=until, **told)
+    run_stages(
+        recipe,
+        out,
+        settings,
+        start=start,
+        until=until,
+        everything=everything,
+        replace=replace,
+    )
 
 
 def run_stages(

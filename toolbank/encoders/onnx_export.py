@@ -13,6 +13,7 @@ import torch
 
 from toolbank.encoders.config import Precision
 from toolbank.encoders.onnx import ABOUT, MODEL, TOKENIZER
+from toolbank.system.errors import ToolbankError
 from toolbank.system.files import write_json, write_text
 from toolbank.training.ranks import quiet
 
@@ -81,18 +82,24 @@ def _export(
         torch.no_grad(),
     ):
         made = Path(beside, "made.onnx")
-        torch.onnx.export(
-            network,
-            (),
-            str(made),
-            kwargs={name: example for name, (example, _) in inputs.items()},
-            input_names=list(inputs),
-            dynamic_shapes=shapes,
-            dynamo=True,
-            opset_version=_OPSET,
-            external_data=False,
-            verbose=False,
-        )
+        try:
+            torch.onnx.export(
+                network,
+                (),
+                str(made),
+                kwargs={name: example for name, (example, _) in inputs.items()},
+                input_names=list(inputs),
+                dynamic_shapes=shapes,
+                dynamo=True,
+                opset_version=_OPSET,
+                external_data=False,
+                verbose=False,
+            )
+        except torch.onnx.OnnxExporterError as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise ToolbankError(
+                f"torch can't write the network {type(network).__name__} as ONNX: {reason}"
+            ) from error
         if precision == "int8":
             made = _quantise(made, Path(beside, "int8.onnx"))
         _fuse(made, path)

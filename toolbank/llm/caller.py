@@ -232,7 +232,7 @@ class Caller:
         elif breaker.is_too_long(now):
             self._stop.fail(
                 ToolbankError(
-                    f"{error} No call was answered for "
+                    f"{error}\nNo call was answered for "
                     f"{now - breaker.since:.0f} s, so the run stops. The replies that came "
                     "are kept; run the same command again when the endpoint answers. How long to "
                     f"wait for it is the setting `{self._config.section}.max_outage`, where any "

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,10 +27,6 @@ from toolbank.retrievers.llm_settings import (
 from toolbank.retrievers.two_stage import TwoStage, interleave
 from toolbank.system.numbers import count
 from toolbank.system.terminal import print_above_bars
-
-if TYPE_CHECKING:
-    pass
-
 
 KEY = "subtasks"
 """What an answer holds them under."""

@@ -128,8 +128,8 @@ def _find_encoder(folder: RunFolder, name: str) -> Path | None:
 def _describe_source(folder: RunFolder, recipe: Recipe, label: str) -> str:
     """What the packed copy of a run's retriever follows from; "" if it is to have none.
 
-    Where a model is asked, another package searches or words alone are compared, none saves time.
-    Only encoders of some types can be packed.
+    It saves time only where torch embeds the request, so not where a model is asked, another package
+    searches, or words alone are compared.
     """
     configs = {config.label: config for config in recipe.retrievers}
     used = [configs[label]]
@@ -137,7 +137,7 @@ def _describe_source(folder: RunFolder, recipe: Recipe, label: str) -> str:
         used += [configs[need] for need in one.needs if configs[need] not in used]
     foreign = any(one.asks or one.type not in RETRIEVERS.own for one in used)
     encoders = {encoder.type for one in used for encoder in one.encoders}
-    if foreign or encoders - {"sentence", "onnx"} or all(one.lexical for one in used):
+    if foreign or encoders - {"sentence"} or all(one.lexical for one in used):
         return ""
     files = [folder.bank / "tools.parquet", *(folder.models / label).rglob("*")]
     told = [

@@ -32,7 +32,7 @@ STEPS = st.tuples(
 
 
 @settings(
-    max_examples=10,
+    max_examples=25,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(STEPS, min_size=1, max_size=4))
