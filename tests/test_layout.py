@@ -119,7 +119,7 @@ def test_a_source_imports_from_no_other():
 # Most files and code lines of each package. Whoever needs more says in the commit what went for it.
 BUDGETS = {
     "bank": (10, 1_540),
-    "commands": (24, 3_230),
+    "commands": (24, 3_240),
     "config": (6, 720),
     "datasets": (9, 1_200),
     "encoders": (12, 1_310),
