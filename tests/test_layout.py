@@ -125,7 +125,7 @@ BUDGETS = {
     "encoders": (12, 1_310),
     "evaluation": (5, 750),
     "llm": (36, 5_830),
-    "papers": (23, 3_080),
+    "papers": (23, 3_110),
     "publish": (5, 1_120),
     "report": (10, 1_680),
     "requests": (32, 5_520),

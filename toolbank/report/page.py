@@ -225,7 +225,8 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "example_python": json.dumps(_example(bank), ensure_ascii=False),
         "versions": _versions(bank.info),
         "seed": content.seed,
-        "recipe": _dump(content.recipe),
+        # Planners are trained after the page is written, by settings that may be others then.
+        "recipe": _dump({k: v for k, v in content.recipe.items() if k != "planner"}),
     }
 
 

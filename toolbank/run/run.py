@@ -415,7 +415,7 @@ def _require_before(
     """Refuse to start with a stage while one that it stands on is in `todo`."""
     needed = {start}
     for stage in reversed(stages):
-        if stage.kind in needed:
+        if needed & {stage.kind, stage.name}:
             needed.update(stage.needs)
     folder = stages[0].folder
     advise = advise_to_finish(folder.path)
@@ -423,7 +423,8 @@ def _require_before(
         out = shlex.quote(str(folder.path))
         advise = f"{advise_to_finish(recipe.path)} --out {out}"
     for stage in stages:
-        if stage.kind in needed - {start} and stage.name in todo:
+        is_before = stage.kind != start and needed & {stage.kind, stage.name}
+        if is_before and stage.name in todo:
             raise InputError(
                 f"{stage.folder.path}: the stage {stage.name} is not done under this recipe, "
                 f"and it comes before. {advise}"

@@ -21,8 +21,9 @@ from toolbank.run.fit import load_fitted
 from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.recipe import Recipe, RecipeFile, load_recipe
 from toolbank.run.result import choose_retriever
-from toolbank.run.stages import make_stages
+from toolbank.run.stages import STAGES
 from toolbank.run.stages.fit import FitStage
+from toolbank.run.stages.report import ReportStage
 from toolbank.search.finder import Finder
 from toolbank.search.folder import (
     check_files,
@@ -221,13 +222,17 @@ def find_dense(run: Path, besides: str) -> str:
 def describe_lacks(run: Path) -> str:
     """Which stages of a run have not ended, and what to type; "" where all have.
 
+    What is made after the report is no part of a search.
+
     Raises:
         InputError: there is no run, or its recipe can't be read.
     """
     if is_finder(run):
         return ""
     folder, recipe = _open(run)
-    lacks = folder.find_unended(stage.name for stage in make_stages(recipe, folder))
+    kinds = STAGES[: STAGES.index(ReportStage) + 1]
+    stages = (stage for kind in kinds for stage in kind.of(recipe, folder))
+    lacks = folder.find_unended(stage.name for stage in stages)
     if not lacks or folder.explain_lost_stamps():
         return ""
     return (

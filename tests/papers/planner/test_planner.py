@@ -19,6 +19,10 @@ from toolbank.papers.planner import evaluate
 from toolbank.papers.planner.config import PlannerTraining
 from toolbank.papers.planner.evaluate import RunPlanner
 from toolbank.papers.planner.language_model import Prediction, load_planner
+from toolbank.papers.planner.plans import CandidateSampler
+from toolbank.papers.planner.stage import PlannerStage
+from toolbank.run.folder import RunFolder
+from toolbank.run.recipe import load_recipe
 
 SETTINGS = """
     - {test: bm25}
@@ -222,6 +226,95 @@ def test_what_changed_is_trained_anew_and_not_used_before(trained):
     assert done.stderr.count("trained on ") == 3
     # The run has these settings now.
     assert plan(folder, "train", "other").stdout.count("there already") == 3
+
+
+def test_a_setting_tried_makes_nothing_before_it_again(trained):
+    folder, _ = trained
+    shutil.copytree(folder / "run", folder / "tried")
+    recipe = folder / "tried/recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("response: 32", "response: 24"))
+    planned = toolbank("plan", "tried", cwd=folder).stdout
+    assert re.findall(r"^  (\S+) +to do", planned, re.MULTILINE) == [
+        "planner/random-history",
+        "planner/gold-alone",
+        "planner/bm25-history",
+    ]
+
+
+def test_a_plan_counts_the_trainings(trained):
+    folder, _ = trained
+    before = toolbank("plan", "plans.yaml", "--out", "new", cwd=folder).stdout
+    made = json.loads((folder / "run/planner/gold-alone/made.json").read_text())
+    steps, examples = made["training"]["steps"], made["training"]["examples"]
+    said = f"each of {steps} steps on {examples} examples"
+    assert f"Planners: 3 trainings, {said}" in before
+    more = "planner.settings=[{test: bm25}, {name: none, train: none}]"
+    after = toolbank("plan", "run", "--set", more, cwd=folder).stdout
+    assert f"Planners: 1 training, {said}" in after
+    assert "Planners" not in toolbank("plan", "run", cwd=folder).stdout
+
+
+def test_a_search_needs_no_planner(trained):
+    folder, _ = trained
+    shutil.copytree(folder / "run", folder / "searched")
+    stages = folder / "searched/stages.json"
+    noted = json.loads(stages.read_text())
+    del noted["planner/gold-alone"]
+    stages.write_text(json.dumps(noted))
+    done = toolbank("search", "searched", "find a room", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "not finished" not in done.stderr
+
+
+def test_a_stop_before_the_training_says_what_an_earlier_one_kept(trained, monkeypatch):
+    folder, _ = trained
+    run = folder / "stopped"
+    shutil.copytree(folder / "run", run)
+    shutil.rmtree(run / "planner/random-history")
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(CandidateSampler, "choose_train", stop)
+    assert "Nothing of it is kept" in plan(folder, "train", "stopped").stderr
+    monkeypatch.chdir(folder)
+    recipe = load_recipe(str(run / "recipe.yaml")).recipe
+    kept = PlannerStage.of(recipe, RunFolder(run))[0].checkpoints / "checkpoint-3"
+    kept.mkdir(parents=True)
+    (kept / "model.safetensors").touch()
+    told = plan(folder, "train", "stopped").stderr
+    assert "is kept" not in told
+    assert "The same command goes on from there" in " ".join(told.split())
+
+
+def test_a_retriever_that_is_shown_comes_before_the_training(tmp_path):
+    """Not fitted, or fitted on other requests than there are now; no other has to be."""
+    write_dataset(tmp_path / "data", make_rows(12))
+    small = "model: {new: {vocabulary: 300, width: 8, layers: 1, heads: 1}}"
+    text = RECIPE.replace("PLANNER", small)
+    text = text.replace("SETTINGS", "[{train: bm25, test: bm25}]")
+    (tmp_path / "plans.yaml").write_text(text)
+
+    def run(*arguments):
+        done = toolbank("run", "plans.yaml", "--out", "run", *arguments, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+
+    def refuse():
+        done = plan(tmp_path, "train", "run")
+        assert done.returncode == 2
+        said = "the stage retrievers/bm25 is not done under this recipe"
+        assert said in " ".join(done.stderr.split())
+
+    run("--until", "dataset")
+    refuse()
+    run("--until", "retrievers")
+    write_dataset(tmp_path / "data", make_rows(16, seed=1))
+    run("--until", "dataset", "--replace")
+    refuse()
+    other = "planner.settings=[{train: gold, test: bm25}]"
+    done = plan(tmp_path, "train", "run", "--set", other)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("trained on ") == 1
 
 
 def test_a_model_that_no_run_has_noted_is_trained_again(trained):

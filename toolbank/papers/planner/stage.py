@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -19,6 +20,7 @@ from toolbank.system.version import __version__
 from toolbank.training.ranks import world_size
 
 if TYPE_CHECKING:
+    from toolbank.run.outlook import Outlook
     from toolbank.run.recipe import Recipe
 
 MADE = "made.json"
@@ -59,6 +61,17 @@ class PlannerStage(Stage):
         """The folder of the model."""
         return self.folder.planner / self.setting.model
 
+    @property
+    def checkpoints(self) -> Path:
+        """What its training goes on from, there or not."""
+        return self.folder.checkpoints / self.name / self.key[:16]
+
+    @property
+    def keeps(self) -> str:
+        """What an earlier stop has kept; a training that is stopped says itself what it keeps."""
+        is_begun = any(self.checkpoints.rglob("*.safetensors"))
+        return "What was kept of its training stays." if is_begun else ""
+
     def depends(self) -> dict[str, Any]:
         """The bank, the settings that shape the model, its weights before, and what it is shown."""
         from toolbank.encoders.location import name_identity
@@ -91,10 +104,9 @@ class PlannerStage(Stage):
         examples, left_out = read_examples(folder.path, candidates.bank, "train")
         chosen = candidates.choose_train(setting.train, examples)
         situations = candidates.show(examples, chosen, history=setting.history)
-        checkpoints = folder.checkpoints / self.name
         context = TrainingContext(
             self.recipe.seed,
-            checkpoints.resolve() / self.key[:16],
+            self.checkpoints.resolve(),
             folder.logs / self.name,
             setting.model,
         )
@@ -108,7 +120,7 @@ class PlannerStage(Stage):
         with folder.making(self.target) as made:
             model.save(made)
             write_json(made / MADE, {"training": figures})
-        shutil.rmtree(checkpoints, ignore_errors=True)
+        shutil.rmtree(folder.checkpoints / self.name, ignore_errors=True)
         lines = count(left_out, "line that names", "lines that name")
         return Outcome(
             f"trained on {count(len(examples), 'step')}, "
@@ -116,6 +128,27 @@ class PlannerStage(Stage):
             tuple(path for path in self.target.rglob("*") if path.is_file()),
             problems=(f"{lines} no tool left out",) if left_out else (),
         )
+
+    def plan(self, outlook: Outlook) -> Iterator[str]:
+        """The download and the trainings of all planners, which the first to be trained tells."""
+        from toolbank.encoders.model import find_here
+        from toolbank.papers.planner.plans import read_examples
+        from toolbank.training.config import count_steps
+
+        stages = self.of(self.recipe, self.folder)
+        todo = [stage.name for stage in stages if stage.name in outlook.todo]
+        if self.name != todo[0]:
+            return
+        for name in self._weights:
+            if find_here(name) is None:
+                yield f"Planner {name}: is not on this machine; the run downloads it"
+        training, trainings = self.config.training, count(len(todo), "training")
+        if outlook.bank_changes and self.recipe.dataset is None:
+            yield f"Planners: {trainings}; epochs of each: {training.epochs:g}"
+            return
+        examples, _ = read_examples(self.folder.path, outlook.bank, "train")
+        steps = count(count_steps(len(examples), training), "step")
+        yield f"Planners: {trainings}, each of {steps} on {count(len(examples), 'example')}"
 
     def places(self) -> tuple[Path, ...]:
         """The folder of the weights before the training."""

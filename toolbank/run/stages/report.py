@@ -51,8 +51,8 @@ class ReportStage(Stage):
             ),
             "hits": hash_tree(folder.hits),
             "models": model_hashes(recipe, folder),
-            # The run's prompts are its own, wherever the recipe has them.
-            "recipe": recipe.model_dump(
+            # The run's prompts are its own, wherever the recipe has them. The planner comes later.
+            "recipe": recipe.model_copy(update={"planner": None}).model_dump(
                 mode="json", exclude={"prompts", *recipe.unused_keys}
             ),
             "toolbank": __version__,
