@@ -131,7 +131,7 @@ BUDGETS = {
     "requests": (32, 5_520),
     "retrievers": (34, 5_420),
     "run": (25, 4_790),
-    "search": (19, 3_470),
+    "search": (19, 3_480),
     "sources": (59, 10_930),
     "system": (17, 1_720),
     "testing": (5, 730),

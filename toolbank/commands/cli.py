@@ -6,7 +6,6 @@ import atexit
 import os
 import signal
 import sys
-from dataclasses import dataclass
 from types import FrameType
 
 from toolbank.system.errors import Interrupted, ToolbankError
@@ -60,7 +59,6 @@ def _run() -> None:
         sys.exit(1)
 
 
-@dataclass
 class _Leave:
     """Ends the process without taking its libraries down, where `code` is set.
 
@@ -68,7 +66,8 @@ class _Leave:
     that, since all that is written was closed.
     """
 
-    code: int | None = None
+    def __init__(self) -> None:
+        self.code: int | None = None
 
     def __call__(self) -> None:
         if self.code is not None:

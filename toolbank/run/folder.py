@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 from toolbank.config.assets import AssetKind
 from toolbank.config.explain import find_adapter
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.files import sha256_file, unwritable, write_json, write_text
+from toolbank.system.files import sha256_file, write_error, write_json, write_text
 from toolbank.system.folders import (
     ORIGIN,
     OWNER,
@@ -274,7 +274,7 @@ class RunFolder:
                 "folder. However it ends, it lets go of this one."
             ) from error
         except OSError as error:
-            raise ToolbankError(unwritable(self.path, error)) from error
+            raise write_error(self.path, error) from error
         try:
             self.check()
             since = time.strftime("%Y-%m-%d %H:%M:%S %z")

@@ -27,7 +27,7 @@ from toolbank.system.files import (
     read_json,
     reading,
     sha256_file,
-    unwritable,
+    write_error,
     write_json,
 )
 from toolbank.system.folders import (
@@ -316,7 +316,7 @@ def write_version(
             switch(folder, manifest.version, source)
             _delete_old(folder, kept)
     except OSError as error:
-        raise ToolbankError(unwritable(folder, error)) from error
+        raise write_error(folder, error) from error
     return manifest.version
 
 

@@ -33,7 +33,7 @@ from toolbank.search.folder import (
     write_version,
 )
 from toolbank.system.consent import command_of, require_consent
-from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.errors import InputError, Interrupted, ToolbankError
 from toolbank.system.extras import telling_extras
 from toolbank.system.folders import check_no_link
 from toolbank.system.outputs import check_output, write_output
@@ -83,8 +83,8 @@ def open_searched(
     """As `open_finder` of a run; where there is a packed copy of the retriever, that.
 
     Call the second after the search: if there is no copy, it says so and writes one for the next
-    search. That takes the extra `pack`. If it is stopped or fails, the next search uses the fitted
-    retriever and tries again.
+    search. That takes the extra `pack`. If it is stopped, which raises `Interrupted`, or fails, the
+    next search uses the fitted retriever and tries again.
 
     Raises:
         InputError: as `load` does.
@@ -101,14 +101,16 @@ def open_searched(
             return
         print_message(
             f"writing a packed copy of {name} to {place}, so that the next search starts "
-            "in a second; Ctrl-C skips this."
+            "in a second; Ctrl-C skips that."
         )
         write = partial(finder.write_packed, find_copy=partial(_find_encoder, folder))
         try:
             check_no_link([folder.finders])
             write_version(place, write, packed=True, source=source)
-        except KeyboardInterrupt:
-            print_message("skipped; the next search writes the copy.")
+        except KeyboardInterrupt as error:
+            raise Interrupted(
+                "stopped. The hits are complete; the next search writes the copy."
+            ) from error
         except ToolbankError as error:
             print_message(f"no copy was written. {error}")
 

@@ -26,7 +26,7 @@ def atomic_path(path: Path, mode: int = 0o644) -> Iterator[Path]:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(descriptor)
     except OSError as error:
-        raise ToolbankError(unwritable(path, error)) from error
+        raise write_error(path, error) from error
     temporary = Path(name)
     try:
         yield temporary
@@ -35,20 +35,20 @@ def atomic_path(path: Path, mode: int = 0o644) -> Iterator[Path]:
         temporary.chmod(mode)
         temporary.replace(path)
     except OSError as error:
-        raise ToolbankError(unwritable(path, error)) from error
+        raise write_error(path, error) from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def unwritable(path: Path, error: OSError) -> str:
-    """Say that `path` could not be written, and what to do."""
+def write_error(path: Path, error: OSError) -> ToolbankError:
+    """The error to raise where `path` could not be written, with what to do."""
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
-        return (
+        return InputError(
             f"{path}: can't write, since a file is where a folder has to be. Move it away, or give "
             "another place with --out."
         )
     mend = "Make room" if error.errno == errno.ENOSPC else "Make it writable"
-    return (
+    return ToolbankError(
         f"{path}: can't write ({error.strerror or error}). {mend}, or give another place "
         "with --out; what was done so far is kept."
     )

@@ -18,12 +18,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.errors import InputError
 from toolbank.system.files import (
     read_json,
     reading,
     sha256_file,
-    unwritable,
+    write_error,
     write_json,
 )
 
@@ -174,7 +174,7 @@ def claim_folder(folder: Path, kind: FolderKind) -> dict[str, str]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ToolbankError(unwritable(folder, error)) from error
+        raise write_error(folder, error) from error
     write_mark(folder, kind, files)
     return files
 
@@ -212,7 +212,7 @@ def replacing(folder: Path, kind: FolderKind, *, whole: bool = False) -> Iterato
             for name in sorted(names):
                 (made / name).replace(folder / name)
     except OSError as error:
-        raise ToolbankError(unwritable(folder, error)) from error
+        raise write_error(folder, error) from error
 
 
 def read_mark(folder: Path, kind: FolderKind) -> Files | None:
@@ -338,7 +338,7 @@ def set_aside(folder: Path, paths: Iterable[Path]) -> Path | None:
             place.parent.mkdir(parents=True, exist_ok=True)
             path.rename(place)
     except OSError as error:
-        raise ToolbankError(unwritable(target, error)) from error
+        raise write_error(target, error) from error
     return target
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.files import unwritable, write_text
+from toolbank.system.errors import InputError
+from toolbank.system.files import write_error, write_text
 from toolbank.system.folders import real_path, refuse_run
 
 
@@ -74,7 +74,7 @@ def write_output(
         with os.fdopen(place, "w", encoding="utf-8") as stream:
             stream.write(text)
     except OSError as error:
-        raise ToolbankError(unwritable(path, error)) from error
+        raise write_error(path, error) from error
 
 
 def is_stream(path: Path) -> bool:

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.system.errors import ToolbankError
-from toolbank.system.files import unwritable
+from toolbank.system.files import write_error
 from toolbank.training.config import METRIC
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def place_checkpoint(made: Path, folder: Path) -> None:
         made.rename(target)
         made.parent.rmdir()
     except OSError as error:
-        raise ToolbankError(unwritable(target, error)) from error
+        raise write_error(target, error) from error
     for old in _newest_first(folder)[_KEPT:]:
         shutil.rmtree(old, ignore_errors=True)
 

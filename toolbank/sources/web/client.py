@@ -31,8 +31,7 @@ from toolbank.sources.web.answer import (
 )
 from toolbank.sources.web.download import Downloader, Throttle
 from toolbank.sources.web.policy import CrawlPolicy
-from toolbank.system.errors import ToolbankError
-from toolbank.system.files import unwritable
+from toolbank.system.files import write_error
 from toolbank.system.net import origin
 
 # RFC 9309 2.5 has crawlers read at least so much.
@@ -139,7 +138,7 @@ class PageCache:
         try:
             _replace(path, json.dumps(head).encode() + b"\n" + packed)
         except OSError as error:
-            raise ToolbankError(unwritable(path, error)) from error
+            raise write_error(path, error) from error
 
     def renew(self, url: str) -> None:
         """Note that the site has just said that an answer still holds."""

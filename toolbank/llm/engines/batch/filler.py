@@ -27,8 +27,8 @@ from toolbank.llm.engines.batch.folder import (
 )
 from toolbank.llm.engines.batch.hosted import HostedBatches, Submissions
 from toolbank.llm.engines.openai.completion import make_body
-from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.files import unwritable
+from toolbank.system.errors import InputError
+from toolbank.system.files import write_error
 from toolbank.system.numbers import count
 from toolbank.system.secrets import hide
 from toolbank.system.terminal import command, print_above_bars
@@ -145,7 +145,7 @@ def name_rounds(folder: Path) -> None:
             "asked twice may then be looked for once more."
         ) from error
     except OSError as error:
-        raise ToolbankError(unwritable(path, error)) from error
+        raise write_error(path, error) from error
 
 
 # So many replies are put into the journal at once.

@@ -21,8 +21,8 @@ from toolbank.llm.engines.openai.completion import (
     Format,
     read_completion,
 )
-from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.files import atomic_path, reading, unwritable
+from toolbank.system.errors import InputError
+from toolbank.system.files import atomic_path, reading, write_error
 from toolbank.system.numbers import count
 from toolbank.system.text import replace_surrogates
 
@@ -199,7 +199,7 @@ class Folder:
             try:
                 file.rename(self.path / name)
             except OSError as error:
-                raise ToolbankError(unwritable(file, error)) from error
+                raise write_error(file, error) from error
         self._new.clear()
 
     def _read_requests(self, file: Path) -> bool:
