@@ -88,7 +88,7 @@ def test_endpoints(recipe):
 
 def test_a_folder_that_can_not_be_written(recipe):
     (recipe / "file").write_text("in the way")
-    bad(recipe, "run", "mine.yaml", "--out", "file/run", code=1, told=["file/run"])
+    bad(recipe, "run", "mine.yaml", "--out", "file/run", code=2, told=["file/run"])
 
 
 def test_a_damaged_journal_and_a_damaged_bank(finished, tmp_path):
