@@ -63,7 +63,7 @@ class FollowUp(Generic[T]):
 
 
 SAMPLED = 20
-"""So many attempts stand for all of a step where its calls are reckoned before."""
+"""How many attempts a forecast of a step's calls is computed from."""
 
 
 @dataclass(frozen=True)

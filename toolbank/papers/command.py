@@ -81,7 +81,7 @@ def evaluate_layers(
     found = experiment.evaluate_layers(
         passages, models, batch_size=batch_size, max_length=max_length, seed=seed
     )
-    leave(found, out, as_json)
+    write_result(found, out, as_json)
 
 
 def train_instructions(
@@ -175,7 +175,7 @@ def evaluate_instructions(
     found = experiment.evaluate_instructions(
         data, models, prompts, _POOLINGS[pooling], seed
     )
-    leave(found, out, as_json)
+    write_result(found, out, as_json)
 
 
 def _check(prompt: str) -> None:
@@ -211,7 +211,7 @@ def train_steps(
     result = experiment.train_steps(
         data, out, model, training, train=problems, test=test or problems, seed=seed
     )
-    leave(result, out, as_json)
+    write_result(result, out, as_json)
 
 
 def evaluate_steps(
@@ -239,10 +239,10 @@ def evaluate_steps(
     _, held_out = halve(read_problems(data), seed)
     encoder = load_encoder(SentenceConfig(model=model))
     found = experiment.evaluate_steps({model: encoder}, held_out[:problems], seed)
-    leave(found, out, as_json)
+    write_result(found, out, as_json)
 
 
-def leave(result: Result, out: Path, as_json: bool) -> None:
+def write_result(result: Result, out: Path, as_json: bool) -> None:
     """Write what an experiment found to its folder, and print it."""
     result.write(out)
     echo(json_text(result.record).rstrip() if as_json else result.text)

@@ -71,10 +71,10 @@ class Outlook:
 
     @cached_property
     def bank(self) -> Bank:
-        """The bank that retrievers will be fitted on, or before it is there one of its shape.
+        """The bank that retrievers will be fitted on, or a placeholder of its size.
 
-        Its queries then use as many tools as are asked for in the middle, each tool in turn. They
-        say nothing, and no more do asks that are still to be written.
+        The placeholder's queries have no meaningful text. Each uses the median number of tools that
+        the recipe asks for, each tool in turn. Asks that are still to be written are placeholders, too.
 
         Raises:
             InputError: a file can't be read.

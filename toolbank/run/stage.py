@@ -138,7 +138,7 @@ class Stage(ABC):
         """
 
     def plan(self, outlook: Outlook) -> Iterator[str]:  # noqa: ARG002
-        """What people are told of it where it is to be run, in lines; most have nothing to say.
+        """Yield the lines that `toolbank plan` prints about this stage, if it has to run; none by default.
 
         Raises:
             InputError: it can't be run with its settings, or what it needs can't be read.

@@ -30,7 +30,7 @@ TYPICAL = Draft(
     ("invoice_search", "currency_conversion"),
     "The invoices found give the amounts to convert, and these are written out.",
 )
-"""Stands in where there are no examples whose length could be taken."""
+"""The draft whose length a forecast takes if there are no examples."""
 SAMPLE_REASON = "A sentence that says why, such as this one, is part of every answer."
 _MOST_PARAMETERS = 5
 _SUMMARY_CHARACTERS = 240

@@ -181,7 +181,7 @@ class AskingStage(Stage):
 
 
 class WritingStage(AskingStage):
-    """Has texts written about tools, so that its step can be made before there is a bank."""
+    """Asks an engine to write texts about tools; its step needs the tools and no bank."""
 
     @abstractmethod
     def make_step(

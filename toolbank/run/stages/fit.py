@@ -132,7 +132,7 @@ class FitStage(Stage):
         )
 
     def plan(self, outlook: Outlook) -> Iterator[str]:
-        """Downloads and trainings of all retrievers to be fitted, which the first of them tells."""
+        """Yield the downloads and trainings of all retrievers to be fitted, for the first of them."""
         todo = [
             one for one in self.of(self.recipe, self.folder) if one.name in outlook.todo
         ]
