@@ -1,4 +1,6 @@
 PYTHON ?= python3
+# A new pip installs in half the time of what Python 3.11 brings.
+NEW_PIP = .venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 PIP = .venv/bin/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt
 # What this project was called before it had a name of its own, where a venv is older than that.
 UNNAME = @.venv/bin/python -m pip uninstall --quiet --yes toolbank 2>/dev/null
@@ -20,7 +22,9 @@ check: .venv/installed-dev
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
+# The first line compiles all that is imported once, in place of once a worker.
 pytest: .venv/installed-dev
+	.venv/bin/pytest --collect-only -qq > /dev/null
 	.venv/bin/pytest -n 3 --dist worksteal
 
 test-slow: .venv/installed-slow
@@ -28,12 +32,14 @@ test-slow: .venv/installed-slow
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
+	$(NEW_PIP)
 	$(UNNAME)
 	$(PIP) -e '.[all]'
 	touch $@
 
 .venv/installed-dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
+	$(NEW_PIP)
 	$(UNNAME)
 	$(PIP) -e '.[all,dev]'
 	touch .venv/installed $@

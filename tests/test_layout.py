@@ -4,6 +4,7 @@ import ast
 import io
 import tokenize
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,9 +47,14 @@ def modules():
 MODULES = dict(modules())
 
 
-def imported(path):
+@cache
+def tree_of(module):
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+def imported(tree):
     """The modules that a file imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -62,7 +68,10 @@ def imported(path):
                 yield whole if whole in MODULES else inner
 
 
-IMPORTS = {name: sorted(set(imported(path))) for name, path in MODULES.items()}
+@cache
+def imports():
+    """For each module the others that it imports."""
+    return {name: sorted(set(imported(tree_of(name)))) for name in MODULES}
 
 
 def package_of(module):
@@ -73,11 +82,11 @@ def test_every_package_has_its_layer():
     assert {package_of(module) for module in MODULES} == LAYER.keys()
 
 
-@pytest.mark.parametrize("name", sorted({package_of(module) for module in MODULES}))
+@pytest.mark.parametrize("name", sorted(LAYER))
 def test_a_package_imports_only_what_lies_below(name):
     wrong = {
         f"{module} -> {other}"
-        for module, others in IMPORTS.items()
+        for module, others in imports().items()
         for other in others
         if package_of(module) == name
         and package_of(other) != name
@@ -88,7 +97,7 @@ def test_a_package_imports_only_what_lies_below(name):
 
 
 def test_no_files_import_each_other_in_a_circle():
-    arrows = {(a, b) for a, others in IMPORTS.items() for b in others}
+    arrows = {(a, b) for a, others in imports().items() for b in others}
     while True:
         # What lies in a circle is imported, and imports something.
         importers, targets = ({arrow[end] for arrow in arrows} for end in (0, 1))
@@ -109,7 +118,7 @@ def source_of(module):
 def test_a_source_imports_from_no_other():
     wrong = {
         f"{module} -> {other}"
-        for module, others in IMPORTS.items()
+        for module, others in imports().items()
         for other in others
         if source_of(module) and source_of(other) not in ("", source_of(module))
     }
@@ -139,19 +148,17 @@ BUDGETS = {
 }
 # `jinja2` is loaded only where a template is filled.
 LAZY = {"llm.sandbox"}
-TREES = {
-    name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()
-}
 
 
-def code_lines(path, tree):
+@cache
+def code_lines(module):
     """The lines of a file that hold code: no blank line, no comment, no docstring."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(tree_of(module)):
         if isinstance(node, documented) and ast.get_docstring(node) is not None:
             docstrings |= {*range(node.body[0].lineno, node.body[0].end_lineno + 1)}
-    with io.StringIO(path.read_text(encoding="utf-8")) as text:
+    with io.StringIO(MODULES[module].read_text(encoding="utf-8")) as text:
         lines = {
             line
             for token in tokenize.generate_tokens(text.readline)
@@ -162,12 +169,9 @@ def code_lines(path, tree):
     return len(lines - docstrings)
 
 
-LINES = {name: code_lines(path, TREES[name]) for name, path in MODULES.items()}
-
-
 @pytest.mark.parametrize("name", BUDGETS)
 def test_a_package_stays_within_its_budget(name):
-    inside = [LINES[module] for module in MODULES if package_of(module) == name]
+    inside = [code_lines(module) for module in MODULES if package_of(module) == name]
     files, lines = BUDGETS[name]
     assert (len(inside) <= files, sum(inside) <= lines) == (True, True), (
         f"{name} has {len(inside)} files and {sum(inside)} code lines. Raise its budget here, and say "
@@ -177,13 +181,13 @@ def test_a_package_stays_within_its_budget(name):
 
 def test_no_small_module_has_its_only_importer_beside_it():
     importers = {
-        module: [other for other, found in IMPORTS.items() if module in found]
+        module: [other for other, found in imports().items() if module in found]
         for module in MODULES
     }
     small = {
         module
         for module, [*others] in importers.items()
-        if LINES[module] < 40
+        if code_lines(module) < 40
         and MODULES[module].name != "__init__.py"
         and len(others) == 1
         and others[0].rpartition(".")[0] == module.rpartition(".")[0]
@@ -194,8 +198,8 @@ def test_no_small_module_has_its_only_importer_beside_it():
 def test_no_class_has_the_name_of_another():
     names = Counter(
         node.name
-        for tree in TREES.values()
-        for node in ast.walk(tree)
+        for module in MODULES
+        for node in ast.walk(tree_of(module))
         if isinstance(node, ast.ClassDef)
     )
     assert not {name for name, times in names.items() if times > 1}
