@@ -3,12 +3,12 @@
 import enum
 import hashlib
 import importlib.util
+import re
 import site
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
@@ -269,9 +269,8 @@ def package_version(package: str) -> str:
     """
     check_name(package)
     top = package.partition(".")[0]
-    names = _distributions(tuple(sys.path)).get(top) or [top]
     try:
-        return f"{package}=={metadata.version(names[0])}"
+        return f"{package}=={metadata.version(_find_distribution(top) or top)}"
     except metadata.PackageNotFoundError:
         if top in sys.stdlib_module_names:
             return f"{package}=={'.'.join(map(str, sys.version_info[:3]))}"
@@ -307,10 +306,20 @@ def source_hash(package: str) -> str:
     return content.hexdigest()
 
 
-@cache
-def _distributions(_: tuple[str, ...]) -> Mapping[str, list[str]]:
-    """What brings each package that is found on a path; slow to gather."""
-    return metadata.packages_distributions()
+def _find_distribution(top: str) -> str:
+    """The name of the first distribution that brings a package or module; "" if none does.
+
+    As `metadata.packages_distributions`, which takes a second: it parses the list of all files of all
+    distributions.
+    """
+    listed = re.compile(rf"^{re.escape(top)}(/|\.(\S+\.)?(py|so|pyd),)", re.MULTILINE)
+    for distribution in metadata.distributions():
+        declared = (distribution.read_text("top_level.txt") or "").split()
+        if top in declared or (
+            not declared and listed.search(distribution.read_text("RECORD") or "")
+        ):
+            return distribution.name
+    return ""
 
 
 def _installed_places(top: str) -> list[Path]:
