@@ -1,11 +1,13 @@
 """Runs and their stages, as a user types them."""
 
+import asyncio
 import json
 import re
 import shutil
-import subprocess
-import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
+from textwrap import indent
 
 from tests.commands.conftest import BY_RULES
 from tests.commands.in_process import toolbank
@@ -115,16 +117,13 @@ def test_the_python_of_the_pages_runs_as_it_stands(finished, tmp_path):
     )
     code = code.replace("queries=500", "queries=31")
     copied = shutil.copytree(finished, tmp_path / "copied")
-    script = f"import asyncio\nasync def cell():\n{indented(code)}\nasyncio.run(cell())"
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=copied, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("\n") == 5
-
-
-def indented(code):
-    return "\n".join(f"    {line}" for line in code.splitlines())
+    # In a notebook a loop is running.
+    cell = f"async def cell():\n{indent(code, '    ')}"
+    said = StringIO()
+    with chdir(copied), redirect_stdout(said), redirect_stderr(StringIO()):
+        exec(cell, names := {})
+        asyncio.run(names["cell"]())
+    assert said.getvalue().count("\n") == 5
 
 
 def test_plan_and_preview_keep_nothing(recipe):
