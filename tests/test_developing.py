@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.in_process import toolbank
 from tests.test_layout import LAYER
-from toolbank.run.recipe import recipe_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "developing.md").read_text(encoding="utf-8")
@@ -159,29 +157,19 @@ def test_the_other_kinds_pass_the_checks_of_theirs(package):
     assert " passed" in run(package, "pytest", "-p", "no:cacheprovider", "tests")
 
 
-@pytest.fixture
-def installed(package, monkeypatch):
-    """The page's package, as it would be for a command."""
-    monkeypatch.syspath_prepend(package)
-    recipe_schema.cache_clear()
-    yield package
-    recipe_schema.cache_clear()
-    for name in [name for name in sys.modules if name.startswith("my_package")]:
-        del sys.modules[name]
+@pytest.mark.slow
+def test_the_source_and_the_retriever_make_a_run(package):
+    (package / "mine.yaml").write_text(RECIPE)
+    assert "popular" in run(package, "toolbank", "run", "mine.yaml")
+    assert "shop." in run(package, "toolbank", "search", "runs/mine", "sort prices")
 
 
-def test_the_source_and_the_retriever_make_a_run(installed):
-    (installed / "mine.yaml").write_text(RECIPE)
-    made = toolbank("run", "mine.yaml", cwd=installed)
-    assert "popular" in made.stdout, made.stderr
-    found = toolbank("search", "runs/mine", "sort prices", cwd=installed)
-    assert "shop." in found.stdout, found.stderr
-
-
-def test_the_dataset_makes_a_run(installed):
-    (installed / "theirs.yaml").write_text(DATASET)
-    made = toolbank("run", "theirs.yaml", cwd=installed)
-    assert "popular" in made.stdout, made.stderr
+def test_the_dataset_makes_a_run(package):
+    (package / "theirs.yaml").write_text(DATASET)
+    run(package, "toolbank", "run", "theirs.yaml", "--until", "retrievers")
+    assert [path.name for path in (package / "runs/theirs/models").iterdir()] == [
+        "popular"
+    ]
 
 
 def test_the_picture_shows_every_package_in_its_layer():

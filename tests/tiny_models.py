@@ -25,9 +25,13 @@ _SPECIAL = {
 
 
 def tiny_encoder(
-    folder: Path, kind: Kind = "minilm", dropout: float = 0.1, words: Iterable[str] = ()
+    folder: Path,
+    kind: Kind = "minilm",
+    dropout: float = 0.1,
+    words: Iterable[str] = (),
+    layers: int = 1,
 ) -> Path:
-    """Write a sentence encoder with 2 layers of 32, mean pooling, and random weights.
+    """Write a sentence encoder with layers of 32, mean pooling, and random weights.
 
     The same each time. Both `SentenceTransformer(folder)` and `AutoModel.from_pretrained(folder)`
     read it. "bert" and "minilm" are BERTs with absolute positions and token types, "deberta" is
@@ -43,7 +47,7 @@ def tiny_encoder(
     settings = {
         "vocab_size": len(tokens),
         "hidden_size": 32,
-        "num_hidden_layers": 2,
+        "num_hidden_layers": layers,
         "num_attention_heads": 4,
         "intermediate_size": 64,
         "max_position_embeddings": 130,

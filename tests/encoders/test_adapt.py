@@ -34,7 +34,7 @@ def weights_of(body):
 
 
 def test_a_low_rank_change_is_added_to_the_layers_that_it_names(tmp_path):
-    body = body_of(str(tiny_encoder(tmp_path / "tiny")))
+    body = body_of(str(tiny_encoder(tmp_path / "tiny", layers=2)))
     before = weights_of(body)
     down, up = torch.randn(4, 32), torch.randn(32, 4)
     parts = {"lora_A": down, "lora_B": up}

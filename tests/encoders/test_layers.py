@@ -133,7 +133,7 @@ def any_model(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "llama":
         return tiny_llama(folder)
-    return tiny_encoder(folder, request.param)
+    return tiny_encoder(folder, request.param, layers=2)
 
 
 @settings(deadline=None, max_examples=8)

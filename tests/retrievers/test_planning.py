@@ -3,6 +3,7 @@
 import pytest
 
 from tests.retrievers.small_methods import configure, encoder_for
+from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.encoders.model import describe_architecture
@@ -158,8 +159,8 @@ def test_a_method_that_does_not_say_has_trainings_of_unknown_length(bank):
     assert (planned.title, planned.steps) == ("mine", None)
 
 
-def test_an_encoders_size_is_read_from_its_configuration(configs):
-    encoder = configs["mlc"].encoder
+def test_an_encoders_size_is_read_from_its_configuration(tmp_path):
+    encoder = SentenceConfig(model=str(tiny_encoder(tmp_path, layers=2)))
     assert describe_architecture(encoder) == "bert, 2 layers of 32"
     missing = SentenceConfig(model="no-such-owner/no-such-encoder")
     assert describe_architecture(missing) == ""

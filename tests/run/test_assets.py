@@ -103,13 +103,17 @@ def test_no_stage_of_a_finished_run_is_bought_again_from_any_folder(
     linked = tmp_path / "linked"
     linked.symlink_to(project)
     made = project / "runs" / "mine"
-    for folder in (project, other, made, Path("/"), linked, tmp_path):
-        for given in (project / "mine.yaml", linked / "mine.yaml", made):
-            said = run(folder, str(given))
-            assert "done already" in said
-            assert not (folder / "runs").exists() or folder in (project, linked)
-            planned = toolbank("plan", str(given), cwd=folder).stdout
-            assert "to do" not in planned
+    recipe, by_link = project / "mine.yaml", linked / "mine.yaml"
+    for folder, given in (
+        *((project, one) for one in (recipe, by_link, made)),
+        *((other, one) for one in (recipe, by_link, made)),
+        *((made, recipe), (Path("/"), made), (linked, by_link), (tmp_path, by_link)),
+    ):
+        said = run(folder, str(given))
+        assert "done already" in said
+        assert not (folder / "runs").exists() or folder in (project, linked)
+        planned = toolbank("plan", str(given), cwd=folder).stdout
+        assert "to do" not in planned
     # The run needs the user's prompts no more, wherever it is.
     shutil.rmtree(project / "prompts")
     run(project, "mine.yaml")

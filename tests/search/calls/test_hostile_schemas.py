@@ -4,6 +4,7 @@ import json
 import signal
 import sys
 import threading
+import time
 from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -277,6 +278,7 @@ def call_floods(folder, targets):
         while any(one.is_alive() for one in calling):
             found = server.ask("/search?q=song", Authorization=f"Bearer {KEY}")
             assert found.status == 200
+            time.sleep(0.1)
         assert end(server) == 0
         assert "Traceback" not in server.process.stderr.read()
     return said
