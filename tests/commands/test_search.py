@@ -267,13 +267,17 @@ def search_without_torch(folder, *options):
     )
 
 
-def test_the_next_search_of_a_run_is_by_a_packed_copy_without_torch(dense):
+def test_the_next_search_of_a_run_is_by_a_packed_copy_without_torch(dense, monkeypatch):
     copied = dense / "runs/odd/finders/descriptions/finder.json"
     first = toolbank("search", "runs/odd", "knife", cwd=dense)
     assert first.returncode == 0, first.stderr
     mark = json.loads(copied.read_text())
     second = search_without_torch(dense)
     assert second.stdout == first.stdout, second.stderr
+    with monkeypatch.context() as here:
+        here.setitem(sys.modules, "onnxruntime", None)
+        without = toolbank("search", "runs/odd", "knife", cwd=dense)
+    assert (without.returncode, without.stdout) == (0, first.stdout), without.stderr
     saved = dense / "runs/odd/models/descriptions/config.json"
     saved.write_text(saved.read_text() + "\n")
     third = search_without_torch(dense)

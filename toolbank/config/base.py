@@ -64,7 +64,7 @@ class UnionChoice:
     """Beside a union: read a value as the first kind that it looks like, and as no other.
 
     So what is wrong inside a kind is the only error. `message` is that of a value which looks
-    like none: `Annotated[Literal["auto"] | int, Choice("should be a whole number, or 'auto'")]`.
+    like none: `Annotated[Literal["auto"] | int, UnionChoice("should be a whole number, or 'auto'")]`.
     """
 
     message: str

@@ -340,8 +340,7 @@ def _locked(versions: Path) -> Iterator[None]:
             yield
     except Timeout as error:
         raise ToolbankError(
-            f"{versions.parent}: another process is packing there. Wait for it to end, or give "
-            "another folder."
+            f"{versions.parent}: another process is packing there. Wait for it to end."
         ) from error
 
 

@@ -33,7 +33,7 @@ from toolbank.search.folder import (
     write_version,
 )
 from toolbank.system.consent import command_of, require_consent
-from toolbank.system.errors import InputError, Interrupted, ToolbankError
+from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.extras import telling_extras
 from toolbank.system.folders import check_no_link
 from toolbank.system.outputs import check_output, write_output
@@ -84,7 +84,8 @@ def open_searched(
 
     Call the second after the search: if there is no copy, it says so and writes one for the next
     search. That takes the extra `pack`. If it is stopped, which raises `Interrupted`, or fails, the
-    next search uses the fitted retriever and tries again.
+    next search uses the fitted retriever and tries again. Where the libraries that read a copy are
+    not installed, there is none.
 
     Raises:
         InputError: as `load` does.
@@ -92,7 +93,7 @@ def open_searched(
     folder, file, name = _choose(run, retriever)
     place, source = folder.finders / name, _describe_source(folder, file.recipe, name)
     if source and read_source(place) == source:
-        with suppress(InputError):
+        with suppress(InputError, ImportError):
             return Finder.open(place), lambda: None
     finder = _open_fitted(folder, file, name)
 
@@ -111,8 +112,15 @@ def open_searched(
             raise Interrupted(
                 "stopped. The hits are complete; the next search writes the copy."
             ) from error
-        except ToolbankError as error:
-            print_message(f"no copy was written. {error}")
+        # The hits are printed: what torch, ONNX or the disk says of a copy fails no search.
+        except Exception as error:
+            cause = error.__cause__
+            reason = (isinstance(cause, OSError) and cause.strerror) or str(
+                error
+            ).strip()
+            print_message(
+                f"{place}: no copy was written. {reason.partition(chr(10))[0]}"
+            )
 
     return finder, keep
 

@@ -217,7 +217,7 @@ def test_what_changed_is_trained_anew_and_not_used_before(trained):
     done = plan(folder, "evaluate", "other", *more)
     assert done.returncode == 2
     why = "config.training.epochs is 2.0, was 1.0"
-    assert f"was trained by other settings ({why})" in done.stderr
+    assert f"has to be trained again: {why}" in done.stderr
     assert "toolbank planner train other" in done.stderr
     planned = toolbank("plan", "other", *more, cwd=folder).stdout
     assert planned.count(f"to do again: {why}") == 3

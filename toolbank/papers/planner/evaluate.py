@@ -306,13 +306,9 @@ class RunPlanner:
         for stage in PlannerStage.of(recipe, folder):
             if stage.setting.model in models and not stage.is_done:
                 why = stage.explain_todo()
-                why = (
-                    f"was trained by other settings ({why})"
-                    if why
-                    else "is not trained"
-                )
+                lacks = f"has to be trained again: {why}" if why else "is not trained"
                 raise InputError(
-                    f"{stage.target}: the planner of {stage.setting.label} {why}. First: toolbank "
+                    f"{stage.target}: the planner of {stage.setting.label} {lacks}. First: toolbank "
                     f"planner train {folder.path}"
                 )
         labels = {label for one in settings for label in one.retrievers & {one.test}}

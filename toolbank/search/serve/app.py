@@ -181,7 +181,7 @@ class _Body:
         """The next part.
 
         Raises:
-            Refusal: it is too large, does not come, or the client left before its end.
+            RefusalError: it is too large, does not come, or the client left before its end.
         """
         if self._ended:
             return await self._receive()

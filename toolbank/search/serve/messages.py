@@ -112,7 +112,7 @@ def read_address(request: Request) -> SearchRequests:
     """What `GET /search?q=..` asks for.
 
     Raises:
-        Refusal: a parameter is unknown, missing, given twice, or has a value that can't be.
+        RefusalError: a parameter is unknown, missing, given twice, or has a value that can't be.
     """
     try:
         unquote_to_bytes(request.scope["query_string"]).decode()
@@ -142,7 +142,7 @@ def read_request(request: Request) -> str:
     """What `GET /nearest?q=..` asks for.
 
     Raises:
-        Refusal: as `read_address` does; there are no other parameters.
+        RefusalError: as `read_address` does; there are no other parameters.
     """
     _check_known(request.query_params.keys(), ("q",), "parameter")
     return read_address(request).queries[0]
@@ -152,7 +152,7 @@ async def read_json(request: Request) -> Any:
     """The body, which has to be JSON.
 
     Raises:
-        Refusal: it is not.
+        RefusalError: it is not.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
@@ -175,7 +175,7 @@ def read_body(content: Any) -> SearchRequests:
     """What `POST /search` asks for.
 
     Raises:
-        Refusal: a key is unknown or missing, or has a value that can't be.
+        RefusalError: a key is unknown or missing, or has a value that can't be.
     """
     if not isinstance(content, dict):
         raise RefusalError(400, 'The body has to be an object: {"queries": ["..."]}.')

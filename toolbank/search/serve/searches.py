@@ -52,7 +52,7 @@ class SearchThreads:
         have one time together.
 
         Raises:
-            Refusal: too many wait already, or it took too long.
+            RefusalError: too many wait already, or it took too long.
         """
         if self.running and (self.running + len(works) > self._threads + MOST_WAITING):
             self.refused += 1
@@ -317,7 +317,7 @@ class Searches:
         """Search a finder for each request; what `write` makes of the answers, on a thread.
 
         Raises:
-            Refusal: the finder can't be asked so, too many wait, or it took too long.
+            RefusalError: the finder can't be asked so, too many wait, or it took too long.
         """
         began = time.perf_counter()
         finder = self.shelf[name]
