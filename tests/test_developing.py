@@ -167,9 +167,8 @@ def test_the_source_and_the_retriever_make_a_run(package):
 def test_the_dataset_makes_a_run(package):
     (package / "theirs.yaml").write_text(DATASET)
     run(package, "toolbank", "run", "theirs.yaml", "--until", "retrievers")
-    assert [path.name for path in (package / "runs/theirs/models").iterdir()] == [
-        "popular"
-    ]
+    [fitted] = (package / "runs/theirs/models").iterdir()
+    assert fitted.name == "popular"
 
 
 def test_the_picture_shows_every_package_in_its_layer():

@@ -31,7 +31,7 @@ def tiny_encoder(
     words: Iterable[str] = (),
     layers: int = 1,
 ) -> Path:
-    """Write a sentence encoder with layers of 32, mean pooling, and random weights.
+    """Write a sentence encoder with `layers` of 32, mean pooling, and random weights.
 
     The same each time. Both `SentenceTransformer(folder)` and `AutoModel.from_pretrained(folder)`
     read it. "bert" and "minilm" are BERTs with absolute positions and token types, "deberta" is

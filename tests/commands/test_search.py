@@ -326,6 +326,15 @@ def test_who_stops_the_copy_of_a_retriever_has_the_hits_and_no_half_copy(
     assert ("hits are complete" in told.stderr, told.stdout) == (True, other.stdout)
 
 
+def test_what_is_in_the_way_of_the_copy_is_named_and_left(dense):
+    (dense / "runs/odd/finders").write_text("mine")
+    done = toolbank("search", "runs/odd", "knife", cwd=dense)
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, len(NAMES))
+    told = done.stderr.splitlines()[-1]
+    assert told.startswith("No packed copy was written. runs/odd/finders")
+    assert (dense / "runs/odd/finders").read_text() == "mine"
+
+
 def test_a_run_is_searched_without_the_extra_that_packs(dense, monkeypatch):
     monkeypatch.setattr(run_search, "find_spec", lambda _: None)
     for _ in range(2):

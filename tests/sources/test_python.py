@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from jsonschema import Draft202012Validator
 from tests.sources.packages import MakePackage
 from toolbank.bank.records import Tool
 from toolbank.sources.python.package import read_package
-from toolbank.sources.python.settings import PythonSource
+from toolbank.sources.python.settings import PythonSource, package_version
 
 
 def read(package: str, **options: object) -> dict[str, Tool]:
@@ -369,6 +370,13 @@ def test_the_standard_library_can_be_read() -> None:
     assert {"json.dumps", "json.loads", "json.JSONDecoder"} <= tools.keys()
     version = ".".join(map(str, sys.version_info[:3]))
     assert tools["json.dumps"].source == f"python:json=={version}"
+
+
+def test_a_package_has_the_version_of_what_brings_it() -> None:
+    for package, brought_by in metadata.packages_distributions().items():
+        if package.isidentifier() and package.lower() != brought_by[0].lower():
+            version = metadata.version(brought_by[0])
+            assert package_version(package) == f"{package}=={version}"
 
 
 def test_every_process_reads_the_same(make_package: MakePackage) -> None:

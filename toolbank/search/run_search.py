@@ -84,8 +84,8 @@ def open_searched(
 
     Call the second after the search: if there is no copy, it says so and writes one for the next
     search. That takes the extra `pack`. If it is stopped, which raises `Interrupted`, or fails, the
-    next search uses the fitted retriever and tries again. Where the libraries that read a copy are
-    not installed, there is none.
+    next search uses the fitted retriever and tries again. So does one where the libraries that
+    read a copy are not installed.
 
     Raises:
         InputError: as `load` does.
@@ -112,15 +112,12 @@ def open_searched(
             raise Interrupted(
                 "stopped. The hits are complete; the next search writes the copy."
             ) from error
-        # The hits are printed: what torch, ONNX or the disk says of a copy fails no search.
+        # The search is complete, whatever torch, ONNX or the disk says of a copy.
         except Exception as error:
-            cause = error.__cause__
-            reason = (isinstance(cause, OSError) and cause.strerror) or str(
-                error
-            ).strip()
-            print_message(
-                f"{place}: no copy was written. {reason.partition(chr(10))[0]}"
-            )
+            told = str(error).strip().partition("\n")[0]
+            if isinstance(cause := error.__cause__, OSError) and cause.strerror:
+                told = f"{cause.filename or place}: {cause.strerror}"
+            print_message(f"No packed copy was written. {told}")
 
     return finder, keep
 

@@ -309,8 +309,8 @@ def source_hash(package: str) -> str:
 def _find_distribution(top: str) -> str:
     """The name of the first distribution that brings a package or module; "" if none does.
 
-    As `metadata.packages_distributions`, which takes a second: it parses the list of all files of all
-    distributions.
+    The first of `metadata.packages_distributions`, which takes 40 times as long: it parses each line
+    of all lists of files.
     """
     listed = re.compile(rf"^{re.escape(top)}(/|\.(\S+\.)?(py|so|pyd),)", re.MULTILINE)
     for distribution in metadata.distributions():
