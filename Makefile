@@ -1,5 +1,5 @@
 PYTHON ?= python3
-# The pip that Python 3.11 brings takes twice as long to install.
+# The pip that comes with Python 3.11 needs twice the time for an install.
 NEW_PIP = .venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 PIP = .venv/bin/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt
 # What this project was called before it had a name of its own, where a venv is older than that.

@@ -84,8 +84,8 @@ def open_searched(
 
     Call the second after the search: if there is no copy, it says so and writes one for the next
     search. That takes the extra `pack`. If it is stopped, which raises `Interrupted`, or fails, the
-    next search uses the fitted retriever and tries again. So does one where the libraries that
-    read a copy are not installed.
+    next search uses the fitted retriever and tries again. Without the libraries that read a copy,
+    each search uses the fitted retriever.
 
     Raises:
         InputError: as `load` does.
@@ -112,7 +112,7 @@ def open_searched(
             raise Interrupted(
                 "stopped. The hits are complete; the next search writes the copy."
             ) from error
-        # The search is complete, whatever torch, ONNX or the disk says of a copy.
+        # The search has succeeded; torch, ONNX and the disk fail in many ways.
         except Exception as error:
             told = str(error).strip().partition("\n")[0]
             if isinstance(cause := error.__cause__, OSError) and cause.strerror:
