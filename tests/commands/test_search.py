@@ -145,6 +145,10 @@ def test_a_search_in_a_run_that_is_not_finished_says_what_it_lacks(odd, tmp_path
     [line] = [line for line in told.stderr.splitlines() if "not finished" in line]
     assert "Not there yet: retrievers/nearest, evaluate, report." in line
     assert line.endswith(f"toolbank run {part}")
+    shutil.copy(odd / "runs/odd/stages.json", part)
+    lost = toolbank("search", part, "knife", cwd=odd)
+    assert (lost.returncode, lost.stdout) == (0, whole.stdout)
+    assert "Not there yet: retrievers/nearest." in lost.stderr
     with pytest.warns(UserWarning, match="Not there yet: retrievers/nearest") as warned:
         load(part)
     assert [Path(one.filename).name for one in warned] == ["test_search.py"]

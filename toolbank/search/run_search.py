@@ -227,7 +227,7 @@ def find_dense(run: Path, besides: str) -> str:
 
 
 def describe_lacks(run: Path) -> str:
-    """Which stages of a run have not ended, and what to type; "" where all have.
+    """Which stages of a run have not ended or lost their model, and what to type; "" if none.
 
     What is made after the report is no part of a search.
 
@@ -238,8 +238,12 @@ def describe_lacks(run: Path) -> str:
         return ""
     folder, recipe = _open(run)
     kinds = STAGES[: STAGES.index(ReportStage) + 1]
-    stages = (stage for kind in kinds for stage in kind.of(recipe, folder))
-    lacks = folder.find_unended(stage.name for stage in stages)
+    names = [stage.name for kind in kinds for stage in kind.of(recipe, folder)]
+    unended = folder.find_unended(names)
+    models = {
+        f"retrievers/{r.label}": folder.models / r.label for r in recipe.retrievers
+    }
+    lacks = [n for n in names if n in unended or not models.get(n, run).is_dir()]
     if not lacks or folder.explain_lost_stamps():
         return ""
     return (
