@@ -5,6 +5,7 @@ import re
 import shlex
 import sys
 import textwrap
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,6 +36,24 @@ def one_line(text: str, longest: int) -> str:
     """
     line = " ".join(printable(text).split())
     return line if len(line) <= longest else f"{line[: longest - 3]}..."
+
+
+def align(
+    rows: Sequence[Sequence[str]], right: Collection[int] = (), indent: int = 0
+) -> list[str]:
+    """Lay out a text table: one line per row, two spaces between columns.
+
+    All rows have the same number of cells. Columns whose index is in `right` are right-aligned.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        " " * indent
+        + "  ".join(
+            cell.rjust(width) if index in right else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def print_above_bars(message: str) -> None:
