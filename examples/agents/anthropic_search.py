@@ -1,9 +1,9 @@
-"""Claude finds tools by a packed finder: a custom tool search with tool references.
+"""Let Claude find tools with a finder: a custom tool search with tool references.
 
     python examples/agents/anthropic_search.py finder "middle value of house prices, ignoring blanks"
 
-Needs `pip install anthropic` and ANTHROPIC_API_KEY. All tools are sent, and those that defer
-loading cost the model nothing until the search refers to them: up to 10,000 of them.
+Needs `pip install anthropic` and ANTHROPIC_API_KEY. All tools (at most 10,000) are sent with
+deferred loading: they cost the model nothing until the search refers to them.
 """
 
 import json
@@ -26,12 +26,12 @@ SEARCH = {
 
 
 def call(tool, arguments):
-    """Your own call of a tool: here it is only told."""
+    """Replace this by your own call of the tool."""
     return f"{tool.name} was called with {json.dumps(arguments)}"
 
 
 def use(finder, block):
-    """The result of one use of a tool: of the search, or of a tool that it found."""
+    """Answer one tool use: a search, or a call of a tool that it found."""
     if block.name == SEARCH["name"]:
         hits = finder.answer(block.input["query"]).hits
         result = [
@@ -47,7 +47,7 @@ def use(finder, block):
 
 
 def run(client, finder, request):
-    """Have a request done; the model's last words."""
+    """Work on a request until the model is done, and return its last text."""
     deferred = [
         {**finder.function(tool, "anthropic"), "defer_loading": True}
         for tool in finder.tools

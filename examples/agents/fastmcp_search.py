@@ -1,6 +1,6 @@
-"""A FastMCP server whose clients find its tools by a packed finder, and not by BM25.
+"""Let clients of a FastMCP server find its tools with a finder instead of BM25.
 
-Needs `pip install fastmcp`. The finder is packed from a run whose source is this server: see
+Needs `pip install fastmcp`. Pack the finder from a run whose source is this server: see
 docs/sources.md. In your server:
 
     server.add_transform(FinderSearch(toolbank.load("finder")))
@@ -12,9 +12,9 @@ from fastmcp.server.transforms.search import BM25SearchTransform
 
 
 class FinderSearch(BM25SearchTransform):
-    """FastMCP's `search_tools` and `call_tool`, the search being a packed finder's.
+    """FastMCP's `search_tools` and `call_tool`, with a finder's search.
 
-    What the finder has and the client may not see is left out; so is what the finder lacks.
+    It returns only tools that both the finder and the client's view of the server contain.
     """
 
     def __init__(self, finder, **options):

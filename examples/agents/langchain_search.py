@@ -1,4 +1,4 @@
-"""A LangChain agent is shown the tools that fit its request, whatever the model.
+"""Show a LangChain agent the tools for its request; works with any model.
 
     python examples/agents/langchain_search.py finder "middle value of house prices, ignoring blanks"
 
@@ -20,12 +20,12 @@ MODEL = "gpt-5.5"
 
 
 def call(tool, arguments):
-    """Your own call of a tool: here it is only told."""
+    """Replace this by your own call of the tool."""
     return f"{tool.name} was called with {json.dumps(arguments)}"
 
 
 def as_langchain(finder, tool):
-    """A tool of the finder as LangChain's."""
+    """Convert a tool of the finder to LangChain's."""
     function = finder.function(tool)["function"]
 
     def run_tool(**arguments):
@@ -40,7 +40,7 @@ def as_langchain(finder, tool):
 
 
 def make_agent(model, finder, k=5):
-    """An agent that has all tools, and sees the k that fit what was last asked of it."""
+    """Build an agent with all tools that sees the top k for the last request."""
     tools = {tool.name: as_langchain(finder, tool) for tool in finder.tools}
 
     @wrap_model_call
@@ -53,7 +53,7 @@ def make_agent(model, finder, k=5):
 
 
 def run(model, finder, request):
-    """Have a request done; the model's last words."""
+    """Work on a request until the model is done, and return its last text."""
     agent = make_agent(model, finder)
     return agent.invoke({"messages": [HumanMessage(request)]})["messages"][-1].text
 

@@ -1,4 +1,4 @@
-"""OpenAI's models find tools by a packed finder: a tool search that the client executes.
+"""Let OpenAI's models find tools with a finder: a tool search executed by the client.
 
     python examples/agents/openai_search.py finder "middle value of house prices, ignoring blanks"
 
@@ -28,12 +28,12 @@ SEARCH = {
 
 
 def call(tool, arguments):
-    """Your own call of a tool: here it is only told."""
+    """Replace this by your own call of the tool."""
     return f"{tool.name} was called with {json.dumps(arguments)}"
 
 
 def use(finder, item):
-    """What goes back for a search, or for a call of a tool that it found."""
+    """Answer a search, or a call of a tool that it found."""
     if item.type == "tool_search_call":
         hits = finder.answer(item.arguments["query"]).hits
         functions = [finder.function(hit.tool)["function"] for hit in hits]
@@ -51,7 +51,7 @@ def use(finder, item):
 
 
 def run(client, finder, request):
-    """Have a request done; the model's last words."""
+    """Work on a request until the model is done, and return its last text."""
     items = [{"role": "user", "content": request}]
     while True:
         answer = client.responses.create(model=MODEL, tools=[SEARCH], input=items)
