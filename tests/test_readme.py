@@ -14,6 +14,7 @@ import yaml
 import toolbank
 from toolbank.commands.app import load_command, make_app
 from toolbank.commands.schema import describe_keys
+from toolbank.config.yaml import parse_mapping
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import Recipe, load_recipe, recipe_schema
 
@@ -43,7 +44,7 @@ def test_the_page_of_keys_is_what_the_program_writes():
 
 
 def test_every_key_is_described():
-    bare = re.findall(r"^\| `(\w+)` \| .* \|  \|$", PAGES["docs/recipe.md"], re.M)
+    bare = re.findall(r"^- `(\w+)`.*: $", PAGES["docs/recipe.md"], re.M)
     assert not bare
 
 
@@ -97,7 +98,7 @@ RECIPES = [block for block in blocks("yaml") if "objects:" not in block]
 
 @pytest.mark.parametrize("text", RECIPES, ids=lambda text: text.split("\n")[0])
 def test_every_part_of_a_recipe_is_one(text):
-    part = yaml.safe_load(text)
+    part, _ = parse_mapping(text, "page")
     base = {"name": "x", "sources": [{"type": "python", "package": "json"}]}
     if "dataset" in part:
         del base["sources"]

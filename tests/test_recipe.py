@@ -300,7 +300,7 @@ def labels(tmp_path, text):
 
 
 def test_the_default_of_a_key_is_read_as_the_page_of_keys_writes_it(tmp_path):
-    row = r"^\| `retrievers` \| `(.+?)` \|"
+    row = r"^- `retrievers` \(`(.+?)`\)"
     (default,) = re.findall(row, describe_keys(recipe_schema()), re.MULTILINE)
     written = load_recipe(write(tmp_path, f"{GOOD}retrievers: {default}\n")).recipe
     assert written == load_recipe(write(tmp_path, GOOD)).recipe

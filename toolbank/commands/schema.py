@@ -15,27 +15,28 @@ from toolbank.run.recipe import recipe_schema
 # As many keys as this, or more, are named and not described again.
 _SHARED = 3
 _OPENING = """\
-# The keys of a recipe
+# Recipe keys
 
-<!-- `toolbank schema --markdown` writes this page. What it says of a key stands where the key is. -->
+<!-- `toolbank schema --markdown` writes this page from the descriptions in the code. -->
 
-A recipe is one YAML file. A key that isn't here is an error that names the nearest one. Relative
-paths start at the recipe's folder. Any value can be changed on the command line,
-`--set generate.queries=500`; an item of a list by its number, `--set sources.0.package=pandas`,
-or by its name or type where no other has that, `--set retrievers.llm.model=gpt-4o-mini`.
-What has a `type` alone may be written as that: `bm25` for `{type: bm25}`.
-`toolbank schema` prints the JSON Schema, by which editors check and complete.
+A recipe is one YAML file. An unknown key is an error that names the nearest known one. Relative paths start at the
+recipe's folder. `--set generate.queries=500` changes a value on the command line. Items of lists are named by number
+(`--set sources.0.package=pandas`), or by a unique name or type (`--set retrievers.llm.model=gpt-4o-mini`). An item
+with only a `type` can be written as that type: `bm25` for `{type: bm25}`. `toolbank schema` prints the JSON Schema,
+with which editors check and complete recipes.
+
+Each key is followed by its default in parentheses; a key without one has no default and is optional.
 """
 
 Schema = Mapping[str, Any]
 
 
 def describe_keys(schema: Schema) -> str:
-    """A page with a table of the recipe's own keys, and one of each part, in their order.
+    """Write the Markdown page of all keys: the recipe's own, then those of each part.
 
-    A key that has the same meaning and default in an earlier part is only named.
+    A key with the same meaning and default as in an earlier part is only named.
     """
-    lines = [_OPENING, *_table(schema["properties"].items(), schema)]
+    lines = [_OPENING, *_list(schema["properties"].items(), schema)]
     seen: dict[str, str] = {}
     for title, part in _parts(schema):
         lines += ["", f"## {title}", ""]
@@ -48,7 +49,7 @@ def describe_keys(schema: Schema) -> str:
         for section, keys in list(known.items()):
             if len(keys) < _SHARED:
                 own += known.pop(section)
-        lines += _table([row for row in rows if row[0] in own], schema)
+        lines += _list([row for row in rows if row[0] in own], schema)
         for section, keys in known.items():
             names = ", ".join(f"`{key}`" for key in keys)
             lines += ["", f"As in {_link(section)}: {names}."]
@@ -76,24 +77,25 @@ def _parts(schema: Schema) -> Iterator[tuple[str, Schema]]:
     return walk(schema, "")
 
 
-def _table(rows: Any, schema: Schema) -> list[str]:
+def _list(rows: Any, schema: Schema) -> list[str]:
     rows = [(key, value) for key, value in rows if "const" not in value]
     if not rows:
-        return ["It has no keys of its own."]
+        return ["No keys of its own."]
     titles = {id(part): title for title, part in _parts(schema)}
-    lines = ["| key | default | |", "|---|---|---|"]
+    lines = []
     for key, value in rows:
         parts = [titles.get(id(schema["$defs"][name])) for name in _references(value)]
         links = ", ".join(_link(title) for title in parts if title)
         texts = (_choices(value), _escape(value.get("description", "")), links)
         meaning = "; ".join(text for text in texts if text)
-        lines.append(f"| `{key}` | {_default(value)} | {meaning} |")
+        default = f" ({found})" if (found := _default(value)) else ""
+        lines.append(f"- `{key}`{default}: {meaning}")
     return lines
 
 
 def _escape(text: str) -> str:
-    """Without what Markdown would take for a column or a tag."""
-    return re.sub(r"([|<])", r"\\\1", " ".join(text.split()))
+    """Escape what Markdown would take for a tag."""
+    return re.sub(r"([<])", r"\\\1", " ".join(text.split()))
 
 
 def _references(value: Schema) -> list[str]:
@@ -116,7 +118,7 @@ def _default(value: Schema) -> str:
         return "required"
     default = value["default"]
     if default in (None, "", [], {}):
-        return "unset"
+        return ""
     if isinstance(default, dict):
         return ""
     if isinstance(default, list):
@@ -138,7 +140,7 @@ def _content(key: str, value: Schema) -> str:
 
 def schema(
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="As a page of tables for people.")
+        bool, typer.Option("--markdown", help="Print a Markdown page of all keys.")
     ] = False,
 ) -> None:
     """Print the JSON Schema of a recipe, for editors that check and complete YAML."""
