@@ -15,7 +15,6 @@ from toolbank.sources.python.package import read_package
 from toolbank.sources.python.settings import PythonSource, package_version
 from toolbank.system.errors import InputError
 
-
 INFO = ("left_out", "left_out_examples", "undocumented")
 
 

@@ -39,10 +39,10 @@ def test_a_folder_is_read_as_expected(file, tmp_path, update_corpus):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
     found = {}
-    for given in options:
-        collected = read(tmp_path, **json.loads(given))
+    for option in options:
+        collected = read(tmp_path, **json.loads(option))
         tools = [tool.model_dump(exclude_defaults=True) for tool in collected.tools]
-        found[given] = {"tools": tools, "left_out": collected.info["left_out"]}
+        found[option] = {"tools": tools, "left_out": collected.info["left_out"]}
     expected = file.with_name(f"{file.stem}.tools.json")
     names = {f"python:{tmp_path.name}": "python:FOLDER"}
     check_expected(expected, found, names, update=update_corpus)
