@@ -284,10 +284,6 @@ _BROKEN = "can't be parsed"
 _NO_ARGUMENTS = "class that is made without arguments"
 _NO_DOCSTRING = "without documentation"
 _TYPING = re.compile(r"\b(?:typing|typing_extensions|collections\.abc|t|te)\.(?=[A-Z])")
-_VARIADIC = {
-    griffe.ParameterKind.var_positional: "*",
-    griffe.ParameterKind.var_keyword: "**",
-}
 
 
 def read_folder(config: PythonSource, folder: Path) -> Collected:
@@ -466,39 +462,11 @@ def _make(
 def _signature(
     parameters: list[griffe.Parameter], returns: str | griffe.Expr | None
 ) -> Signature:
-    """The signature as `inspect.signature` writes it."""
-    kinds = griffe.ParameterKind
-    written: list[str] = []
-    previous = None
-    for one in parameters:
-        if previous is kinds.positional_only and one.kind is not previous:
-            written.append("/")
-        is_first_keyword = one.kind is kinds.keyword_only and previous not in (
-            kinds.keyword_only,
-            kinds.var_positional,
-        )
-        if is_first_keyword:
-            written.append("*")
-        written.append(_write(one))
-        previous = one.kind
-    if previous is kinds.positional_only:
-        written.append("/")
-    read = read_signature(f"({', '.join(written)})")
+    """The signature as `inspect.signature` writes it, with annotations of the folder read."""
+    function = griffe.Function("f", parameters=griffe.Parameters(*parameters))
+    # Everyone knows `Optional`, whatever `typing` is imported as.
+    read = read_signature(_TYPING.sub("", function.signature()))
     schemas = {one.name: read_annotation(one.annotation) for one in parameters}
-    known = (replace(one, schema=schemas.get(one.name)) for one in read.parameters)
-    read = replace(read, parameters=tuple(known))
-    return replace(read, text=f"{read.text} -> {_plain(returns)}") if returns else read
-
-
-def _write(one: griffe.Parameter) -> str:
-    text = f"{_VARIADIC.get(one.kind, '')}{one.name}" if one.kind else one.name
-    if one.annotation is not None:
-        text += f": {_plain(one.annotation)}"
-    if one.default is None or one.kind in _VARIADIC:
-        return text
-    return f"{text} = {one.default}" if one.annotation else f"{text}={one.default}"
-
-
-def _plain(annotation: str | griffe.Expr) -> str:
-    """An annotation without the modules that those who write it know: `t.Optional[int]`."""
-    return _TYPING.sub("", str(annotation))
+    known = tuple(replace(one, schema=schemas.get(one.name)) for one in read.parameters)
+    text = f"{read.text} -> {_TYPING.sub('', str(returns))}" if returns else read.text
+    return Signature(text, known)
