@@ -89,23 +89,18 @@ def answer(source: dict[str, Any]) -> None:
     config = PythonSource.model_validate(source)
     try:
         with reading_content(f"sources: {config.label}", "a source of the type python"):
-            said = _as_json(read_package(config))
-    except (ToolbankError, OSError) as error:
-        said = json.dumps({"refusal": str(error)})
-    with os.fdopen(out, "wb") as file:
-        file.write(said.encode())
-    os._exit(0)
-
-
-def _as_json(read: Collected) -> str:
-    return json.dumps(
-        {
+            read = read_package(config)
+        result = {
             "tools": [tool.model_dump() for tool in read.tools],
             "info": read.info,
             "problems": read.problems,
             "notes": read.notes,
         }
-    )
+    except (ToolbankError, OSError) as error:
+        result = {"refusal": str(error)}
+    with os.fdopen(out, "wb") as file:
+        file.write(json.dumps(result).encode())
+    os._exit(0)
 
 
 def _read_tools(config: PythonSource, _: Path) -> Collected:

@@ -32,7 +32,6 @@ from toolbank.sources.python.settings import (
     describe_left_out,
     package_version,
     recipe_kind,
-    takes_arguments,
 )
 from toolbank.sources.python.walk import PublicObject, Walk, make_tool, text_of
 from toolbank.sources.typetext import Parameter
@@ -145,32 +144,6 @@ def _schema_of(annotation: Any) -> dict[str, Any]:
 _MAX_TEXT = 1_000
 
 
-def write_value(value: Any) -> str:
-    """The `repr` of a default value.
-
-    Where that raises or is longer than 1,000 characters, what any object has:
-    "<package.Type object at 0x...>".
-    """
-    return _bounded(lambda: repr(value), value)
-
-
-def write_annotation(annotation: Any) -> str:
-    """An annotation as signatures show it, a string as it was written; else as `write_value`."""
-    if isinstance(annotation, str):
-        return annotation
-    return _bounded(lambda: inspect.formatannotation(annotation), annotation)
-
-
-def _bounded(write: Callable[[], str], value: Any) -> str:
-    try:
-        text = write()
-    except (Exception, SystemExit):
-        text = None
-    if text is None or len(text) > _MAX_TEXT:
-        return object.__repr__(value)
-    return text
-
-
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _CLASS = re.compile(r"<class '(?:builtins\.)?([\w.]+)'>")
 
@@ -200,7 +173,7 @@ def signature_of(value: Any, documented: str) -> Signature:
 
 
 class _Text(str):
-    """What stands for a value or an annotation, and is shown without quotes."""
+    """The text of a value or an annotation, shown without quotes in a signature."""
 
     __slots__ = ()
 
@@ -213,19 +186,30 @@ def _written(signature: inspect.Signature) -> inspect.Signature:
     empty = inspect.Signature.empty
 
     def annotation(value: Any) -> Any:
-        return empty if value is empty else _Text(write_annotation(value))
+        if value is empty or isinstance(value, str):
+            return value if value is empty else _Text(value)
+        return _write(inspect.formatannotation, value)
 
     parameters = [
         parameter.replace(
             annotation=annotation(parameter.annotation),
-            default=empty
+            default=parameter.default
             if parameter.default is empty
-            else _Text(write_value(parameter.default)),
+            else _write(repr, parameter.default),
         )
         for parameter in signature.parameters.values()
     ]
     returned = annotation(signature.return_annotation)
     return signature.replace(parameters=parameters, return_annotation=returned)
+
+
+def _write(write: Callable[[Any], str], value: Any) -> _Text:
+    """The text of a value, or "<package.Type object at 0x...>" if it fails or is too long."""
+    try:
+        text = write(value)
+    except (Exception, SystemExit):
+        text = ""
+    return _Text(text if 0 < len(text) <= _MAX_TEXT else object.__repr__(value))
 
 
 def _parameter(written: inspect.Parameter, default: Any) -> Parameter:
@@ -338,7 +322,11 @@ def _tools_of(
 ) -> Iterator[tuple[Kind, Tool]]:
     if item.is_documented:
         tool = _tool(item, source)
-        if kind != "class" or walk.scope.every_class or _takes_arguments(item, tool):
+        if (
+            kind != "class"
+            or walk.scope.every_class
+            or _takes_arguments(item.value, tool)
+        ):
             yield kind, tool
         else:
             walk.skip(tool.name, _NO_ARGUMENTS)
@@ -377,8 +365,14 @@ def _tool(item: PublicObject, source: str) -> Tool:
     )
 
 
-def _takes_arguments(item: PublicObject, tool: Tool) -> bool:
-    return takes_arguments(item.value, tool.signature, tool.parameters["properties"])
+def _takes_arguments(cls: type, tool: Tool) -> bool:
+    """Whether a class is created with arguments; a custom constructor without a signature is."""
+    if vars(cls).get("_is_protocol"):
+        return False
+    if tool.signature or tool.parameters["properties"]:
+        return bool(tool.parameters["properties"])
+    constructors = (vars(base) for base in cls.__mro__ if base is not object)
+    return any("__init__" in names or "__new__" in names for names in constructors)
 
 
 def _methods(

@@ -61,23 +61,14 @@ def kinds_of_roles(roles: Iterable[str]) -> frozenset[Kind]:
 
 
 def recipe_kind(value: Any, kind: ToolKind) -> Kind:
-    """What a recipe calls an object that would be a tool of this kind: classes are told apart."""
-    if kind == "class":
-        return _kind_of_class(value)
-    return next(one for one in get_args(Kind) if one == kind)
-
-
-def takes_arguments(cls: type, signature: str, parameters: Mapping[str, Any]) -> bool:
-    """Whether a class is made with arguments, as far as can be told.
-
-    A `signature` of "" is one that can't be read; then a constructor of its own is enough.
-    """
-    if vars(cls).get("_is_protocol"):
-        return False
-    if signature or parameters:
-        return bool(parameters)
-    makers = (vars(base) for base in cls.__mro__ if base is not object)
-    return any("__init__" in names or "__new__" in names for names in makers)
+    """Return the recipe's kind of an object: exceptions, enums and records are no classes."""
+    if kind != "class":
+        return next(one for one in get_args(Kind) if one == kind)
+    if issubclass(value, BaseException):
+        return "exception"
+    if issubclass(value, enum.Enum):
+        return "enum"
+    return "record" if any(map(_is_record, value.__mro__)) else "class"
 
 
 def describe_left_out(
@@ -88,38 +79,28 @@ def describe_left_out(
     hidden: int,
     methods: bool,
 ) -> str:
-    """How many of which kind were left out, and the key that takes them; "" where none were.
+    """Report how many objects of each kind were skipped, and the key that includes them.
 
-    `kinds` are those that were taken; `methods` is the key of that name; `undocumented` names what
-    is of these kinds and has no docstring; `hidden` counts methods of private classes.
+    `kinds` are the included kinds, `methods` is the key of that name. `undocumented` names objects
+    of these kinds without a docstring; `hidden` counts methods of private classes.
     """
-    said = [_describe_kinds(left_out, kinds, methods)] if left_out else []
+    parts: list[str] = []
+    if left_out:
+        ranked = sorted(left_out.items(), key=lambda item: (-item[1], item[0]))
+        counts = (count(n, kind, _PLURALS.get(kind, "")) for kind, n in ranked)
+        named = [kind for kind in get_args(Kind) if kind in {*kinds, *left_out}]
+        key = f"kinds: [{', '.join(named)}]"
+        if "method" in left_out and not methods:
+            key += " and no methods: false"
+        parts.append(f"{', '.join(counts)}; {key} takes them too")
     if undocumented:
         names = ", ".join(sorted(undocumented)[:_NAMED])
         more = len(undocumented) - _NAMED
         rest = f" and {more:,} more" if more > 0 else ""
-        said.append(f"{len(undocumented):,} without a docstring ({names}{rest})")
+        parts.append(f"{len(undocumented):,} without a docstring ({names}{rest})")
     if hidden:
-        said.append(f"{count(hidden, 'method')} of private classes")
-    return f"left out: {'; '.join(said)}" if said else ""
-
-
-def _describe_kinds(
-    left_out: Mapping[Kind, int], kinds: Iterable[Kind], methods: bool
-) -> str:
-    wanted = {*kinds, *left_out}
-    key = f"kinds: [{', '.join(kind for kind in get_args(Kind) if kind in wanted)}]"
-    if "method" in left_out and not methods:
-        key += " and no methods: false"
-    return f"{_counted(left_out)}; {key} takes them too"
-
-
-def _kind_of_class(cls: type) -> Kind:
-    if issubclass(cls, BaseException):
-        return "exception"
-    if issubclass(cls, enum.Enum):
-        return "enum"
-    return "record" if any(map(_is_record, cls.__mro__)) else "class"
+        parts.append(f"{count(hidden, 'method')} of private classes")
+    return f"left out: {'; '.join(parts)}" if parts else ""
 
 
 def _is_record(base: type) -> bool:
@@ -130,14 +111,6 @@ def _is_record(base: type) -> bool:
         or (is_pydantic and base.__name__ == "BaseModel")
         or (issubclass(base, tuple) and "_fields" in vars(base))
         or type(base).__name__ == "_TypedDictMeta"
-    )
-
-
-def _counted(counts: Mapping[Kind, int]) -> str:
-    """Counts in words, the greatest first."""
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(
-        count(number, kind, _PLURALS.get(kind, "")) for kind, number in ranked
     )
 
 
