@@ -1,4 +1,4 @@
-"""Read the tools of an installed Python package by introspection."""
+"""Read the tools of an installed Python package by importing it."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ _WRAPPED = (functools.partialmethod, functools.singledispatchmethod)
 def members(
     cls: type, is_listed: Callable[[type], bool]
 ) -> Iterator[tuple[str, Any, Literal["method", "property"]]]:
-    """A class's own methods and properties, sorted by name.
+    """Yield a class's own methods and properties, sorted by name.
 
-    Own is what it defines, and what it takes over from a base of the same package, such as a
-    private one, unless another class has it by that whose own members are listed.
+    Those of bases in the same package are its own, too, except where a listed class has them.
     """
     listed = {
         id(one) for base in cls.__mro__[1:] if is_listed(base) for one in base.__mro__
@@ -77,12 +76,12 @@ _WARNINGS = {"DeprecationWarning", "FutureWarning", "PendingDeprecationWarning"}
 
 
 def deprecation_of(value: Any) -> str:
-    """The message of `warnings.deprecated` (PEP 702), or of the warning that every call gives."""
+    """Return the message of `warnings.deprecated` (PEP 702), or of a warning of every call."""
     return text_of(value, "__deprecated__") or _always_warns(value)
 
 
 def _always_warns(value: Any) -> str:
-    """What a function warns of as deprecated before all else, whatever it is called with."""
+    """The deprecation warning that a function gives unconditionally, or ""."""
     try:
         function = inspect.unwrap(value)
         code = getattr(function, "__code__", None)
@@ -105,10 +104,10 @@ _MOST_CHARACTERS = 20_000
 
 
 def read_annotations(value: Any) -> dict[str, dict[str, Any]]:
-    """JSON Schemas by name of the parameters that take an enumeration, a model or a record.
+    """Return JSON Schemas, by name, of parameters that take an enum, a model or a record.
 
-    Classes that a schema refers to stand in its own `$defs`. What can't be said in JSON Schema, or
-    takes over 20,000 characters, has none.
+    A schema has its own `$defs`. Parameters without one can't be described in JSON Schema, or only
+    in over 20,000 characters.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -149,7 +148,7 @@ _CLASS = re.compile(r"<class '(?:builtins\.)?([\w.]+)'>")
 
 
 def signature_of(value: Any, documented: str) -> Signature:
-    """The signature of a callable by `inspect`, or else the one that its docstring begins with."""
+    """Return a callable's signature by `inspect`, or else the one that its docstring begins with."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -182,7 +181,7 @@ class _Text(str):
 
 
 def _written(signature: inspect.Signature) -> inspect.Signature:
-    """The signature with the texts of its defaults and annotations in their place."""
+    """The signature with texts in place of defaults and annotations."""
     empty = inspect.Signature.empty
 
     def annotation(value: Any) -> Any:
@@ -226,7 +225,7 @@ def _parameter(written: inspect.Parameter, default: Any) -> Parameter:
 
 
 def _json(value: Any) -> Any:
-    """The value where it is plain JSON that a file holds; else None. No foreign type is called."""
+    """The value if it is plain JSON that can be encoded, else None; calls no foreign type."""
     if type(value) not in (bool, int, float, str, list, tuple, dict):
         return None
     try:
@@ -241,10 +240,9 @@ _NO_ARGUMENTS = "class that is made without arguments"
 
 
 def read_package(config: PythonSource) -> Collected:
-    """The public functions, methods and classes of a package, or what its scope takes of it.
+    """Read the public functions, methods and classes of a package, or the kinds of its scope.
 
-    Importing the package runs its import code; nothing in it is called but the `repr` of
-    default values, which may fail.
+    The package is imported; of its objects, only the `repr` of default values is called.
 
     Raises:
         InputError: the package is not installed, can't be imported, or has no public tools.
@@ -271,8 +269,8 @@ def read_package(config: PythonSource) -> Collected:
     if not taken:
         raise InputError(
             f"sources: the package {config.api_name} has no public functions or classes with "
-            "a docstring. Give the module that has them (package: name.module), or list them "
-            f"in its __all__ and describe them.{note and f' What it has was {note}.'}"
+            "a docstring. Name the module that has them (package: name.module), or list them "
+            f"in its __all__ and add docstrings.{note and f' Found: {note}.'}"
         )
     skipped = dict(sorted(walk.skipped.items()))
     return Collected(
@@ -293,9 +291,9 @@ def read_package(config: PythonSource) -> Collected:
 
 
 def _tools(walk: Walk, source: str) -> Iterator[tuple[Kind, Tool]]:
-    """All that is documented, and its kind; of methods those of classes that can hold tools.
+    """Yield all documented objects with their kinds, and the methods of classes.
 
-    Such are all but exceptions, enums and records, and these too where they count themselves.
+    Methods of exceptions, enums and records are included only if these kinds are.
     """
     scope = walk.scope
     objects = sorted(walk.objects.values(), key=lambda item: item.name)
@@ -343,9 +341,9 @@ def _import(name: str) -> ModuleType:
         top = name.partition(".")[0]
         if isinstance(error, ModuleNotFoundError) and error.name == top:
             raise InputError(
-                f"sources: the package {name} is not installed beside toolbank. Install it "
-                f"there (pip install {top}, or the name that it has on the index), or check "
-                "the spelling: it is the name that one imports."
+                f"sources: the package {name} is not installed in toolbank's environment. "
+                f"Install it (pip install {top}, or its name on the package index), or check "
+                "the spelling: give the import name."
             ) from error
         raise InputError(
             f"sources: the package {name} can't be imported "
@@ -398,7 +396,7 @@ def _count_hidden(cls: type, classes: Collection[int], walk: Walk) -> None:
 
 
 def describe(name: str, kind: ToolKind, value: Any, source: str = "") -> Tool:
-    """A tool of a callable or another object, by its docstring and signature."""
+    """Return the tool of a callable or another object, by its docstring and signature."""
     documented = read_docstring(own_docstring(value, kind))
     signature = Signature()
     if kind in ("function", "method", "class"):
@@ -411,7 +409,7 @@ def describe(name: str, kind: ToolKind, value: Any, source: str = "") -> Tool:
 
 
 def _with_init(documented: Documented, cls: Any) -> Documented:
-    """A class whose docstring lists no parameters takes those of its `__init__`."""
+    """Add the parameters of the docstring of `__init__` if the class documents none."""
     init = cls.__dict__.get("__init__")
     text = getattr(init, "__doc__", None)
     if documented.parameters or not isinstance(text, str):

@@ -1,4 +1,4 @@
-"""Configuration of a package as a source: which names and kinds of objects count."""
+"""Configuration of a package as a source: which names and kinds of objects are tools."""
 
 import enum
 import hashlib
@@ -35,7 +35,7 @@ Kind = Literal[
 ]
 
 CALLED: frozenset[Kind] = frozenset({"function", "method", "class"})
-"""What counts where neither the recipe nor a file of crawlers/ says it: what can be called."""
+"""The default kinds, if neither the recipe nor a file of crawlers/ names any."""
 
 _OF_ROLES: dict[str, tuple[Kind, ...]] = {
     "function": ("function",),
@@ -56,7 +56,7 @@ _PLURALS: dict[Kind, str] = {"class": "classes", "property": "properties"}
 
 
 def kinds_of_roles(roles: Iterable[str]) -> frozenset[Kind]:
-    """The kinds that a site's rules take, by what an inventory calls them."""
+    """Return the kinds of the roles in a site's rules."""
     return frozenset(kind for role in roles for kind in _OF_ROLES.get(role, ()))
 
 
@@ -104,7 +104,7 @@ def describe_left_out(
 
 
 def _is_record(base: type) -> bool:
-    """Whether a class is, or begins, a dataclass, pydantic model, NamedTuple or TypedDict."""
+    """Whether a class is a dataclass, NamedTuple, TypedDict or the base of pydantic models."""
     is_pydantic = base.__module__.partition(".")[0] == "pydantic"
     return (
         "__dataclass_fields__" in vars(base)
@@ -115,35 +115,35 @@ def _is_record(base: type) -> bool:
 
 
 class PythonSource(SourceConfig):
-    """An installed Python package, read by introspection, or a folder of source, never run.
+    """An installed Python package, which is imported, or a folder of source, which is parsed.
 
-    Where neither `parents` nor `exclude` is given, those of crawlers/<package>.yaml count, and
-    the kinds of its roles, if there is one: the same scope as a crawl of the package's pages.
+    Without `parents` and `exclude`, those of crawlers/<package>.yaml apply, with the kinds of its
+    roles: the same scope as a crawl of the package's pages.
     """
 
     type: Literal["python"] = "python"
     package: str | None = Field(
         default=None,
         min_length=1,
-        description="import name of an installed package, such as numpy, which is imported",
+        description="import name of an installed package, such as numpy",
     )
     folder: Path | None = Field(
         default=None,
-        description="in its place, a folder of source: a package, or what has some in it or in "
-        "src/; nothing of it is imported or run",
+        description="folder of Python source, or one that contains packages or src/; nothing "
+        "is imported or run",
     )
     parents: tuple[str, ...] | None = Field(
-        default=None, description="modules whose direct members count; unset: all"
+        default=None, description="modules whose direct members are tools; unset: all"
     )
     exclude: tuple[str, ...] | None = Field(
-        default=None, description="names to leave out, with all that is in them"
+        default=None, description="names to exclude, with their members"
     )
     kinds: tuple[Kind, ...] | None = Field(
         default=None,
         min_length=1,
-        description="what counts; unset: function, method and class",
+        description="kinds of tools; unset: function, method and class",
     )
-    methods: bool = Field(default=True, description="false leaves methods out")
+    methods: bool = Field(default=True, description="false excludes methods")
 
     @model_validator(mode="after")
     def _check_place(self) -> Self:
@@ -173,10 +173,10 @@ class PythonSource(SourceConfig):
 
 @dataclass(frozen=True)
 class PackageScope:
-    """What of a package is read.
+    """Which part of a package is read.
 
-    `parents` are the modules whose direct members count, none: all. A name in `exclude` is left
-    out with all that is in it. `every_class` takes those, too, that are made without arguments.
+    `parents` are the modules whose direct members are tools; empty: all. `exclude` names objects
+    to skip with their members. `every_class` includes classes that take no arguments.
     """
 
     parents: frozenset[str]
@@ -186,7 +186,7 @@ class PackageScope:
 
     @classmethod
     def of(cls, config: PythonSource) -> Self:
-        """The scope that a source gives, or leaves to crawlers/<package>.yaml.
+        """Return the scope of a source, or that of crawlers/<package>.yaml.
 
         Raises:
             InputError: that file is no YAML, or a key or a value of it is wrong.
@@ -206,36 +206,36 @@ class PackageScope:
         return cls(scope.parents, scope.exclude, kinds, scope.every_class)
 
     def leaves_out(self, name: str) -> bool:
-        """Whether a name is outside: of no parent, or excluded."""
+        """Whether a name has none of the parents, or is excluded."""
         near = (name, name.rpartition(".")[0])
         if self.parents and self.parents.isdisjoint(near):
             return True
         return covers(name, self.exclude)
 
     def looks_into(self, module: str) -> bool:
-        """Whether a module can hold what counts."""
+        """Whether a module is or contains one of the parents."""
         return not self.parents or any(
             f"{parent}.".startswith(f"{module}.") for parent in self.parents
         )
 
 
 def check_name(package: str) -> None:
-    """Refuse what can't be imported by name.
+    """Check that a package can be imported by this name.
 
     Raises:
         InputError: it is empty, relative, or not names joined by dots.
     """
     if not all(part.isidentifier() for part in package.split(".")):
         raise InputError(
-            f"sources: {package!r} is no import name of a package; give one such as numpy "
-            "or numpy.linalg."
+            f"sources: {package!r} is not the import name of a package. Give a name such as "
+            "numpy or numpy.linalg."
         )
 
 
 def package_version(package: str) -> str:
-    """Name and version, "numpy==2.3.5", of the distribution that brings a package.
+    """Return name and version of a package, such as "numpy==2.3.5".
 
-    The standard library has Python's version; what pip did not install has none.
+    The standard library has Python's version; a package that pip did not install has none.
 
     Raises:
         InputError: the name can't be one.
@@ -251,7 +251,7 @@ def package_version(package: str) -> str:
 
 
 def package_places(package: str) -> tuple[Path, ...]:
-    """The folders of a package, or the file of a module; none where there is none.
+    """Return the folders of a package or the file of a module, if it is installed.
 
     Raises:
         InputError: the name can't be one.
@@ -261,10 +261,9 @@ def package_places(package: str) -> tuple[Path, ...]:
 
 
 def source_hash(package: str) -> str:
-    """SHA-256, in hex, over the .py files of a package that may change under one version.
+    """Return the SHA-256, in hex, of an editable package's .py files, or "".
 
-    Such is one that lies elsewhere than installed packages do, as an editable one does. ""
-    for all others, and where there is no such package.
+    They may change while the version stays the same. An installed package has none.
     """
     top = package.partition(".")[0]
     places = [] if top in sys.stdlib_module_names else _installed_places(top)
@@ -280,10 +279,10 @@ def source_hash(package: str) -> str:
 
 
 def _find_distribution(top: str) -> str:
-    """The name of the first distribution that brings a package or module; "" if none does.
+    """Return the first distribution that contains a package, or "".
 
-    The first of `metadata.packages_distributions`, which takes 40 times as long: it parses each line
-    of all lists of files.
+    `metadata.packages_distributions` gives the same, but parses every list of files, which takes
+    40 times as long.
     """
     listed = re.compile(rf"^{re.escape(top)}(/|\.(\S+\.)?(py|so|pyd),)", re.MULTILINE)
     for distribution in metadata.distributions():
