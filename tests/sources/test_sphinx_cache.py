@@ -130,7 +130,7 @@ def test_a_page_that_cant_be_checked_serves_as_it_was_kept(
     assert result.tools == first.tools
     assert record(result) == record(first)
     assert len(result.from_cache) == len(result.stale) == 4
-    assert any("4 pages could not be" in line for line in problems(result))
+    assert any("4 pages could not be checked" in line for line in problems(result))
 
 
 def test_a_page_that_is_gone_meanwhile_is_gone(small: SiteServer) -> None:

@@ -127,7 +127,7 @@ def _problems(crawl: Crawl) -> Iterator[str]:
             "read is kept."
         )
     if crawl.stale:
-        yield f"{numbers.count(len(crawl.stale), 'page')} could not be revalidated; cached copies were read"
+        yield f"{numbers.count(len(crawl.stale), 'page')} could not be checked; cached copies were read"
     failed: dict[str, list[str]] = {}
     for path, reason in sorted(crawl.failed.items()):
         failed.setdefault(reason, []).append(urljoin(crawl.base_url, path))

@@ -154,9 +154,9 @@ class Crawler:
         elif not answer.is_html:
             reason = f"not HTML, but {answer.content_type[:50]!a}"
         if reason:
-            error = RefusedError(reason)
-            error = error if answer.url == url else error.led_to(answer.url)
-            self._fail(path, str(error), may_pass_status(answer.status))
+            refused = RefusedError(reason)
+            refused = refused if answer.url == url else refused.led_to(answer.url)
+            self._fail(path, str(refused), may_pass_status(answer.status))
             return
         self._crawl.pages[path] = len(answer.body)
         if answer.origin != "sent":
