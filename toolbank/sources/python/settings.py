@@ -227,7 +227,7 @@ def check_name(package: str) -> None:
     """
     if not all(part.isidentifier() for part in package.split(".")):
         raise InputError(
-            f"sources: {package!r} is not the import name of a package. Give a name such as "
+            f"sources: {package!r} is no import name of a package. Give a name such as "
             "numpy or numpy.linalg."
         )
 
