@@ -1,4 +1,4 @@
-"""What a docstring or a page says about an object, and signatures as documentation writes them."""
+"""The content of a docstring or page, and signatures as documentation writes them."""
 
 import re
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ VERSION_CHANGES: dict[str, VersionChange] = {
     "deprecated-removed": "deprecated",
     "versionremoved": "removed",
 }
-"""What a directive of Sphinx, or the class of its element on a page, says of a version."""
+"""Changes by the name of a Sphinx directive, which is also the class of its element."""
 
 _SENTENCE_END = re.compile(r"(?<=[^.\s][^.\s][.!?])\s+(?=[A-Z\"'`(])")
 _MAX_SUMMARY = 120
@@ -32,8 +32,8 @@ _MAX_SUMMARY = 120
 class Documented:
     """The parts of a docstring or page, as plain text.
 
-    `prose` is what stands outside the sections of a style that mixes the two; None where the
-    prose is all that stands before the first section.
+    `prose` is the text outside of sections in styles that mix the two; None if the prose is the
+    text before the first section.
     """
 
     signature: str = ""
@@ -57,7 +57,7 @@ class Documented:
         parameters: Iterable[Parameter],
         source: str = "",
     ) -> Tool:
-        """The tool that is described so, with the parameters that it was found to have."""
+        """Return a tool with these descriptions and the given parameters."""
         return Tool(
             name=name,
             kind=kind,
@@ -77,7 +77,7 @@ class Documented:
 
 
 def split_summary(paragraph: str) -> tuple[str, str]:
-    """The first paragraph as a summary, and "" or, where it is long, all but its first sentence."""
+    """Split a first paragraph into the summary, its first sentence if it is long, and the rest."""
     line = " ".join(paragraph.split())
     if len(line) <= _MAX_SUMMARY:
         return line, ""
@@ -97,7 +97,7 @@ class Signature:
 
 
 def read_signature(line: str) -> Signature:
-    """Read "f(x, /, out=None[, dtype])", "f([start,] stop)"; other text gives an empty one."""
+    """Read a signature such as "f([start,] stop, out=None[, dtype])"; empty for other text."""
     match = re.search(r"\(.*\)", line[:_MAX_SIGNATURE], re.S)
     if not match:
         return Signature()
@@ -123,9 +123,9 @@ def read_signature(line: str) -> Signature:
 
 
 def _arguments(text: str) -> list[tuple[str, bool]]:
-    """The arguments between commas, and whether each stands in brackets for "optional".
+    """The arguments between commas, and whether each is in brackets that mean "optional".
 
-    Such a bracket opens an argument or stands before a comma; any other is part of a value.
+    Such a bracket opens an argument or precedes a comma; any other is part of a value.
     """
     arguments: list[tuple[str, bool]] = []
     current = ""

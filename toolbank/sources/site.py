@@ -1,4 +1,4 @@
-"""crawlers/<site>.yaml: where a Sphinx site lies and which of its objects are tools."""
+"""crawlers/<site>.yaml: the address of a Sphinx site, and which of its objects are tools."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -34,29 +34,27 @@ ROLES: dict[Domain, tuple[str, ...]] = {
 class Objects(Config):
     """Which objects of the inventory can be tools.
 
-    A name in `include` or `exclude` stands for itself and all that is in it; with a `*` it is a
-    pattern that the whole name must fit.
+    A name in `include` or `exclude` covers its members, too. With a `*` it is a pattern for whole
+    names.
     """
 
-    domain: Domain = Field(default="py", description="the language of the objects")
-    roles: tuple[str, ...] = Field(
-        min_length=1, description="what they are, as the inventory calls it"
-    )
+    domain: Domain = Field(default="py", description="domain of the objects")
+    roles: tuple[str, ...] = Field(min_length=1, description="roles in the inventory")
     parents: tuple[str, ...] = Field(
         default=(),
-        description="modules or classes whose direct members count; none: all",
+        description="modules or classes whose direct members are tools; none: all",
     )
     include: tuple[str, ...] = Field(
-        default=(), description="names that count; none: all"
+        default=(), description="names to include; none: all"
     )
-    exclude: tuple[str, ...] = Field(default=(), description="names left out")
+    exclude: tuple[str, ...] = Field(default=(), description="names to exclude")
     constants: bool = Field(
         default=False,
-        description="take data that holds a value too, and not only callable data",
+        description="include data that can't be called",
     )
     pages: tuple[str, ...] = Field(
         default=(),
-        description="pages, as patterns such as api/*.html, that document them; none: all",
+        description="patterns of their pages, such as api/*.html; none: all",
     )
 
     @model_validator(mode="after")
@@ -75,17 +73,16 @@ class Objects(Config):
 class Site(Config):
     """One Sphinx site."""
 
-    base_url: str = Field(description="address of the folder that objects.inv lies in")
+    base_url: str = Field(description="address of the folder with objects.inv")
     objects: Objects
     tables: tuple[str, ...] = Field(
         default=(),
-        description="pages, as patterns such as reference/*.html, whose autosummary tables "
-        "list the tools; none: every object that fits is a tool",
+        description="patterns of the pages whose autosummary tables list the tools, such as "
+        "reference/*.html; none: every matching object is a tool",
     )
     lowercase: bool = Field(
         default=False,
-        description="write names in lower case: ec2.client for EC2.Client; the rules above "
-        "see them so",
+        description="convert names to lower case before the rules apply: ec2.client",
     )
 
     @field_validator("base_url")
@@ -115,7 +112,7 @@ def load_site(name: str) -> Site:
 
 
 def narrowed(site: Site, include: Sequence[str], exclude: Sequence[str]) -> Site:
-    """The site with fewer names: those in `include` if it is given, without those in `exclude`."""
+    """Return the site with `include` in place of its own, and `exclude` added."""
     objects = site.objects.model_copy(
         update={
             "include": tuple(include) or site.objects.include,
@@ -126,7 +123,7 @@ def narrowed(site: Site, include: Sequence[str], exclude: Sequence[str]) -> Site
 
 
 def covers(name: str, rules: Iterable[str]) -> bool:
-    """Whether a rule of `include` or `exclude` speaks of a name."""
+    """Whether a rule of `include` or `exclude` covers a name."""
     return any(
         name == rule
         or name.startswith(f"{rule}.")
@@ -136,7 +133,7 @@ def covers(name: str, rules: Iterable[str]) -> bool:
 
 
 def matches(path: str, patterns: Sequence[str]) -> bool:
-    """Whether a page's path fits a pattern; `*` does not cross a slash."""
+    """Whether a page's path matches a pattern; `*` does not match a slash."""
     parts = path.split("/")
     for pattern in patterns:
         wanted = pattern.split("/")

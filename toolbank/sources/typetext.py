@@ -1,4 +1,4 @@
-"""Read types as documentation writes them ("int, str or None") into JSON Schema."""
+"""Convert types as documentation writes them, "int, str or None", to JSON Schema."""
 
 import ast
 import json
@@ -20,7 +20,7 @@ _UNREADABLE = _Unreadable()
 
 
 def literal(text: str) -> Any:
-    """The JSON value that a Python literal writes, or a mark that is no JSON value."""
+    """Return the JSON value of a Python literal, or a value that `is_literal` refuses."""
     text = text.strip().translate(_QUOTES)
     if not text or len(text) > _MAX_LITERAL:
         return _UNREADABLE
@@ -29,12 +29,12 @@ def literal(text: str) -> Any:
             warnings.simplefilter("ignore")
             value = ast.literal_eval(text)
         return json.loads(json.dumps(value, allow_nan=False))
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+    except (ValueError, SyntaxError, TypeError, MemoryError):
         return _UNREADABLE
 
 
 def is_literal(value: Any) -> bool:
-    """Whether `literal` could read its text."""
+    """Whether a value of `literal` comes from a literal."""
     return value is not _UNREADABLE
 
 
@@ -94,7 +94,7 @@ _BRACES = re.compile(
     r"\{+(?P<inner>[^{}]*)\}+(?(quote)[\"'\u201d\u2019]|(?:\s+for\s+\w+)?)",
     re.I | re.S,
 )
-# An apostrophe within a word is no quote, and a quote may be left open.
+# An apostrophe within a word is no quote, and a quote may be unclosed.
 _TOKEN = re.compile(
     r"(?<![^\W_])(?:'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z))|[()\[\]{}|,;/]|\bor\b", re.I
 )
@@ -102,9 +102,9 @@ _ELLIPSIS = re.compile(r"\.\.\.|\u2026")
 
 
 def read_types(text: str) -> dict[str, Any]:
-    """The JSON Schema of a type text without what it says of a default; never too strict.
+    """Return the JSON Schema of a type text, ignoring defaults; never too strict.
 
-    What JSON Schema can't say stands in `format`. A text that is not understood gives only that.
+    What JSON Schema can't express is in `format`, such as a whole text that is not understood.
     """
     members = _members(text)
     values = [literal(member) for member in members]
@@ -130,7 +130,7 @@ def read_types(text: str) -> dict[str, Any]:
 
 
 def allowing(schema: dict[str, Any], value: Any) -> dict[str, Any]:
-    """The schema, widened where it would refuse a value that its own page gives."""
+    """Return the schema, extended if it does not allow this value."""
     if _allows(schema, value):
         return schema
     members = list(schema.get("anyOf", [schema]))
@@ -142,7 +142,7 @@ def allowing(schema: dict[str, Any], value: Any) -> dict[str, Any]:
 
 
 def _types_of(schema: dict[str, Any]) -> list[str]:
-    """The JSON types that a schema names outside of its alternatives."""
+    """The values of a schema's `type`."""
     named = schema.get("type", [])
     return [named] if isinstance(named, str) else list(named)
 
@@ -158,19 +158,19 @@ def _allows(schema: dict[str, Any], value: Any) -> bool:
 
 
 def _is_same(value: Any, other: Any) -> bool:
-    """Whether two JSON values are one, where truth values are no numbers."""
+    """Whether two JSON values are equal; booleans equal no numbers."""
     return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)
 
 
 def _is_plain(schema: dict[str, Any]) -> bool:
-    """Whether it is of a value that holds no others; in "list of str or int" any item may be one."""
+    """Whether a schema describes a scalar; in "list of str or int" an item may be either."""
     return bool({"string", "number", "integer", "boolean"} & set(_types_of(schema)))
 
 
 def _members(text: str) -> list[str]:
     """The alternatives of "int, str or None" and "{'a', 'b'}".
 
-    A part that is no type of its own ("array_like, at least 2-D") makes the text one alternative.
+    A text with a part that is no type, "array_like, at least 2-D", is one alternative.
     """
     parts = _split(text, ("or", "|", ","))
     braced = [_braced(part) for part in parts]
@@ -190,7 +190,7 @@ def _members(text: str) -> list[str]:
 
 
 def _joined(part: str) -> list[str]:
-    """The types in "str/regex" and "tuple and dict"; the text where these are none."""
+    """The types in "str/regex" and "tuple and dict", or the whole text."""
     words = [word.strip() for word in re.split(r"/|\band\b", part)]
     plain = [word for word in words if word.lower() in _TYPES]
     is_joined = len(words) > 1 and all(words) and bool(plain)
@@ -198,13 +198,13 @@ def _joined(part: str) -> list[str]:
 
 
 def _closed(member: str) -> str:
-    """A literal whose closing quote was forgotten, with one."""
+    """Close the quote of a literal that has no closing quote."""
     broken = re.fullmatch(r"['\"\u2018\u201c](\w+)", member)
     return f"'{broken[1]}'" if broken else member
 
 
 def _is_qualifier(part: str) -> bool:
-    """Whether a part says more of the type before it, and is none itself."""
+    """Whether a part qualifies the type before it and is no type itself."""
     shaped = _SHAPE.fullmatch(part)
     is_type = shaped and (shaped["word"] or _single(shaped["rest"]).get("type"))
     return bool(_QUALIFIER.match(part)) and not is_type
@@ -255,7 +255,7 @@ def _single(text: str) -> dict[str, Any]:
 
 
 def _names_type(first: str, text: str) -> bool:
-    """Whether a text's first word is its type: not that of "bool Series", "index labels"."""
+    """Whether the first word is the type, which it is not in "bool Series", "index labels"."""
     words = _BRACKETED.sub(" ", text)
     is_other = re.search(r"\bor\b|/", words) or _CLASS.search(words, len(first))
     return not is_other and first != "index" and _TYPES.get(first, "null") != "null"
@@ -300,7 +300,7 @@ def _merged(schemas: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _braced(text: str) -> list[str]:
-    """The members of "{'a', 'b'}"; its kind where some are left out; empty for any other text."""
+    """The members of "{'a', 'b'}", or its type if it has an ellipsis; empty for other text."""
     match = _BRACES.fullmatch(text)
     if not match:
         return []
@@ -351,11 +351,11 @@ _MAX_CLASSIFIER = 400
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a tool as its documentation and signature tell it.
+    """One parameter of a tool, from its signature and documentation.
 
-    `default` is the signature's, as JSON; None where there is none or it is not JSON.
-    `required` is None where only the classifier can tell. `schema` is what the documentation
-    tells of a nested structure; without it the classifier tells.
+    `default` is that of the signature, or None if there is none or it is not JSON. If `required`
+    is None, it depends on the classifier. `schema` describes a nested structure; without it the
+    schema is that of the classifier.
     """
 
     name: str
@@ -368,11 +368,11 @@ class Parameter:
 
 
 def schema_of(classifier: str) -> dict[str, Any]:
-    """The JSON Schema that a type text such as "int or None, optional" describes.
+    """Return the JSON Schema of a type text such as "int or None, optional".
 
-    What JSON Schema can't say (array_like, DataFrame, callable) stands in `format`, which
-    validators ignore. A stated default that is JSON stands in `default`. Any text gives a
-    schema; one that is not understood gives only its `format`.
+    What JSON Schema can't express (array_like, DataFrame, callable) is in `format`, which
+    validators ignore. A default that is JSON is in `default`. A text that is not understood gives
+    only a `format`.
     """
     text = _KEYWORD.sub("", _shortened(classifier))
     words = ""
@@ -391,7 +391,7 @@ def schema_of(classifier: str) -> dict[str, Any]:
 
 
 def _default(text: str, schema: dict[str, Any]) -> Any:
-    """The value that stands behind the word "default"; remarks may follow it."""
+    """The value after the word "default"; remarks may follow it."""
     text = text.strip(" .,;`")
     if text.count(")") > text.count("("):
         text = text.rstrip(")")
@@ -403,16 +403,16 @@ def _default(text: str, schema: dict[str, Any]) -> Any:
 
 
 def is_optional(classifier: str) -> bool:
-    """Whether the type text says that the parameter may be left out."""
+    """Whether a type text says that the parameter is optional."""
     text = _shortened(classifier)
     return bool(_OPTIONAL.search(text) or _DEFAULT.search(text))
 
 
 def parameters_schema(parameters: Iterable[Parameter]) -> dict[str, Any]:
-    """The object schema of a parameter list: properties in the order given, `required`.
+    """Return the object schema of a list of parameters, in order.
 
-    What schemas refer to stands once in `$defs`; of two of one name that differ the first counts,
-    and the parameter of the other has what its classifier says.
+    `$defs` of the schemas are merged. If two of the same name differ, the second parameter gets
+    the schema of its classifier.
     """
     properties: dict[str, Any] = {}
     shared: dict[str, Any] = {}
@@ -466,11 +466,11 @@ def _fits(schema: dict[str, Any], shared: dict[str, Any]) -> bool:
 
 
 def _shortened(classifier: str) -> str:
-    """A type text as one line, cut where it can be none: the patterns are slow on long ones."""
+    """A type text as one line, cut at 400 characters: the patterns are slow on long text."""
     return " ".join(classifier.split())[:_MAX_CLASSIFIER]
 
 
 def _type_of(value: Any) -> dict[str, Any]:
-    """What a default says of a parameter that nothing else is said of."""
+    """The schema of a parameter of which only the default is known."""
     types = {bool: "boolean", int: "number", float: "number", str: "string"}
     return {"type": types[type(value)]} if type(value) in types else {}

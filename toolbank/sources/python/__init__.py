@@ -19,36 +19,36 @@ from toolbank.sources.python.settings import (
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.extras import demand_library
 
-# A package of which the import or a `repr` never ends; the largest take a minute.
+# Ends packages whose import or `repr` hangs; the largest packages take a minute.
 _LONGEST = 600.0  # seconds
 
 _PROGRAM = """
 import json, signal, sys
 if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-asked = json.load(sys.stdin)
-sys.path[:] = asked["path"]
+request = json.load(sys.stdin)
+sys.path[:] = request["path"]
 from toolbank.sources.python import answer
-answer(asked["source"])
+answer(request["source"])
 """
 
 
 def read_apart(config: PythonSource) -> Collected:
-    """What `read_package` gives in a new process of the same Python, on the same path.
+    """Run `read_package` in a new process of the same Python, on the same path.
 
-    A package that has been imported is another: its sub-modules have become attributes, its
-    warnings have been given. What it prints goes to stderr.
+    Importing a package changes it: sub-modules become attributes, and warnings are shown once.
+    Its output goes to stderr.
 
     Raises:
-        InputError: as `read_package`, or the package ends the process, can't be read, or takes
-            more than ten minutes; or the extra that reads packages is missing.
+        InputError: as `read_package`; or the package ends the process or takes more than ten
+            minutes; or the extra that reads packages is missing.
     """
     demand_library("numpydoc")
-    asked = {"path": sys.path, "source": config.model_dump(mode="json")}
+    request = {"path": sys.path, "source": config.model_dump(mode="json")}
     try:
-        process = subprocess.run(  # noqa: S603 - this Python, and what it is asked goes to stdin
+        process = subprocess.run(  # noqa: S603 - this Python; the request goes to stdin
             [sys.executable, "-P", "-c", _PROGRAM],
-            input=json.dumps(asked).encode(),
+            input=json.dumps(request).encode(),
             stdout=subprocess.PIPE,
             check=False,
             timeout=_LONGEST,
@@ -56,31 +56,31 @@ def read_apart(config: PythonSource) -> Collected:
     except subprocess.TimeoutExpired as error:
         raise InputError(
             f"sources: reading the package {config.api_name} did not end within "
-            f"{_LONGEST:,.0f} seconds: its import, or the text of one of its default values, "
-            "hangs. Give the module that has the tools (package: name.module)."
+            f"{_LONGEST:,.0f} seconds: its import or the `repr` of a default value hangs. "
+            "Name the module that has the tools (package: name.module)."
         ) from error
     try:
-        answered = json.loads(process.stdout)
+        result = json.loads(process.stdout)
     except ValueError as error:
         raise InputError(
             f"sources: reading the package {config.api_name} ended its process "
             f"(exit code {process.returncode}). Make `python -c 'import {config.api_name}'` "
             "work first."
         ) from error
-    if refusal := answered.get("refusal"):
+    if refusal := result.get("refusal"):
         raise InputError(refusal)
     return Collected(
-        tuple(Tool.model_validate(tool) for tool in answered["tools"]),
-        answered["info"],
-        problems=tuple(answered["problems"]),
-        notes=tuple(answered["notes"]),
+        tuple(Tool.model_validate(tool) for tool in result["tools"]),
+        result["info"],
+        problems=tuple(result["problems"]),
+        notes=tuple(result["notes"]),
     )
 
 
 def answer(source: dict[str, Any]) -> None:
-    """Read a package, write what came of it to stdout as JSON, and end the process.
+    """Read a package, write the result to stdout as JSON, and end the process.
 
-    It ends without waiting for threads that the package began.
+    Threads of the package are not waited for.
     """
     from toolbank.sources.python.package import read_package
 
@@ -89,23 +89,18 @@ def answer(source: dict[str, Any]) -> None:
     config = PythonSource.model_validate(source)
     try:
         with reading_content(f"sources: {config.label}", "a source of the type python"):
-            said = _as_json(read_package(config))
-    except (ToolbankError, OSError) as error:
-        said = json.dumps({"refusal": str(error)})
-    with os.fdopen(out, "wb") as file:
-        file.write(said.encode())
-    os._exit(0)
-
-
-def _as_json(read: Collected) -> str:
-    return json.dumps(
-        {
+            read = read_package(config)
+        result = {
             "tools": [tool.model_dump() for tool in read.tools],
             "info": read.info,
             "problems": read.problems,
             "notes": read.notes,
         }
-    )
+    except (ToolbankError, OSError) as error:
+        result = {"refusal": str(error)}
+    with os.fdopen(out, "wb") as file:
+        file.write(json.dumps(result).encode())
+    os._exit(0)
 
 
 def _read_tools(config: PythonSource, _: Path) -> Collected:
@@ -118,7 +113,7 @@ def _read_tools(config: PythonSource, _: Path) -> Collected:
 
 
 def _content_id(config: PythonSource) -> str:
-    """Version of the package, with a hash of one that may change under its version; or a hash."""
+    """Return the version, with a hash of the source if it may change under that version."""
     if config.folder is not None:
         from toolbank.sources.python.folder_files import hash_folder
 

@@ -1,4 +1,4 @@
-"""What the attributes of a class's instances hold, and which package owns an object."""
+"""Which classes the attributes of instances hold, and which package owns an object."""
 
 import ast
 import enum
@@ -19,7 +19,7 @@ from typing import Any
 from toolbank.bank.records import ToolKind
 
 NO_API = frozenset({"tests", "test", "conftest", "setup"})
-"""Modules of these names are no part of what a package offers."""
+"""Names of modules that are not part of a package's API."""
 
 _SCALARS = (int, float, complex, str, bytes)
 _CONTAINERS = (dict, list, tuple, set, frozenset, *_SCALARS)
@@ -27,7 +27,7 @@ _TYPE_MODULES = frozenset({"types", "typing", "typing_extensions"})
 
 
 def kind_of(value: Any, package: str) -> ToolKind | None:
-    """What kind of tool an object is; None for data: constants, containers, scalar types."""
+    """Return the kind of tool of an object; None for constants, containers and scalar types."""
     if inspect.ismodule(value):
         return "module"
     if inspect.isclass(value):
@@ -47,10 +47,10 @@ def kind_of(value: Any, package: str) -> ToolKind | None:
 
 
 def own_docstring(value: Any, kind: ToolKind) -> str:
-    """An object's docstring.
+    """Return an object's docstring, or "".
 
-    A method may inherit it, and a function have it on an overload; a class may not inherit it, but
-    that of its __init__ counts.
+    A method inherits its docstring, and a function may have it on an overload. A class does not
+    inherit it, but uses that of its own `__init__`.
     """
     try:
         if kind == "class":
@@ -66,7 +66,7 @@ def own_docstring(value: Any, kind: ToolKind) -> str:
 
 
 def belongs_to(value: Any, path: str, module: ModuleType, package: str) -> bool:
-    """Whether a module without `__all__` defines what it names, itself or by a private module."""
+    """Whether a module without `__all__` defines an object, itself or in a private module."""
     if inspect.ismodule(value):
         return value.__name__ == path
     home = _home(value)
@@ -77,9 +77,9 @@ def belongs_to(value: Any, path: str, module: ModuleType, package: str) -> bool:
 
 
 def is_foreign(value: Any, package: str, is_root: bool) -> bool:
-    """Whether a name in `__all__` only passes on what another package defines.
+    """Whether a name in `__all__` re-exports an object of another package.
 
-    The top module may pass on another package's objects (a facade does), but no modules.
+    The top module of a facade may re-export objects of other packages, but no modules.
     """
     home = value.__name__ if inspect.ismodule(value) else _home(value)
     if is_within(home, package) or home == "builtins":
@@ -90,7 +90,7 @@ def is_foreign(value: Any, package: str, is_root: bool) -> bool:
 
 
 def is_within(home: str, package: str) -> bool:
-    """Whether a module, by its name, is of the same package as another, or of its private twin."""
+    """Whether a module is in a package, or in its private twin: `_name` for `name`."""
     top = package.partition(".")[0]
     return home.partition(".")[0] in (top, f"_{top}")
 
@@ -101,7 +101,7 @@ def _overload_docstring(value: Any) -> str | None:
 
 
 def _is_scalar(cls: type) -> bool:
-    """Whether instances are single numbers or texts; those of an enum are its members."""
+    """Whether instances are single numbers or texts; enums are not scalars."""
     try:
         return issubclass(cls, (numbers.Number, *_SCALARS)) and not issubclass(
             cls, enum.Enum
@@ -111,7 +111,7 @@ def _is_scalar(cls: type) -> bool:
 
 
 def _is_named(instance: Any) -> bool:
-    """Whether a callable instance has a name or words of its own, and not its type's."""
+    """Whether a callable instance has a name or docstring other than its type's."""
     if isinstance(getattr(instance, "__name__", None), str):
         return True
     return getattr(instance, "__doc__", None) is not type(instance).__doc__
@@ -131,7 +131,7 @@ _WRAPPERS = frozenset({"Annotated", "ClassVar", "Final", "Optional"})
 
 @dataclass(frozen=True)
 class ModuleText:
-    """A module, its text as a tree, and the classes in that by qualified name."""
+    """A module with its syntax tree, and the classes in that by qualified name."""
 
     module: ModuleType
     tree: ast.Module
@@ -139,7 +139,7 @@ class ModuleText:
 
     @functools.cached_property
     def imports(self) -> dict[str, tuple[str, str]]:
-        """Module, and name in it or "", of all that is imported anywhere in the text."""
+        """Module, and name in it or "", of each name that is imported anywhere in the text."""
         found: dict[str, tuple[str, str]] = {}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ImportFrom):
@@ -154,10 +154,10 @@ class ModuleText:
         return found
 
     def class_of(self, annotation: ast.AST) -> type | None:
-        """The class of the package that an annotation means, or a call makes an instance of.
+        """Return the package's class that an annotation names or a call creates.
 
         Raises:
-            LookupError: a name in it is of the package and can't be found there.
+            LookupError: it names something of the package that can't be found.
         """
         match annotation:
             case ast.Call(func=called):
@@ -198,7 +198,7 @@ class ModuleText:
             return self._import(f"{owner.__name__}.{name}") if is_module else None
 
     def _import(self, name: str) -> ModuleType | None:
-        """A module by a name that may be relative; None where it is of another package."""
+        """Import a module of the package by a name that may be relative; None for others."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -210,7 +210,7 @@ class ModuleText:
 
 
 def find_definition(cls: type) -> tuple[ModuleText, ast.ClassDef] | None:
-    """A class in its source, found by its methods too: `__module__` may name where it is shown."""
+    """Find the source of a class, by its methods if `__module__` names a re-export."""
     functions = (value for value in vars(cls).values() if inspect.isfunction(value))
     homes = [cls.__module__, *(one.__globals__.get("__name__") for one in functions)]
     for home in dict.fromkeys(home for home in homes if isinstance(home, str)):
@@ -229,7 +229,7 @@ def _read(name: str) -> ModuleText | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(inspect.getsource(module))
-    except Exception:  # there may be no text, and a module may be any object
+    except Exception:  # there may be no source, and a module may be any object
         return None
     return ModuleText(module, tree, dict(_classes(tree, "")))
 
@@ -248,10 +248,10 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 @dataclass(frozen=True)
 class Attribute:
-    """A public attribute, and a class of the package that stands where it gets its value.
+    """A public attribute, and a class of the package that its definition names.
 
-    `is_instance` says that the value may be an instance of this class, `is_only` that it is one
-    of no other. `cls` is None where what stands there is of the package and can't be found in it.
+    `is_instance`: the value may be an instance of the class. `is_only`: and of no other class.
+    `cls` is None if the named class is of the package but can't be found.
     """
 
     name: str
@@ -261,10 +261,10 @@ class Attribute:
 
 
 def attributes_of(cls: type, is_listed: Callable[[type], bool]) -> Iterator[Attribute]:
-    """Read what `__init__`, the properties and the body of a class say of its attributes.
+    """Find the attributes that `__init__`, the properties and the body of a class define.
 
-    The same of its bases in the package, except those that are listed themselves. Nothing is
-    called; a module of the package is imported where only annotations name it as yet.
+    Bases of the same package are included, except those that are listed themselves. Nothing is
+    called; modules that only annotations name are imported.
     """
     listed = {
         id(one) for base in cls.__mro__[1:] if is_listed(base) for one in base.__mro__
@@ -286,7 +286,7 @@ def attributes_of(cls: type, is_listed: Callable[[type], bool]) -> Iterator[Attr
 
 @dataclass(frozen=True)
 class _Origin:
-    """An annotation of an attribute, or what makes its value."""
+    """An annotation of an attribute, or the expression of its value."""
 
     node: ast.expr
     is_annotation: bool
@@ -295,7 +295,7 @@ class _Origin:
 def _held(
     text: ModuleText, name: str, origins: Iterable[_Origin]
 ) -> Iterator[Attribute]:
-    """An attribute with each class that it may hold; annotations go before what is made."""
+    """Yield an attribute with each class that it may hold; annotations take precedence."""
     annotated: dict[int, type] = {}
     made: dict[int, type] = {}
     named: dict[int, type] = {}
@@ -323,7 +323,7 @@ def _held(
 
 
 def _given(definition: ast.ClassDef, cls: type) -> Iterator[tuple[str, _Origin]]:
-    """Attributes, each with what the class says of where it gets its value."""
+    """Yield attributes with the annotations and values that the class gives them."""
     for node in _in_scope(definition.body):
         if isinstance(node, ast.Assign | ast.AnnAssign):
             yield from _assigned(node, None)
@@ -344,7 +344,7 @@ def _given(definition: ast.ClassDef, cls: type) -> Iterator[tuple[str, _Origin]]
 
 
 def _in_scope(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes of a body, without those in the functions and classes that stand in it."""
+    """All nodes of a body, except those inside of nested functions and classes."""
     nodes = list(body)
     for node in nodes:
         yield node
@@ -355,7 +355,7 @@ def _in_scope(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 def _assigned(
     node: ast.Assign | ast.AnnAssign, owner: str | None
 ) -> Iterator[tuple[str, _Origin]]:
-    """What a statement gives to attributes of `owner`, or, where that is None, to plain names."""
+    """What a statement assigns to attributes of `owner`, or to plain names if it is None."""
     for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
         match target:
             case ast.Name(id=name) if owner is None:
@@ -371,7 +371,7 @@ def _assigned(
 
 
 def _annotation(node: ast.expr) -> _Origin:
-    """An annotation whose parts in quotes are read too."""
+    """An annotation with its quoted parts parsed."""
     return _Origin(_Unquote().visit(node), True)
 
 

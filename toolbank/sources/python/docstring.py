@@ -24,10 +24,10 @@ _DIRECTIVE = re.compile(r"^(\s*)\.\.\s+(?:([\w:+-]+)::)?(.*)$")
 
 
 def plain(text: str) -> str:
-    """Prose without inline markup and directives; paragraphs are one line each.
+    """Return prose without inline markup and directives, one line per paragraph.
 
-    Blocks that prose can do without (versions, plots, formulas) are left out; notes and
-    warnings keep their words. Indented blocks and lists keep their lines.
+    Versions, plots and formulas are removed; notes and warnings keep their text. Indented blocks
+    and lists keep their lines.
     """
     paragraphs = re.split(r"\n\s*\n", without_directives(text))
     return "\n\n".join(
@@ -36,12 +36,12 @@ def plain(text: str) -> str:
 
 
 def plain_line(text: str) -> str:
-    """The same as one line."""
+    """Return the text of `plain` as one line."""
     return " ".join(plain(text).split())
 
 
 def inline(text: str) -> str:
-    """A piece of prose with its inline markup taken away."""
+    """Remove inline markup from a piece of prose."""
     text = _ROLE.sub(lambda match: _role_text(match[1]), text)
     text = re.sub(r"``(.+?)``", r"\1", text, flags=re.S)
     text = re.sub(r"`([^`]+)`_{0,2}", lambda match: _role_text(match[1]), text)
@@ -53,7 +53,7 @@ def inline(text: str) -> str:
 
 
 def without_directives(text: str) -> str:
-    """Leave out directives that only markup needs, and the first lines of the others."""
+    """Remove directives that contain no prose, and the first lines of the others."""
     lines = text.expandtabs().splitlines()
     kept: list[str] = []
     position = 0
@@ -85,7 +85,7 @@ def without_directives(text: str) -> str:
 
 
 def directive_text(text: str, name: str) -> str:
-    """The words of the first unindented directive of that name; or nothing."""
+    """Return the text of the first unindented directive of that name, or ""."""
     lines = text.expandtabs().splitlines()
     for position, line in enumerate(lines):
         match = _DIRECTIVE.match(line)
@@ -142,12 +142,12 @@ _RETURN = re.compile(r"(?P<type>[\w.\[\], |]+):\s+(?P<text>.+)", re.S)
 
 
 def has_google_sections(text: str) -> bool:
-    """Whether a docstring (dedented) has a section of this style."""
+    """Whether a dedented docstring has a section in Google style."""
     return bool(_HEADER.search(text))
 
 
 def read_google(text: str) -> Documented:
-    """Read the sections; what stands outside them is the prose."""
+    """Read the sections of Google style; the text outside of them is prose."""
     prose: list[str] = []
     bodies: dict[str, str] = {}
     position = 0
@@ -180,7 +180,7 @@ def read_google(text: str) -> Documented:
 
 
 def _body_end(text: str, start: int) -> int:
-    """Where the indented lines that begin at `start` end."""
+    """The end of the indented lines that begin at `start`."""
     position = start
     for line in text[start:].splitlines(keepends=True):
         if line.strip() and not line[0].isspace():
@@ -190,7 +190,7 @@ def _body_end(text: str, start: int) -> int:
 
 
 def _entries(body: str) -> Iterator[re.Match[str]]:
-    """The entries "name (type): text" of a body; indented lines go on with an entry."""
+    """The entries "name (type): text" of a body; indented lines continue an entry."""
     for item in re.split(r"\n(?=\S)", body):
         match = _ENTRY.fullmatch(item.strip())
         if match:
@@ -223,12 +223,12 @@ _NAMED = frozenset({"param", "parameter", "arg", "argument", "keyword", "kwarg"}
 
 
 def has_fields(text: str) -> bool:
-    """Whether a docstring (dedented) has a field of this style."""
+    """Whether a dedented docstring has a field such as ":param x:"."""
     return bool(_FIELD.search(text))
 
 
 def read_fields(text: str) -> Documented:
-    """Read the fields; what stands outside them is the prose."""
+    """Read a field list; the text outside of it is prose."""
     types: dict[str, str] = {}
     described: dict[str, str] = {}
     raised: list[Raised] = []
@@ -273,7 +273,7 @@ _OWNER = re.compile(
 
 
 def read_version_notes(text: str, parameters: Set[str]) -> Iterator[VersionNote]:
-    """The notes of a docstring (dedented) in order; those in a parameter's text name it."""
+    """Yield the version notes of a dedented docstring, with the parameters they belong to."""
     text = text.expandtabs()
     for note in _NOTE.finditer(text):
         for parameter in _owners(text[: note.start()], len(note["indent"]), parameters):
@@ -286,7 +286,7 @@ def read_version_notes(text: str, parameters: Set[str]) -> Iterator[VersionNote]
 
 
 def _owners(before: str, depth: int, parameters: Set[str]) -> list[str]:
-    """The parameters that the line above, which is less indented, names; "" for none."""
+    """The parameters that the nearest less indented line above names, or [""]."""
     for line in reversed(before.splitlines()):
         if line.strip() and len(line) - len(line.lstrip()) < depth:
             owner = _OWNER.match(line.strip())
@@ -304,10 +304,9 @@ _SAYS_DEPRECATED = re.compile(r"(?:[\w.]+ (?:is|was|has been) )?deprecated\b", r
 
 
 def read_docstring(text: str | None) -> Documented:
-    """Read a numpydoc, Google-style, field-list or plain docstring; never raises.
+    """Read a docstring in numpydoc, Google, field-list or plain style; never raises.
 
-    numpydoc's reference parser reads numpydoc. A docstring that it refuses is read section
-    by section, and only the sections that it refuses are lost.
+    If numpydoc's parser fails, each section is read by itself, and only broken ones are lost.
     """
     text = inspect.cleandoc(text or "")
     if not text:
@@ -341,7 +340,7 @@ def read_docstring(text: str | None) -> Documented:
 
 
 def _untitled(text: str) -> str:
-    """The text whose title, underlined as modules have it, became its first paragraph."""
+    """Turn the underlined title of a module's docstring into its first paragraph."""
     title = re.match(r"(?:={3,}\n)?(?P<title>\S.*)\n={3,}[ \t]*\n", text)
     if not title:
         return text
@@ -351,7 +350,7 @@ def _untitled(text: str) -> str:
 
 
 def _opening(text: str) -> tuple[str, str, str]:
-    """Signature line, summary and extended summary of what stands before the sections."""
+    """Signature line, summary and description of the text before the sections."""
     paragraphs = re.split(r"\n\s*\n", text.strip())
     signature = ""
     while paragraphs and _SIGNATURE.fullmatch(paragraphs[0].strip()):
@@ -377,7 +376,7 @@ def _numpydoc_sections(text: str) -> dict[str, Any]:
         for piece in _pieces(text):
             try:
                 parsed = _parse(piece)
-            except Exception:  # noqa: S112 - a section that can't be read is left out
+            except Exception:  # noqa: S112 - only this section is lost
                 continue
             for name, value in parsed.items():
                 if value and name not in sections:
@@ -432,9 +431,9 @@ def _from_sections(sections: dict[str, Any]) -> Documented:
 
 
 def _parameters(entry: Any) -> list[Parameter]:
-    """One entry, such as "x1, x2 : array_like", as a parameter for each of its names.
+    """One parameter for each name of an entry such as "x1, x2 : array_like".
 
-    numpydoc's parser wants a blank before the colon, and takes "copy: bool" for a name.
+    numpydoc's parser takes "copy: bool", without a blank before the colon, for a name.
     """
     description = plain_line("\n".join(entry.desc))
     header, classifier = entry.name.replace("\\", ""), entry.type

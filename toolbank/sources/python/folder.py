@@ -43,7 +43,7 @@ _ERRORS = ("Error", "Exception", "Warning", "Interrupt", "Exit")
 
 
 def kind_of_class(cls: griffe.Class) -> Kind:
-    """As `recipe_kind` tells of classes that are imported, as far as their text does."""
+    """Return the kind of a class as `recipe_kind` does, as far as its source shows it."""
     lineage = [cls, *base_classes(cls)]
     named = {_last(base) for one in lineage for base in one.bases}
     if any(name.endswith(_ERRORS) for name in named):
@@ -55,7 +55,7 @@ def kind_of_class(cls: griffe.Class) -> Kind:
 
 
 def base_classes(cls: griffe.Class) -> list[griffe.Class]:
-    """The bases of a class that are in the folder, nearest first; none where they can't be told."""
+    """Return the bases of a class that are in the folder, nearest first, if they are known."""
     try:
         return cls.mro()
     except (ValueError, griffe.GriffeError):
@@ -67,17 +67,17 @@ def _last(base: str | griffe.Expr) -> str:
 
 
 _FIELDS = ("Field", "pydantic.Field", "field", "dataclasses.field")
-"""What a record sets its properties by, of pydantic and of dataclasses."""
+"""Functions of pydantic and dataclasses that define a property of a record."""
 _MOST_RECORDS = 20
-"""That an argument leads to; those beyond are told by their names."""
+"""Records described for one argument; further ones have only their names."""
 _NAMED = re.compile(r"([\w.]+\[)?(?:\w+\.)*(\w+)\]?")
-"""A class, or a list of it, as the format of a schema has them."""
+"""A class, or a list of it, in the `format` of a schema."""
 
 
 def read_annotation(annotation: str | griffe.Expr | None) -> dict[str, Any] | None:
-    """The JSON Schema of an annotation that names enumerations, models or records of the folder.
+    """Return the JSON Schema of an annotation that names enums, models or records of the folder.
 
-    None where it names none. Those that hold properties stand in its own `$defs`, by import path.
+    None if it names none of them. Models and records are in its `$defs`, by import path.
     """
     shared: dict[str, Any] = {}
     schema = _read(annotation, shared)
@@ -145,22 +145,22 @@ def _property(
     member: griffe.Attribute, shared: dict[str, Any], *, may_lack: bool
 ) -> Parameter:
     value: Any = member.value
-    said: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     if isinstance(value, griffe.ExprCall) and str(value.function) in _FIELDS:
-        said = dict(
+        given = dict(
             (one.name, one.value)
             if isinstance(one, griffe.ExprKeyword)
             else ("default", one)
             for one in value.arguments
         )
-        value = said.get("default", said.get("default_factory"))
+        value = given.get("default", given.get("default_factory"))
     is_missing = value is None or str(value) == "..."
     default = literal(str(value))
     paragraph = member.docstring.value.partition("\n\n")[0] if member.docstring else ""
     return Parameter(
         member.name,
         classifier=str(member.annotation).strip("'\""),
-        description=_text(said.get("description")) or " ".join(paragraph.split()),
+        description=_text(given.get("description")) or " ".join(paragraph.split()),
         default=default if is_literal(default) else None,
         required=is_missing and not may_lack,
         schema=_read(member.annotation, shared),
@@ -168,7 +168,7 @@ def _property(
 
 
 def _text(value: Any) -> str:
-    """The text that an expression writes; "" for any other."""
+    """The value of an expression that is a string literal, else ""."""
     try:
         text = ast.literal_eval(str(value))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -177,19 +177,19 @@ def _text(value: Any) -> str:
 
 
 def _find_class(part: str | griffe.Expr) -> griffe.Class | None:
-    """The class of the folder that a part of an annotation names."""
+    """The class of the folder that a part of an annotation names, if any."""
     if not isinstance(part, griffe.ExprName):
         return None
     try:
         named = part.resolved
         found = named.final_target if isinstance(named, griffe.Alias) else named
-    except Exception:  # a name of elsewhere has no meaning here
+    except Exception:  # names from outside the folder can't be resolved
         return None
     return found if isinstance(found, griffe.Class) else None
 
 
 def _list_values(found: griffe.Class) -> str:
-    """An enumeration as "Literal['small', 'large']"; "" where its values are no literals."""
+    """An enum as "Literal['small', 'large']", or "" if its values are not literals."""
     values = [
         str(member.value)
         for key, member in found.members.items()
@@ -199,20 +199,19 @@ def _list_values(found: griffe.Class) -> str:
     return f"Literal[{', '.join(values)}]" if are_literal else ""
 
 
-Found = griffe.Class | griffe.Function
+GriffeObject = griffe.Class | griffe.Function
 
 
 def find_public(
     root: griffe.Module, scope: PackageScope
-) -> dict[str, tuple[Found, list[str]]]:
-    """The public classes and functions of a package or module, each with its names, best first.
+) -> dict[str, tuple[GriffeObject, list[str]]]:
+    """Return the public classes and functions of a package or module with names, best first.
 
-    A name is public as in a package that is imported: where a module's `__all__` has it, or, if
-    there is none, where it has no leading underscore and is defined there (in a package: anywhere
-    in it). The best name is the shortest, and of those the one nearest to where it is defined.
+    A name is public by the rules of `walk_package`. The best name is the shortest, and among these
+    the one nearest to the definition.
     """
     names: defaultdict[str, list[str]] = defaultdict(list)
-    found: dict[str, Found] = {}
+    found: dict[str, GriffeObject] = {}
     for name, value in _walk(root, scope):
         found[value.path] = value
         if name not in names[value.path]:
@@ -229,13 +228,15 @@ def _rank(path: str, name: str) -> tuple[int, bool, bool, int, str]:
     return name.count("."), last != path.rpartition(".")[2], is_far, len(name), name
 
 
-def _walk(root: griffe.Module, scope: PackageScope) -> Iterator[tuple[str, Found]]:
-    """What each module names, those with the shortest paths first; each file counts once."""
+def _walk(
+    root: griffe.Module, scope: PackageScope
+) -> Iterator[tuple[str, GriffeObject]]:
+    """Yield what each module names, shortest paths first; each file is read once."""
     waiting = [(root.path, root)]
     seen: set[str] = set()
     while waiting:
         path, module = waiting.pop(0)
-        # A link may show a folder within itself.
+        # A link may lead to a folder above it.
         place = str(module.filepath)
         if isinstance(module.filepath, Path):
             place = str(module.filepath.resolve())
@@ -259,7 +260,7 @@ def _walk(root: griffe.Module, scope: PackageScope) -> Iterator[tuple[str, Found
 
 
 def _resolve(member: griffe.Object | griffe.Alias) -> griffe.Object | None:
-    """What a name stands for; None where that is of another package, or not there."""
+    """The object that a name refers to; None if it is in another package or missing."""
     try:
         return member.final_target if isinstance(member, griffe.Alias) else member
     except (griffe.AliasResolutionError, griffe.CyclicAliasError):
@@ -284,51 +285,47 @@ _BROKEN = "can't be parsed"
 _NO_ARGUMENTS = "class that is made without arguments"
 _NO_DOCSTRING = "without documentation"
 _TYPING = re.compile(r"\b(?:typing|typing_extensions|collections\.abc|t|te)\.(?=[A-Z])")
-_VARIADIC = {
-    griffe.ParameterKind.var_positional: "*",
-    griffe.ParameterKind.var_keyword: "**",
-}
 
 
 def read_folder(config: PythonSource, folder: Path) -> Collected:
-    """The public functions, methods and classes in a folder, or what the scope takes of them.
+    """Read the public functions, methods and classes of a folder, or the kinds of its scope.
 
-    The text is parsed, and nothing of it imported or run. A file that can't be parsed is left out
-    and named, with its line.
+    Files are parsed, and nothing is imported or run. A file that can't be parsed is skipped and
+    reported with its line.
 
     Raises:
-        InputError: it is no folder, or has nothing that is public and documented.
+        InputError: it is no folder, or has no public and documented objects.
     """
-    reading = _Reading(PackageScope.of(config), config.label)
+    reader = _FolderReader(PackageScope.of(config), config.label)
     for home, name in find_roots(folder):
-        reading.read(home, name)
+        reader.read(home, name)
     note = describe_left_out(
-        reading.other_kinds,
-        reading.scope.kinds,
-        reading.undocumented,
+        reader.other_kinds,
+        reader.scope.kinds,
+        reader.undocumented,
         hidden=0,
         methods=config.methods,
     )
-    if not reading.tools:
-        said = [*reading.problems[:1], note and f"What it had was {note}"]
+    if not reader.tools:
+        details = [*reader.problems[:1], note and f"Found: {note}"]
         raise InputError(
             f"sources: {config.label}: {folder} has no public functions or classes with a "
-            f"docstring. {' '.join(one + '.' for one in said if one)}".strip()
+            f"docstring. {' '.join(one + '.' for one in details if one)}".strip()
         )
     return Collected(
-        tuple(reading.tools[name] for name in sorted(reading.tools)),
+        tuple(reader.tools[name] for name in sorted(reader.tools)),
         {
             "source": config.label,
-            **reading.left_out.as_info(),
-            "undocumented": sorted(reading.undocumented),
+            **reader.left_out.as_info(),
+            "undocumented": sorted(reader.undocumented),
         },
-        problems=tuple(reading.problems),
+        problems=tuple(reader.problems),
         notes=(f"{config.label}: {note}",) if note else (),
     )
 
 
-class _Reading:
-    """What has been read of a folder, and what was left out."""
+class _FolderReader:
+    """The tools of a folder, and the names that were skipped."""
 
     def __init__(self, scope: PackageScope, label: str) -> None:
         self.scope = scope
@@ -367,7 +364,9 @@ class _Reading:
             for found, names in public.values():
                 self._take(found, names, public)
 
-    def _take(self, found: Found, names: list[str], public: Collection[str]) -> None:
+    def _take(
+        self, found: GriffeObject, names: list[str], public: Collection[str]
+    ) -> None:
         name, *aliases = names
         if isinstance(found, griffe.Function):
             self._offer("function", name, found, aliases)
@@ -383,10 +382,10 @@ class _Reading:
         self,
         kind: Kind,
         name: str,
-        found: Found | griffe.Attribute,
+        found: GriffeObject | griffe.Attribute,
         aliases: list[str],
     ) -> None:
-        """Take one as a tool, or count why it is none."""
+        """Add an object as a tool, or count the reason why it is none."""
         text = _docstring(found)
         if not text.strip():
             if kind in self.scope.kinds:
@@ -410,7 +409,7 @@ class _Reading:
 def _methods(
     cls: griffe.Class, public: Collection[str]
 ) -> Iterator[tuple[str, griffe.Function | griffe.Attribute]]:
-    """The public methods and properties of a class, and of its bases that are not public."""
+    """Public methods and properties of a class and of its private bases."""
     hidden = [base for base in base_classes(cls) if base.path not in public]
     members: dict[str, griffe.Object | griffe.Alias] = {}
     for one in (*reversed(hidden), cls):
@@ -422,8 +421,8 @@ def _methods(
             yield name, value
 
 
-def _docstring(found: Found | griffe.Attribute) -> str:
-    """Its docstring, or, of a method that overrides another, that one's."""
+def _docstring(found: GriffeObject | griffe.Attribute) -> str:
+    """Its own docstring, or that of the method that it overrides."""
     owner = found.parent
     bases = base_classes(owner) if isinstance(owner, griffe.Class) else []
     inherited = [base.members.get(found.name) for base in bases]
@@ -444,7 +443,11 @@ def _is_property(
 
 
 def _make(
-    kind: Kind, name: str, found: Found | griffe.Attribute, text: str, source: str
+    kind: Kind,
+    name: str,
+    found: GriffeObject | griffe.Attribute,
+    text: str,
+    source: str,
 ) -> Tool:
     documented = read_docstring(text)
     signature = Signature()
@@ -466,39 +469,11 @@ def _make(
 def _signature(
     parameters: list[griffe.Parameter], returns: str | griffe.Expr | None
 ) -> Signature:
-    """The signature as `inspect.signature` writes it."""
-    kinds = griffe.ParameterKind
-    written: list[str] = []
-    previous = None
-    for one in parameters:
-        if previous is kinds.positional_only and one.kind is not previous:
-            written.append("/")
-        is_first_keyword = one.kind is kinds.keyword_only and previous not in (
-            kinds.keyword_only,
-            kinds.var_positional,
-        )
-        if is_first_keyword:
-            written.append("*")
-        written.append(_write(one))
-        previous = one.kind
-    if previous is kinds.positional_only:
-        written.append("/")
-    read = read_signature(f"({', '.join(written)})")
+    """The signature as `inspect.signature` writes it, with annotations of the folder read."""
+    function = griffe.Function("f", parameters=griffe.Parameters(*parameters))
+    # Everyone knows `Optional`, whatever `typing` is imported as.
+    read = read_signature(_TYPING.sub("", function.signature()))
     schemas = {one.name: read_annotation(one.annotation) for one in parameters}
-    known = (replace(one, schema=schemas.get(one.name)) for one in read.parameters)
-    read = replace(read, parameters=tuple(known))
-    return replace(read, text=f"{read.text} -> {_plain(returns)}") if returns else read
-
-
-def _write(one: griffe.Parameter) -> str:
-    text = f"{_VARIADIC.get(one.kind, '')}{one.name}" if one.kind else one.name
-    if one.annotation is not None:
-        text += f": {_plain(one.annotation)}"
-    if one.default is None or one.kind in _VARIADIC:
-        return text
-    return f"{text} = {one.default}" if one.annotation else f"{text}={one.default}"
-
-
-def _plain(annotation: str | griffe.Expr) -> str:
-    """An annotation without the modules that those who write it know: `t.Optional[int]`."""
-    return _TYPING.sub("", str(annotation))
+    known = tuple(replace(one, schema=schemas.get(one.name)) for one in read.parameters)
+    text = f"{read.text} -> {_TYPING.sub('', str(returns))}" if returns else read.text
+    return Signature(text, known)

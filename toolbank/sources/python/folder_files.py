@@ -1,4 +1,4 @@
-"""The files of a folder of source, and the packages and modules that they are."""
+"""Packages, modules and files in a folder of Python source."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SCRIPTS = frozenset({"setup.py", "conftest.py", "noxfile.py", "tasks.py"})
 
 
 def find_roots(folder: Path) -> list[tuple[Path, str]]:
-    """The packages and modules in a folder: the folder above each, and its name.
+    """Find the packages and modules in a folder: the parent folder and the name of each.
 
-    The folder is a package, or those in it count, or in its src/, and modules beside them.
+    The folder is a package, or contains packages and modules, or its src/ does.
 
     Raises:
-        InputError: it is no folder, or there is none of them.
+        InputError: it is no folder, or contains neither packages nor modules.
     """
     if not folder.is_dir():
         is_there = "is no folder" if folder.exists() else "there is no such folder"
@@ -38,13 +38,13 @@ def find_roots(folder: Path) -> list[tuple[Path, str]]:
         if roots:
             return roots
     raise InputError(
-        f"{folder}: has no Python package and no module in it, nor in its src/. Give the folder "
-        "that has the __init__.py."
+        f"{folder}: has no Python package or module, nor has its src/. Give the folder with the "
+        "__init__.py."
     )
 
 
 def has_source(folder: Path) -> bool:
-    """Whether there is a package or a module to be read in a folder."""
+    """Whether a folder contains a package or a module."""
     try:
         return bool(find_roots(folder))
     except InputError:
@@ -52,7 +52,7 @@ def has_source(folder: Path) -> bool:
 
 
 def find_broken(home: Path, name: str) -> Iterator[tuple[Path, str]]:
-    """The files of a package or module that no parser reads, and why, with the line."""
+    """Yield the files of a package or module that can't be parsed, with line and reason."""
     for path in (
         _files(home / name) if (home / name).is_dir() else [home / f"{name}.py"]
     ):
@@ -68,7 +68,7 @@ def find_broken(home: Path, name: str) -> Iterator[tuple[Path, str]]:
 
 
 def hash_folder(folder: Path) -> str:
-    """SHA-256, in hex, over the names and contents of a folder's Python files.
+    """Return the SHA-256, in hex, of the names and contents of a folder's Python files.
 
     Raises:
         InputError: it is no folder.
@@ -84,7 +84,7 @@ def hash_folder(folder: Path) -> str:
 
 
 def is_api(name: str) -> bool:
-    """Whether a module of this name is neither private nor tests and the like."""
+    """Whether a module's name is not private, nor that of tests, docs or examples."""
     return not name.startswith("_") and name not in _NO_API
 
 
@@ -97,7 +97,7 @@ def _names(home: Path) -> Iterator[str]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The .py files below a folder, in order; links to folders are not followed."""
+    """The .py files below a folder, sorted; links to folders are not followed."""
     found: list[Path] = []
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(n for n in folders if not n.startswith("."))

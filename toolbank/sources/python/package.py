@@ -1,4 +1,4 @@
-"""Read the tools of an installed Python package by introspection."""
+"""Read the tools of an installed Python package by importing it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ from toolbank.sources.python.settings import (
     describe_left_out,
     package_version,
     recipe_kind,
-    takes_arguments,
 )
 from toolbank.sources.python.walk import PublicObject, Walk, make_tool, text_of
 from toolbank.sources.typetext import Parameter
@@ -44,10 +43,9 @@ _WRAPPED = (functools.partialmethod, functools.singledispatchmethod)
 def members(
     cls: type, is_listed: Callable[[type], bool]
 ) -> Iterator[tuple[str, Any, Literal["method", "property"]]]:
-    """A class's own methods and properties, sorted by name.
+    """Yield a class's own methods and properties, sorted by name.
 
-    Own is what it defines, and what it takes over from a base of the same package, such as a
-    private one, unless another class has it by that whose own members are listed.
+    Those of bases in the same package are its own, too, except where a listed class has them.
     """
     listed = {
         id(one) for base in cls.__mro__[1:] if is_listed(base) for one in base.__mro__
@@ -78,12 +76,12 @@ _WARNINGS = {"DeprecationWarning", "FutureWarning", "PendingDeprecationWarning"}
 
 
 def deprecation_of(value: Any) -> str:
-    """The message of `warnings.deprecated` (PEP 702), or of the warning that every call gives."""
+    """Return the message of `warnings.deprecated` (PEP 702), or of a warning of every call."""
     return text_of(value, "__deprecated__") or _always_warns(value)
 
 
 def _always_warns(value: Any) -> str:
-    """What a function warns of as deprecated before all else, whatever it is called with."""
+    """The deprecation warning that a function gives unconditionally, or ""."""
     try:
         function = inspect.unwrap(value)
         code = getattr(function, "__code__", None)
@@ -106,10 +104,10 @@ _MOST_CHARACTERS = 20_000
 
 
 def read_annotations(value: Any) -> dict[str, dict[str, Any]]:
-    """JSON Schemas by name of the parameters that take an enumeration, a model or a record.
+    """Return JSON Schemas, by name, of parameters that take an enum, a model or a record.
 
-    Classes that a schema refers to stand in its own `$defs`. What can't be said in JSON Schema, or
-    takes over 20,000 characters, has none.
+    A schema has its own `$defs`. Parameters without one can't be described in JSON Schema, or only
+    in over 20,000 characters.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -145,38 +143,12 @@ def _schema_of(annotation: Any) -> dict[str, Any]:
 _MAX_TEXT = 1_000
 
 
-def write_value(value: Any) -> str:
-    """The `repr` of a default value.
-
-    Where that raises or is longer than 1,000 characters, what any object has:
-    "<package.Type object at 0x...>".
-    """
-    return _bounded(lambda: repr(value), value)
-
-
-def write_annotation(annotation: Any) -> str:
-    """An annotation as signatures show it, a string as it was written; else as `write_value`."""
-    if isinstance(annotation, str):
-        return annotation
-    return _bounded(lambda: inspect.formatannotation(annotation), annotation)
-
-
-def _bounded(write: Callable[[], str], value: Any) -> str:
-    try:
-        text = write()
-    except (Exception, SystemExit):
-        text = None
-    if text is None or len(text) > _MAX_TEXT:
-        return object.__repr__(value)
-    return text
-
-
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _CLASS = re.compile(r"<class '(?:builtins\.)?([\w.]+)'>")
 
 
 def signature_of(value: Any, documented: str) -> Signature:
-    """The signature of a callable by `inspect`, or else the one that its docstring begins with."""
+    """Return a callable's signature by `inspect`, or else the one that its docstring begins with."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -200,7 +172,7 @@ def signature_of(value: Any, documented: str) -> Signature:
 
 
 class _Text(str):
-    """What stands for a value or an annotation, and is shown without quotes."""
+    """The text of a value or an annotation, shown without quotes in a signature."""
 
     __slots__ = ()
 
@@ -209,23 +181,34 @@ class _Text(str):
 
 
 def _written(signature: inspect.Signature) -> inspect.Signature:
-    """The signature with the texts of its defaults and annotations in their place."""
+    """The signature with texts in place of defaults and annotations."""
     empty = inspect.Signature.empty
 
     def annotation(value: Any) -> Any:
-        return empty if value is empty else _Text(write_annotation(value))
+        if value is empty or isinstance(value, str):
+            return value if value is empty else _Text(value)
+        return _write(inspect.formatannotation, value)
 
     parameters = [
         parameter.replace(
             annotation=annotation(parameter.annotation),
-            default=empty
+            default=parameter.default
             if parameter.default is empty
-            else _Text(write_value(parameter.default)),
+            else _write(repr, parameter.default),
         )
         for parameter in signature.parameters.values()
     ]
     returned = annotation(signature.return_annotation)
     return signature.replace(parameters=parameters, return_annotation=returned)
+
+
+def _write(write: Callable[[Any], str], value: Any) -> _Text:
+    """The text of a value, or "<package.Type object at 0x...>" if it fails or is too long."""
+    try:
+        text = write(value)
+    except (Exception, SystemExit):
+        text = ""
+    return _Text(text if 0 < len(text) <= _MAX_TEXT else object.__repr__(value))
 
 
 def _parameter(written: inspect.Parameter, default: Any) -> Parameter:
@@ -242,7 +225,7 @@ def _parameter(written: inspect.Parameter, default: Any) -> Parameter:
 
 
 def _json(value: Any) -> Any:
-    """The value where it is plain JSON that a file holds; else None. No foreign type is called."""
+    """The value if it is plain JSON that can be encoded, else None; calls no foreign type."""
     if type(value) not in (bool, int, float, str, list, tuple, dict):
         return None
     try:
@@ -257,10 +240,9 @@ _NO_ARGUMENTS = "class that is made without arguments"
 
 
 def read_package(config: PythonSource) -> Collected:
-    """The public functions, methods and classes of a package, or what its scope takes of it.
+    """Read the public functions, methods and classes of a package, or the kinds of its scope.
 
-    Importing the package runs its import code; nothing in it is called but the `repr` of
-    default values, which may fail.
+    The package is imported; of its objects, only the `repr` of default values is called.
 
     Raises:
         InputError: the package is not installed, can't be imported, or has no public tools.
@@ -287,8 +269,8 @@ def read_package(config: PythonSource) -> Collected:
     if not taken:
         raise InputError(
             f"sources: the package {config.api_name} has no public functions or classes with "
-            "a docstring. Give the module that has them (package: name.module), or list them "
-            f"in its __all__ and describe them.{note and f' What it has was {note}.'}"
+            "a docstring. Name the module that has them (package: name.module), or list them "
+            f"in its __all__ and add docstrings.{note and f' Found: {note}.'}"
         )
     skipped = dict(sorted(walk.skipped.items()))
     return Collected(
@@ -309,9 +291,9 @@ def read_package(config: PythonSource) -> Collected:
 
 
 def _tools(walk: Walk, source: str) -> Iterator[tuple[Kind, Tool]]:
-    """All that is documented, and its kind; of methods those of classes that can hold tools.
+    """Yield all documented objects with their kinds, and the methods of classes.
 
-    Such are all but exceptions, enums and records, and these too where they count themselves.
+    Methods of exceptions, enums and records are included only if these kinds are.
     """
     scope = walk.scope
     objects = sorted(walk.objects.values(), key=lambda item: item.name)
@@ -338,7 +320,11 @@ def _tools_of(
 ) -> Iterator[tuple[Kind, Tool]]:
     if item.is_documented:
         tool = _tool(item, source)
-        if kind != "class" or walk.scope.every_class or _takes_arguments(item, tool):
+        if (
+            kind != "class"
+            or walk.scope.every_class
+            or _takes_arguments(item.value, tool)
+        ):
             yield kind, tool
         else:
             walk.skip(tool.name, _NO_ARGUMENTS)
@@ -355,9 +341,9 @@ def _import(name: str) -> ModuleType:
         top = name.partition(".")[0]
         if isinstance(error, ModuleNotFoundError) and error.name == top:
             raise InputError(
-                f"sources: the package {name} is not installed beside toolbank. Install it "
-                f"there (pip install {top}, or the name that it has on the index), or check "
-                "the spelling: it is the name that one imports."
+                f"sources: the package {name} is not installed in toolbank's environment. "
+                f"Install it (pip install {top}, or its name on the package index), or check "
+                "the spelling: give the import name."
             ) from error
         raise InputError(
             f"sources: the package {name} can't be imported "
@@ -377,8 +363,14 @@ def _tool(item: PublicObject, source: str) -> Tool:
     )
 
 
-def _takes_arguments(item: PublicObject, tool: Tool) -> bool:
-    return takes_arguments(item.value, tool.signature, tool.parameters["properties"])
+def _takes_arguments(cls: type, tool: Tool) -> bool:
+    """Whether a class is created with arguments; a custom constructor without a signature is."""
+    if vars(cls).get("_is_protocol"):
+        return False
+    if tool.signature or tool.parameters["properties"]:
+        return bool(tool.parameters["properties"])
+    constructors = (vars(base) for base in cls.__mro__ if base is not object)
+    return any("__init__" in names or "__new__" in names for names in constructors)
 
 
 def _methods(
@@ -404,7 +396,7 @@ def _count_hidden(cls: type, classes: Collection[int], walk: Walk) -> None:
 
 
 def describe(name: str, kind: ToolKind, value: Any, source: str = "") -> Tool:
-    """A tool of a callable or another object, by its docstring and signature."""
+    """Return the tool of a callable or another object, by its docstring and signature."""
     documented = read_docstring(own_docstring(value, kind))
     signature = Signature()
     if kind in ("function", "method", "class"):
@@ -417,7 +409,7 @@ def describe(name: str, kind: ToolKind, value: Any, source: str = "") -> Tool:
 
 
 def _with_init(documented: Documented, cls: Any) -> Documented:
-    """A class whose docstring lists no parameters takes those of its `__init__`."""
+    """Add the parameters of the docstring of `__init__` if the class documents none."""
     init = cls.__dict__.get("__init__")
     text = getattr(init, "__doc__", None)
     if documented.parameters or not isinstance(text, str):

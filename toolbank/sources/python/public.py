@@ -1,4 +1,4 @@
-"""Find what of an installed package is public, and under which names."""
+"""Find the public objects of an installed package, and their names."""
 
 import functools
 import importlib
@@ -27,11 +27,11 @@ _LOST = "can't be told what it holds"
 
 
 def take_parts(walk: Walk) -> None:
-    """Take the classes that hang on those taken, and on these in turn.
+    """Add the classes that attributes of public classes hold, and theirs in turn.
 
-    A public one goes by its own name. A private one has methods that are public where an instance
-    of it is a public attribute; it goes by the shortest path to that. One from which a public
-    class derives is left to that, which has its methods.
+    A public class keeps its own name. The methods of a private class are public if an instance is
+    a public attribute; its name is the shortest path to that attribute. A private base of a public
+    class is skipped, as the public class has its methods.
     """
     waiting = [item for item in walk.objects.values() if item.kind == "class"]
     seen = {id(item.value) for item in waiting}
@@ -70,7 +70,7 @@ def take_parts(walk: Walk) -> None:
 def _private_parts(
     walk: Walk, owner: PublicObject, attributes: list[Attribute]
 ) -> Iterator[PublicObject]:
-    """Take private classes by the attributes that hold them; give those not met before."""
+    """Add private classes by the attributes that hold them; yield those that are new."""
     for one in attributes:
         key, full = id(one.cls), f"{owner.name}.{one.name}"
         if walk.scope.leaves_out(full):
@@ -98,9 +98,9 @@ def _private_parts(
 
 
 def _named_by(cls: type) -> Iterator[type]:
-    """The classes of the same package that `__init__` and the properties of a class name.
+    """Classes of the package that the code of `__init__` and of properties names.
 
-    Read off their code; none of it is called.
+    Nothing is called.
     """
     for base in cls.__mro__:
         if not is_within(base.__module__ or "", cls.__module__ or ""):
@@ -126,7 +126,7 @@ def _maker(name: str, value: Any) -> Any:
 
 
 def _is_public(cls: type) -> bool:
-    """Whether a class is found in its module by its own name, which is not private."""
+    """Whether a class is an attribute of its module by its own name, which is not private."""
     words = f"{cls.__module__}.{cls.__qualname__}".split(".")
     module = sys.modules.get(cls.__module__)
     return (
@@ -137,7 +137,7 @@ def _is_public(cls: type) -> bool:
 
 
 def _is_inside(cls: type, package: str) -> bool:
-    """Whether a class is defined in a package, or in the private twin of one at the top."""
+    """Whether a class is defined in a package, or in the private twin of a top package."""
     home = cls.__module__ or ""
     is_top = "." not in package
     return f"{home}.".startswith(f"{package}.") or (is_top and is_within(home, package))
@@ -159,15 +159,17 @@ class _ModulePath:
 def walk_package(root: ModuleType, scope: PackageScope) -> Walk:
     """Find every public object of a package and of its public sub-modules.
 
-    A name is public if the module's `__all__` has it; in a module without `__all__`, if it has
-    no leading underscore and its object is defined there (in a package: anywhere in it). What
-    is of the standard library is not the package's own, and what is of another package only
-    where the top `__all__` says so. Sub-modules are those that `__all__` names; if it names
-    none, those in the folder, imported before or not. Where there is an `__all__`, one that it
-    does not name counts if it has an `__all__` of its own. A class that a public one hangs on its
-    instances counts, too. Documented functions, classes, modules, callable objects and indexable
-    objects of the package's own types count. Numbers and text, and their types, are data and
-    don't. Objects are told apart by identity.
+    A name is public if the module's `__all__` has it. In a module without `__all__`, it is public
+    if it has no leading underscore and its object is defined there (in a package: anywhere in it).
+    Objects of other packages are public only if the top `__all__` names them, those of the
+    standard library never.
+
+    Public sub-modules are those that `__all__` names, or, if it names none, those in the folder.
+    Others count only if they have an `__all__` themselves.
+
+    Documented functions, classes, modules, callable objects and indexable objects of the package's
+    types are tools, and so are classes that the attributes of public instances hold. Numbers,
+    texts and their types are data. Objects are compared by identity.
     """
     walk = Walk(root, scope)
     waiting = [_ModulePath(root.__name__, root)]
@@ -186,7 +188,7 @@ def walk_package(root: ModuleType, scope: PackageScope) -> Walk:
 def _named(
     walk: Walk, place: _ModulePath, declared: list[str] | None
 ) -> Iterator[_ModulePath]:
-    """Take what a module names into the walk; give the modules among it."""
+    """Add the names of a module to the walk; yield the modules among them."""
     names = set(dir(place.module) if declared is None else declared)
     if declared is None:
         names -= set(_sub_modules(place))  # an attribute only once it was imported
@@ -209,7 +211,7 @@ def _named(
 def _look_at(
     walk: Walk, place: _ModulePath, declared: list[str] | None, name: str
 ) -> _ModulePath | None:
-    """Take what a name stands for into the walk, if it is public; give it if it is a module."""
+    """Add the object of a name to the walk, if it is public; return it if it is a module."""
     package = walk.root.__name__
     full = f"{place.path}.{name}"
     value, warning = _get(place.module, name)
@@ -226,9 +228,9 @@ def _look_at(
 def _in_folder(
     walk: Walk, place: _ModulePath, declared: list[str] | None
 ) -> Iterator[_ModulePath]:
-    """The public sub-modules in the folder of a package; see `walk_package`.
+    """Yield the public sub-modules in the folder of a package; see `walk_package`.
 
-    Deprecated ones don't count. Where there is no `__all__`, they are taken into the walk too.
+    Deprecated ones are skipped. Without an `__all__`, they are added to the walk, too.
     """
     if place.module.__name__ != place.path:
         return
@@ -263,14 +265,14 @@ def _in_folder(
 
 
 def _sub_modules(place: _ModulePath) -> list[str]:
-    """The names of the modules in a package's folder that are neither private nor its tests."""
+    """Names of the modules in a package's folder, without private ones and tests."""
     folder = getattr(place.module, "__path__", None) or ()
     names = sorted(info.name for info in pkgutil.iter_modules(folder))
     return [name for name in names if not name.startswith("_") and name not in NO_API]
 
 
 def import_module(name: str) -> tuple[ModuleType, str]:
-    """A module, and the text of the deprecation warning that its import gave."""
+    """Import a module; return it with the text of its deprecation warning, or ""."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         module = importlib.import_module(name)
@@ -285,7 +287,7 @@ def _declared(module: ModuleType) -> list[str] | None:
 
 
 def _get(module: ModuleType, name: str) -> tuple[Any, str]:
-    """A module's attribute, or its sub-module, and the text of a deprecation warning."""
+    """A module's attribute or sub-module, and the text of its deprecation warning."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

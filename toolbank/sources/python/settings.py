@@ -1,4 +1,4 @@
-"""Configuration of a package as a source: which names and kinds of objects count."""
+"""Configuration of a package as a source: which names and kinds of objects are tools."""
 
 import enum
 import hashlib
@@ -35,7 +35,7 @@ Kind = Literal[
 ]
 
 CALLED: frozenset[Kind] = frozenset({"function", "method", "class"})
-"""What counts where neither the recipe nor a file of crawlers/ says it: what can be called."""
+"""The default kinds, if neither the recipe nor a file of crawlers/ names any."""
 
 _OF_ROLES: dict[str, tuple[Kind, ...]] = {
     "function": ("function",),
@@ -56,28 +56,19 @@ _PLURALS: dict[Kind, str] = {"class": "classes", "property": "properties"}
 
 
 def kinds_of_roles(roles: Iterable[str]) -> frozenset[Kind]:
-    """The kinds that a site's rules take, by what an inventory calls them."""
+    """Return the kinds of the roles in a site's rules."""
     return frozenset(kind for role in roles for kind in _OF_ROLES.get(role, ()))
 
 
 def recipe_kind(value: Any, kind: ToolKind) -> Kind:
-    """What a recipe calls an object that would be a tool of this kind: classes are told apart."""
-    if kind == "class":
-        return _kind_of_class(value)
-    return next(one for one in get_args(Kind) if one == kind)
-
-
-def takes_arguments(cls: type, signature: str, parameters: Mapping[str, Any]) -> bool:
-    """Whether a class is made with arguments, as far as can be told.
-
-    A `signature` of "" is one that can't be read; then a constructor of its own is enough.
-    """
-    if vars(cls).get("_is_protocol"):
-        return False
-    if signature or parameters:
-        return bool(parameters)
-    makers = (vars(base) for base in cls.__mro__ if base is not object)
-    return any("__init__" in names or "__new__" in names for names in makers)
+    """Return the recipe's kind of an object: exceptions, enums and records are no classes."""
+    if kind != "class":
+        return next(one for one in get_args(Kind) if one == kind)
+    if issubclass(value, BaseException):
+        return "exception"
+    if issubclass(value, enum.Enum):
+        return "enum"
+    return "record" if any(map(_is_record, value.__mro__)) else "class"
 
 
 def describe_left_out(
@@ -88,42 +79,32 @@ def describe_left_out(
     hidden: int,
     methods: bool,
 ) -> str:
-    """How many of which kind were left out, and the key that takes them; "" where none were.
+    """Report how many objects of each kind were skipped, and the key that includes them.
 
-    `kinds` are those that were taken; `methods` is the key of that name; `undocumented` names what
-    is of these kinds and has no docstring; `hidden` counts methods of private classes.
+    `kinds` are the included kinds, `methods` is the key of that name. `undocumented` names objects
+    of these kinds without a docstring; `hidden` counts methods of private classes.
     """
-    said = [_describe_kinds(left_out, kinds, methods)] if left_out else []
+    parts: list[str] = []
+    if left_out:
+        ranked = sorted(left_out.items(), key=lambda item: (-item[1], item[0]))
+        counts = (count(n, kind, _PLURALS.get(kind, "")) for kind, n in ranked)
+        named = [kind for kind in get_args(Kind) if kind in {*kinds, *left_out}]
+        key = f"kinds: [{', '.join(named)}]"
+        if "method" in left_out and not methods:
+            key += " and no methods: false"
+        parts.append(f"{', '.join(counts)}; {key} takes them too")
     if undocumented:
         names = ", ".join(sorted(undocumented)[:_NAMED])
         more = len(undocumented) - _NAMED
         rest = f" and {more:,} more" if more > 0 else ""
-        said.append(f"{len(undocumented):,} without a docstring ({names}{rest})")
+        parts.append(f"{len(undocumented):,} without a docstring ({names}{rest})")
     if hidden:
-        said.append(f"{count(hidden, 'method')} of private classes")
-    return f"left out: {'; '.join(said)}" if said else ""
-
-
-def _describe_kinds(
-    left_out: Mapping[Kind, int], kinds: Iterable[Kind], methods: bool
-) -> str:
-    wanted = {*kinds, *left_out}
-    key = f"kinds: [{', '.join(kind for kind in get_args(Kind) if kind in wanted)}]"
-    if "method" in left_out and not methods:
-        key += " and no methods: false"
-    return f"{_counted(left_out)}; {key} takes them too"
-
-
-def _kind_of_class(cls: type) -> Kind:
-    if issubclass(cls, BaseException):
-        return "exception"
-    if issubclass(cls, enum.Enum):
-        return "enum"
-    return "record" if any(map(_is_record, cls.__mro__)) else "class"
+        parts.append(f"{count(hidden, 'method')} of private classes")
+    return f"left out: {'; '.join(parts)}" if parts else ""
 
 
 def _is_record(base: type) -> bool:
-    """Whether a class is, or begins, a dataclass, pydantic model, NamedTuple or TypedDict."""
+    """Whether a class is a dataclass, NamedTuple, TypedDict or the base of pydantic models."""
     is_pydantic = base.__module__.partition(".")[0] == "pydantic"
     return (
         "__dataclass_fields__" in vars(base)
@@ -133,44 +114,36 @@ def _is_record(base: type) -> bool:
     )
 
 
-def _counted(counts: Mapping[Kind, int]) -> str:
-    """Counts in words, the greatest first."""
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(
-        count(number, kind, _PLURALS.get(kind, "")) for kind, number in ranked
-    )
-
-
 class PythonSource(SourceConfig):
-    """An installed Python package, read by introspection, or a folder of source, never run.
+    """An installed Python package, which is imported, or a folder of source, which is parsed.
 
-    Where neither `parents` nor `exclude` is given, those of crawlers/<package>.yaml count, and
-    the kinds of its roles, if there is one: the same scope as a crawl of the package's pages.
+    Without `parents` and `exclude`, those of crawlers/<package>.yaml apply, with the kinds of its
+    roles: the same scope as a crawl of the package's pages.
     """
 
     type: Literal["python"] = "python"
     package: str | None = Field(
         default=None,
         min_length=1,
-        description="import name of an installed package, such as numpy, which is imported",
+        description="import name of an installed package, such as numpy",
     )
     folder: Path | None = Field(
         default=None,
-        description="in its place, a folder of source: a package, or what has some in it or in "
-        "src/; nothing of it is imported or run",
+        description="folder of Python source, or one that contains packages or src/; nothing "
+        "is imported or run",
     )
     parents: tuple[str, ...] | None = Field(
-        default=None, description="modules whose direct members count; unset: all"
+        default=None, description="modules whose direct members are tools; unset: all"
     )
     exclude: tuple[str, ...] | None = Field(
-        default=None, description="names to leave out, with all that is in them"
+        default=None, description="names to exclude, with their members"
     )
     kinds: tuple[Kind, ...] | None = Field(
         default=None,
         min_length=1,
-        description="what counts; unset: function, method and class",
+        description="kinds of tools; unset: function, method and class",
     )
-    methods: bool = Field(default=True, description="false leaves methods out")
+    methods: bool = Field(default=True, description="false excludes methods")
 
     @model_validator(mode="after")
     def _check_place(self) -> Self:
@@ -200,10 +173,10 @@ class PythonSource(SourceConfig):
 
 @dataclass(frozen=True)
 class PackageScope:
-    """What of a package is read.
+    """Which part of a package is read.
 
-    `parents` are the modules whose direct members count, none: all. A name in `exclude` is left
-    out with all that is in it. `every_class` takes those, too, that are made without arguments.
+    `parents` are the modules whose direct members are tools; empty: all. `exclude` names objects
+    to skip with their members. `every_class` includes classes that take no arguments.
     """
 
     parents: frozenset[str]
@@ -213,7 +186,7 @@ class PackageScope:
 
     @classmethod
     def of(cls, config: PythonSource) -> Self:
-        """The scope that a source gives, or leaves to crawlers/<package>.yaml.
+        """Return the scope of a source, or that of crawlers/<package>.yaml.
 
         Raises:
             InputError: that file is no YAML, or a key or a value of it is wrong.
@@ -233,36 +206,36 @@ class PackageScope:
         return cls(scope.parents, scope.exclude, kinds, scope.every_class)
 
     def leaves_out(self, name: str) -> bool:
-        """Whether a name is outside: of no parent, or excluded."""
+        """Whether a name has none of the parents, or is excluded."""
         near = (name, name.rpartition(".")[0])
         if self.parents and self.parents.isdisjoint(near):
             return True
         return covers(name, self.exclude)
 
     def looks_into(self, module: str) -> bool:
-        """Whether a module can hold what counts."""
+        """Whether a module is or contains one of the parents."""
         return not self.parents or any(
             f"{parent}.".startswith(f"{module}.") for parent in self.parents
         )
 
 
 def check_name(package: str) -> None:
-    """Refuse what can't be imported by name.
+    """Check that a package can be imported by this name.
 
     Raises:
         InputError: it is empty, relative, or not names joined by dots.
     """
     if not all(part.isidentifier() for part in package.split(".")):
         raise InputError(
-            f"sources: {package!r} is no import name of a package; give one such as numpy "
-            "or numpy.linalg."
+            f"sources: {package!r} is no import name of a package. Give a name such as "
+            "numpy or numpy.linalg."
         )
 
 
 def package_version(package: str) -> str:
-    """Name and version, "numpy==2.3.5", of the distribution that brings a package.
+    """Return name and version of a package, such as "numpy==2.3.5".
 
-    The standard library has Python's version; what pip did not install has none.
+    The standard library has Python's version; a package that pip did not install has none.
 
     Raises:
         InputError: the name can't be one.
@@ -278,7 +251,7 @@ def package_version(package: str) -> str:
 
 
 def package_places(package: str) -> tuple[Path, ...]:
-    """The folders of a package, or the file of a module; none where there is none.
+    """Return the folders of a package or the file of a module, if it is installed.
 
     Raises:
         InputError: the name can't be one.
@@ -288,10 +261,9 @@ def package_places(package: str) -> tuple[Path, ...]:
 
 
 def source_hash(package: str) -> str:
-    """SHA-256, in hex, over the .py files of a package that may change under one version.
+    """Return the SHA-256, in hex, of an editable package's .py files, or "".
 
-    Such is one that lies elsewhere than installed packages do, as an editable one does. ""
-    for all others, and where there is no such package.
+    They may change while the version stays the same. An installed package has none.
     """
     top = package.partition(".")[0]
     places = [] if top in sys.stdlib_module_names else _installed_places(top)
@@ -307,10 +279,10 @@ def source_hash(package: str) -> str:
 
 
 def _find_distribution(top: str) -> str:
-    """The name of the first distribution that brings a package or module; "" if none does.
+    """Return the first distribution that contains a package, or "".
 
-    The first of `metadata.packages_distributions`, which takes 40 times as long: it parses each line
-    of all lists of files.
+    `metadata.packages_distributions` gives the same, but parses every list of files, which takes
+    40 times as long.
     """
     listed = re.compile(rf"^{re.escape(top)}(/|\.(\S+\.)?(py|so|pyd),)", re.MULTILINE)
     for distribution in metadata.distributions():

@@ -1,5 +1,6 @@
-"""What a walk through a package finds, and the tools made of it."""
+"""The public objects of a package, and the tools made of them."""
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from types import ModuleType
@@ -16,10 +17,10 @@ _NAMED_EXAMPLES = 5
 
 @dataclass
 class PublicObject:
-    """An object and the public paths that lead to it, each with its deprecation or "".
+    """An object and its public paths, each with its deprecation or "".
 
-    `is_private` is of a class that has no public path itself: its paths are those to an instance,
-    and its methods are all that is public of it.
+    A class that `is_private` has no public path; its paths lead to an instance, and only its
+    methods are public.
     """
 
     value: Any
@@ -30,9 +31,9 @@ class PublicObject:
 
     @property
     def name(self) -> str:
-        """The name that it goes by: its own where that is public, else the shortest path.
+        """Its own name if that is public, else the shortest path.
 
-        Of paths that are as short, the one nearest to where the object is defined.
+        Among the shortest, the one nearest to the object's definition.
         """
         home = text_of(self.value, "__module__")
         own = text_of(self.value, "__qualname__") or text_of(self.value, "__name__")
@@ -55,9 +56,9 @@ class PublicObject:
 
 @dataclass
 class Walk:
-    """The public objects of a package by identity, and what was left out, by reason.
+    """The public objects of a package by identity, and counts of skipped names by reason.
 
-    `hidden` are private classes that public attributes lead to in a way that can't be told.
+    `hidden` are private classes that public attributes may hold.
     """
 
     root: ModuleType
@@ -69,7 +70,7 @@ class Walk:
     undocumented: list[str] = field(default_factory=list)
 
     def take(self, name: str, value: Any, deprecated: str = "") -> None:
-        """Take an object by a public path to it, unless it is data."""
+        """Add an object by a public path to it, unless it is data."""
         kind = kind_of(value, self.root.__name__)
         if kind is None:
             self.skip(name, "not a tool (constant, scalar type or container)")
@@ -78,20 +79,20 @@ class Walk:
         self.objects.setdefault(id(value), new).names[name] = deprecated
 
     def is_listed(self, cls: type) -> bool:
-        """Whether a class was taken by a path of its own."""
+        """Whether a class was added by its own path."""
         item = self.objects.get(id(cls))
         return item is not None and not item.is_private
 
     def skip(self, name: str, reason: str) -> None:
-        """Count a name that is left out; the first few of a reason are kept."""
+        """Count a skipped name; the first few of each reason are kept."""
         self.skipped[reason] += 1
         if len(self.examples[reason]) < _NAMED_EXAMPLES:
             self.examples[reason].append(name)
 
     def miss(self, name: str, kind: Kind, reason: str) -> None:
-        """Count what would be a tool if it had a docstring; all of these names are kept.
+        """Count an object without a docstring; names of those that would be tools are kept.
 
-        A class is not among them: without a docstring it is there for its methods.
+        Classes are not among them, as their methods may still be tools.
         """
         self.skip(name, reason)
         if kind in self.scope.kinds and kind != "class":
@@ -99,7 +100,7 @@ class Walk:
 
 
 def text_of(value: Any, attribute: str) -> str:
-    """An attribute that is a text, or ""."""
+    """Return an attribute that is a string, or ""."""
     text = getattr(value, attribute, "")
     return text if isinstance(text, str) else ""
 
@@ -111,9 +112,9 @@ def make_tool(
     signature: Signature,
     source: str = "",
 ) -> Tool:
-    """The tool of a docstring and a signature, which goes by its import path.
+    """Return the tool of a docstring and a signature, named by its import path.
 
-    Without a `source`, its name is no import path, and nothing is said of how it is called.
+    Without a `source`, the name is not an import path, and the tool has no `call`.
     """
     if kind == "method":
         signature = _without_self(signature)
@@ -134,16 +135,15 @@ def _without_self(signature: Signature) -> Signature:
     first = signature.parameters[:1]
     if not first or first[0].name not in ("self", "cls"):
         return signature
-    text = signature.text.replace(f"({first[0].name}, /, ", "(")
-    text = text.replace(f"({first[0].name}, /", "(").replace(f"({first[0].name}, ", "(")
-    return Signature(text.replace(f"({first[0].name}", "("), signature.parameters[1:])
+    text = re.sub(rf"^\({first[0].name}(?:, /)?(?:, )?", "(", signature.text)
+    return Signature(text, signature.parameters[1:])
 
 
 def _combined(signature: Signature, documented: Documented) -> list[Parameter]:
-    """The signature's parameters in their order with the documented words.
+    """The signature's parameters in order, with types and descriptions of the docstring.
 
-    A parameter that is only documented comes last if the signature takes any keyword, or there
-    is no signature; otherwise it is another's name and is left out.
+    A parameter that is only documented is appended if the signature takes any keyword, or there
+    is no signature; otherwise it is skipped.
     """
     described = {item.name.lstrip("*"): item for item in documented.parameters}
     combined: list[Parameter] = []

@@ -1,4 +1,4 @@
-"""Sphinx sites as a source of tools: pages are crawled and read through crawlers/<site>.yaml."""
+"""Sphinx sites as a source of tools: pages are crawled and read by crawlers/<site>.yaml."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from toolbank.sources.sphinx.settings import SphinxSource
 _MADE_BY = re.compile(
     rb"sphinx|documentation_options|doctools|http-equiv=.?refresh", re.IGNORECASE
 )
-"""What is in pages of its themes, and in those that only lead to one."""
+"""Marks of pages of Sphinx's themes, and of pages that redirect to one."""
 
 
 def _read_tools(config: SphinxSource, cache: Path) -> Collected:
@@ -31,13 +31,13 @@ def _content_id(config: SphinxSource) -> str:
 
 
 def _anew(config: SphinxSource) -> SphinxSource:
-    """With a policy by which the site is asked of each page whether it has changed."""
+    """Return the source with a policy that revalidates every page."""
     policy = config.crawl.model_copy(update={"max_age_h": 0})
     return config.model_copy(update={"crawl": policy})
 
 
 def _recognise(location: Location) -> SphinxSource | None:
-    """A page that Sphinx made, or the inventory of a site."""
+    """Recognise a page that Sphinx made, or the inventory of a site."""
     if not location.is_url:
         return None
     folder, _, last = location.text.rpartition("/")

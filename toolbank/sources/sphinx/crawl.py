@@ -1,4 +1,4 @@
-"""Crawl a Sphinx site, and report what was found: counts, objects, and words."""
+"""Crawl a Sphinx site, and report counts, objects and problems."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -24,17 +24,17 @@ _NAMED_FAILURES = 20
 
 
 def count(crawl: Crawl) -> dict[str, Any]:
-    """Counts for bank.json, with the first pages that failed.
+    """Return the counts for bank.json, with the first pages that failed.
 
-    `objects` of the inventory = `tools` + `aliases` + the sum of `left_out`. Nothing in them
-    tells of the time or of the cache: same pages, same counts.
+    `objects` of the inventory = `tools` + `aliases` + the sum of `left_out`. Equal pages give
+    equal counts, whatever the time and the cache.
     """
     failed = sorted(crawl.failed.items())
     return {**_counts(crawl), "failed_pages": dict(failed[:_NAMED_FAILURES])}
 
 
 def record(crawl: Crawl) -> dict[str, Any]:
-    """The content of crawl.json: the same with every object and page by its name."""
+    """Return the content of crawl.json: the counts with every object and page by name."""
     left_out = crawl.left_out.items()
     return {
         **_counts(crawl),
@@ -48,7 +48,7 @@ def record(crawl: Crawl) -> dict[str, Any]:
 
 
 def summarize(crawl: Crawl) -> str:
-    """What a person wants to know of a crawl, in a few lines."""
+    """Summarize a crawl in a few lines."""
     counts = _counts(crawl)
     pages = len(crawl.pages)
     rate = f", {pages / crawl.seconds:.0f} a second" if pages > 1 else ""
@@ -70,19 +70,19 @@ def summarize(crawl: Crawl) -> str:
 
 
 def problems(crawl: Crawl) -> tuple[str, ...]:
-    """A line on each rule that fits nothing, each reason that pages failed for, and what was lost."""
+    """Return a line for each rule without match, each reason of failures, and each loss."""
     return tuple(f"{crawl.label}: {problem}" for problem in _problems(crawl))
 
 
 def no_tools(crawl: Crawl) -> ToolbankError:
-    """Why a crawl brought nothing home, and what to do."""
+    """Return the error of a crawl without tools."""
     scope = crawl.found
     lost = problems(crawl)
     if crawl.may_pass:
         return ToolbankError(
             "\n".join(
                 [
-                    f"{crawl.base_url}: no tool was read. Run the command again to go on; pages "
+                    f"{crawl.base_url}: no tool was read. Run the command again to resume; pages "
                     "that were read are kept.",
                     *lost,
                 ]
@@ -93,9 +93,9 @@ def no_tools(crawl: Crawl) -> ToolbankError:
         f"{crawl.base_url}: no object of its inventory became a tool ({left_out})."
     )
     if crawl.failed:
-        remedy = "Is the address right, and are the pages there?"
+        remedy = "Check the address, and that the pages are there."
     elif scope.entries and not scope.site.tables:
-        remedy = "Its pages don't show them as Sphinx does; was the site made by another program?"
+        remedy = "Its pages do not show them as Sphinx does. Check that Sphinx made the site."
     else:
         remedy = (
             "Check roles, parents, include, exclude, pages and tables of its rules."
@@ -123,11 +123,11 @@ def _problems(crawl: Crawl) -> Iterator[str]:
     yield from _idle_rules(crawl.found)
     if crawl.limit:
         yield (
-            f"the crawl ended early ({crawl.limit}). Run the command again to go on; what was "
+            f"the crawl ended early ({crawl.limit}). Run the command again to resume; what was "
             "read is kept."
         )
     if crawl.stale:
-        yield f"{numbers.count(len(crawl.stale), 'page')} could not be checked, and read as kept"
+        yield f"{numbers.count(len(crawl.stale), 'page')} could not be checked; cached copies were read"
     failed: dict[str, list[str]] = {}
     for path, reason in sorted(crawl.failed.items()):
         failed.setdefault(reason, []).append(urljoin(crawl.base_url, path))
@@ -141,7 +141,7 @@ def _problems(crawl: Crawl) -> Iterator[str]:
 
 
 def _idle_rules(scope: SiteScope) -> Iterator[str]:
-    """Names in the rules that the inventory has nothing of, with the nearest that it has."""
+    """Names in the rules that match nothing in the inventory, with the nearest match."""
     rules = scope.site.objects
     own = [
         tool_name(item, scope.site)
@@ -174,16 +174,16 @@ def _listed(counts: Mapping[str, int]) -> str:
 def crawl_site(
     config: SphinxSource, cache: Path, record_path: Path | None = None
 ) -> Crawl:
-    """Read the tools of a site through crawlers/<site>.yaml, or by its inventory alone.
+    """Read the tools of a site by crawlers/<site>.yaml, or by its inventory alone.
 
-    Pages are asked for at `config.base_url` where it is given, and with a `site` a tool's `url`
-    is always that of the site's own address, so that the tools are the same wherever the pages
-    lie. Answers are kept in the folder `cache`; a page that is there and fresh is not asked for
-    again. What became of every object is written to `record_path`, even where none became a tool.
+    Pages are requested at `config.base_url`, if given. With a `site`, a tool's `url` always has the
+    site's own address, so the tools do not depend on where the pages were read. Responses are
+    cached in the folder `cache`; fresh ones are not requested again. The result of every object is
+    written to `record_path`, even if none became a tool.
 
     Raises:
         InputError: no such site, a wrong address, no inventory there, or no tool in it.
-        ToolbankError: the site is down, or the cache can't be written to.
+        ToolbankError: the site is down, or the cache can't be written.
     """
     site = load_site(config.site) if config.site else None
     base_url = checked_address(config.base_url or (site.base_url if site else ""))
@@ -210,7 +210,7 @@ async def _fill(
     cache: Path,
     policy: CrawlPolicy,
 ) -> None:
-    """Crawl to the end, or to the error that is met."""
+    """Crawl until the end or an error."""
     from toolbank.sources.sphinx.crawler import Crawler
     from toolbank.sources.web.client import PageCache, SiteClient
     from toolbank.sources.web.download import Downloader, Throttle

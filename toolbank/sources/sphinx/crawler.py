@@ -30,16 +30,16 @@ from toolbank.sources.web.client import PAGE, FetchPurpose, SiteClient
 from toolbank.sources.web.download import Throttle
 from toolbank.system.errors import InputError, ToolbankError
 
-# How many folders above a page may be asked for an inventory.
+# Folders above a page in which an inventory is looked for.
 _MAX_FOLDERS = 6
 _TOO_DEEP = "nested too deeply"
 
 
 class Crawler:
-    """Fills a `Crawl`. A page's tree is dropped as soon as it is read.
+    """Crawls a site and fills a `Crawl`; a page's tree is dropped once it is read.
 
-    `site_of` gives the rules for the inventory that the site turns out to have. For a site whose
-    rules are guessed it is also looked for where the front page leads, and in the folders above.
+    `site_of` returns the rules for the site's inventory. If rules are guessed, the inventory is
+    also looked for where the front page redirects to, and in the folders above.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class Crawler:
         """Read the site.
 
         Raises:
-            InputError: it has no inventory, or lets no one in.
-            ToolbankError: it is down, or the cache can't be written to.
+            InputError: it has no inventory, or denies access.
+            ToolbankError: it is down, or the cache can't be written.
         """
         with tqdm(
             desc=f"crawl {self._base_url}", unit=" pages", disable=None, total=0
@@ -75,7 +75,7 @@ class Crawler:
             if site.tables and not scope.table_pages:
                 raise InputError(
                     f"{self._base_url}objects.inv: no page of this site fits tables: "
-                    f"{', '.join(site.tables)}. Change them in the site's YAML."
+                    f"{', '.join(site.tables)}. Change `tables` in the site's YAML."
                 )
             await self._read_pages(scope.table_pages, self._read_tables)
             for (path, anchor), entry in scope.entries.items():
@@ -111,7 +111,7 @@ class Crawler:
         return await self._get(url, FetchPurpose(keeps))
 
     async def _get(self, url: str, wanted: FetchPurpose) -> WebResponse:
-        """An answer without which there is nothing to crawl."""
+        """A response that the crawl can't do without."""
         try:
             return await self._client.get(url, wanted)
         except RequestError as error:
@@ -138,7 +138,7 @@ class Crawler:
                 worker.cancel()
 
     async def _read_page(self, path: str, read: Callable[[Page, str], None]) -> None:
-        """Read a page, or note why it can't be; once the crawl has ended, only one that is kept."""
+        """Read a page or note its failure; after the end of the crawl, only cached pages."""
         url = urljoin(self._base_url, _quoted(path))
         try:
             if self._throttle.refusal and not self._client.has_kept(url):
@@ -154,9 +154,9 @@ class Crawler:
         elif not answer.is_html:
             reason = f"not HTML, but {answer.content_type[:50]!a}"
         if reason:
-            said = RefusedError(reason)
-            said = said if answer.url == url else said.led_to(answer.url)
-            self._fail(path, str(said), may_pass_status(answer.status))
+            refused = RefusedError(reason)
+            refused = refused if answer.url == url else refused.led_to(answer.url)
+            self._fail(path, str(refused), may_pass_status(answer.status))
             return
         self._crawl.pages[path] = len(answer.body)
         if answer.origin != "sent":
@@ -180,7 +180,7 @@ class Crawler:
                 self._crawl.objects[path, entry.anchor] = found
 
     def _path_of(self, url: str) -> str:
-        """Where a page lies in the site's folder; "" if it is elsewhere."""
+        """The path of a page in the site's folder, or ""."""
         if not url.startswith(self._base_url):
             return ""
         return unquote(url.removeprefix(self._base_url))
@@ -196,7 +196,7 @@ def _quoted(path: str) -> str:
 
 
 def _inventories_above(front: WebResponse, asked: str) -> Iterator[str]:
-    """The inventories in the nearest folders of the page that the address led to."""
+    """Inventories in the nearest folders of the page that the address redirects to."""
     *folders, _ = urlsplit(front.url).path.split("/")
     for depth in range(len(folders), 0, -1)[:_MAX_FOLDERS]:
         url = urljoin(front.url, "/".join([*folders[:depth], "objects.inv"]))
@@ -213,23 +213,23 @@ def _no_inventory(answer: WebResponse) -> ToolbankError:
     if answer.status in (401, 403):
         return InputError(
             f"{answer.url}: the site lets no one in without a login (status "
-            f"{answer.status}). Serve a copy of its pages, and give that address."
+            f"{answer.status}). Serve a copy of its pages and give that address."
         )
     return InputError(
         f"{answer.url}: no inventory there (status {answer.status}). Give the address of "
-        "the folder that the site's objects.inv lies in."
+        "the folder with the site's objects.inv."
     )
 
 
 def _no_answer(url: str, error: RequestError) -> ToolbankError:
     if isinstance(error, ForbiddenError):
         return InputError(
-            f"{url}: {error}. The site does not want to be read by programs; ask the "
-            "people who run it, or read the package itself (`type: python`)."
+            f"{url}: {error}. The site does not want to be read by programs. Ask its "
+            "owner, or read the package itself (`type: python`)."
         )
     if not error.may_pass:
-        return InputError(f"{url}: {error}. Give the address that the site really has.")
+        return InputError(f"{url}: {error}. Check the address of the site.")
     return ToolbankError(
-        f"{url}: no answer ({error}). Is the site up, and the address "
-        "right? Then run the command again; pages that were read are kept."
+        f"{url}: no answer ({error}). Check that the site is up and the address is "
+        "right, and run the command again; pages that were read are kept."
     )

@@ -1,4 +1,4 @@
-"""Rules for a site that has none: which objects of its inventory can be called."""
+"""Rules for a site without a file in crawlers/: which objects can be called."""
 
 import textwrap
 from collections import Counter
@@ -7,7 +7,7 @@ from toolbank.sources.site import ROLES, Domain, Objects, Site, covers
 from toolbank.sources.sphinx.inventory import Inventory, SiteScope
 from toolbank.system.errors import InputError
 
-# What can be called, by domain. Data counts where its page shows it called, as ufuncs are.
+# Roles of callable objects, by domain. Data is a tool if its page shows it called, as ufuncs are.
 _CALLABLE: dict[Domain, tuple[str, ...]] = {
     "py": (
         *("function", "class", "method", "classmethod", "staticmethod", "data"),
@@ -23,10 +23,10 @@ _SHOWN_PARENTS = 12
 
 
 def guess_site(inventory: Inventory, base_url: str) -> Site:
-    """Rules that take all that can be called in the domain that has most of it, by public names.
+    """Return rules for the public callable objects of the domain that has most of them.
 
     Raises:
-        InputError: the inventory lists nothing of the kind.
+        InputError: the inventory lists no callable object.
     """
     counts: Counter[Domain] = Counter()
     for domain, roles in _CALLABLE.items():
@@ -37,8 +37,8 @@ def guess_site(inventory: Inventory, base_url: str) -> Site:
         listed = Counter(f"{item.domain}:{item.role}" for item in inventory.objects)
         raise InputError(
             f"{base_url}: its inventory lists nothing that can be called "
-            f"({_counted(listed) or 'it is empty'}). A reference of functions, methods, classes "
-            "or HTTP routes is needed; is it another part of the site?"
+            f"({_counted(listed) or 'it is empty'}). Give the address of a reference of "
+            "functions, methods, classes or HTTP routes; it may be another part of the site."
         )
     own = [item for item in inventory.objects if item.domain == domain]
     present = {item.role for item in own}
@@ -54,7 +54,7 @@ def guess_site(inventory: Inventory, base_url: str) -> Site:
 
 
 def site_yaml(scope: SiteScope) -> str:
-    """Guessed rules as the text of a crawlers/<site>.yaml, with what the inventory has."""
+    """Return guessed rules as the text of a crawlers/<site>.yaml, with counts in comments."""
     site, inventory = scope.site, scope.inventory
     rules = site.objects
     own = [item for item in inventory.objects if item.domain == rules.domain]
@@ -103,7 +103,7 @@ def _quoted(text: str) -> str:
 
 
 def _comment(text: str, indent: str = "") -> list[str]:
-    """Lines of comment; what can't be printed, as line breaks in a project's name, is a blank."""
-    words = "".join(sign if sign.isprintable() else " " for sign in text)
+    """Lines of comment; unprintable characters, such as line breaks, become blanks."""
+    words = "".join(one if one.isprintable() else " " for one in text)
     lead = f"{indent}# "
     return textwrap.wrap(words, 88, initial_indent=lead, subsequent_indent=lead)

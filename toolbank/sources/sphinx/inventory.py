@@ -1,4 +1,4 @@
-"""objects.inv: what a Sphinx site documents, and which of it can be a tool."""
+"""objects.inv: the objects that a Sphinx site documents, and which of them can be tools."""
 
 import posixpath
 import re
@@ -19,9 +19,9 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class InventoryObject:
-    """An object as the inventory lists it; `page` and `anchor` say where it is documented.
+    """An object of the inventory; `page` and `anchor` lead to its documentation.
 
-    `is_hidden` objects have another name on their page, which is listed too.
+    Objects that are `is_hidden` have another name on their page, which is also listed.
     """
 
     domain: str
@@ -37,7 +37,7 @@ class InventoryObject:
 
 @dataclass(frozen=True)
 class Inventory:
-    """What an objects.inv says of its site."""
+    """The content of an objects.inv."""
 
     project: str
     version: str
@@ -46,9 +46,9 @@ class Inventory:
 
 @dataclass(frozen=True)
 class InventoryEntry:
-    """An object that can be a tool: where it is documented, and its other names.
+    """An object that can be a tool, with its place and its other names.
 
-    `objects` are what the inventory lists of it: itself first, then a line for each other name.
+    `objects` are its lines in the inventory: itself first, then one for each other name.
     """
 
     name: str
@@ -63,9 +63,8 @@ class InventoryEntry:
 class SiteScope:
     """Which objects of an inventory can be tools under a site's rules.
 
-    `entries` go by (page, anchor); `left_out` holds the others by reason; `table_pages` are the
-    pages whose tables list tools.
-    All objects = those of the entries + left out.
+    `entries` are by (page, anchor); `left_out` has the other objects by reason. `table_pages` are
+    the pages whose tables list tools.
     """
 
     site: Site
@@ -76,10 +75,10 @@ class SiteScope:
 
 
 def read_inventory(data: bytes, url: str) -> Inventory:
-    """Read the bytes of an objects.inv that came from `url`.
+    """Read the bytes of an objects.inv from `url`.
 
-    A line that says nothing of an object is kept as one without domain and role. The reading is
-    our own, as sphobjinv takes minutes for a line of many blanks and drops what it can't read.
+    A line that is not understood becomes an object without domain and role. sphobjinv is not used,
+    as it takes minutes for a line of many blanks and drops such lines.
 
     Raises:
         InputError: it is no Sphinx inventory of version 2, or too large: 64 MiB unpacked,
@@ -93,14 +92,14 @@ def read_inventory(data: bytes, url: str) -> Inventory:
     except (ValueError, zlib.error) as error:
         raise InputError(
             f"{url}: not a Sphinx inventory ({error}). Give the "
-            "address of the folder that the site's objects.inv lies in."
+            "address of the folder with the site's objects.inv."
         ) from error
     objects = tuple(_listed(line) for line in lines if line.strip())
     return Inventory(head[0], head[1], objects)
 
 
 def select(inventory: Inventory, site: Site) -> SiteScope:
-    """Part the objects by the site's rules."""
+    """Select the objects that can be tools by the site's rules."""
     found: dict[tuple[str, str], list[tuple[str, InventoryObject]]] = {}
     left_out: dict[str, list[InventoryObject]] = {}
     taken: set[str] = set()
@@ -130,7 +129,7 @@ def select(inventory: Inventory, site: Site) -> SiteScope:
 
 
 def _unpack(data: bytes) -> tuple[list[str], str]:
-    """Project and version, and the lines that zlib holds, at most 64 MiB."""
+    """Project and version, and the unpacked lines, at most 64 MiB."""
     lines = data.split(b"\n", 4)
     if len(lines) < 5 or not lines[0].startswith(INVENTORY_HEAD):
         raise ValueError("it does not begin as one")
@@ -145,7 +144,7 @@ def _unpack(data: bytes) -> tuple[list[str], str]:
 
 
 def _listed(line: str) -> InventoryObject:
-    """The object of a line "name domain:role priority uri shown name"; a name may have blanks."""
+    """The object of a line "name domain:role priority uri title"; a name may have blanks."""
     words = line[:_MAX_LINE].split()
     for position in range(1, len(words) - 2):
         domain, colon, role = words[position].partition(":")
@@ -162,13 +161,13 @@ def _listed(line: str) -> InventoryObject:
 
 
 def _place(uri: str) -> tuple[str, str]:
-    """Page and anchor; a site of a single page has `#document-api#name` for them."""
+    """Page and anchor of an URI; in a single-page site it is `#document-api#name`."""
     page, _, anchor = uri.partition("#")
     return unquote(page) or "index.html", unquote(anchor.rpartition("#")[2])
 
 
 def tool_name(item: InventoryObject, site: Site) -> str:
-    """The name that a tool of this object has: a route of an HTTP API goes with its method."""
+    """Return the name of an object's tool; an HTTP route begins with its method."""
     name = f"{item.role.upper()} {item.name}" if item.domain == "http" else item.name
     return name.lower() if site.lowercase else name
 
@@ -195,7 +194,7 @@ def _refusal(item: InventoryObject, name: str, rules: Objects) -> str:
 
 
 def _merged(members: Iterable[tuple[str, InventoryObject]]) -> InventoryEntry:
-    """Objects of one anchor as one: the name on the page leads, that of the anchor, the shortest."""
+    """Merge objects of one anchor; names on the page, of the anchor and short ones rank first."""
     ranked = sorted(
         members,
         key=lambda member: (
@@ -217,7 +216,7 @@ def _merged(members: Iterable[tuple[str, InventoryObject]]) -> InventoryEntry:
 
 
 def resolve(page: str, href: str) -> tuple[str, str]:
-    """Page and anchor that a link on `page` leads to; ("", "") where it leads off the site."""
+    """Return page and anchor of a link on `page`, or ("", "") if it leaves the site."""
     if urlsplit(href).scheme or href.startswith("/"):
         return "", ""
     target, _, anchor = href.partition("#")

@@ -12,9 +12,9 @@ from toolbank.system.net import checked_address
 
 
 class SphinxSource(SourceConfig):
-    """A Sphinx site, read through crawlers/<site>.yaml, or by its inventory alone.
+    """A Sphinx site, read by the rules of crawlers/<site>.yaml or by its inventory alone.
 
-    Without `site`, all that can be called and has a public name is a tool.
+    Without `site`, everything that can be called and has a public name is a tool.
     """
 
     model_config = renamed(conduct="crawl")
@@ -25,18 +25,18 @@ class SphinxSource(SourceConfig):
     )
     base_url: str | None = Field(
         default=None,
-        description="the site's address; with `site`, another address of the same pages",
+        description="address of the site; overrides that of `site`",
     )
     include: tuple[str, ...] = Field(
         default=(),
-        description="only these names, with all that is in them, such as ec2.client",
+        description="names to include, with their members, such as ec2.client",
     )
     exclude: tuple[str, ...] = Field(
         default=(),
-        description="names to leave out, besides those that the site's file does",
+        description="names to exclude, in addition to those of the site's file",
     )
     crawl: CrawlPolicy = Field(
-        default=CrawlPolicy(), description="manners and limits of the crawl"
+        default=CrawlPolicy(), description="rate and limits of the crawl"
     )
 
     @field_validator("base_url")
@@ -57,7 +57,7 @@ class SphinxSource(SourceConfig):
 
     @property
     def api_name(self) -> str:
-        """The site, or the host of one that has no file; an address of numbers tells nothing."""
+        """The site, or the host of one that has no file; "" for an IP address."""
         if self.site:
             return self.site
         host = (urlsplit(self.base_url or "").hostname or "").removeprefix("www.")
@@ -65,5 +65,5 @@ class SphinxSource(SourceConfig):
 
     @property
     def scope_name(self) -> str | None:
-        """The file in crawlers/ that says what to read."""
+        """The file in crawlers/ with the rules."""
         return self.site

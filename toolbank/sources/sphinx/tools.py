@@ -1,4 +1,4 @@
-"""The pages that a crawl fetched, made into tools."""
+"""Turn the objects of a crawl into tools."""
 
 import hashlib
 import json
@@ -15,20 +15,25 @@ from toolbank.sources.sphinx.pages.page import PageObject
 
 @dataclass
 class Crawl:
-    """A crawl: filled while it goes on, and read into `tools` at its end.
+    """The state of a crawl, and at its end the tools.
 
-    `label` is what messages call the source, `base_url` where its pages were asked for; rules that
-    are `guessed` were in no file before.
-
-    `scope` is there once the inventory was read. `objects` and `listed`, what tables link to, go
-    by (page, anchor); `failed` says why a page gave nothing, and `may_pass` holds those of which
-    another try may give more; `pages` holds the bytes of those that were read, `from_cache` which
-    of them were not sent anew, and `stale` which of these the site could not be asked about. So
-    many `requests` were sent in so many `seconds`. `limit` says what ended the crawl early, if
-    anything did.
-
-    `tools` are sorted by name, without prompt names. Every object of the inventory is a tool,
-    another name of one (`Tool.aliases`), or in `left_out`, by reason.
+    Attributes:
+        label: Name of the source in messages.
+        base_url: Address at which the pages are requested.
+        guessed: Whether the rules come from no file.
+        scope: Objects that can be tools; None until the inventory is read.
+        objects: Objects of pages, by (page, anchor).
+        listed: Links of tables, as (page, anchor).
+        failed: Reasons of pages that failed.
+        may_pass: Failed pages that another attempt may read.
+        pages: Bytes of the pages that were read.
+        from_cache: Pages that came from the cache.
+        stale: Cached pages that could not be revalidated.
+        requests: Number of requests sent.
+        seconds: Duration of the crawl.
+        limit: What ended the crawl early, or "".
+        tools: Tools sorted by name, without prompt names.
+        left_out: Objects that are neither tools nor aliases, by reason.
     """
 
     label: str
@@ -50,7 +55,7 @@ class Crawl:
 
     @property
     def found(self) -> SiteScope:
-        """The scope of a crawl that ended without error."""
+        """The scope of a crawl whose inventory was read."""
         if self.scope is None:
             raise AssertionError("a crawl that ends without error has an inventory")
         return self.scope
@@ -66,7 +71,7 @@ _MEMBERS = frozenset(
         "decoratormethod",
     }
 )
-_MIN_SAID = 250  # characters, of which some 150 are the form that the words are put in
+_MIN_SAID = 250  # characters of JSON, some 150 of which are its syntax
 _MAX_NAMES = 20
 _NO_TABLE_READ = "in no table that could be read"
 _NOT_THERE = "not on its page"
@@ -76,9 +81,9 @@ _Found = tuple[InventoryEntry, PageObject]
 
 
 def read_tools(crawl: Crawl) -> tuple[list[Tool], dict[str, list[InventoryObject]]]:
-    """The tools that a crawl brought in, sorted by name, and the objects left out, by reason.
+    """Return the tools of a crawl, sorted by name, and the skipped objects by reason.
 
-    Objects that the pages say the same of are one tool with several names.
+    Objects with equal descriptions are one tool with several names.
     """
     scope = crawl.found
     left_out = {reason: list(items) for reason, items in scope.left_out.items()}
@@ -104,14 +109,14 @@ def read_tools(crawl: Crawl) -> tuple[list[Tool], dict[str, list[InventoryObject
 
 
 def is_loss(reason: str) -> bool:
-    """Whether objects were skipped because they were not found, and not by a rule."""
+    """Whether a reason means that objects were not found, not that a rule excludes them."""
     return reason in (_NO_TABLE_READ, _NOT_THERE) or reason.startswith(_PAGE_FAILED)
 
 
 def _absence(
     site: Site, crawl: Crawl, place: tuple[str, str], tables_lost: bool
 ) -> str:
-    """Why an object that fits the rules became no tool."""
+    """The reason why an object that matches the rules is no tool."""
     if place in crawl.objects:
         return "a constant"
     if site.tables and place not in crawl.listed:
@@ -123,7 +128,7 @@ def _absence(
 
 
 def _identity(entry: InventoryEntry, found: PageObject) -> str:
-    """Alike for objects whose pages say the same, and enough that it can't be chance."""
+    """A key that is equal for objects whose descriptions are equal and not trivial."""
     documented = found.documented
     said = json.dumps(
         [
@@ -148,12 +153,11 @@ def _identity(entry: InventoryEntry, found: PageObject) -> str:
 
 
 def _parted(group: list[_Found]) -> list[list[_Found]]:
-    """The objects of a group that are one under several names.
+    """Split objects of equal description into objects with several names.
 
-    They have pages of their own, as one description may stand for several objects of a page. They
-    share a module or class; or the last part of their names, where a module of a package hands on
-    what another has. Members of two classes are two, whatever is said of them. What is said of
-    many is a set phrase.
+    Names of one object are on different pages, and share a module or class, or the last part of
+    the name if a module re-exports another's object. Members of different classes are different
+    objects. A description that many objects share is a set phrase.
     """
     if len(group) > _MAX_NAMES:
         return [[member] for member in group]
@@ -177,12 +181,12 @@ def _may_be_one(entry: InventoryEntry, other: InventoryEntry) -> bool:
     other_parent, _, other_last = other.name.rpartition(".")
     if parent == other_parent:
         return True
-    is_handed_on = parent.split(".")[0] == other_parent.split(".")[0]
-    return entry.role not in _MEMBERS and last == other_last and is_handed_on
+    is_reexport = parent.split(".")[0] == other_parent.split(".")[0]
+    return entry.role not in _MEMBERS and last == other_last and is_reexport
 
 
 def _tool(site: Site, source: str, group: list[_Found]) -> Tool:
-    """One tool of objects that are one; the name in the outermost module leads."""
+    """One tool of one or more names; the name in the outermost module comes first."""
     group = sorted(group, key=lambda member: _rank(*member))
     entry, found = group[0]
     if found.kind is None:
@@ -205,7 +209,7 @@ def _tool(site: Site, source: str, group: list[_Found]) -> Tool:
 
 
 def _rank(entry: InventoryEntry, found: PageObject) -> tuple[Any, ...]:
-    """Outermost first; then the name in the value (<ufunc 'absolute'>), or else the examples."""
+    """Outermost first, then the name in the value (<ufunc 'absolute'>), then in examples."""
     last = entry.name.rpartition(".")[2]
     uses = len(re.findall(rf"\b{re.escape(last)}\b", found.documented.examples))
     return (entry.name.count("."), f"'{last}'" not in found.value, -uses, entry.name)

@@ -1,1 +1,1 @@
-"""How the crawler asks: whom, how gently, and what it keeps of the answers."""
+"""Polite HTTP for the crawler: robots.txt, rates, limits and a cache."""

@@ -1,4 +1,4 @@
-"""What a site or the cache answered, as text, or why a request failed."""
+"""Responses of a site or the cache, and the errors of requests."""
 
 import re
 from collections.abc import Mapping
@@ -12,17 +12,17 @@ from w3lib.url import safe_url_string
 
 from toolbank.system.terminal import printable
 
-# What any bytes can be read in, so that a page may be said to be in it by mistake.
+# Encodings that decode most bytes, so pages often declare them by mistake.
 _LOOSE = re.compile(r"utf-?8|us-ascii|ascii|iso-?8859-1|latin-?1|windows-1252|cp1252")
 _CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _META_BYTES = 4096
 
 
 def decode_html(body: bytes, content_type: str) -> str:
-    """Read a page as a browser would: byte order mark, header, meta element, or else UTF-8.
+    """Decode a page as a browser does: byte order mark, header, meta element, or else UTF-8.
 
-    One that is UTF-8 to the last byte is read as that where it is said to be in Latin-1.
-    Bytes that fit no character become U+FFFD, and unknown encodings count as none.
+    A page that declares Latin-1 but is valid UTF-8 is read as UTF-8. Invalid bytes become U+FFFD,
+    and unknown encodings are ignored.
     """
     declared = _CHARSET.search(content_type) or _CHARSET.search(
         body[:_META_BYTES].decode("latin-1")
@@ -34,15 +34,15 @@ def decode_html(body: bytes, content_type: str) -> str:
             pass
     try:
         return html_to_unicode(content_type, body)[1]
-    # Python has codecs that give no text, or fail on some of it.
+    # Some codecs of Python return no text, or fail on some bytes.
     except (LookupError, ValueError):
         return body.decode("utf-8", errors="replace")
 
 
 class RequestError(Exception):
-    """A request came to nothing; `str()` of it is the reason.
+    """A request failed; `str()` of it is the reason.
 
-    `may_pass` says whether the same request may fare better later.
+    `may_pass` says whether the same request may succeed later.
     """
 
     may_pass = False
@@ -51,14 +51,14 @@ class RequestError(Exception):
         super().__init__(" ".join(printable(reason).split()))
 
     def led_to(self, url: str) -> Self:
-        """The same of a page that another one led to."""
+        """Return the error of a page that another one redirected to."""
         place = " ".join(printable(url).split())
         reason = str(self)
         return self if place in reason else type(self)(f"{reason}, led to {place}")
 
 
 class RefusedError(RequestError):
-    """The crawler won't ask, or won't read the answer."""
+    """The crawler does not send the request, or does not read the response."""
 
 
 class ForbiddenError(RefusedError):
@@ -66,29 +66,29 @@ class ForbiddenError(RefusedError):
 
 
 class EndlessError(RefusedError):
-    """Redirects led on and on."""
+    """Redirects do not end."""
 
 
 class NotAskedError(RequestError):
-    """The crawl ended, or the site let no one in, before the request."""
+    """The crawl ended, or the site denied access, before the request."""
 
     may_pass = True
 
 
 class UnansweredError(RequestError):
-    """The site could not be reached, or gave no answer."""
+    """The site could not be reached, or did not respond."""
 
     may_pass = True
 
 
 class BrokenOffError(RequestError):
-    """An answer that began did not come to its end."""
+    """A response ended too early."""
 
     may_pass = True
 
 
 def may_pass_status(status: int) -> bool:
-    """Whether an answer of this status may be followed by a better one."""
+    """Whether a request with this status may succeed later."""
     return status >= 500 or status in (408, 425, 429)
 
 
@@ -99,10 +99,10 @@ _HEAD_BYTES = 4096
 
 @dataclass(frozen=True)
 class WebResponse:
-    """An answer's unpacked body; names in `headers` are in lower case.
+    """A response with its unpacked body; names in `headers` are in lower case.
 
-    It was "sent" just now; or is "cached" and holds still, or "stale", as the site could not be
-    asked whether it does.
+    Its origin is "sent" for a new response, "cached" for a valid one of the cache, and "stale" for
+    one that could not be revalidated.
     """
 
     url: str
@@ -113,12 +113,12 @@ class WebResponse:
 
     @property
     def content_type(self) -> str:
-        """What it is sent as, such as text/html; "" where it does not say."""
+        """The media type, such as text/html, or ""."""
         return self._sent_as.partition(";")[0].strip().lower()
 
     @property
     def is_html(self) -> bool:
-        """Whether it is sent as HTML; one that says nothing is taken for it."""
+        """Whether it is HTML, which is assumed if the media type is missing."""
         return self.content_type in ("", "text/html", "application/xhtml+xml")
 
     @property
@@ -131,7 +131,7 @@ class WebResponse:
         """The address that it redirects to, or "".
 
         Raises:
-            RefusedError: that is no address.
+            RefusedError: the location is not an address.
         """
         if self.status not in MOVED or "location" not in self.headers:
             return ""
@@ -148,7 +148,7 @@ class WebResponse:
 
     @property
     def refreshes_to(self) -> str:
-        """The address that a stub leads to: a page with nothing but a meta refresh; or ""."""
+        """The address of a stub, a page with only a meta refresh, or ""."""
         head = self.body[:_HEAD_BYTES]
         if (
             self.status != 200

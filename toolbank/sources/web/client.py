@@ -1,4 +1,4 @@
-"""Fetch the pages of one site: by its robots.txt, from the cache while they are fresh."""
+"""Fetch the pages of one site by its robots.txt, from the cache while they are fresh."""
 
 import asyncio
 import base64
@@ -34,7 +34,7 @@ from toolbank.sources.web.policy import CrawlPolicy
 from toolbank.system.files import write_error
 from toolbank.system.net import origin
 
-# RFC 9309 2.5 has crawlers read at least so much.
+# The minimum that RFC 9309 2.5 requires.
 MAX_ROBOTS_BYTES = 500 * 1024
 _AGENT = "toolbank"
 
@@ -47,51 +47,51 @@ class Robots:
 
     @property
     def delay_s(self) -> float:
-        """Seconds that the site wants between two requests."""
+        """The site's Crawl-delay in seconds."""
         return float(self._rules.crawl_delay(_AGENT) or 0.0)
 
     def allows(self, url: str) -> bool:
-        """Whether a page may be asked for."""
+        """Whether a page may be requested."""
         return bool(self._rules.can_fetch(url, _AGENT))
 
 
 def read_robots(answer: WebResponse) -> Robots:
-    """What the site's robots.txt says; one that is not there allows everything."""
+    """Read a robots.txt; a missing one allows everything."""
     if answer.status != 200:
         return Robots()
     body = answer.body[:MAX_ROBOTS_BYTES]
     if len(answer.body) > MAX_ROBOTS_BYTES:
-        # A rule that is cut off would say something else.
+        # A truncated rule would mean something else.
         body = body.rpartition(b"\n")[0]
     return Robots(body.decode("utf-8-sig", errors="replace"))
 
 
 _KEPT_HEADERS = ("Content-Type", "ETag", "Last-Modified", "Location")
-# What is as good as none, and costs the least time.
+# The fastest level.
 _LEVEL = 1
 
 
 @dataclass(frozen=True)
-class Kept:
-    """An answer of the site, and when it last said so, in seconds since 1970."""
+class CachedResponse:
+    """A response, and the time of its last validation in seconds since 1970."""
 
     answer: WebResponse
     checked: float
 
 
 class PageCache:
-    """One file an answer: a line of JSON, then the body, packed by zlib.
+    """A cache with one file per response: a line of JSON, then the body packed by zlib.
 
-    The time of the file is that of the last check. A file that is damaged counts as missing, and
-    so does one whose body is larger than `max_bytes`.
+    A file's modification time is that of the last validation. Damaged files, and those whose body
+    is larger than `max_bytes`, count as missing.
     """
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
         self._folder = folder
         self._max_bytes = max_bytes
 
-    def read(self, url: str) -> Kept | None:
-        """The answer kept for a URL, or None."""
+    def read(self, url: str) -> CachedResponse | None:
+        """Return the cached response of a URL, or None."""
         path = self._path(url)
         try:
             with path.open("rb") as file:
@@ -111,17 +111,19 @@ class PageCache:
                 return None
         except (OSError, ValueError, KeyError, TypeError, zlib.error):
             return None
-        return Kept(WebResponse(url, status, headers, body, "cached"), checked)
+        return CachedResponse(
+            WebResponse(url, status, headers, body, "cached"), checked
+        )
 
     def has(self, url: str) -> bool:
-        """Whether there is a file for a URL, be it damaged."""
+        """Whether there is a file for a URL, even a damaged one."""
         return self._path(url).exists()
 
     def write(self, answer: WebResponse) -> None:
-        """Keep an answer.
+        """Store a response.
 
         Raises:
-            ToolbankError: the folder can't be written to, or the disk is full.
+            ToolbankError: the folder can't be written, or the disk is full.
         """
         packed = zlib.compress(answer.body, _LEVEL)
         head = {
@@ -141,9 +143,9 @@ class PageCache:
             raise write_error(path, error) from error
 
     def renew(self, url: str) -> None:
-        """Note that the site has just said that an answer still holds."""
+        """Note that the site has just confirmed a response."""
         now = time.time()
-        # A file that is gone meanwhile is asked for again the next time.
+        # If the file is gone, the page is requested again the next time.
         try:
             os.utime(self._path(url), (now, now))
         except OSError:
@@ -159,10 +161,10 @@ def _bytes(header: str) -> bytes:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Put a whole file in place, dated now.
+    """Replace a file, dated now.
 
-    It is not forced to the disk, which would cost more than all the rest: one that a power cut
-    leaves in pieces does not unpack, and counts as missing.
+    There is no fsync, which would cost more than all the rest: a file that a power cut truncates
+    does not unpack and counts as missing.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     now = time.time()
@@ -181,10 +183,10 @@ _CONDITIONS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 
 @dataclass(frozen=True)
 class FetchPurpose:
-    """What a request is for: which answers are kept, besides that a page has moved.
+    """The purpose of a request: which responses are cached, in addition to redirects.
 
-    Stubs, pages with nothing but a meta refresh, are followed once where `follows_stubs`. What is
-    kept is asked for again after `max_age_s` at the latest. An answer is cut at `cut_at` bytes.
+    With `follows_stubs`, pages with only a meta refresh are followed once. Cached responses are
+    revalidated after `max_age_s` at the latest. A response is cut at `cut_at` bytes.
     """
 
     keeps: Callable[[WebResponse], bool]
@@ -213,17 +215,16 @@ _ROBOTS = FetchPurpose(
 
 
 class SiteClient:
-    """Gets pages of one site, and none of another.
+    """Gets pages of one site, and of no other.
 
-    It asks for nothing that robots.txt forbids, nor faster than its Crawl-delay. A site without
-    the file allows everything; one whose server can't give it, nothing for now. Nor does one
-    whose file leads to another site or lies behind what is refused. RFC 9309 2.3.1.2 would let
-    a crawler follow, but then the site decides which hosts are asked, and what it allows is not
-    known where they are not.
+    It obeys robots.txt and its Crawl-delay. A site without the file allows everything. A site
+    allows nothing while its server fails to send the file, or if the file redirects to another
+    site or can't be read. RFC 9309 2.3.1.2 lets a crawler follow such a redirect, but then the
+    site would decide which hosts are asked.
 
-    A fresh answer of the cache serves without a request, a stale one once the site said that it
-    still holds (status 304), or where the site can't be asked. What this crawl has asked once
-    counts as fresh.
+    A fresh response of the cache is used without a request. A stale one is used after the site
+    confirmed it (status 304), or if the site can't be reached. Responses that this crawl requested
+    are fresh.
     """
 
     def __init__(
@@ -243,11 +244,11 @@ class SiteClient:
         self._reading_robots: asyncio.Future[Robots] | None = None
 
     async def get(self, url: str, wanted: FetchPurpose) -> WebResponse:
-        """The answer for a URL, redirects followed; its `url` is that of the page they led to.
+        """Return the response of a URL after redirects; its `url` is that of the last page.
 
         Raises:
-            RequestError: there is none.
-            ToolbankError: the cache can't be written to.
+            RequestError: the request failed.
+            ToolbankError: the cache can't be written.
         """
         asked = [url]
         is_of_stub = False
@@ -276,7 +277,7 @@ class SiteClient:
             raise error.led_to(asked[-1]) from error
 
     def has_kept(self, url: str) -> bool:
-        """Whether there is an answer to serve, however old."""
+        """Whether the cache has a response, however old."""
         return self._cache.has(url)
 
     async def _get_one(self, url: str, wanted: FetchPurpose) -> WebResponse:
@@ -305,14 +306,14 @@ class SiteClient:
     async def _ask(
         self, url: str, wanted: FetchPurpose, kept: WebResponse | None = None
     ) -> WebResponse:
-        """Ask for a page, again where that may help and none is kept; keep a good answer."""
+        """Request a page, with retries if none is cached, and cache a good response."""
         headers = {
             condition: kept.headers[validator]
             for validator, condition in _CONDITIONS.items()
             if kept is not None and validator in kept.headers
         }
         if wanted.cut_at is not None:
-            # What comes unpacked can be cut where enough of it is there.
+            # Only an unpacked response can be cut.
             headers["Accept-Encoding"] = "identity"
         retries = 0 if kept is not None else self._policy.retries
         for tries in range(retries + 1):
@@ -340,7 +341,7 @@ class SiteClient:
         except ValueError:
             return False
 
-    def _is_fresh(self, kept: Kept, wanted: FetchPurpose) -> bool:
+    def _is_fresh(self, kept: CachedResponse, wanted: FetchPurpose) -> bool:
         now = time.time()
         max_age_s = min(self._policy.max_age_h * 3600, wanted.max_age_s)
         # A time that lies ahead says nothing, as after a clock was set back.

@@ -1,4 +1,4 @@
-"""Send requests to a site and receive responses, at the speed that the site allows."""
+"""Send requests to a site at the rate that it allows."""
 
 import asyncio
 import time
@@ -33,7 +33,7 @@ _HEADERS = {
 
 
 class Downloader:
-    """Sends single requests, guards addresses, and reads no more than a page may have."""
+    """Sends single requests, checks addresses, and limits the size of responses."""
 
     def __init__(self, settings: CrawlSettings) -> None:
         self._settings = settings
@@ -56,15 +56,15 @@ class Downloader:
     async def send(
         self, url: str, headers: Mapping[str, str], cut_at: int | None = None
     ) -> tuple[WebResponse, float]:
-        """Ask for a page: the answer, and the seconds until its headers came.
+        """Request a page; return the response and the seconds until its headers.
 
-        What is longer than `cut_at` bytes is cut one byte after, unless it comes packed.
+        An unpacked response longer than `cut_at` bytes is cut one byte after.
 
         Raises:
-            RefusedError: the site is at a private address, can't prove who it is, or its answer is
-                too large or packed in an unknown way.
-            UnansweredError: it could not be reached, or was too late.
-            BrokenOffError: the answer was.
+            RefusedError: the site is at a private address, its certificate is not valid, or the
+                response is too large or has an unknown encoding.
+            UnansweredError: it could not be reached, or the request timed out.
+            BrokenOffError: the response ended too early.
         """
         started = time.monotonic()
         try:
@@ -129,9 +129,9 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
 
 @dataclass(frozen=True)
 class Clock:
-    """What a throttle goes by: seconds that only grow, seconds since 1970, and a wait.
+    """The clock of a throttle: monotonic seconds, seconds since 1970, and a wait.
 
-    The wait lasts until an event, but at most so many seconds.
+    The wait ends with an event, or after so many seconds.
     """
 
     monotonic: Callable[[], float] = time.monotonic
@@ -143,12 +143,12 @@ CLOCK = Clock()
 
 
 class Throttle:
-    """Counts and delays what is sent to the site.
+    """Counts and delays requests to the site.
 
-    A 429 or 503 with Retry-After holds back every request, and so does Crawl-delay. A gentle crawl
-    leaves the longer between two requests the slower the site answers. Once a limit of the crawl
-    is reached, or the site asks for too long a pause or does not answer any more, `ended` says so
-    and each further request fails with it as its reason.
+    A 429 or 503 with Retry-After delays every request, and so does Crawl-delay. A crawl that adapts
+    waits longer between requests the slower the site answers. Once a limit is reached, the site
+    asks for too long a pause, or does not answer any more, `ended` is the reason, and every further
+    request fails with it.
     """
 
     def __init__(self, settings: CrawlSettings) -> None:
@@ -168,14 +168,14 @@ class Throttle:
 
     @property
     def refusal(self) -> str:
-        """Why nothing more may be sent; "" as long as something may."""
+        """Why no more requests are sent, or ""."""
         return f"not asked for: {self.ended}" if self.ended else ""
 
     async def admit(self, tries: int = 0) -> None:
-        """Wait for a request's turn, and count it; after failed tries, twice as long each time.
+        """Wait for a request's turn and count it; each retry waits twice as long.
 
         Raises:
-            NotAskedError: the crawl ended, or would before the turn comes.
+            NotAskedError: the crawl ended, or would end before the turn comes.
         """
         self._check()
         if tries:
@@ -192,37 +192,37 @@ class Throttle:
         self.sent += 1
 
     def note(self, answer: WebResponse, latency_s: float) -> None:
-        """Take from an answer how long the site wants to be left alone."""
+        """Adapt the delay to a response."""
         self._failures = 0
         if self._settings.adapts:
             self._adapt(answer, latency_s)
         if answer.status in (429, 503):
-            said = answer.headers.get("retry-after", "")
-            wait = read_seconds(said, self._clock.time())
+            retry_after = answer.headers.get("retry-after", "")
+            wait = read_seconds(retry_after, self._clock.time())
             if wait is not None and wait > self._policy.wait_s:
                 self.end(f"the site asked for a pause of {wait:.0f} s")
             elif wait is not None:
                 self._next_start = max(self._next_start, self._clock.monotonic() + wait)
 
     def note_failure(self, error: UnansweredError | BrokenOffError) -> None:
-        """Notice a site that is gone: many tries in a row without any answer."""
+        """End the crawl after many requests in a row without a response."""
         self._failures = self._failures + 1 if isinstance(error, UnansweredError) else 0
         if self._failures >= _FAILURES_IN_A_ROW:
             self.end("the site did not answer any more")
 
     def keep_interval(self, seconds: float) -> None:
-        """Leave at least so much between two requests."""
+        """Set the minimum interval between two requests."""
         self._asked_interval_s = seconds
         if seconds > self._policy.wait_s:
             self.end(f"robots.txt asks for {seconds:.0f} s between requests")
 
     def end(self, reason: str) -> None:
-        """Send nothing more; what was sent may still be answered."""
+        """Send no more requests; pending ones may still be answered."""
         self.ended = self.ended or reason
         self._over.set()
 
     def _adapt(self, answer: WebResponse, latency_s: float) -> None:
-        """Come halfway to as many requests in flight as are wanted; errors come fast, and count less."""
+        """Move the interval halfway to that of `concurrency` requests; errors only raise it."""
         wanted = latency_s / self._settings.concurrency
         interval = max(wanted, (self._interval_s + wanted) / 2)
         interval = min(max(interval, self._settings.delay_s), _LONGEST_INTERVAL_S)

@@ -1,4 +1,4 @@
-"""How a crawl behaves on a site, and where it ends."""
+"""Settings of a crawl: how fast it asks, and where it stops."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from toolbank.system.version import __version__
 
 
 class CrawlPolicy(Config):
-    """What a user may set of a crawl's manners and limits; the defaults fit public sites.
+    """Rate and limits of a crawl; the defaults suit public sites.
 
     A private site is one whose address names this machine or a private network.
     """
@@ -19,54 +19,57 @@ class CrawlPolicy(Config):
     contact: Transport[str] = Field(
         default="",
         max_length=200,
-        description="mail address or web page that the user agent names, for the site's owner",
+        description="email or URL that the user agent includes, for the site's owner",
     )
     delay_s: Transport[float | None] = Field(
         default=None,
         ge=0,
         le=600,
-        description="seconds between two requests; unset: 0.25, or none on a private site",
+        description="seconds between requests; unset: 0.25, or 0 on a private site",
     )
     concurrency: Transport[int | None] = Field(
         default=None,
         ge=1,
         le=32,
-        description="requests at once; unset: 2, or 8 on a private site",
+        description="concurrent requests; unset: 2, or 8 on a private site",
     )
     max_age_h: Transport[float] = Field(
         default=168,
         ge=0,
-        description="hours that a kept page serves without asking the site; 0: ask always",
+        description="hours that a cached page is fresh; 0: always revalidate",
     )
     private_addresses: Transport[bool] = Field(
         default=False,
-        description="let the site lie in a private network though its name does not say so",
+        description="allow a public name that resolves to a private address",
     )
     page_mb: float = Field(
-        default=16, gt=0, le=1024, description="size of a page, as sent and as unpacked"
+        default=16,
+        gt=0,
+        le=1024,
+        description="maximum size of a page, packed and unpacked",
     )
     request_s: Transport[float] = Field(
-        default=30, gt=0, description="seconds that an answer may take to its last byte"
+        default=30, gt=0, description="timeout of a request in seconds"
     )
     retries: Transport[int] = Field(
-        default=2, ge=0, le=10, description="further tries of a page"
+        default=2, ge=0, le=10, description="retries per page"
     )
     wait_s: Transport[float] = Field(
         default=120,
         ge=0,
-        description="longest pause that a site may ask for by Retry-After or Crawl-delay",
+        description="longest accepted Retry-After or Crawl-delay, in seconds",
     )
     crawl_min: Transport[float] = Field(
-        default=360, gt=0, description="minutes after which nothing more is asked for"
+        default=360, gt=0, description="time limit of the crawl in minutes"
     )
     requests: Transport[int] = Field(
-        default=50_000, ge=1, description="requests that one crawl may send"
+        default=50_000, ge=1, description="maximum number of requests"
     )
 
     @field_validator("contact")
     @classmethod
     def _check_contact(cls, value: str) -> str:
-        # What would end the comment of a User-Agent header is refused, line breaks above all.
+        # No line break or bracket may end the comment of the User-Agent header.
         is_safe = re.fullmatch(r"""[!-~]*""", value) and not set(value) & set('()<>\\"')
         is_reachable = "@" in value or value.startswith(("http://", "https://"))
         if value and not (is_safe and is_reachable):
@@ -82,9 +85,9 @@ _MB = 1024 * 1024
 
 @dataclass(frozen=True)
 class CrawlSettings:
-    """A crawl's policy, and what it comes to on its site.
+    """A crawl's policy with the defaults of its site filled in.
 
-    A site that is asked gently is waited for longer where it `adapts` to slow answers.
+    A crawl that `adapts` waits longer between requests while the site answers slowly.
     """
 
     policy: CrawlPolicy
@@ -100,11 +103,10 @@ class CrawlSettings:
 
 
 def crawl_settings(base_url: str, policy: CrawlPolicy) -> CrawlSettings:
-    """The settings for a site.
+    """Return the settings for a site.
 
-    A site must prove who it is by its certificate, but for one on this very machine.
-    A proxy that the environment names is used, and then it is the proxy that looks names up:
-    private addresses behind a public name are its matter.
+    Certificates are verified, except for a site on this machine. A proxy of the environment is
+    used; it resolves names itself, so private addresses behind a public name are not checked.
     """
     is_near = is_private(base_url)
     delay_s = policy.delay_s

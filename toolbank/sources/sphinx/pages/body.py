@@ -39,9 +39,9 @@ _DASH = re.compile(r"\s*[:\u2013\u2014-]\s+")
 
 
 def read_see_also(node: LexborNode) -> Iterator[SeeAlso]:
-    """Names and what is said of them; a name is the linked object's full one where it is linked.
+    """Yield names with descriptions; the name of a linked object is its full one.
 
-    A paragraph that names no object is not given.
+    Paragraphs that name no object are skipped.
     """
     for child in children(node):
         if is_dropped(child):
@@ -56,7 +56,7 @@ def read_see_also(node: LexborNode) -> Iterator[SeeAlso]:
 
 
 def read_links(node: LexborNode) -> list[SeeAlso]:
-    """The links of a paragraph "See also: ..." that holds nothing else; empty where it does."""
+    """Return the links of a paragraph "See also: ..." that has only links, else nothing."""
     words = line(node)
     if not words.lower().startswith("see also:"):
         return []
@@ -87,7 +87,7 @@ def _definitions(node: LexborNode) -> Iterator[SeeAlso]:
 
 
 def _mentions(node: LexborNode) -> Iterator[SeeAlso]:
-    """The names in a paragraph, with its words where it says more than names."""
+    """The names in a paragraph, with its text if that is more than names."""
     names = _names(node)
     words = line(node)
     rest = _outside(node, "code")
@@ -98,7 +98,7 @@ def _mentions(node: LexborNode) -> Iterator[SeeAlso]:
 
 
 def _outside(node: LexborNode, tag: str) -> str:
-    """A node's words without those of elements of a kind."""
+    """A node's text without that of elements of a tag."""
     texts = (
         "" if child.tag == tag else _outside(child, tag)
         for child in node.iter(include_text=True)
@@ -127,10 +127,10 @@ _VERSION = re.compile(r"\bversions? (?P<words>[^\s:,]+)|(?P<number>v?\d[\w.+-]*)
 def read_versions(
     body: LexborNode, owners: Mapping[int, tuple[str, ...]], names: Set[str]
 ) -> Iterator[VersionNote]:
-    """The notes below an element in order, those of documented members left out.
+    """Yield the version notes below an element, without those of documented members.
 
-    `owners` holds the parameters that an element (by `mem_id`) tells of; a note that begins with
-    one of `names` is that parameter's.
+    `owners` has the parameters that an element (by `mem_id`) describes. A note that begins with one
+    of `names` belongs to that parameter.
     """
     for label in body.css(".versionmodified"):
         place = _place(label, body, owners)
@@ -151,7 +151,7 @@ def read_versions(
 
 
 def deprecated_parameters(notes: Iterable[VersionNote]) -> set[str]:
-    """The parameters that notes call deprecated, where it is not only one of their values."""
+    """Return the deprecated parameters, without those of which only a value is deprecated."""
     return {
         note.parameter
         for note in notes
@@ -160,7 +160,7 @@ def deprecated_parameters(notes: Iterable[VersionNote]) -> set[str]:
 
 
 def parameter_of(box: LexborNode, names: Set[str]) -> str:
-    """The parameter that a note begins with, or tells only the name of; "" for none."""
+    """Return the parameter that a note begins with or consists of, or ""."""
     label = box.css_first(".versionmodified")
     node = label.next if label is not None else None
     while (
@@ -208,7 +208,7 @@ _REQUEST = "request syntax"
 
 @dataclass
 class _Parts:
-    """What was read so far. Text belongs to the section that the last heading opened."""
+    """The parts read so far; text belongs to the section of the last heading."""
 
     section: str = ""
     text: dict[str, list[str]] = field(default_factory=dict)
@@ -234,8 +234,7 @@ def read_body(
 ) -> Documented:
     """Read the `dd` of an object, or the `section` of a module with its sections of prose.
 
-    `names` are those of the parameters in its signature; `after` are elements that belong to it
-    and stand after it.
+    `names` are the parameters of its signature; `after` are further elements that belong to it.
     """
     after = list(after)
     parts = _Parts()
@@ -322,7 +321,7 @@ def _read_block(node: LexborNode, parts: _Parts) -> None:
 
 
 def _read_text(node: LexborNode, parts: _Parts) -> None:
-    """Prose or code; code that comes first does not open the text."""
+    """Read prose or code; code before the prose is not the summary."""
     text = blocks(node)
     is_code = node.tag == "pre" or any(
         name.startswith("highlight") for name in classes(node)
@@ -338,7 +337,7 @@ def _read_text(node: LexborNode, parts: _Parts) -> None:
 
 
 def _read_admonition(node: LexborNode, parts: _Parts) -> None:
-    """A box of examples belongs to these; one that comes first does not open the text."""
+    """Read a box; one before the prose is not the summary, one of examples belongs to them."""
     title = node.css_first(".admonition-title")
     words = " ".join(title.text(deep=True).split()) if title is not None else ""
     if words.rstrip(":").lower() in _EXAMPLES:
@@ -353,12 +352,12 @@ def _read_admonition(node: LexborNode, parts: _Parts) -> None:
 
 
 def _is_last_words(node: LexborNode) -> bool:
-    """Whether a box without code ends the text: it is of all, and not of the section before it."""
+    """Whether a box without code ends the text, so it belongs to no section."""
     return not _is_followed(node) and node.css_first("pre") is None
 
 
 def _lone_value(node: LexborNode) -> Item | None:
-    """The entry of a list that only says what a property holds, "(string) - The name."."""
+    """The entry of a list with only the type of a property, "(string) - The name."."""
     entries = [child for child in children(node) if child.tag == "li"]
     if len(entries) != 1:
         return None
@@ -367,7 +366,7 @@ def _lone_value(node: LexborNode) -> Item | None:
 
 
 def _title(node: LexborNode) -> str:
-    """The section that a paragraph opens: a bold title, or "Examples:", with more after it."""
+    """The title of a section, if a paragraph is one: bold or "Examples:", with more after it."""
     if len(node.text(deep=True)) > _MAX_TITLE or not _is_followed(node):
         return ""
     words = line(node)
@@ -388,14 +387,14 @@ def _is_followed(node: LexborNode) -> bool:
 
 
 def _holds_fields(node: LexborNode) -> bool:
-    """Whether an element only wraps parts of a body, such as a field list that is indented."""
+    """Whether an element only wraps parts of a body, such as an indented field list."""
     if not classes(node).isdisjoint({"admonition", "highlight"}):
         return False
     return node.css_first(".field-list") is not None
 
 
 def _opening(paragraphs: list[str]) -> tuple[str, str]:
-    """Summary and description: a long first paragraph gives its first sentence."""
+    """Summary and description; of a long first paragraph the first sentence is the summary."""
     if not paragraphs:
         return "", ""
     summary, rest = split_summary(paragraphs[0])
@@ -403,7 +402,7 @@ def _opening(paragraphs: list[str]) -> tuple[str, str]:
 
 
 def _parameters(parts: _Parts) -> Iterator[Parameter]:
-    """The parameters with what the syntax shows besides: their values, and that marks are used."""
+    """The parameters with the values of the request syntax; unmarked ones are optional then."""
     by_syntax = (parts.syntax or {}).get("properties", {})
     for item in parts.fields.parameters:
         name = item.name.lstrip("*")

@@ -43,16 +43,16 @@ _MAX_LENGTH = 1_000_000
 
 
 def read_syntax(text: str) -> dict[str, Any]:
-    """The schema of a call's arguments, "client.f(A='string', B={'C': 'x'|'y'})", or of a value.
+    """Return the schema of a call, "client.f(A='string', B={'C': 'x'|'y'})", or of a value.
 
-    `'x'|'y'` gives an enum, a dictionary with the key 'string' a map. What is not understood, or
-    nested more than 40 levels deep, gives an empty schema.
+    `'x'|'y'` is an enum, a dictionary with the key 'string' a map. Parts that are not understood,
+    or are nested more than 40 levels deep, have an empty schema.
     """
     return _SymbolReader(text[:_MAX_LENGTH]).read()
 
 
 class _SymbolReader:
-    """Reads symbols from left to right, each once."""
+    """Parses symbols from left to right."""
 
     def __init__(self, text: str) -> None:
         self._symbols = [
@@ -157,7 +157,7 @@ class _SymbolReader:
         return schema
 
     def _skip(self, closing: str) -> None:
-        """Go behind the bracket that closes the one that was opened last."""
+        """Skip to the symbol after a closing bracket."""
         open_brackets = [closing]
         while open_brackets and (symbol := self._next()):
             if symbol in _CLOSING:
@@ -202,9 +202,9 @@ _NOTHING = frozenset({"None", "none", "void"})
 
 @dataclass
 class Fields:
-    """What the field lists of one object say; `owners` names the parameters of an element.
+    """The field lists of one object.
 
-    `types` are those that a field of its own tells of a parameter.
+    `owners` has the parameters of an element (by `mem_id`); `types` are those of "type" fields.
     """
 
     parameters: list[Parameter] = field(default_factory=list)
@@ -217,7 +217,7 @@ class Fields:
     owners: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def all_returns(self) -> tuple[Returned, ...]:
-        """What is given back, with the type that a field of its own tells."""
+        """Return the results, with the type of a separate field."""
         kind = self.return_type or self.type
         if not self.returns:
             return (Returned(type=kind),) if kind else ()
@@ -227,7 +227,7 @@ class Fields:
 
 
 def is_field(title: str) -> bool:
-    """Whether a section or field with this title holds entries and not prose."""
+    """Whether a section or field with this title has entries, not prose."""
     return title.lower() in _ENTRY_SECTIONS
 
 
@@ -245,7 +245,7 @@ def read_field_list(node: LexborNode, fields: Fields) -> None:
 
 
 def read_field(title: str, content: Sequence[LexborNode], fields: Fields) -> None:
-    """Read what stands under one title."""
+    """Read the content of one title."""
     kind = title.lower()
     if kind in _PARAMETERS:
         _read_parameters(content, fields)
@@ -264,7 +264,7 @@ def read_field(title: str, content: Sequence[LexborNode], fields: Fields) -> Non
 
 
 def read_value(item: Item, fields: Fields) -> str:
-    """Read an entry that tells what a property holds; give its words."""
+    """Read an entry with the type of a property; return its text."""
     structure = read_structure(item)[0]
     description: str = structure.pop("description", "")
     is_nested = len(structure) > 1 and structure.get("type") in ("array", "object")
@@ -277,7 +277,7 @@ def read_value(item: Item, fields: Fields) -> str:
 def _read_unread(
     role: str, words: str, content: Sequence[LexborNode], fields: Fields
 ) -> None:
-    """Read a field that Sphinx left as it was written: "param int x", "return bool"."""
+    """Read a field that Sphinx did not convert: "param int x", "return bool"."""
     if role.startswith("raise"):
         fields.raises.append(Raised(type=words, description=_words(content)))
     elif role.startswith("return"):
@@ -308,7 +308,7 @@ def _pairs(node: LexborNode) -> Iterator[tuple[LexborNode, LexborNode]]:
 
 
 def _entries(content: Sequence[LexborNode]) -> Iterator[tuple[Item, LexborNode]]:
-    """The entries of a field with the element that holds each, whatever their form."""
+    """The entries of a field in any form, with their elements."""
     lone: list[LexborNode] = []
     is_named = False
     for node in content:
@@ -344,7 +344,7 @@ def _definitions(node: LexborNode) -> Iterator[tuple[Item, LexborNode]]:
 
 
 def _described(node: LexborNode) -> str:
-    """The text of a definition with the references that it holds."""
+    """The text of a definition with its references."""
     found = [line(node), *(read_references(item) for item in node.css(_LISTS))]
     return " ".join(text for text in found if text)
 

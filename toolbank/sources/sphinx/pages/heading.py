@@ -35,9 +35,9 @@ def is_declaration(term: LexborNode) -> bool:
 
 
 def read_declaration(term: LexborNode) -> tuple[str, str, str, tuple[Parameter, ...]]:
-    """The name, signature, type of the result and parameters; no signature without "(".
+    """Return name, signature, type of the result and parameters; no signature without "(".
 
-    The name is the last one before the parenthesis, as a template's parameters have names too.
+    The name is the last one before the parenthesis, as template parameters have names, too.
     """
     before = name = arguments = ""
     parens = 0
@@ -122,9 +122,9 @@ GROUP = "sequence"
 
 @dataclass(frozen=True)
 class Heading:
-    """What a term shows; `value` stands after "=" behind the name.
+    """The content of a term; `value` is the text after "=".
 
-    `signature` has a line for each variant; `returned` is the first variant's annotation.
+    `signature` has one line per variant; `returned` is the annotation of the first variant.
     """
 
     name: str = ""
@@ -135,9 +135,9 @@ class Heading:
 
 
 def read_heading(term: LexborNode) -> Heading:
-    """Read a `dt` with the other variants of the same name that share its body.
+    """Read a `dt` with further variants of its name that share the body.
 
-    The parameters of an HTTP route are those in its path.
+    The parameters of an HTTP route are those of its path.
     """
     if "http" in classes(term):
         return Heading(parameters=tuple(_path_parameters(term)))
@@ -161,7 +161,7 @@ def read_heading(term: LexborNode) -> Heading:
 
 
 def body_of(term: LexborNode) -> LexborNode | None:
-    """The `dd` of a `dt`, which other `dt` of the same object may stand before."""
+    """Return the `dd` of a `dt`, after further `dt` of the same object."""
     node = term.next
     while node is not None and node.tag != "dd":
         node = node.next
@@ -169,9 +169,9 @@ def body_of(term: LexborNode) -> LexborNode | None:
 
 
 def following(term: LexborNode) -> list[LexborNode]:
-    """What stands after an object's `dl` up to the next object, heading, table or section.
+    """Return the elements after an object's `dl`, up to the next object, heading or table.
 
-    Some authors write the text of an object below its directive and not in it.
+    Some authors write an object's text below its directive instead of inside of it.
     """
     found: list[LexborNode] = []
     node = term.parent.next if term.parent is not None else None
@@ -234,7 +234,7 @@ def _read(term: LexborNode) -> Heading:
 
 
 def _open_quote(text: str, quote: str) -> str:
-    """The quote that a value opens without closing it: Sphinx has split it at its comma."""
+    """The quote that a value opens but does not close, as Sphinx split it at a comma."""
     if quote:
         return "" if quote in text else quote
     value = text.partition("=")[2].strip()
@@ -243,14 +243,14 @@ def _open_quote(text: str, quote: str) -> str:
 
 
 def _group(signature: str) -> Iterator[Parameter]:
-    """The one parameter that "((a1, a2, ...), axis=0)" begins with: "a", a sequence."""
+    """The first parameter of "((a1, a2, ...), axis=0)": the sequence "a"."""
     match = _GROUP.match(signature)
     if match and (name := match["first"].rstrip("0123456789")):
         yield Parameter(name=name, classifier=GROUP, required=True)
 
 
 def _annotated(parameter: Parameter) -> Parameter:
-    """A parameter whose annotation is a type also where it is quoted, or one of many values."""
+    """A parameter with its annotation unquoted; "*args" and "**kwargs" have none."""
     if parameter.name.startswith("*"):
         return replace(parameter, classifier="")
     return replace(parameter, classifier=_unquoted(parameter.classifier))
@@ -274,7 +274,7 @@ def _path_parameters(term: LexborNode) -> Iterator[Parameter]:
 
 
 def _merged(variants: list[tuple[Parameter, ...]]) -> tuple[Parameter, ...]:
-    """The parameters of all variants; one is required where every variant requires it."""
+    """The parameters of all variants; those that every variant requires are required."""
     merged: dict[str, Parameter] = {}
     for parameter in (item for variant in variants for item in variant):
         merged.setdefault(parameter.name, parameter)
@@ -286,7 +286,7 @@ def _merged(variants: list[tuple[Parameter, ...]]) -> tuple[Parameter, ...]:
 
 
 def _tidy(text: str) -> str:
-    """A signature as one line, also where its page has a line for each parameter."""
+    """A signature as one line."""
     return re.sub(r"\(\s+", "(", re.sub(r",?\s+\)$", ")", _folded(text)))
 
 

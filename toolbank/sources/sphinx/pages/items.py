@@ -23,10 +23,10 @@ _TEXT = "-text"
 
 @dataclass(frozen=True)
 class Item:
-    """One entry; `nodes` are what follows the paragraph that it begins with.
+    """One entry: `name` in bold, `type` in parentheses, and text.
 
-    `name` is what stands in bold, `type` what stands in parentheses after it; `label` is what an
-    entry without the two has before its dash; `text` is the rest of the first paragraph.
+    `label` is the text before the dash of an entry without name and type. `text` is the rest of
+    the first paragraph; `nodes` follow that paragraph.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Item:
     nodes: tuple[LexborNode, ...] = ()
 
     def described(self, left_out: LexborNode | None = None) -> str:
-        """All that the entry says, as one line, without one of its elements."""
+        """Return the entry's text as one line, without one of its elements."""
         hidden = None if left_out is None else left_out.mem_id
         parts = [self.text]
         for node in self.nodes:
@@ -73,7 +73,7 @@ def _is_empty(node: LexborNode) -> bool:
 
 
 def _name(head: list[LexborNode]) -> tuple[str, list[LexborNode]]:
-    """What the entry begins with in bold, and the nodes after it."""
+    """The bold text at the start of an entry, and the nodes after it."""
     end = 0
     for position, node in enumerate(head):
         if node.tag in _BOLD:
@@ -106,7 +106,7 @@ def _parts(head: list[LexborNode], is_named: bool) -> tuple[str, str, str]:
 
 
 def _closing(words: str) -> int:
-    """Position behind the parenthesis that closes the first one; 0 where none does."""
+    """The position after the parenthesis that closes the first one, or 0."""
     depth = 0
     for position, character in enumerate(words):
         if character == "(":
@@ -118,7 +118,7 @@ def _closing(words: str) -> int:
     return 0
 
 
-# What Boto3 says besides the words of Python.
+# Types of Boto3 that are not Python's.
 _TYPES: dict[str, dict[str, Any]] = {
     "character": {"type": "string"},
     "long": {"type": "integer"},
@@ -132,10 +132,10 @@ _MAX_DEPTH = 40
 
 
 def read_structure(item: Item, depth: int = 0) -> tuple[dict[str, Any], bool]:
-    """The schema of an entry with all that stands below it, and whether it is required.
+    """Return the schema of an entry with nested entries, and whether it is required.
 
-    A list has one member without a name, a map two: the key and the value. What is nested more
-    than 40 levels deep stays text.
+    A list has one member without a name, a map has two: key and value. Entries nested more than 40
+    levels deep stay text.
     """
     schema = type_schema(item.type)
     members = None
@@ -153,7 +153,7 @@ def read_structure(item: Item, depth: int = 0) -> tuple[dict[str, Any], bool]:
 
 
 def type_schema(words: str) -> dict[str, Any]:
-    """The schema of a type's words: "string", "list", or any that `schema_of` understands."""
+    """Return the schema of a type such as "string", "list" or any that `schema_of` reads."""
     known = _TYPES.get(words.lower())
     if known is not None:
         return dict(known)
@@ -163,7 +163,7 @@ def type_schema(words: str) -> dict[str, Any]:
 
 
 def fill_in(schema: dict[str, Any], syntax: dict[str, Any], depth: int = 0) -> None:
-    """Add to a structure what its syntax shows besides: members, and the values of a string."""
+    """Add members and enums of a syntax to a structure."""
     if depth > _MAX_DEPTH:
         return
     if schema.get("type") == "string" and "enum" in syntax:
@@ -183,7 +183,7 @@ def fill_in(schema: dict[str, Any], syntax: dict[str, Any], depth: int = 0) -> N
 
 
 def _entries(node: LexborNode) -> list[Item]:
-    """The entries of a list all of which have a type; empty where it is a list of prose."""
+    """The entries of a list if all have a type, else nothing: it is prose."""
     entries: list[Item] = []
     for child in children(node):
         if child.tag == "li":

@@ -1,4 +1,4 @@
-"""Read one page of a Sphinx reference: the objects that it documents and their arguments."""
+"""Read the objects of one page of a Sphinx reference, with their arguments."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,11 +25,10 @@ from toolbank.sources.typetext import Parameter, is_optional
 def combined(
     signature: Iterable[Parameter], documented: Iterable[Parameter]
 ) -> list[Parameter]:
-    """The signature's parameters in its order with the documented words.
+    """Return the signature's parameters in order, with types and descriptions.
 
-    One that is only documented comes last if the signature takes any, or there is none; then
-    a `**kwargs` of which nothing is said stands for these, and none of them is required unless
-    the signature says nothing else.
+    A parameter that is only documented is appended if the signature takes any, or there is none.
+    It replaces an undocumented `**kwargs`, and is optional unless the signature has nothing else.
     """
     signature = list(signature)
     documented = list(documented)
@@ -53,7 +52,7 @@ def combined(
 def sent(
     path: Iterable[Parameter], documented: Iterable[Parameter]
 ) -> Iterator[Parameter]:
-    """What a request sends: the parameters in its path, which are required, and all others."""
+    """Yield the parameters of a request: those in its path, which are required, then others."""
     described = {item.name: item for item in documented}
     for item in path:
         words = described.pop(item.name, None)
@@ -63,7 +62,7 @@ def sent(
 
 
 def _described(item: Parameter, words: Parameter) -> Parameter:
-    """A parameter of a signature with what the field list says of it."""
+    """A parameter of a signature with type and description of the field list."""
     is_open = item.required and is_optional(words.classifier)
     return replace(
         item,
@@ -77,10 +76,10 @@ def _described(item: Parameter, words: Parameter) -> Parameter:
 def _placed(
     signature: Sequence[Parameter], documented: Sequence[Parameter]
 ) -> dict[str, Parameter]:
-    """What is said of the parameters, by the signature's names.
+    """The documented parameters by the signature's names.
 
-    Words of other names belong to the arguments that must be given and of which nothing is said, if
-    these are as many. Words of "a1, a2, ..." belong to the sequence "a" of the signature.
+    Unknown names describe the required parameters that are not documented, if these are as many.
+    "a1, a2, ..." describes the sequence "a" of the signature.
     """
     described = {item.name.lstrip("*"): item for item in documented}
     names = {item.name.lstrip("*") for item in signature}
@@ -104,14 +103,14 @@ def _placed(
 
 
 def _is_bare(signature: Sequence[Parameter]) -> bool:
-    """Whether a signature is "(*args, **kwargs)", which says nothing of what must be given."""
+    """Whether a signature is "(*args, **kwargs)"."""
     return [item.name[: item.name.count("*")] for item in signature] == ["*", "**"]
 
 
 def _needed(documented: Sequence[Parameter]) -> list[Parameter]:
-    """The parameters that come first and are marked as neither optional nor with a default.
+    """The first parameters, up to one that is optional or has a default.
 
-    None where others of this kind follow: the author does not mark what may be left out.
+    None if unmarked ones follow later: then the author does not mark optional parameters.
     """
     unmarked = [
         item
@@ -122,8 +121,7 @@ def _needed(documented: Sequence[Parameter]) -> list[Parameter]:
     return unmarked if is_told and list(documented[: len(unmarked)]) == unmarked else []
 
 
-# What the parser's time grows with the square of: blocks in blocks, formatting left open, and
-# the attributes of a tag.
+# The parser's time is quadratic in nested blocks, unclosed formatting, and attributes of a tag.
 _NESTING = re.compile(
     r"<(/?)(?:a|article|aside|b|big|blockquote|center|code|details|div|dl|em|fieldset|figure"
     r"|font|footer|form|header|i|main|nav|nobr|ol|s|section|small|strike|strong|table|tt|u|ul)"
@@ -141,14 +139,14 @@ _SHORT = 20_000
 
 
 class ShapeError(Exception):
-    """A page that can't be read in time; the message says why, as a reason that it failed for."""
+    """A page takes too long to parse; the message is the reason."""
 
 
 def check_shape(html: str) -> None:
-    """Refuse a page that the parser could not read in time.
+    """Check that a page can be parsed in time.
 
     Raises:
-        ShapeError: elements lie 500 deep, or a tag has 1,000 attributes.
+        ShapeError: elements are nested 500 deep, or a tag has 1,000 attributes.
     """
     if html.count("<") > _FEW_TAGS and _depth(html) > _MAX_DEPTH:
         raise ShapeError("nested too deeply")
@@ -157,7 +155,7 @@ def check_shape(html: str) -> None:
 
 
 def _depth(html: str) -> int:
-    """How deep elements lie in each other, by their tags alone."""
+    """The depth of nested elements, by their tags alone."""
     first, *commented = html.split("<!--")
     shown = [first, *(part.partition("-->")[2] for part in commented)]
     depth = deepest = 0
@@ -186,11 +184,10 @@ _KINDS: dict[str, ToolKind] = {
 
 @dataclass(frozen=True)
 class PageObject:
-    """An object as its page shows it.
+    """An object of a page; its `kind` is None for a constant.
 
-    `signature` has a line for each variant; `value` is what stands after "=" behind its name.
-    `documented.parameters` are those of the signature in its order, with the words of the field
-    list. `kind` None: a constant.
+    `signature` has one line per variant; `value` is the text after "=". `documented.parameters`
+    are those of the signature, in order, with types and descriptions of the field list.
     """
 
     kind: ToolKind | None
@@ -214,7 +211,7 @@ class Page:
         self._objects: dict[tuple[int, str], PageObject] = {}
 
     def table_targets(self) -> set[tuple[str, str]]:
-        """Page and anchor of all that the first columns of autosummary tables link to."""
+        """Return page and anchor of the links in first columns of autosummary tables."""
         links = self._tree.css("table.autosummary tr > td:first-child a.reference")
         targets = {
             resolve(self._path, link.attributes.get("href") or "") for link in links
@@ -222,11 +219,11 @@ class Page:
         return targets - {("", "")}
 
     def read(self, anchor: str, role: str) -> PageObject | None:
-        """The object with this anchor; None where the page has no such."""
+        """Return the object with this anchor, or None."""
         term = self._headings.get(anchor)
         if (
             term is None and "#" in anchor
-        ):  # a site made one page names both in its links
+        ):  # links in a single-page site have both page and anchor
             anchor = anchor.rpartition("#")[2]
             term = self._headings.get(anchor)
         if term is None:
@@ -248,7 +245,7 @@ class Page:
         return {node.id: node for node in reversed(self._tree.css("[id]"))}
 
     def _around(self, anchor: str) -> LexborNode | None:
-        """The term or section that the anchor, such as an empty span at its head, is in."""
+        """The term or section that contains an anchor."""
         node = self._anchors.get(anchor)
         while node is not None and not (node.tag == "dt" or is_section(node)):
             node = node.parent
@@ -289,14 +286,14 @@ def _read_object(term: LexborNode, role: str) -> PageObject:
 
 
 def _data_kind(signature: str, value: str) -> ToolKind | None:
-    """Data that can be called is a function, other instances are objects, the rest constants."""
+    """The kind of data: a function if it is callable, an object, or None for a constant."""
     if signature or value.startswith("<ufunc"):
         return "function"
     return "object" if re.fullmatch(r"<[\w.]+ object.*>", value) else None
 
 
 def _with_type(returns: tuple[Returned, ...], annotation: str) -> tuple[Returned, ...]:
-    """What is returned, with the signature's annotation where nothing else tells the type."""
+    """The results, with the signature's annotation if their type is unknown."""
     if not annotation or annotation == "None":
         return returns
     if not returns:

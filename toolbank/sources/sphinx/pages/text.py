@@ -39,7 +39,7 @@ _BLOCKS = frozenset(
     | {"td", "th", "figcaption", "article", "main", "center", "body"}
     | {"aside", "h1", "h2", "h3", "h4", "h5", "h6", "table", "figure", "details"}
 )
-_PLAIN = frozenset({"code", "tt", "em", "strong"})  # reST nests no inline markup
+_PLAIN = frozenset({"code", "tt", "em", "strong"})  # reST does not nest inline markup
 _CUT = "\0"  # HTML has no such character
 _BEFORE_CUT = re.compile(r"\s*\0")
 _CITED = re.compile(r"\[[\w.-]+\]")
@@ -59,22 +59,22 @@ def classes(node: LexborNode) -> set[str]:
 
 
 def line(node: LexborNode) -> str:
-    """All of a node's words as one line."""
+    """Return a node's text as one line."""
     return " ".join(" ".join(_paragraphs(node)).split())
 
 
 def blocks(node: LexborNode) -> str:
-    """A node's words: a paragraph is a line, a blank line between two, "- " before a list item.
+    """Return a node's text: one line per paragraph, blank lines between, "- " before list items.
 
-    Code keeps its lines. A row of a table is a line, " | " between its cells. A displayed formula
-    is its LaTeX source, a figure its alternative text. Notes on versions, documented members and
-    links of the page itself are left out.
+    Code keeps its lines. A row of a table is a line with " | " between cells. A displayed formula
+    is its LaTeX source, a figure its alternative text. Version notes, documented members and links
+    of the page itself are removed.
     """
     return "\n\n".join(_paragraphs(node))
 
 
 def code(node: LexborNode) -> str:
-    """The text of a block of code, with its line breaks and without line numbers."""
+    """Return the text of a block of code, without line numbers."""
     if node.css_first(".linenos") is None:
         text = node.text(deep=True)
     else:
@@ -87,12 +87,12 @@ def code(node: LexborNode) -> str:
 
 
 def inline(nodes: list[LexborNode]) -> str:
-    """The words of a run of text and inline elements as one line."""
+    """Return text and inline elements as one line."""
     return _words([_inline(node) for node in nodes])
 
 
 def rows(table: LexborNode) -> Iterator[list[LexborNode]]:
-    """The cells of each row of a table; those of a table in a cell are not among them."""
+    """Yield the cells of each row of a table, without those of nested tables."""
     for part in children(table):
         for row in [part] if part.tag == "tr" else children(part):
             if row.tag == "tr":
@@ -100,12 +100,12 @@ def rows(table: LexborNode) -> Iterator[list[LexborNode]]:
 
 
 def is_block(node: LexborNode) -> bool:
-    """Whether an element stands on lines of its own."""
+    """Whether an element is a block."""
     return node.tag in _BLOCKS
 
 
 def is_dropped(node: LexborNode) -> bool:
-    """Whether an element says nothing in plain text, or belongs to another object."""
+    """Whether an element has no text, or belongs to another object."""
     if node.tag in _DROPPED_TAGS or not classes(node).isdisjoint(_DROPPED_CLASSES):
         return True
     return node.tag == "dl" and is_members(node)
@@ -169,7 +169,7 @@ def _definitions(node: LexborNode) -> list[str]:
 
 
 def _table(node: LexborNode) -> list[str]:
-    """Rows as lines; a table that sets numbers beside code is the code."""
+    """Rows as lines; a table of line numbers and code is the code."""
     listing = node.css_first("td.code pre")
     if listing is not None:
         return [code(listing)]
@@ -215,7 +215,7 @@ def _inline(node: LexborNode) -> str:
 
 
 def _is_citation(node: LexborNode) -> bool:
-    """Whether a link is one such as "[1]" to a reference further down the page."""
+    """Whether a link is a citation such as "[1]" of a reference on the page."""
     target = node.attributes.get("href") or ""
     return target.startswith("#") and bool(
         _CITED.fullmatch(node.text(deep=True).strip())
@@ -238,7 +238,7 @@ LISTS = frozenset({"citation-list", "footnote-list", "footnote", "citation"})
 
 
 def read_references(node: LexborNode) -> str:
-    """Entries of a reference list, "[1] text", a line each."""
+    """Return the entries of a reference list, "[1] text", one per line."""
     entries = node.css('[role="doc-biblioentry"], [role="doc-footnote"], tr') or [node]
     lines = []
     for entry in entries:
