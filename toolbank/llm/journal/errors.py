@@ -78,6 +78,14 @@ def foreign(path: Path, why: str) -> InputError:
     )
 
 
+def too_old(path: Path) -> InputError:
+    """The file is of the layout before the first that is converted."""
+    return InputError(
+        f"{path}: a journal of layout 1, which this version of toolbank can't read. Run the command "
+        "once with toolbank 0.7, which converts it, or use another --out folder."
+    )
+
+
 def unreadable(path: Path, error: OSError) -> ToolbankError:
     """The system doesn't let the file be read or made."""
     return ToolbankError(

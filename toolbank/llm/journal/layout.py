@@ -13,7 +13,7 @@ from toolbank.llm.chat import ChatReply, Message
 LAYOUT = 4
 
 APPLICATION_ID = 0x74626A72
-"""What SQLite's header says of a journal ("tbjr"); those of layouts 1 and 2 have 0."""
+"""Identifies a journal in SQLite's header ("tbjr"); layouts 1 and 2 have 0."""
 
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS identities (id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE)",
