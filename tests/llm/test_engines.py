@@ -38,16 +38,6 @@ ENGINE = """
 
 
     KIND = EngineKind(name="parrot", make=make)
-
-
-    class Mute:
-        name, model, offers = "mute", 7, None
-
-        async def close(self):
-            pass
-
-
-    MUTE = EngineKind(name="mute", make=lambda config, context: Mute())
     BROKEN = EngineKind(
         name="broken", make=lambda config, _: config.parameters["voice"]
     )
@@ -123,16 +113,9 @@ def test_a_package_that_lacks_what_its_entry_point_says_is_named(install):
     )
 
 
-def test_what_gives_no_engine_is_told_what_it_lacks(install):
-    install("mute_engine", ENGINE, mute="MUTE")
-    said = problem("mute")
-    assert "a string `model`, a string `identity`, an async method `answer`" in said
-    assert "close" not in said
-
-
 def test_what_breaks_while_it_is_made_is_named(install):
     install("broken_engine", ENGINE, broken="BROKEN")
-    assert "'broken' can't be made (KeyError: 'voice')" in problem("broken")
+    assert "'broken' can't be created (KeyError: 'voice')" in problem("broken")
 
 
 def test_an_entry_point_that_is_no_kind_of_engine_is_told_of(install):
