@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from toolbank.llm.accounts import FIRST_COMPLETION, estimate_prompt
 from toolbank.llm.chat import ChatReply, ChatRequest
 from toolbank.llm.config import MOST_AUTO, EngineConfig
-from toolbank.llm.stop import Stop, Stopped
+from toolbank.llm.stop import Stop, StoppedError
 
 # A server that fails a call in three at random does so this often in a row once in 40 million.
 _IN_A_ROW = 16
@@ -325,10 +325,10 @@ class Admission:
         """Return when a call may be made, and whether it is a probe; it holds a place until `leave`.
 
         Raises:
-            Stopped: the run is ending.
+            StoppedError: the run is ending.
         """
         if self._is_over(has_begun=has_begun):
-            raise Stopped
+            raise StoppedError
         if not (self._begun or self._fresh) and self._may_go(tokens):
             return self._take(tokens)
         place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -367,10 +367,10 @@ class Admission:
         """Wait without a place.
 
         Raises:
-            Stopped: the run is ending.
+            StoppedError: the run is ending.
         """
         if self._stop:
-            raise Stopped
+            raise StoppedError
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bool] = loop.create_future()
         timer = loop.call_later(seconds, _settle, future)
@@ -440,7 +440,7 @@ class Admission:
 
 def _dismiss(future: asyncio.Future[bool]) -> None:
     if not future.done():
-        future.set_exception(Stopped())
+        future.set_exception(StoppedError())
 
 
 def _settle(future: asyncio.Future[bool]) -> None:

@@ -24,7 +24,7 @@ from toolbank.llm.chat import (
 )
 from toolbank.llm.config import hide_in_reply
 from toolbank.llm.journal import Journal
-from toolbank.llm.stop import Stop, Stopped
+from toolbank.llm.stop import Stop, StoppedError
 from toolbank.system.errors import ToolbankError
 from toolbank.system.secrets import hide
 from toolbank.system.terminal import print_above_bars
@@ -96,7 +96,7 @@ class Caller:
 
         Raises:
             EngineError: the call failed for good.
-            Stopped: the run is ending or the reservation is lost, and the call was not made, or
+            StoppedError: the run is ending or the reservation is lost, and the call was not made, or
                 not again.
             ToolbankError: the journal can't be written.
         """
@@ -108,7 +108,7 @@ class Caller:
             is_probe = await self.admission.enter(tokens, has_begun=has_begun)
             if not reservation.calls:
                 self.admission.leave(is_probe=is_probe)
-                raise Stopped
+                raise StoppedError
             has_begun = reservation.in_flight = True
             outages, begun = breaker.number, monotonic()
             try:

@@ -105,12 +105,12 @@ class PromptTemplate:
         """
         from jinja2 import TemplateError
 
-        from toolbank.llm.sandbox import MOST_SIGNS
+        from toolbank.llm.sandbox import MOST_CHARACTERS
 
         try:
             text = self._template.render(values).strip()
-            if len(text) > MOST_SIGNS:
-                raise ValueError(f"it gives more than {MOST_SIGNS:,} signs")
+            if len(text) > MOST_CHARACTERS:
+                raise ValueError(f"it gives more than {MOST_CHARACTERS:,} characters")
             return text
         except (
             TemplateError,
