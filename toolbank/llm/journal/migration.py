@@ -68,7 +68,7 @@ def check_journal(path: Path) -> None:
             raise errors.foreign(path, "it is a link that leads nowhere") from None
         return
     except OSError as error:
-        raise errors.unreadable(path, error) from error
+        raise errors.unusable(path, error) from error
     if not header:
         raise errors.foreign(path, "it is empty")
     if not header.startswith(_MAGIC):
