@@ -393,21 +393,13 @@ def test_no_reply_can_make_reading_fail(response, error):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "options", "place"),
+    ("name", "content", "place"),
     [
-        ("submitted.json", '{"half', {}, r"submitted\.json: "),
-        ("seen.json", "{}", {}, r"seen\.json: .* Delete the file"),
-        *(
-            ("notes.txt", "", {key: value}, rf"^generate\.options\.{key}: ")
-            for key, value in [
-                ("submit", "perhaps"),
-                ("max_requests", 50_001),
-                ("answer_as", "poem"),
-            ]
-        ),
+        ("submitted.json", '{"half', r"submitted\.json: "),
+        ("seen.json", "{}", r"seen\.json: .* Delete the file"),
     ],
 )
-def test_what_can_not_be_used_is_refused(tmp_path, name, content, options, place):
+def test_a_file_that_can_not_be_used_is_refused(tmp_path, name, content, place):
     (tmp_path / name).write_text(content)
     with pytest.raises(InputError, match=place):
-        command(tmp_path, THREE, options=options)
+        command(tmp_path, THREE)

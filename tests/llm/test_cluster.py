@@ -18,7 +18,6 @@ from time import sleep
 from types import SimpleNamespace
 
 import pytest
-from pydantic import ValidationError
 
 from tests.run.test_interrupt import Held, Terminal
 from tests.servers.chat import Answer, ChatServer
@@ -73,19 +72,6 @@ def test_where_ray_does_not_start_it_is_told(monkeypatch):
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     with pytest.raises(InputError, match=r"could not be started here.*timed out"):
         make(on_ray(base_url="http://127.0.0.1:1/v1"))
-
-
-@pytest.mark.parametrize("engine", ["rules", "recorded", "batch"])
-def test_an_engine_that_makes_no_calls_has_no_workers(engine, tmp_path):
-    replies = {"replies": tmp_path / "r.jsonl"} if engine == "recorded" else {}
-    config = on_ray(engine=engine, **replies)
-    with pytest.raises(InputError, match="executor"):
-        find_engine(config).check(config)
-
-
-def test_workers_without_a_cluster_are_refused():
-    with pytest.raises(ValidationError, match="executor: ray"):
-        GenerateConfig(workers=2)
 
 
 def test_a_model_has_room_for_all_its_gpus():

@@ -243,15 +243,6 @@ def test_no_proxy_stands_before_this_machine(proxy, host):
     assert not proxy.calls
 
 
-@pytest.mark.parametrize("url", ["http://[bad/v1", "http:///v1", "http://x:99999/v1"])
-def test_a_url_that_is_none_is_bad_input(url, monkeypatch):
-    with pytest.raises(InputError, match="base_url"):
-        OpenAIEngine(config(url))
-    monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(InputError):
-        OpenAIEngine(config(url))
-
-
 def test_a_proxy_that_is_none_is_bad_input(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "ftp://127.0.0.1")
     name_host("http://llm.example.com/v1")

@@ -1,17 +1,13 @@
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from tests.engines import create_engine
-from toolbank.llm.engines import find_engine, find_model
-from toolbank.requests.asks import AsksConfig
-from toolbank.requests.judge.judges import JudgeConfig
+from toolbank.llm.engines import find_engine
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.retrievers.llm_settings import DecomposeConfig
 from toolbank.system.errors import InputError
 
 ENGINE = """
@@ -82,24 +78,6 @@ def test_an_unknown_engine_is_told_with_the_nearest_and_all_that_there_are(insta
     assert "openai, vllm, batch, recorded, rules, parrot" in said
 
 
-def test_the_judge_names_its_own_key():
-    with pytest.raises(InputError, match=r"^judge\.engine: .*Did you mean openai"):
-        find_model(JudgeConfig(engine="opnai"))
-
-
-def test_what_only_writes_can_not_judge():
-    with pytest.raises(InputError, match=r"^judge\.engine: .*only serves"):
-        find_model(JudgeConfig(engine="recorded"))
-
-
-def test_what_only_writes_can_not_split_requests(tmp_path):
-    config = DecomposeConfig(engine="recorded", replies=tmp_path / "replies.sqlite")
-    with pytest.raises(
-        InputError, match=r"^retrievers\.decomposition\.decompose\.engine: "
-    ):
-        find_engine(config)
-
-
 def test_a_package_that_can_not_be_imported_is_named(install):
     install("sick_engine", "import no_such_module_here", sick="make")
     said = problem("sick")
@@ -129,34 +107,6 @@ def test_two_packages_with_one_engine_are_both_named(install):
     install("parrot_one", ENGINE, parrot="KIND")
     install("parrot_two", ENGINE, parrot="KIND")
     assert "parrot-one and parrot-two" in problem("parrot")
-
-
-@pytest.mark.parametrize("engine", ["openai", "batch", "rules"])
-def test_an_option_that_an_engine_does_not_have_is_refused(engine):
-    said = problem(engine, options={"sumbit": True})
-    assert said.startswith("generate.options.sumbit: ")
-    assert ("Did you mean submit?" in said) == (engine == "batch")
-
-
-@pytest.mark.parametrize(
-    ("config", "find"),
-    [
-        (GenerateConfig(engine="rules"), find_engine),
-        (GenerateConfig(engine="recorded", replies=Path("r.jsonl")), find_engine),
-        (AsksConfig(engine="rules"), find_engine),
-        (AsksConfig(engine="recorded", replies=Path("r.jsonl")), find_engine),
-    ],
-)
-def test_parameters_of_an_engine_that_samples_nothing_are_refused(config, find):
-    find(config).check(config)
-    given = config.model_copy(update={"parameters": {"top_p": 0.9}})
-    with pytest.raises(InputError, match=rf"^{config.section}\.parameters: the engine"):
-        find(given).check(given)
-
-
-def test_parameters_of_the_heuristic_that_judges_are_refused():
-    with pytest.raises(InputError, match=r"^judge\.parameters: the engine rules"):
-        find_model(JudgeConfig(engine="rules", parameters={"top_p": 0.9}))
 
 
 def test_choosing_an_engine_imports_none_of_the_others():

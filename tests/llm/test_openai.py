@@ -1,14 +1,12 @@
 import asyncio
 
 import pytest
-from pydantic import ValidationError
 
 from tests.engines import create_engine
 from tests.servers.chat import Answer, ChatServer, closed_url
 from toolbank.llm.chat import EngineError
 from toolbank.llm.engines.openai.engine import OpenAIEngine
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.system.errors import InputError
 from toolbank.testing.engines import polish_request as request
 
 KEY = "sk-test-5f1c9a"
@@ -254,36 +252,7 @@ def test_models_that_want_max_completion_tokens_get_it():
     assert len(calls) == 3
 
 
-def test_a_public_endpoint_needs_a_key_and_the_message_says_which_variable(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(InputError, match="export MY_KEY="):
-        OpenAIEngine(config("https://api.openai.com/v1", api_key_env="MY_KEY"))
-
-
 def test_a_local_endpoint_needs_none(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     (reply,), _ = answers(lambda call: GOOD)
     assert reply.text
-
-
-def test_a_key_that_no_key_can_be_is_refused_without_showing_it(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-\u00e9\nabc")
-    with pytest.raises(InputError) as caught:
-        OpenAIEngine(config("http://127.0.0.1:1/v1"))
-    assert "sk-" not in str(caught.value)
-
-
-@pytest.mark.parametrize("value", ["sk-proj-1a2b", "gsk_abc", "hf_Secret", "", "A B"])
-def test_a_key_where_its_variable_is_to_be_named_is_refused(value):
-    with pytest.raises(ValidationError, match="NAME of an environment variable"):
-        config("http://127.0.0.1:1/v1", api_key_env=value)
-    assert config("http://127.0.0.1:1/v1", api_key_env="MY_KEY_2")
-
-
-@pytest.mark.parametrize(
-    "sign", [" ", "\n", "\t", "\x00", "\x1b", "\x7f", "@", "?", "#"]
-)
-def test_an_address_with_a_sign_that_none_has_is_refused(sign):
-    for url in (f"http://127.0.0.1:1/v1{sign}", f"http://127{sign}.0.0.1:1/v1"):
-        with pytest.raises(ValidationError, match="base_url"):
-            config(url)

@@ -1,4 +1,4 @@
-"""What a stage may spend."""
+"""The budget of a stage: calls, tokens, dollars and minutes."""
 
 from __future__ import annotations
 
@@ -28,30 +28,29 @@ if TYPE_CHECKING:
     from toolbank.llm.journal import StepUsage
     from toolbank.llm.stop import Stop
 
-# So many attempts begin before the first reply has told what a call costs.
+# The most attempts that begin before the first reply shows what a call costs.
 _MOST_GUESSED = 8
 
 
 @dataclass(eq=False)
 class Reservation:
-    """Calls that are held back for an attempt, the one in flight included."""
+    """The calls that are reserved for an attempt, the one in flight included."""
 
     calls: int
     in_flight: bool = False
 
 
 class Budget:
-    """Calls, tokens and dollars over the run's folder, and minutes of this command.
+    """The calls, tokens and dollars spent in the run folder, and the minutes of this command.
 
-    An attempt reserves all its calls before the first, and settles at its end, so that none that
-    was begun is cut short. A call that is reserved is taken to cost the mean of those before it.
-    Tokens that the endpoint does not report count by an estimate. A failed try is a call, and costs
-    the tokens that it was charged for: where such use up what is held back, the youngest attempts
-    lose their calls, so that what is missing in the end is at the end; `cut` is why, None where
-    none did.
+    An attempt reserves all its calls before the first and settles at its end, so that none is cut
+    short. A reserved call is assumed to cost the mean of the calls before. Tokens that the
+    endpoint does not report are estimated. A failed try counts as a call, with the tokens that it
+    was charged for. If failed tries use up the reserve, the newest attempts lose their calls, so
+    that what is missing in the end is at the end; `cut` says why, or is None.
 
     Raises:
-        InputError: dollars are to be counted, and the file of prices lacks the model.
+        InputError: dollars are counted, and the price file lacks the model.
     """
 
     def __init__(
@@ -73,44 +72,44 @@ class Budget:
         self._prompt_tokens = float(sum(one.prompt_tokens for one in used))
         self._completion_tokens = float(sum(one.completion_tokens for one in used))
         self._tokens = self._prompt_tokens + self._completion_tokens
-        # Of one, as long as no reply has told what they are.
+        # Of one call, until the first reply.
         self._guessed_prompt = 0.0
         self.cut: EarlyEnd | None = None
         self._open: dict[Reservation, None] = {}
         self._held = 0
         if self._config.dollars is not None and self._price is None:
             raise InputError(
-                f"{config.price}: no price of {config.model!r}, and {self._section}.budget.dollars "
-                "needs it to count by."
+                f"{config.price}: there is no price of {config.model!r}, and "
+                f"{self._section}.budget.dollars needs one. Add it to the file."
             )
 
     @property
     def dollars(self) -> float | None:
-        """What was spent, or None where no price is known."""
+        """The dollars spent; None if no price is known."""
         return None if self._price is None else self._dollars
 
     @property
     def is_estimated(self) -> bool:
-        """Whether any of the tokens, and so of the dollars, is an estimate."""
+        """Whether any tokens, and so dollars, are estimated."""
         return self._estimated > 0
 
     @property
     def mean_completion(self) -> float:
-        """Tokens of a completion: the mean of those that came, or a guess before the first."""
+        """The mean tokens of a completion, or a guess before the first one."""
         if not self._replies:
             return FIRST_COMPLETION
         return self._completion_tokens / self._replies
 
     @property
     def is_open(self) -> bool:
-        """Whether anything is held back, so that there may be more room later."""
+        """Whether anything is reserved, so that there may be more room later."""
         return bool(self._open)
 
     def reserve(self, calls: int, prompt_tokens: float) -> Reservation | None:
-        """Hold so many calls back, or give None where there is no room for them.
+        """Reserve so many calls; None if there is no room for them.
 
-        `prompt_tokens` is the size of the first prompt: what calls are taken to cost before any
-        reply came. Of the very first call nobody knows what it costs, until it was made.
+        `prompt_tokens` is the size of the first prompt, from which the cost of calls is estimated
+        before the first reply. The very first call is always allowed.
         """
         is_first = not (self._replies or self._open)
         is_guess = self._counts_tokens and not self._replies
@@ -123,14 +122,14 @@ class Budget:
         return self.hold(calls)
 
     def hold(self, calls: int) -> Reservation:
-        """Hold back calls that are to be made, or were asked for, whatever room there is."""
+        """Reserve calls whatever room there is."""
         reservation = Reservation(calls)
         self._open[reservation] = None
         self._held += calls
         return reservation
 
     def answer(self, reservation: Reservation, reply: ChatReply) -> None:
-        """Note a call that was answered, and what it cost."""
+        """Count a call that was answered."""
         self._replies += 1
         self._calls += 1
         self._charge(reply)
@@ -138,10 +137,7 @@ class Budget:
         self._release(reservation, 1)
 
     def fail(self, reservation: Reservation, error: EngineError | None = None) -> None:
-        """Note a call that failed, and what the error says that it was charged for.
-
-        Who made it may try again while it has a call reserved.
-        """
+        """Count a failed call; another try is allowed while the reservation has a call."""
         self._calls += 1
         is_charged = error is not None and self._charge(error)
         reservation.in_flight = False
@@ -154,17 +150,17 @@ class Budget:
             self._release(youngest, youngest.calls - youngest.in_flight)
 
     def settle(self, reservation: Reservation) -> None:
-        """Hold nothing back any more for an attempt that makes no further call."""
+        """End the reservation of an attempt."""
         self._release(reservation, reservation.calls)
         self._open.pop(reservation, None)
 
     def seconds_left(self, now: float) -> float | None:
-        """Seconds that this command may still make calls, or None where nothing says so."""
+        """Seconds that this command may still make calls; None if there is no limit."""
         minutes = self._config.minutes
         return None if minutes is None else self._begun + 60 * minutes - now
 
     def explain(self, calls: int) -> EarlyEnd:
-        """Which budget has no room for so many calls, and how to go on."""
+        """Say which budget has no room for so many calls, and how to continue."""
         config = self._config
         guess = self._guessed_prompt
         held_tokens, held_dollars = self._estimate(self._held, guess)
@@ -187,7 +183,7 @@ class Budget:
 
     @contextmanager
     def keep_minutes(self, stop: Stop, now: float) -> Iterator[None]:
-        """Ask for a stop when the minutes are over, whatever is waited for then."""
+        """End the run when its minutes are over."""
         left = self.seconds_left(now)
         if left is None:
             yield
@@ -207,7 +203,7 @@ class Budget:
         return self._config.tokens is not None or self._config.dollars is not None
 
     def _charge(self, call: ChatReply | EngineError) -> bool:
-        """Count the tokens of a reply or of a failed try; gives whether there are any."""
+        """Count the tokens of a reply or a failed try; return whether there are any."""
         tokens_in, tokens_out = call.prompt_tokens, call.completion_tokens
         self._prompt_tokens += tokens_in
         self._completion_tokens += tokens_out
@@ -218,7 +214,7 @@ class Budget:
         return tokens_in + tokens_out > 0
 
     def _is_overspent(self) -> bool:
-        """Whether the tokens spent, and those of the calls that are held back, are too many."""
+        """Whether the tokens or dollars spent and reserved are too many."""
         tokens, dollars = self._estimate(self._held, self._guessed_prompt)
         return self._tokens + tokens > (self._config.tokens or math.inf) or (
             self._dollars + dollars > (self._config.dollars or math.inf)
@@ -229,7 +225,7 @@ class Budget:
         self._held -= calls
 
     def _has_room(self, calls: int, prompt_tokens: float, *, is_free: bool) -> bool:
-        """Whether there is room for so many calls beside those that are held."""
+        """Whether there is room for so many more calls."""
         config, held = self._config, self._held + calls
         if config.calls is not None and self._calls + held > config.calls:
             return False
@@ -241,7 +237,7 @@ class Budget:
         )
 
     def _estimate(self, calls: int, guessed_prompt: float) -> tuple[float, float]:
-        """Tokens and dollars that so many calls will cost; before any reply, by a guess."""
+        """Estimate the tokens and dollars of so many calls, by a guess before any reply."""
         if self._replies:
             prompt = calls * self._prompt_tokens / self._replies
             completion = calls * (self._completion_tokens / self._replies)
@@ -262,5 +258,4 @@ class Budget:
 
 
 def _add_note(end: EarlyEnd, note: str) -> EarlyEnd:
-    """The same end, with a note behind its message if there is one."""
     return end._replace(message=f"{end.message} ({note})") if note else end
