@@ -204,15 +204,6 @@ def test_of_an_engine_that_sends_nothing_nothing_is_hidden(tmp_path):
     assert got.text == f"It holds {KEY}."
 
 
-def test_a_key_in_an_answer_is_not_kept(tmp_path):
-    answer = Answer.text(f"You sent {KEY}.")
-    body = answer.body.replace(b"served-model", f"model of {KEY}".encode())
-    with WireServer(lambda call: Wire.http(body)) as server:
-        name_host(server.url)
-        reply = ask_all(server.url, tmp_path, [0])[1][0]
-    assert (reply.text, reply.model) == ("You sent ***.", "model of ***")
-
-
 @pytest.mark.parametrize("way", ["at once", "batch"])
 def test_a_word_that_is_sent_in_place_of_a_key_stays_in_replies(
     way, tmp_path, monkeypatch

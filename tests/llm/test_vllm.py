@@ -39,20 +39,33 @@ def make(seed=0, **settings):
     return create_engine(GenerateConfig(**settings), tools=(), seed=seed)
 
 
-def answers(*requests, **settings):
-    """Replies or errors of requests that are all asked at once."""
+def talk(act, **settings):
+    """What `act` gives of an engine, which is closed after it."""
 
-    async def ask():
+    async def run():
         engine = make(**settings)
         try:
             async with asyncio.timeout(30):
-                return await asyncio.gather(
-                    *(engine.answer(item) for item in requests), return_exceptions=True
-                )
+                return await act(engine)
         finally:
             await engine.close()
 
-    return asyncio.run(ask())
+    return asyncio.run(run())
+
+
+def answers(*requests, **settings):
+    """Replies or errors of requests that are all made at once."""
+
+    def ask(engine):
+        calls = (engine.answer(item) for item in requests)
+        return asyncio.gather(*calls, return_exceptions=True)
+
+    return talk(ask, **settings)
+
+
+async def until_writing(llms):
+    while not (llms and llms[0].llm_engine.batches):
+        await asyncio.sleep(0.001)
 
 
 def test_a_reply_has_text_tokens_finish_and_the_models_name(llms):
@@ -81,30 +94,24 @@ def test_the_answer_is_bound_to_the_schema_and_settings_are_passed_on(llms):
 
 
 def test_a_request_is_taken_in_while_another_is_still_being_written(llms):
-    async def talk():
-        engine = make()
+    async def act(engine):
         first = asyncio.ensure_future(engine.answer(request(0, text="a", after="b")))
-        while not (llms and llms[0].llm_engine.batches):
-            await asyncio.sleep(0.001)
-        replies = await engine.answer(request(1, text="b")), await first
-        await engine.close()
-        return tuple(reply.text for reply in replies)
+        await until_writing(llms)
+        return await engine.answer(request(1, text="b")), await first
 
-    assert asyncio.run(asyncio.wait_for(talk(), 30)) == ("b", "a")
+    assert [reply.text for reply in talk(act)] == ["b", "a"]
     assert {"a", "b"} in llms[0].llm_engine.batches
 
 
 def test_closing_does_not_leave_a_call_waiting(llms):
-    async def talk():
-        engine = make()
+    async def act(engine):
         call = asyncio.ensure_future(engine.answer(request(0, text="a", after="never")))
-        while not (llms and llms[0].llm_engine.batches):
-            await asyncio.sleep(0.001)
+        await until_writing(llms)
         await engine.close()
         with pytest.raises(EngineError, match="closed"):
             await call
 
-    asyncio.run(asyncio.wait_for(talk(), 30))
+    talk(act)
 
 
 @pytest.mark.parametrize(
@@ -116,58 +123,49 @@ def test_closing_does_not_leave_a_call_waiting(llms):
         (" ", "stop", "empty"),
     ],
 )
-def test_how_an_answer_ended_is_said(llms, text, reason, finish):
+def test_how_an_answer_ended_is_in_the_reply(llms, text, reason, finish):
     (reply,) = answers(request(text=text, finish=reason))
     assert reply.finish == finish
 
 
-@pytest.mark.parametrize("reason", ["abort", "error"])
-def test_an_answer_that_was_broken_off_is_a_failure_that_may_pass(llms, reason):
-    (error,) = answers(request(text="x", finish=reason))
-    assert (error.reason, error.retryable, error.fatal) == ("broken-off", True, False)
-
-
-def test_a_request_that_is_refused_fails_alone(llms):
-    error, reply = answers(
-        request(refuse="the prompt is longer than the model's 4096 tokens"),
-        request(text="fine"),
-    )
-    assert (error.reason, error.retryable, error.fatal) == ("bad-request", False, False)
-    assert "longer than the model's 4096 tokens" in str(error)
+@pytest.mark.parametrize(
+    ("prompt", "expected", "message"),
+    [
+        ({"text": "x", "finish": "abort"}, ("broken-off", True, False), "abort"),
+        ({"text": "x", "finish": "error"}, ("broken-off", True, False), "error"),
+        ({"refuse": "over 4096 tokens"}, ("bad-request", False, False), "over 4096"),
+    ],
+)
+def test_a_request_that_fails_fails_alone(llms, prompt, expected, message):
+    error, reply = answers(request(**prompt), request(text="fine"))
+    assert (error.reason, error.retryable, error.fatal) == expected
+    assert message in str(error)
     assert reply.text == "fine"
 
 
 def test_an_engine_that_ends_fails_what_ran_and_what_comes_later(llms):
-    async def talk():
-        engine = make()
-        got = await asyncio.gather(
-            engine.answer(request(text="long", steps=9999)),
-            engine.answer(request(die=True)),
-            return_exceptions=True,
-        )
-        got += await asyncio.gather(
-            engine.answer(request(text="late")), return_exceptions=True
-        )
-        await engine.close()
-        return got
+    async def act(engine):
+        together = (request(text="long", steps=9999), request(die=True))
+        for group in (together, (request(text="late"),)):
+            calls = [engine.answer(item) for item in group]
+            for error in await asyncio.gather(*calls, return_exceptions=True):
+                assert isinstance(error, EngineError)
+                assert (error.fatal, error.reason) == (True, "engine-ended")
+                assert "EngineCore encountered an issue" in str(error)
 
-    for error in asyncio.run(asyncio.wait_for(talk(), 30)):
-        assert isinstance(error, EngineError)
-        assert (error.fatal, error.reason) == (True, "engine-ended")
-        assert "EngineCore encountered an issue" in str(error)
+    talk(act)
+    (reply,) = answers(request(text="y"))
+    assert reply.text == "y"
 
 
 def test_a_call_that_is_given_up_is_aborted_there(llms):
-    async def talk():
-        engine = make()
+    async def act(engine):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await engine.answer(request(text="endless", steps=10**9))
-        reply = await engine.answer(request(text="next"))
-        await engine.close()
-        return reply.text
+        return await engine.answer(request(text="next"))
 
-    assert asyncio.run(asyncio.wait_for(talk(), 30)) == "next"
+    assert talk(act).text == "next"
     assert llms[0].llm_engine.aborted == ["endless"]
 
 
@@ -175,30 +173,24 @@ def threads():
     return [thread for thread in threading.enumerate() if thread.name == "vllm"]
 
 
-def test_a_model_is_loaded_for_the_first_request_and_not_before(llms):
-    async def talk():
-        engine = make()
-        await asyncio.sleep(0.01)
-        assert not llms
-        await engine.answer(request(text="x"))
-        await engine.close()
-
-    asyncio.run(talk())
-    assert len(llms) == 1
-
-
 @pytest.mark.parametrize(
     "settings", [{"temperature": 0.1}, {"max_tokens": 9, "parameters": {"top_p": 0.5}}]
 )
 def test_a_model_stays_for_later_engines_with_their_own_sampling(llms, settings):
+    answers()
+    assert not llms
     answers(request(text="x"))
     answers(request(text="y"), **settings)
     (llm,) = llms
-    sampling = [asked[1] for asked in llm.asked]
+    sampling = [call[1] for call in llm.asked]
     given = {**settings, **settings.get("parameters", {})}
     for name, value in given.items():
         if name != "parameters":
             assert getattr(sampling[1], name) == value != getattr(sampling[0], name)
+    release_engines()
+    assert not threads()
+    answers(request(text="y"))
+    assert len(llms) == 2
 
 
 @pytest.mark.parametrize(
@@ -212,32 +204,16 @@ def test_one_model_makes_room_for_another(llms, settings):
 
 
 def test_engines_that_are_open_at_once_each_keep_their_model(llms):
-    async def talk():
-        first, second = make(), make(model="large")
+    async def act(first):
+        second = make(model="large")
         await first.answer(request(text="a"))
         await second.answer(request(text="b"))
         reply = await first.answer(request(text="c"))
-        await first.close()
         await second.close()
         return reply.text
 
-    assert asyncio.run(asyncio.wait_for(talk(), 30)) == "c"
+    assert talk(act) == "c"
     assert [llm.arguments["model"] for llm in llms] == ["small", "large"]
-
-
-def test_releasing_frees_the_model(llms):
-    answers(request(text="x"))
-    assert threads()
-    release_engines()
-    assert not threads()
-    answers(request(text="y"))
-    assert len(llms) == 2
-
-
-def test_a_model_that_has_ended_is_loaded_again_for_the_next_engine(llms):
-    (error,) = answers(request(die=True))
-    (reply,) = answers(request(text="y"))
-    assert (error.reason, reply.text) == ("engine-ended", "y")
 
 
 @pytest.mark.parametrize("given", [{}, {"max_model_len": 4096}])
