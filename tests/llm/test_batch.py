@@ -84,18 +84,6 @@ def test_a_line_to_paste_runs_nothing_that_an_address_holds(tmp_path):
     assert all(line[0] == "curl" and ";id" not in line for line in lines)
 
 
-def test_replies_beside_the_requests_are_the_answers(tmp_path):
-    begin(tmp_path)
-    (tmp_path / "batch_6f_output.jsonl").write_text(
-        answer_file((tmp_path / FIRST).read_text(), said)
-    )
-    told = command(tmp_path, THREE)
-    assert told.texts == {n: f"Request {n} of é€𝄞." for n in range(3)}
-    assert told.replies[0].model == "served-model"
-    assert (told.replies[0].prompt_tokens, told.replies[0].completion_tokens) == (7, 3)
-    assert told.message == ""
-
-
 def test_another_round_holds_what_follows_and_nothing_twice(tmp_path):
     begin(tmp_path)
     (tmp_path / "out.jsonl").write_text(
@@ -305,7 +293,11 @@ def next_to_copied_requests(folder, lines):
 def test_replies_are_found_however_the_file_was_made(tmp_path, capsys, write):
     write(tmp_path, [reply_line(key, Answer.text(key)) for key in begin(tmp_path)])
     sent = [request(n).key(make_identity(config())) for n in range(3)]
-    assert command(tmp_path, THREE).texts == dict(enumerate(sent))
+    told = command(tmp_path, THREE)
+    assert told.texts == dict(enumerate(sent))
+    assert told.replies[0].model == "served-model"
+    assert (told.replies[0].prompt_tokens, told.replies[0].completion_tokens) == (7, 3)
+    assert told.message == ""
     note = "batch_6f_output.jsonl, line 3: " if write is among_other_lines else ""
     assert note in capsys.readouterr().err
 
@@ -322,13 +314,6 @@ def test_a_file_that_is_empty_or_cut_is_still_coming(tmp_path, capsys):
     assert SECOND not in jsonl(tmp_path)
     put(tmp_path, *lines)
     assert set(command(tmp_path, THREE).replies) == {0, 1, 2}
-
-
-def test_requests_of_a_deleted_file_are_written_again(tmp_path):
-    begin(tmp_path)
-    (tmp_path / FIRST).unlink()
-    (tmp_path / "out.jsonl").touch()
-    assert "round-001" in command(tmp_path, THREE).message
 
 
 def test_a_huge_reply_is_one_that_is_too_large(tmp_path):

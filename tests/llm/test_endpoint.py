@@ -6,16 +6,18 @@ import json
 import subprocess
 import sys
 import zlib
+from functools import partial
 from textwrap import dedent
 
 import pytest
 
+from tests.llm.test_openai import answers as ask_in_turn
+from tests.llm.test_openai import config
 from tests.servers.chat import Answer
 from tests.servers.named import forget_host, name_host
 from tests.servers.wire import Wire, WireServer
-from toolbank.llm.chat import ChatReply, EngineError
+from toolbank.llm.chat import ChatReply
 from toolbank.llm.engines.openai.engine import MAX_REPLY_BYTES, OpenAIEngine
-from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import InputError
 from toolbank.testing.engines import polish_request as request
 
@@ -23,36 +25,12 @@ KEY = "sk-test/5f1c9a+b"
 GOOD = Answer.json({"query": "fine"}).body
 BIG = b'{"choices": "' + b"x" * (2 * MAX_REPLY_BYTES)
 
+answers = partial(ask_in_turn, server=WireServer)
+
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-
-def config(url, **settings):
-    return GenerateConfig(
-        engine="openai", base_url=url, model="asked-model", **settings
-    )
-
-
-def answers(script, times=1, **settings):
-    """The replies or errors of calls made one after the other, and the server's calls."""
-
-    async def talk(url):
-        engine = OpenAIEngine(config(url, **settings))
-        got = []
-        for attempt in range(times):
-            try:
-                async with asyncio.timeout(20):
-                    got.append(await engine.answer(request(attempt)))
-            except EngineError as error:
-                assert KEY not in str(error)
-                got.append(error)
-        await engine.close()
-        return got
-
-    with WireServer(script) as server:
-        return asyncio.run(talk(server.url)), server.calls
 
 
 def packed(body, how, level=9):
