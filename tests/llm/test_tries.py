@@ -197,5 +197,5 @@ def test_what_an_engine_of_a_user_raises_is_a_failed_call():
 
 def test_an_engine_of_a_user_that_gives_no_reply_is_a_failed_call():
     _, journal, got = ask_all(Endpoint(lambda *_: "text"), 1)
-    assert "gave 'str', and no ChatReply" in str(got[0])
+    assert "TypeError: returned 'str'" in str(got[0])
     assert not journal.replies

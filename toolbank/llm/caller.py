@@ -1,4 +1,4 @@
-"""One call: tried until there is a reply or no more hope, within what the endpoint takes."""
+"""Make one call: retry it, and adapt to the load that the endpoint can handle."""
 
 from __future__ import annotations
 
@@ -36,18 +36,17 @@ if TYPE_CHECKING:
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 30.0
-# A pause of so many seconds is told, so that nobody wonders.
+# A message announces a pause of at least so many seconds.
 _LONG_PAUSE = 10.0
 
 
 class Caller:
-    """Calls an engine, and learns from each call what the endpoint takes.
+    """Calls an engine, and learns from each call what load the endpoint can handle.
 
-    `limit` is how many calls may be in flight, and `admission` knows how many are. `place` says
-    in messages who is asked, `timeout` is how many seconds a try may take (None: as many as it
-    needs), and `secrets` are values that the engine sends: they are hidden in whatever it gives and
-    tells. `asks_model`: replies cost tokens, which are estimated where the engine does not report
-    them.
+    `limit` is how many calls may be in flight, and `admission` has how many are. `place` is the
+    endpoint in messages, `timeout` the seconds per try (None: no limit). `secrets` are values that
+    the engine sends; they are hidden in its replies and errors. `asks_model`: replies cost tokens,
+    which are estimated if the engine does not report them.
     """
 
     def __init__(
@@ -87,17 +86,17 @@ class Caller:
         *,
         has_begun: bool,
     ) -> ChatReply:
-        """Try until there is a reply; each failed try is in the journal.
+        """Call until there is a reply; write each failed try to the journal.
 
-        A call that may do better later is tried `retries` times more, after a random part of
-        0.5 s, 1 s, 2 s ... at most 30 s (Brooker, "Exponential backoff and jitter", AWS, 2015:
-        full jitter). Tries while the endpoint is down don't count. What it asks one to wait, all
-        wait. `has_begun`: the attempt has made a call before this one.
+        A retryable call is tried `retries` times more, after a random part of 0.5 s, 1 s, 2 s ...
+        at most 30 s (Brooker, "Exponential backoff and jitter", AWS, 2015: full jitter). Tries
+        while the endpoint is down do not count. If it asks one call to wait, all wait.
+        `has_begun`: the attempt has made a call before.
 
         Raises:
             EngineError: the call failed for good.
-            StoppedError: the run is ending or the reservation is lost, and the call was not made, or
-                not again.
+            StoppedError: the run is ending or the reservation is lost, and the call was not made,
+                or not again.
             ToolbankError: the journal can't be written.
         """
         config, breaker = self._config, self._breaker
@@ -147,7 +146,7 @@ class Caller:
     async def _try(
         self, request: ChatRequest, tokens: float, seconds: float
     ) -> ChatReply:
-        """Call once, and tell everybody whom the outcome concerns."""
+        """Call once, and report the outcome to the limit, the breaker and the rates."""
         begun = monotonic()
         try:
             reply = await self._answer(request, seconds)
@@ -166,7 +165,7 @@ class Caller:
             async with asyncio.timeout(longest):
                 reply: object = await self._engine.answer(request)
             if not isinstance(reply, ChatReply):
-                raise TypeError(f"gave {type(reply).__name__!r}, and no ChatReply")
+                raise TypeError(f"returned {type(reply).__name__!r}, not a ChatReply")
             reply = hide_in_reply(reply, self._secrets)
         except EngineError as error:
             error.args = (hide(str(error), self._secrets),)
@@ -194,7 +193,7 @@ class Caller:
     def _explain_timeout(
         self, request: ChatRequest, setting: str, seconds: float | None
     ) -> EngineError:
-        """The failure of a call that was given up; the model may have been writing its answer."""
+        """Make the error of a time-out; the model may have been charged for it."""
         error = EngineError(
             f"{self._place} ({self._engine.model}): no reply within "
             f"{getattr(self._config, setting) or seconds:g} s (the setting `{setting}`).",
@@ -223,43 +222,41 @@ class Caller:
             self.limit.fail(error.reason, self.admission.in_flight)
             if breaker.fail(self.limit.now, now):
                 print_above_bars(
-                    f"the endpoint is down, it seems, at {strftime('%H:%M:%S')}: {error} All "
-                    "calls wait, and one at a time is tried, for at most "
-                    f"{breaker.longest:g} s."
+                    f"the endpoint is down since {strftime('%H:%M:%S')}: {error} All calls wait, "
+                    f"and one at a time is tried, for at most {breaker.longest:g} s."
                 )
         if error.fatal:
             self._stop.fail(error)
         elif breaker.is_too_long(now):
             self._stop.fail(
                 ToolbankError(
-                    f"{error}\nNo call was answered for "
-                    f"{now - breaker.since:.0f} s, so the run stops. The replies that came "
-                    "are kept; run the same command again when the endpoint answers. How long to "
-                    f"wait for it is the setting `{self._config.section}.max_outage`, where any "
-                    "call was answered before."
+                    f"{error}\nNo call was answered for {now - breaker.since:.0f} s, so the run "
+                    "stops. The replies that came are kept; run the same command again when the "
+                    "endpoint answers. To wait longer after a first reply, set "
+                    f"`{self._config.section}.max_outage`."
                 )
             )
         elif error.retry_after:
             self._pause(error.retry_after, f" ({error.reason})")
 
     def _note_life(self) -> None:
-        """An endpoint that refuses is there, too."""
+        """Note a reply or a refusal, which show that the endpoint is up."""
         if self._breaker.answer():
             self.limit.restart()
             print_above_bars(
-                f"the endpoint answers again, at {strftime('%H:%M:%S')}; going on."
+                f"the endpoint answers again since {strftime('%H:%M:%S')}; continuing."
             )
 
     def _pause(self, seconds: float, why: str) -> None:
-        asked = f"the endpoint asks to wait {seconds:.0f} s{why}"
+        request = f"the endpoint asks to wait {seconds:.0f} s{why}"
         most = self._config.max_outage
         if seconds > most:
             self._stop.fail(
                 ToolbankError(
-                    f"{asked}, which is longer than {most:g} s (the setting "
+                    f"{request}, which is longer than {most:g} s (the setting "
                     f"`{self._config.section}.max_outage`). The replies that came are kept; run "
                     "the same command again then."
                 )
             )
         elif self.admission.pause(seconds) and seconds >= _LONG_PAUSE:
-            print_above_bars(f"{asked}; all calls wait.")
+            print_above_bars(f"{request}; all calls wait.")
