@@ -195,7 +195,8 @@ def _make_rows(
         rows, "journal", total, unit="reply", disable=None, leave=False
     ):
         content = zlib.decompressobj(zdict=like or b"").decompress(packed)
-        reply = ChatReply(*columns[:-1], estimated=bool(columns[-1]))
+        *values, is_estimated = columns
+        reply = ChatReply(*values, bool(is_estimated))
         is_paid = reply.latency > 0 or _names_model(identity)
         if is_paid and not (reply.prompt_tokens or reply.completion_tokens):
             prompt = "\n".join(message["content"] for message in decode(content))
