@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
 # The most attempts that begin before the first reply shows what a call costs.
 _MOST_GUESSED = 8
+_UNITS = ("calls", "tokens", "dollars")
 
 
 @dataclass(eq=False)
@@ -112,11 +112,13 @@ class Budget:
         before the first reply. The very first call is always allowed.
         """
         is_first = not (self._replies or self._open)
-        is_guess = self._counts_tokens and not self._replies
-        if is_guess and len(self._open) >= _MOST_GUESSED:
+        counts_tokens = (
+            self._config.tokens is not None or self._config.dollars is not None
+        )
+        if counts_tokens and not self._replies and len(self._open) >= _MOST_GUESSED:
             return None
-        is_free = is_first and not self._tokens
-        if not self._has_room(calls, prompt_tokens, is_free=is_free):
+        units = ("calls",) if is_first and not self._tokens else _UNITS
+        if self._find_excess(self._held + calls, prompt_tokens, units):
             return None
         self._guessed_prompt = prompt_tokens
         return self.hold(calls)
@@ -136,18 +138,16 @@ class Budget:
         reservation.in_flight = False
         self._release(reservation, 1)
 
-    def fail(self, reservation: Reservation, error: EngineError | None = None) -> None:
+    def fail(self, reservation: Reservation, error: EngineError) -> None:
         """Count a failed call; another try is allowed while the reservation has a call."""
         self._calls += 1
-        is_charged = error is not None and self._charge(error)
+        units = _UNITS if self._charge(error) else ("calls",)
         reservation.in_flight = False
-        for youngest in reversed(self._open):
-            if self._calls + self._held <= (self._config.calls or math.inf) and not (
-                is_charged and self._is_overspent()
-            ):
+        for newest in reversed(self._open):
+            if not self._find_excess(self._held, self._guessed_prompt, units):
                 return
             self.cut = self.explain(0)
-            self._release(youngest, youngest.calls - youngest.in_flight)
+            self._release(newest, newest.calls - newest.in_flight)
 
     def settle(self, reservation: Reservation) -> None:
         """End the reservation of an attempt."""
@@ -161,25 +161,28 @@ class Budget:
 
     def explain(self, calls: int) -> EarlyEnd:
         """Say which budget has no room for so many calls, and how to continue."""
-        config = self._config
         guess = self._guessed_prompt
-        held_tokens, held_dollars = self._estimate(self._held, guess)
-        tokens = self._tokens + held_tokens
-        calls_spent = self._calls + self._held
-        if config.calls is not None and calls_spent + calls > config.calls:
-            return self._describe("calls", config.calls, calls_spent)
-        estimated = describe_estimated(self._estimated)
-        if config.tokens is not None and (
-            tokens + self._estimate(calls, guess)[0] > config.tokens
-        ):
-            end = self._describe("tokens", config.tokens, round(tokens))
-            return _add_note(end, estimated and f"the tokens are {estimated}")
-        spent = round(self._dollars + held_dollars, 4)
-        end = self._describe("dollars", config.dollars or 0.0, spent)
-        end = _add_note(end, estimated and f"the cost is {estimated}")
-        replies = count(self._unpriced, "reply", "replies")
-        unknown = f"not counting {replies} of unknown cost" if self._unpriced else ""
-        return _add_note(end, unknown)
+        unit = self._find_excess(self._held + calls, guess) or "dollars"
+        bound = getattr(self._config, unit) or 0.0
+        spent = round(
+            self._forecast(self._held, guess)[unit], 4 if unit == "dollars" else 0
+        )
+        rest = bound - spent
+        but = f" but for {rest:,.10g}, too little to go on" if rest > 0 else ""
+        more = 2 * max(bound, round(spent, 2))
+        option = f"--set {self._section}.budget.{unit}={more:.10g}"
+        notes = []
+        if unit != "calls" and self._estimated:
+            what = "the tokens are" if unit == "tokens" else "the cost is"
+            notes.append(f" ({what} {describe_estimated(self._estimated)})")
+        if unit == "dollars" and self._unpriced:
+            replies = count(self._unpriced, "reply", "replies")
+            notes.append(f" (not counting {replies} of unknown cost)")
+        return EarlyEnd(
+            f"the budget of {bound:,.10g} {unit} is spent{but}; to go on, raise it: {option}"
+            f"{''.join(notes)}",
+            option,
+        )
 
     @contextmanager
     def keep_minutes(self, stop: Stop, now: float) -> Iterator[None]:
@@ -198,10 +201,6 @@ class Budget:
         finally:
             timer.cancel()
 
-    @property
-    def _counts_tokens(self) -> bool:
-        return self._config.tokens is not None or self._config.dollars is not None
-
     def _charge(self, call: ChatReply | EngineError) -> bool:
         """Count the tokens of a reply or a failed try; return whether there are any."""
         tokens_in, tokens_out = call.prompt_tokens, call.completion_tokens
@@ -213,49 +212,31 @@ class Budget:
             self._dollars += cost(self._price, tokens_in, tokens_out)
         return tokens_in + tokens_out > 0
 
-    def _is_overspent(self) -> bool:
-        """Whether the tokens or dollars spent and reserved are too many."""
-        tokens, dollars = self._estimate(self._held, self._guessed_prompt)
-        return self._tokens + tokens > (self._config.tokens or math.inf) or (
-            self._dollars + dollars > (self._config.dollars or math.inf)
-        )
-
     def _release(self, reservation: Reservation, calls: int) -> None:
         reservation.calls -= calls
         self._held -= calls
 
-    def _has_room(self, calls: int, prompt_tokens: float, *, is_free: bool) -> bool:
-        """Whether there is room for so many more calls."""
-        config, held = self._config, self._held + calls
-        if config.calls is not None and self._calls + held > config.calls:
-            return False
-        if is_free or not self._counts_tokens:
-            return True
-        tokens, dollars = self._estimate(held, prompt_tokens)
-        return (config.tokens is None or self._tokens + tokens <= config.tokens) and (
-            config.dollars is None or self._dollars + dollars <= config.dollars
-        )
+    def _find_excess(
+        self, calls: int, prompt_tokens: float, units: Sequence[str] = _UNITS
+    ) -> str:
+        """Find the first unit whose budget is exceeded by so many more calls, or ""."""
+        forecast = self._forecast(calls, prompt_tokens)
+        for unit in units:
+            bound = getattr(self._config, unit)
+            if bound is not None and forecast[unit] > bound:
+                return unit
+        return ""
 
-    def _estimate(self, calls: int, guessed_prompt: float) -> tuple[float, float]:
-        """Estimate the tokens and dollars of so many calls, by a guess before any reply."""
+    def _forecast(self, calls: int, prompt_tokens: float) -> dict[str, float]:
+        """Forecast what is spent after so many more calls, by a guess before any reply."""
         if self._replies:
             prompt = calls * self._prompt_tokens / self._replies
             completion = calls * (self._completion_tokens / self._replies)
         else:
-            prompt, completion = calls * guessed_prompt, calls * float(FIRST_COMPLETION)
+            prompt, completion = calls * prompt_tokens, calls * float(FIRST_COMPLETION)
         dollars = 0.0 if self._price is None else cost(self._price, prompt, completion)
-        return prompt + completion, dollars
-
-    def _describe(self, unit: str, bound: float, spent: float) -> EarlyEnd:
-        left = bound - spent
-        rest = f" but for {left:,.10g}, too little to go on" if left > 0 else ""
-        more = 2 * max(bound, round(spent, 2))
-        option = f"--set {self._section}.budget.{unit}={more:.10g}"
-        return EarlyEnd(
-            f"the budget of {bound:,.10g} {unit} is spent{rest}; to go on, raise it: {option}",
-            option,
-        )
-
-
-def _add_note(end: EarlyEnd, note: str) -> EarlyEnd:
-    return end._replace(message=f"{end.message} ({note})") if note else end
+        return {
+            "calls": self._calls + calls,
+            "tokens": self._tokens + prompt + completion,
+            "dollars": self._dollars + dollars,
+        }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 from time import monotonic, strftime
 from typing import TYPE_CHECKING
@@ -40,6 +41,7 @@ _LONGEST_WAIT = 30.0
 _LONG_PAUSE = 10.0
 
 
+@dataclass(kw_only=True)
 class Caller:
     """Calls an engine, and learns from each call what load the endpoint can handle.
 
@@ -49,34 +51,23 @@ class Caller:
     which are estimated if the engine does not report them.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        journal: Journal,
-        config: EngineConfig,
-        place: str,
-        *,
-        timeout: float | None,
-        secrets: Sequence[str],
-        asks_model: bool,
-        budget: Budget,
-        counts: CallCounts,
-        stop: Stop,
-    ) -> None:
-        self.limit = ConcurrencyLimit(config.concurrency)
-        self._engine = engine
-        self._journal = journal
-        self._config = config
-        self._secrets = secrets
-        self._asks_model = asks_model
-        self._place = place
-        self._timeout = timeout
-        self._budget = budget
-        self._counts = counts
-        self._stop = stop
-        self._rates = RateLimiter(config, monotonic())
-        self._breaker = CircuitBreaker(config.max_outage)
-        self.admission = Admission(self.limit, self._rates, self._breaker, stop)
+    engine: Engine
+    journal: Journal
+    config: EngineConfig
+    place: str
+    timeout: float | None
+    secrets: Sequence[str]
+    asks_model: bool
+    budget: Budget
+    counts: CallCounts
+    stop: Stop
+
+    def __post_init__(self) -> None:
+        """Create the limits."""
+        self.limit = ConcurrencyLimit(self.config.concurrency)
+        self._rates = RateLimiter(self.config, monotonic())
+        self._breaker = CircuitBreaker(self.config.max_outage)
+        self.admission = Admission(self.limit, self._rates, self._breaker, self.stop)
 
     async def call(
         self,
@@ -99,7 +90,7 @@ class Caller:
                 or not again.
             ToolbankError: the journal can't be written.
         """
-        config, breaker = self._config, self._breaker
+        config, breaker = self.config, self._breaker
         tokens = self._rates.estimate(request)
         tries, spent = 0, 0.0
         random: Random | None = None
@@ -115,10 +106,10 @@ class Caller:
                 reply = await self._try(request, tokens, seconds)
             except EngineError as error:
                 failed = error
-                self._budget.fail(reservation, error)
-                self._counts.charge(error)
+                self.budget.fail(reservation, error)
+                self.counts.charge(error)
             else:
-                self._budget.answer(reservation, reply)
+                self.budget.answer(reservation, reply)
                 return reply
             finally:
                 self.admission.leave(is_probe=is_probe)
@@ -134,13 +125,13 @@ class Caller:
                 or tries > config.retries
                 or spent >= config.total_timeout
             )
-            await self._journal.put_failure(
-                key, self._engine.identity, request, failed, final=is_final
+            await self.journal.put_failure(
+                key, self.engine.identity, request, failed, final=is_final
             )
             if is_final:
-                self._counts.failures[failed.reason] += 1
+                self.counts.failures[failed.reason] += 1
                 raise failed
-            self._counts.retries[failed.reason] += 1
+            self.counts.retries[failed.reason] += 1
             await self.admission.sleep(wait)
 
     async def _try(
@@ -157,18 +148,18 @@ class Caller:
         return reply
 
     async def _answer(self, request: ChatRequest, seconds: float) -> ChatReply:
-        longest = self._timeout
+        longest = self.timeout
         setting = "timeout"
         if longest is not None and longest > seconds:
             longest, setting = seconds, "total_timeout"
         try:
             async with asyncio.timeout(longest):
-                reply: object = await self._engine.answer(request)
+                reply: object = await self.engine.answer(request)
             if not isinstance(reply, ChatReply):
                 raise TypeError(f"returned {type(reply).__name__!r}, not a ChatReply")
-            reply = hide_in_reply(reply, self._secrets)
+            reply = hide_in_reply(reply, self.secrets)
         except EngineError as error:
-            error.args = (hide(str(error), self._secrets),)
+            error.args = (hide(str(error), self.secrets),)
             if error.completion_tokens and not error.prompt_tokens:
                 error.prompt_tokens = estimate_tokens(request.prompt)
                 error.estimated = True
@@ -180,29 +171,29 @@ class Caller:
         except Exception as error:
             raise EngineError(
                 hide(
-                    f"{self._engine.name}: {type(error).__name__}: {error}",
-                    self._secrets,
+                    f"{self.engine.name}: {type(error).__name__}: {error}",
+                    self.secrets,
                 ),
                 reason="engine-error",
             ) from error
 
-        if not self._asks_model:
+        if not self.asks_model:
             return reply
-        return count_tokens(reply, request.prompt, self._config.max_tokens)
+        return count_tokens(reply, request.prompt, self.config.max_tokens)
 
     def _explain_timeout(
         self, request: ChatRequest, setting: str, seconds: float | None
     ) -> EngineError:
         """Make the error of a time-out; the model may have been charged for it."""
         error = EngineError(
-            f"{self._place} ({self._engine.model}): no reply within "
-            f"{getattr(self._config, setting) or seconds:g} s (the setting `{setting}`).",
+            f"{self.place} ({self.engine.model}): no reply within "
+            f"{getattr(self.config, setting) or seconds:g} s (the setting `{setting}`).",
             reason="timeout",
             retryable=True,
         )
-        if self._asks_model:
+        if self.asks_model:
             error.prompt_tokens = estimate_tokens(request.prompt)
-            error.completion_tokens = round(self._budget.mean_completion)
+            error.completion_tokens = round(self.budget.mean_completion)
             error.estimated = True
         return error
 
@@ -226,14 +217,14 @@ class Caller:
                     f"and one at a time is tried, for at most {breaker.longest:g} s."
                 )
         if error.fatal:
-            self._stop.fail(error)
+            self.stop.fail(error)
         elif breaker.is_too_long(now):
-            self._stop.fail(
+            self.stop.fail(
                 ToolbankError(
                     f"{error}\nNo call was answered for {now - breaker.since:.0f} s, so the run "
                     "stops. The replies that came are kept; run the same command again when the "
                     "endpoint answers. To wait longer after a first reply, set "
-                    f"`{self._config.section}.max_outage`."
+                    f"`{self.config.section}.max_outage`."
                 )
             )
         elif error.retry_after:
@@ -249,12 +240,12 @@ class Caller:
 
     def _pause(self, seconds: float, why: str) -> None:
         request = f"the endpoint asks to wait {seconds:.0f} s{why}"
-        most = self._config.max_outage
+        most = self.config.max_outage
         if seconds > most:
-            self._stop.fail(
+            self.stop.fail(
                 ToolbankError(
                     f"{request}, which is longer than {most:g} s (the setting "
-                    f"`{self._config.section}.max_outage`). The replies that came are kept; run "
+                    f"`{self.config.section}.max_outage`). The replies that came are kept; run "
                     "the same command again then."
                 )
             )

@@ -99,10 +99,10 @@ class Pool:
         self._begun = monotonic()
         self._budget = Budget(config, journal.usage(), self._begun)
         self._caller = Caller(
-            self.engine,
-            journal,
-            config,
-            kind.place(config),
+            engine=self.engine,
+            journal=journal,
+            config=config,
+            place=kind.place(config),
             timeout=config.timeout or kind.timeout,
             secrets=kind.find_secrets(config),
             asks_model=kind.asks_model,
