@@ -99,7 +99,7 @@ def test_nobody_listening_is_a_connection_failure_that_may_pass():
 
     error = asyncio.run(knock())
     assert (error.reason, error.retryable, error.fatal) == ("connection", True, False)
-    assert "can't connect (connection refused). Is the server running" in str(error)
+    assert "(connection refused). Is the server running" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -170,32 +170,26 @@ def test_a_form_is_given_up_for_a_servers_error_only_where_the_same_call_has_it_
     assert forms == ["json_schema"] * 4 + ["json_object"] * 3
 
 
-def test_a_server_that_only_begins_to_run_keeps_its_form():
+@pytest.mark.parametrize(
+    ("refuses", "message", "times", "forms"),
+    [
+        # A server that is starting up.
+        (lambda call: call.number < 3, "structured output backend restarting", 6, 1),
+        # A form that was answered before is not the reason.
+        (lambda call: call.number == 1, "it does not match the schema", 3, 1),
+        # A server that refuses every form.
+        (lambda call: True, "response_format is bad", 1, 3),
+    ],
+)
+def test_a_form_is_only_given_up_where_it_is_the_reason(refuses, message, times, forms):
+    status = 500 if "restarting" in message else 400
+
     def script(call):
-        if call.number < 3:
-            return Answer.error(500, "structured output backend restarting")
-        return GOOD
+        return Answer.error(status, message) if refuses(call) else GOOD
 
-    got, calls = answers(script, times=6)
-    assert [reply.text for reply in got[3:]] == ['{"query": "fine"}'] * 3
-    assert [call.format for call in calls] == ["json_schema"] * 6
-
-
-def test_a_server_that_refuses_everything_is_not_asked_for_ever():
-    got, calls = answers(lambda call: Answer.error(400, "response_format is bad"))
-    assert got[0].reason == "bad-request"
-    assert len(calls) == 3
-
-
-def test_a_form_that_was_answered_is_kept():
-    def script(call):
-        if call.number == 1:
-            return Answer.error(400, "the model's answer does not match the schema")
-        return GOOD
-
-    (_, error, _), calls = answers(script, times=3)
-    assert error.reason == "bad-request"
-    assert [call.format for call in calls] == ["json_schema"] * 3
+    _, calls = answers(script, times=times)
+    assert len(calls) == times * forms
+    assert len({call.format for call in calls}) == forms
 
 
 @pytest.mark.parametrize(
