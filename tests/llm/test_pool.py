@@ -136,7 +136,7 @@ def test_a_stop_lets_those_in_flight_finish_and_sends_those_that_wait_home():
 
     async def stop(pool):
         await asyncio.sleep(0.5)
-        pool.stop.ask("interrupt", "enough")
+        pool.stop.end("interrupt", "enough")
 
     _, journal, got = ask_all(engine, 20, after=stop, concurrency=6)
     assert kinds(got) == [ChatReply] * 6 + [StoppedError] * 14

@@ -69,7 +69,7 @@ def test_every_row_comes_to_an_end_and_every_place_is_given_back(seed):
     async def stop(pool):
         if stops_at is not None:
             await asyncio.sleep(stops_at)
-            pool.stop.ask("interrupt", "enough")
+            pool.stop.end("interrupt", "enough")
 
     async def talk():
         pool = make_pool(engine, **settings)

@@ -180,7 +180,7 @@ def test_a_stop_gives_up_the_tries_that_wait():
 
     async def stop(pool):
         await asyncio.sleep(1.001)
-        pool.stop.ask("interrupt", "enough")
+        pool.stop.end("interrupt", "enough")
 
     _, journal, got = ask_all(engine, 4, after=stop, concurrency=4)
     assert kinds(got) == [StoppedError] * 4

@@ -195,7 +195,7 @@ class Budget:
             f"the budget of {self._config.minutes:g} minutes a command is spent "
             f"({self._section}.budget.minutes); the same command goes on"
         )
-        timer = asyncio.get_running_loop().call_later(left, stop.ask, "budget", why)
+        timer = asyncio.get_running_loop().call_later(left, stop.end, "budget", why)
         try:
             yield
         finally:

@@ -178,7 +178,7 @@ class Pool:
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from errors
         if self._cut and not self.stop:
-            self.stop.ask("budget", *self._cut)
+            self.stop.end("budget", *self._cut)
 
     @contextmanager
     def attempt(self, calls: int = 1) -> Iterator[AttemptCalls]:
@@ -216,7 +216,7 @@ class Pool:
             if is_sent or not end:
                 chosen.append(one.request)
         if end:
-            self.stop.ask("budget", *end)
+            self.stop.end("budget", *end)
         return chosen
 
     async def exchange(self, requests: Sequence[ChatRequest]) -> str | None:
@@ -284,7 +284,7 @@ class Pool:
                     if held is not None:
                         return held
                     if not self._budget.is_open:
-                        self.stop.ask("budget", *self._budget.explain(calls))
+                        self.stop.end("budget", *self._budget.explain(calls))
                         break
                 place.clear()
                 await place.wait()

@@ -43,7 +43,7 @@ class Stop:
     def __bool__(self) -> bool:
         return self.cause is not None
 
-    def ask(self, cause: Cause, message: str, option: str = "") -> None:
+    def end(self, cause: Cause, message: str, option: str = "") -> None:
         """End the run; the first cause stays unless it is a budget."""
         if self.cause in (None, "budget"):
             self.cause, self.message, self.option = cause, message, option
@@ -54,7 +54,7 @@ class Stop:
         """End the run with an error."""
         if self.error is None:
             self.error = error
-        self.ask("error", str(error))
+        self.end("error", str(error))
 
     def raise_error(self) -> None:
         """Raise the error, if there is one, even after an interrupt.
@@ -99,7 +99,7 @@ def interruptible(stop: Stop, count_calls: Callable[[], int]) -> Iterator[None]:
                 else "stopping; no call is in flight"
             )
             print_above_bars(f"{rest}; a second Ctrl-C or SIGTERM stops at once.")
-            stop.ask("interrupt", _WHY)
+            stop.end("interrupt", _WHY)
         elif pressed == 2 and task is not None:
             if calls := count_calls():
                 lost = count(calls, "call is", "calls are")
@@ -114,4 +114,4 @@ def interruptible(stop: Stop, count_calls: Callable[[], int]) -> Iterator[None]:
                 raise
             while task.uncancel():
                 pass
-            stop.ask("interrupt", _WHY)
+            stop.end("interrupt", _WHY)

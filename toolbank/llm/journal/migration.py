@@ -195,8 +195,8 @@ def _make_rows(
         rows, "journal", total, unit="reply", disable=None, leave=False
     ):
         content = zlib.decompressobj(zdict=like or b"").decompress(packed)
-        *values, is_estimated = columns
-        reply = ChatReply(*values, bool(is_estimated))
+        columns[-1] = bool(columns[-1])
+        reply = ChatReply(*columns)
         is_paid = reply.latency > 0 or _names_model(identity)
         if is_paid and not (reply.prompt_tokens or reply.completion_tokens):
             prompt = "\n".join(message["content"] for message in decode(content))

@@ -30,26 +30,26 @@ _PAGE = 100
 Id = Annotated[str, Field(pattern=r"^[!-~]{1,200}$")]
 
 
-class _Answer(BaseModel):
+class _Response(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
 
-class _Made(_Answer):
+class _Resource(_Response):
     id: Id
 
 
-class _Listed(_Made):
+class _BatchSummary(_Resource):
     created_at: int | float
     status: str | None = None
     metadata: dict[str, Any] | None = None
 
 
-class _Page(_Answer):
-    data: list[_Listed]
+class _Page(_Response):
+    data: list[_BatchSummary]
     has_more: bool = False
 
 
-class BatchCounts(_Answer):
+class BatchCounts(_Response):
     """The numbers of requests in a batch, in total and by state."""
 
     total: int | None = None
@@ -57,7 +57,7 @@ class BatchCounts(_Answer):
     failed: int | None = None
 
 
-class BatchProblem(_Answer):
+class BatchProblem(_Response):
     """Why a batch failed."""
 
     code: str | int | None = None
@@ -65,11 +65,11 @@ class BatchProblem(_Answer):
     line: int | None = None
 
 
-class _Problems(_Answer):
+class _Problems(_Response):
     data: list[BatchProblem] | None = None
 
 
-class Batch(_Made):
+class Batch(_Resource):
     """A batch and its state."""
 
     status: Annotated[str, Field(max_length=40)]
@@ -84,7 +84,7 @@ class Batch(_Made):
         return (self.errors.data if self.errors else None) or []
 
 
-_Model = TypeVar("_Model", bound=_Answer)
+_Model = TypeVar("_Model", bound=_Response)
 
 
 class BatchEndpoint:
@@ -139,7 +139,7 @@ class BatchEndpoint:
         with path.open("rb") as content:
             form = aiohttp.FormData({"purpose": "batch"})
             form.add_field("file", content, filename=name)
-            return (await self._ask(_Made, "POST", "files", form)).id
+            return (await self._ask(_Resource, "POST", "files", form)).id
 
     async def create(self, file_id: str, mark: str, name: str) -> str:
         """Create a batch with this mark from an uploaded file, and return its id."""
@@ -149,7 +149,7 @@ class BatchEndpoint:
             "completion_window": "24h",
             "metadata": {_MARK: mark, "toolbank_file": name},
         }
-        return (await self._ask(_Made, "POST", "batches", to_json(body))).id
+        return (await self._ask(_Resource, "POST", "batches", to_json(body))).id
 
     async def retrieve(self, batch_id: str) -> Batch:
         """Get the state of a batch."""
