@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from toolbank.llm.accounts import describe_calls
+from toolbank.llm.accounts import cost, describe_calls, resolve_price
 from toolbank.llm.config import Price
 from toolbank.llm.engines.openai.completion import make_identity
 from toolbank.llm.journal import StepUsage
@@ -74,3 +74,17 @@ def test_accounts_can_be_written_to_a_file():
     config = GenerateConfig(engine="mine")
     rows = [StepUsage("write", "an engine of mine", 3, 0, 0)]
     assert json.loads(json.dumps(describe_calls(rows, config)))["write"]["replies"] == 3
+
+
+def test_a_price_is_in_the_recipe_or_in_a_file_by_model_or_unknown(tmp_path):
+    path = tmp_path / "prices.yaml"
+    path.write_text("# dollars\nsmall/model-1.5: {input: 0.15, output: 0.6}\n")
+    price = Price(input=0.15, output=0.6)
+    for model, given, found in [
+        ("any", PRICE, PRICE),
+        ("small/model-1.5", path, price),
+        ("large", path, None),
+        ("large", None, None),
+    ]:
+        assert resolve_price(GenerateConfig(model=model, price=given)) == found
+    assert cost(price, 2_000_000, 100_000) == pytest.approx(0.36)

@@ -13,6 +13,7 @@ from tests.servers.batch import answer_file, reply_line, unanswered_line
 from tests.servers.chat import Answer
 from toolbank.llm.engines.batch import folder as writing
 from toolbank.llm.engines.batch.folder import Folder, read_line
+from toolbank.llm.engines.openai.completion import make_identity
 from toolbank.llm.engines.openai.engine import OpenAIEngine
 from toolbank.system.errors import InputError
 
@@ -83,18 +84,6 @@ def test_a_line_to_paste_runs_nothing_that_an_address_holds(tmp_path):
     assert all(line[0] == "curl" and ";id" not in line for line in lines)
 
 
-def test_replies_beside_the_requests_are_the_answers(tmp_path):
-    begin(tmp_path)
-    (tmp_path / "batch_6f_output.jsonl").write_text(
-        answer_file((tmp_path / FIRST).read_text(), said)
-    )
-    told = command(tmp_path, THREE)
-    assert told.texts == {n: f"Request {n} of é€𝄞." for n in range(3)}
-    assert told.replies[0].model == "served-model"
-    assert (told.replies[0].prompt_tokens, told.replies[0].completion_tokens) == (7, 3)
-    assert told.message == ""
-
-
 def test_another_round_holds_what_follows_and_nothing_twice(tmp_path):
     begin(tmp_path)
     (tmp_path / "out.jsonl").write_text(
@@ -103,10 +92,10 @@ def test_another_round_holds_what_follows_and_nothing_twice(tmp_path):
     later = [*THREE, request(0, "polish"), request(3)]
     message = command(tmp_path, later).message
     names = [SECOND.replace("write", "polish"), SECOND]
-    assert jsonl(tmp_path) == [FIRST, "round-001.out.jsonl", *names]
+    assert jsonl(tmp_path) == ["out.jsonl", FIRST, *names]
     assert [len(keys(tmp_path / name)) for name in names] == [1, 1]
     again = command(tmp_path, later).message
-    assert jsonl(tmp_path) == [FIRST, "round-001.out.jsonl", *names]
+    assert jsonl(tmp_path) == ["out.jsonl", FIRST, *names]
     for name in names:
         assert name in message
         assert name in again
@@ -121,7 +110,7 @@ def test_files_without_their_output_are_waited_for_and_not_written_again(tmp_pat
     assert set(told.replies) == {0, 1}
     assert str(tmp_path / second) in told.message
     assert first not in told.message
-    assert jsonl(tmp_path) == [first, second, "round-001.a.jsonl"]
+    assert jsonl(tmp_path) == ["a.jsonl", first, second]
 
 
 def test_files_are_split_at_the_bytes_that_the_api_takes(tmp_path, monkeypatch):
@@ -133,265 +122,218 @@ def test_files_are_split_at_the_bytes_that_the_api_takes(tmp_path, monkeypatch):
     assert sum(len(keys(tmp_path / name)) for name in jsonl(tmp_path)) == 9
 
 
-def test_replies_in_another_order_and_with_crlf_and_bom_are_found(tmp_path):
-    lines = [reply_line(key, Answer.text(key)) for key in begin(tmp_path)]
-    content = "\ufeff" + "\r\n".join(reversed(lines))
-    (tmp_path / "out.jsonl").write_bytes(content.encode())
-    told = command(tmp_path, THREE)
-    assert list(told.texts.values()) == keys(tmp_path / FIRST)
-
-
-def test_what_has_no_reply_in_an_answered_file_goes_into_the_next_round(
-    tmp_path, capsys
-):
-    first, _, third = begin(tmp_path)
-    put(tmp_path, reply_line(first, Answer.text("one")))
-    put(tmp_path, unanswered_line(third), name="batch_6f_error.jsonl")
-    told = command(tmp_path, THREE)
-    assert told.texts == {0: "one"}
-    assert told.counts.retries == {"batch-expired": 1, "no-reply": 1}
-    assert len(keys(tmp_path / SECOND)) == 2
-    err = capsys.readouterr().err
-    assert "2 requests are asked again, for want of a reply: batch-expired 1" in err
-
-
-def test_a_request_is_asked_again_as_often_as_retries_say(tmp_path):
+def test_a_request_is_sent_again_as_often_as_retries_say(tmp_path):
     begin(tmp_path)
     for round_number in range(1, 4):
-        name = f"round-{round_number:03d}-write-001.jsonl"
-        asked = keys(tmp_path / name)
-        assert len(asked) == (3 if round_number == 1 else 1)
-        lines = [reply_line(key, Answer.text("x")) for key in asked[:2]]
-        lines = lines if round_number == 1 else []
-        put(
-            tmp_path,
-            *lines,
-            unanswered_line(asked[-1]),
-            name=f"batch_{round_number}_output.jsonl",
-        )
+        sent = keys(tmp_path / f"round-{round_number:03d}-write-001.jsonl")
+        assert len(sent) == (3 if round_number == 1 else 1)
+        lines = [reply_line(key, Answer.text("x")) for key in sent[:-1]]
+        put(tmp_path, *lines, unanswered_line(sent[-1]), name=f"{round_number}.jsonl")
         told = command(tmp_path, THREE)
-    assert set(told.errors) == {2}
-    error = told.errors[2]
+    (error,) = told.errors.values()
     assert (error.reason, error.retryable, error.fatal) == (
         "batch-expired",
         False,
         False,
     )
-    assert "asked 3 times" in str(error)
+    assert "3 tries" in str(error)
+    assert set(told.replies) == {0, 1}
     assert not told.message
 
 
 def test_an_old_error_does_not_answer_the_round_that_asks_again(tmp_path):
-    begin(tmp_path, THREE[:1])
-    (key,) = keys(tmp_path / FIRST)
-    put(tmp_path, unanswered_line(key), name="batch_zz_error.jsonl")
-    assert SECOND in command(tmp_path, THREE[:1]).message
-    for _ in range(3):
-        assert SECOND in command(tmp_path, THREE[:1]).message
-    assert jsonl(tmp_path) == [FIRST, "round-001.batch_zz_error.jsonl", SECOND]
-    put(tmp_path, reply_line(key, Answer.text("late")), name="batch_aa_output.jsonl")
-    assert command(tmp_path, THREE[:1]).texts == {0: "late"}
+    key, _, _ = begin(tmp_path)
+    others = [reply_line(other, Answer.text("x")) for other in keys(tmp_path / FIRST)]
+    put(tmp_path, unanswered_line(key), *others[1:], name="zz_error.jsonl")
+    for name in ("zz_error.jsonl", "a copy.jsonl"):
+        put(tmp_path, unanswered_line(key), *others[1:], name=name)
+        for _ in range(2):
+            assert SECOND in command(tmp_path, THREE).message
+    assert jsonl(tmp_path) == ["a copy.jsonl", FIRST, SECOND, "zz_error.jsonl"]
+    (again,) = keys(tmp_path / SECOND)
+    put(tmp_path, unanswered_line(again, "batch_cancelled"), name="zz_error.jsonl")
+    told = command(tmp_path, THREE)
+    assert told.counts.retries == {"batch-cancelled": 1}
+    assert jsonl(tmp_path)[-2:] == ["round-003-write-001.jsonl", "zz_error.jsonl"]
+    put(tmp_path, reply_line(again, Answer.text("late")), name="batch_aa_output.jsonl")
+    assert command(tmp_path, THREE).texts == {0: "late", 1: "x", 2: "x"}
 
 
-def test_an_output_that_is_written_over_the_last_one_is_a_new_one(tmp_path):
-    begin(tmp_path, THREE[:1])
-    (key,) = keys(tmp_path / FIRST)
-    put(tmp_path, unanswered_line(key), name="out.jsonl")
+def test_replies_that_were_renamed_after_their_round_answer_no_later_one(tmp_path):
+    """Folders of versions before 0.10: each try of a request has the same `custom_id`."""
+    key, *_ = begin(tmp_path, THREE[:1])
+    put(tmp_path, unanswered_line(key), name="round-001.out.jsonl")
     command(tmp_path, THREE[:1])
-    put(tmp_path, unanswered_line(key, "batch_cancelled"), name="out.jsonl")
-    command(tmp_path, THREE[:1])
-    assert jsonl(tmp_path)[-1] == "round-003-write-001.jsonl"
-
-
-def test_a_file_that_was_read_and_is_copied_there_once_more_answers_nothing_new(
-    tmp_path,
-):
-    (key,) = begin(tmp_path, THREE[:1])
-    for _ in range(2):
-        put(tmp_path, unanswered_line(key))
-        assert SECOND in command(tmp_path, THREE[:1]).message
-    assert not list(tmp_path.glob("round-003*"))
-
-
-@pytest.mark.parametrize("status", [429, 500, 401, 404])
-def test_an_error_that_may_pass_is_asked_again(tmp_path, status):
-    key, *_ = begin(tmp_path, THREE[:1])
-    put(tmp_path, reply_line(key, Answer.error(status, "busy")))
-    assert SECOND in command(tmp_path, THREE[:1]).message
-
-
-def test_a_refused_request_fails_with_what_the_api_said(tmp_path):
-    key, *_ = begin(tmp_path, THREE[:1])
-    put(tmp_path, reply_line(key, Answer.error(400, "schema is\nnot supported")))
+    content = (tmp_path / SECOND).read_text()
+    (tmp_path / SECOND).write_text(content.replace(f"{key}-2", key))
     told = command(tmp_path, THREE[:1])
-    assert told.errors[0].reason == "http-400"
-    assert "It says: schema is not supported" in str(told.errors[0])
-    assert jsonl(tmp_path) == [FIRST, "round-001.batch_6f_output.jsonl"]
+    assert SECOND in told.message
+    assert not told.counts.retries
+    put(tmp_path, unanswered_line(key, "batch_cancelled"), name="new.jsonl")
+    assert command(tmp_path, THREE[:1]).counts.retries == {"batch-cancelled": 1}
 
 
-def test_no_part_of_a_key_that_an_error_echoes_is_shown(tmp_path, monkeypatch):
-    secret = "sk-" + "s3cret" * 20
-    monkeypatch.setenv("OPENAI_API_KEY", secret)
-    key, *_ = begin(tmp_path, THREE[:1])
-    put(tmp_path, reply_line(key, Answer.error(400, f"{'so ' * 80}wrong: {secret}")))
-    told = command(tmp_path, THREE[:1])
-    assert "wrong: ***" in str(told.errors[0])
-    assert secret[:10] not in str(told.errors[0])
+def refused(status, message="busy"):
+    return lambda key: reply_line(key, Answer.error(status, message))
 
 
-def test_a_model_that_wants_another_name_for_its_limit_gets_it(tmp_path):
-    key, *_ = begin(tmp_path, THREE[:1], base_url="http://127.0.0.1:1/v1")
-    assert "max_tokens" in rows(tmp_path / FIRST)[0]["body"]
-    refusal = Answer.error(400, "use 'max_completion_tokens' instead")
-    put(tmp_path, reply_line(key, refusal))
-    command(tmp_path, THREE[:1], base_url="http://127.0.0.1:1/v1")
-    body = rows(tmp_path / SECOND)[0]["body"]
-    assert "max_tokens" not in body
-    assert body["max_completion_tokens"] == 4096
+def without_completion(body):
+    response = {"status_code": 200, "body": body}
+    return lambda key: reply_line(key, Answer.text(""), response=response)
 
 
 @pytest.mark.parametrize(
-    ("body", "reason"),
+    ("line", "reason"),
     [
-        ({"error": {"message": "overloaded"}}, "error-in-reply"),
-        (None, "not-json-response"),
+        *((refused(status), f"http-{status}") for status in (429, 500, 401, 404)),
+        (refused(400, "use 'max_completion_tokens' instead"), "http-400"),
+        (unanswered_line, "batch-expired"),
+        (lambda _: "", "no-reply"),
+        (without_completion({"error": {"message": "overloaded"}}), "error-in-reply"),
+        (without_completion(None), "not-json-response"),
     ],
 )
-def test_a_reply_that_is_no_completion_is_asked_again(tmp_path, capsys, body, reason):
-    key, *_ = begin(tmp_path, THREE[:1])
-    response = {"status_code": 200, "body": body}
-    put(tmp_path, reply_line(key, Answer.text(""), response=response))
-    command(tmp_path, THREE[:1])
-    assert f"{reason} 1" in capsys.readouterr().err
+def test_a_request_without_a_reply_goes_into_the_next_round(tmp_path, line, reason):
+    url = "http://127.0.0.1:1/v1"
+    first, second, third = begin(tmp_path, base_url=url)
+    assert "max_tokens" in rows(tmp_path / FIRST)[0]["body"]
+    lines = [reply_line(key, Answer.text("x")) for key in (second, third)]
+    put(tmp_path, line(first), *lines)
+    told = command(tmp_path, THREE, base_url=url)
+    assert set(told.texts) == {1, 2}
+    assert told.counts.retries == {reason: 1}
+    (row,) = rows(tmp_path / SECOND)
+    name = "max_completion_tokens" if reason == "http-400" else "max_tokens"
+    assert {n: v for n, v in row["body"].items() if "tokens" in n} == {name: 4096}
 
 
+@pytest.mark.parametrize("secret", ["sk-test-77aa01bc", "sk-" + "s3cret" * 20])
 def test_a_key_that_an_endpoint_echoed_is_in_no_reply_and_no_message(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, secret
 ):
-    key = "sk-test-77aa01bc"
-    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setenv("OPENAI_API_KEY", secret)
     first, second, _ = begin(tmp_path)
-    echo = Answer.text(f"your key is {key}")
+    echo = Answer.text(f"your key is {secret}")
     put(
         tmp_path,
-        reply_line(first, echo).replace("served-model", f"m-{key}"),
-        reply_line(second, Answer.error(400, f"bad key {key}")),
+        reply_line(first, echo).replace("served-model", f"m-{secret}"),
+        reply_line(second, Answer.error(400, f"{'so ' * 80}bad\nkey: {secret}")),
     )
     told = command(tmp_path, THREE)
     assert told.texts[0] == "your key is ***"
     assert told.replies[0].model == "m-***"
-    assert "bad key ***" in str(told.errors[1])
+    assert told.errors[1].reason == "http-400"
+    assert "bad key: ***" in str(told.errors[1])
+    assert secret[:10] not in str(told.errors[1])
 
 
-def test_of_doubled_replies_the_first_counts_and_it_is_said(tmp_path, capsys):
-    first, second, third = begin(tmp_path)
-    put(
-        tmp_path,
-        reply_line(first, Answer.text("one")),
-        reply_line(second, Answer.text("two")),
-        reply_line(first, Answer.text("another")),
-        reply_line(third, Answer.text("three")),
-    )
-    put(tmp_path, reply_line(second, Answer.text("two")), name="copy.jsonl")
-    assert command(tmp_path, THREE).texts == {0: "one", 1: "two", 2: "three"}
-    assert (
-        "2 replies came more than once; the first of each counts"
-        in capsys.readouterr().err
-    )
-
-
-def test_a_reply_outdoes_an_error_whichever_came_first(tmp_path):
+def test_the_first_of_several_replies_counts_and_any_reply_outdoes_an_error(tmp_path):
     first, second, third = begin(tmp_path)
     put(
         tmp_path,
         unanswered_line(first),
         reply_line(first, Answer.text("one")),
         reply_line(second, Answer.text("two")),
+        reply_line(first, Answer.text("another")),
         reply_line(second, Answer.error(500)),
         reply_line(third, Answer.text("three")),
     )
+    put(tmp_path, reply_line(second, Answer.text("other")), name="copy.jsonl")
     assert command(tmp_path, THREE).texts == {0: "one", 1: "two", 2: "three"}
 
 
-def test_foreign_and_broken_lines_are_passed_over_counted_and_named(tmp_path, capsys):
-    lines = [reply_line(key, Answer.text("x")) for key in begin(tmp_path)]
-    put(
-        tmp_path,
+def plain(folder, lines):
+    put(folder, *lines)
+
+
+def reversed_with_crlf_and_bom(folder, lines):
+    content = "\ufeff" + "\r\n".join(reversed(lines))
+    (folder / "out.jsonl").write_bytes(content.encode())
+
+
+def in_place_of_the_requests(folder, lines):
+    put(folder, lines[0])
+    (folder / FIRST).write_text("\n".join(lines[1:]))
+
+
+def over_an_earlier_part(folder, lines):
+    put(folder, *lines[:2])
+    command(folder, THREE)
+    put(folder, lines[2])
+
+
+def among_other_lines(folder, lines):
+    others = [
         reply_line("request-1", Answer.text("of another run")),
         "",
-        lines[0],
         "{broken",
         '{"custom_id": 7, "response": {}}',
         '["no object"]',
-        lines[1],
         "[" * 100_000,
-        lines[2],
-    )
-    assert set(command(tmp_path, THREE).replies) == {0, 1, 2}
-    err = capsys.readouterr().err
-    assert "1 reply is to a request that no file here holds" in err
-    assert "4 lines can't be read: batch_6f_output.jsonl line 4," in err
+    ]
+    put(folder, *lines[:2], *others, lines[2])
 
 
-def test_a_line_that_is_cut_means_that_more_is_coming(tmp_path, capsys):
+def next_to_copied_requests(folder, lines):
+    copy = (folder / FIRST).read_text()
+    put(folder, copy, copy.replace(": ", ":"), *lines, name="copy of requests.jsonl")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        plain,
+        reversed_with_crlf_and_bom,
+        in_place_of_the_requests,
+        over_an_earlier_part,
+        among_other_lines,
+        next_to_copied_requests,
+    ],
+)
+def test_replies_are_found_however_the_file_was_made(tmp_path, capsys, write):
+    write(tmp_path, [reply_line(key, Answer.text(key)) for key in begin(tmp_path)])
+    sent = [request(n).key(make_identity(config())) for n in range(3)]
+    told = command(tmp_path, THREE)
+    assert told.texts == dict(enumerate(sent))
+    assert told.replies[0].model == "served-model"
+    assert (told.replies[0].prompt_tokens, told.replies[0].completion_tokens) == (7, 3)
+    assert told.message == ""
+    note = "batch_6f_output.jsonl, line 3: " if write is among_other_lines else ""
+    assert note in capsys.readouterr().err
+
+
+def test_a_file_that_is_empty_or_cut_is_still_coming(tmp_path, capsys):
     lines = [reply_line(key, Answer.text("x")) for key in begin(tmp_path)]
+    (tmp_path / f"{FIRST}.output.jsonl").touch()
+    assert FIRST in command(tmp_path, THREE).message
     put(tmp_path, lines[0], lines[1][:-20], end="")
     told = command(tmp_path, THREE)
     assert set(told.replies) == {0}
     assert FIRST in told.message
-    assert "ends in the middle of a line" in capsys.readouterr().err
+    assert "batch_6f_output.jsonl ends in the middle" in capsys.readouterr().err
     assert SECOND not in jsonl(tmp_path)
     put(tmp_path, *lines)
     assert set(command(tmp_path, THREE).replies) == {0, 1, 2}
 
 
-def test_an_empty_output_is_one_that_is_still_coming(tmp_path, capsys):
-    begin(tmp_path)
-    (tmp_path / f"{FIRST}.output.jsonl").touch()
-    assert FIRST in command(tmp_path, THREE).message
-    assert "output.jsonl: empty" in capsys.readouterr().err
-    (tmp_path / FIRST).unlink()
-    assert SECOND in command(tmp_path, THREE).message
-
-
 def test_a_huge_reply_is_one_that_is_too_large(tmp_path):
-    first, second, third = begin(tmp_path)
+    first, second, _ = begin(tmp_path)
     put(
         tmp_path,
         reply_line(first, Answer.text("one")),
         reply_line(second, Answer.text("x" * (9 * 2**20))),
-        reply_line(third, Answer.text("three")),
     )
     told = command(tmp_path, THREE)
     assert {n: reply.finish for n, reply in told.replies.items()} == {
         0: "stop",
         1: "too-large",
-        2: "stop",
     }
     assert len(told.replies[1].text) == 100_000
-
-
-def test_replies_are_found_without_their_requests_and_in_place_of_them(tmp_path):
-    first, second, third = begin(tmp_path)
-    put(tmp_path, reply_line(first, Answer.text("one")))
-    lines = [reply_line(key, Answer.text("other")) for key in (second, third)]
-    (tmp_path / FIRST).write_text("\n".join(lines))
-    assert command(tmp_path, THREE).texts == {0: "one", 1: "other", 2: "other"}
-
-
-def test_requests_under_another_name_are_no_replies(tmp_path, capsys):
-    begin(tmp_path)
-    (tmp_path / "copy of requests.jsonl").write_text((tmp_path / FIRST).read_text())
-    assert FIRST in command(tmp_path, THREE).message
-    assert "copy of requests.jsonl: requests" in capsys.readouterr().err
 
 
 def test_requests_that_were_written_anew_by_another_program_still_count(tmp_path):
     begin(tmp_path)
     kept = rows(tmp_path / FIRST)[:2]
-    (tmp_path / FIRST).write_text(
-        "\n".join(json.dumps(row, indent=None) for row in kept)
-    )
     compact = "\n".join(json.dumps(row, separators=(",", ":")) for row in kept)
     (tmp_path / FIRST).write_text(compact)
     message = command(tmp_path, THREE).message
@@ -401,17 +343,8 @@ def test_requests_that_were_written_anew_by_another_program_still_count(tmp_path
 
 def test_what_a_kill_left_half_written_goes_with_the_next_round(tmp_path):
     (tmp_path / f".{FIRST}.x7").write_text("half")
-    (tmp_path / f".{FIRST}.part").write_text("half, of version 0.4")
     begin(tmp_path)
-    assert [path.name for path in tmp_path.glob(".*")] == []
-
-
-def test_a_file_that_comes_once_more_after_it_was_read_is_kept_beside_it(tmp_path):
-    first, second, third = begin(tmp_path)
-    put(tmp_path, *[reply_line(key, Answer.text("x")) for key in (first, second)])
-    command(tmp_path, THREE)
-    put(tmp_path, reply_line(third, Answer.text("y")))
-    assert command(tmp_path, THREE).texts == {0: "x", 1: "x", 2: "y"}
+    assert list(tmp_path.glob(".*")) == []
 
 
 @given(
@@ -440,24 +373,18 @@ JSON = st.recursive(
 def test_no_reply_can_make_reading_fail(response, error):
     row = {"custom_id": "k", "response": response, "error": error}
     line = read_line(json.dumps(row).encode(), "m")
-    assert line.key == "k"
+    assert line.custom_id == "k"
     assert line.reply is not None
 
 
-def test_the_file_of_submissions_is_named_where_it_is_damaged(tmp_path):
-    (tmp_path / "submitted.json").write_text('{"half')
-    with pytest.raises(InputError, match=r"submitted\.json: not as it was written"):
-        command(tmp_path, THREE)
-
-
 @pytest.mark.parametrize(
-    ("options", "key"),
+    ("name", "content", "place"),
     [
-        ({"submit": "perhaps"}, "submit"),
-        ({"max_requests": 50_001}, "max_requests"),
-        ({"answer_as": "poem"}, "answer_as"),
+        ("submitted.json", '{"half', r"submitted\.json: "),
+        ("seen.json", "{}", r"seen\.json: .* Delete the file"),
     ],
 )
-def test_an_option_with_a_value_that_can_not_be_is_named(tmp_path, options, key):
-    with pytest.raises(InputError, match=rf"^generate\.options\.{key}: "):
-        command(tmp_path, THREE, options=options)
+def test_a_file_that_can_not_be_used_is_refused(tmp_path, name, content, place):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=place):
+        command(tmp_path, THREE)

@@ -7,13 +7,14 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 from tqdm import tqdm
 
 from tests.llm.batch_rounds import command, jsonl, request
 from tests.servers.batch import BatchServer
-from tests.servers.chat import Answer, closed_url
+from tests.servers.chat import Answer
 from toolbank.llm.chat import EngineError
 from toolbank.llm.engines.batch import hosted
 from toolbank.llm.engines.batch.endpoint import Batch
@@ -99,32 +100,23 @@ def test_requests_with_errors_or_without_reply_go_into_the_next_round(tmp_path, 
 
 
 @pytest.mark.parametrize("end", ["expired", "cancelled"])
-def test_what_a_batch_did_before_it_ended_early_is_kept(tmp_path, capsys, end):
+@pytest.mark.parametrize("done", [0, 2])
+def test_what_a_batch_did_before_it_ended_early_is_kept(tmp_path, capsys, end, done):
     def script(call):
-        return said(call) if len(server.batches) > 1 or call.number < 2 else None
+        return said(call) if len(server.batches) > 1 or call.number < done else None
 
     def on_create(batch):
         batch.end = end if batch.id == "batch_0" else "completed"
 
+    def keep_lines(lines, keep=BatchServer._keep_lines):
+        # A batch that did nothing has no files.
+        return keep(server, lines) if done or len(server.batches) > 1 else None
+
     with BatchServer(script, on_create=on_create) as server:
+        server._keep_lines = keep_lines
         assert submit(tmp_path, server).texts == TEXTS
     assert f"batch_0 is {end}" in capsys.readouterr().err
-    assert len((tmp_path / SECOND).read_text().splitlines()) == 2
-
-
-def test_a_batch_that_was_cancelled_with_nothing_done_is_asked_again(tmp_path):
-    def on_create(batch):
-        batch.end = "cancelled" if batch.id == "batch_0" else "completed"
-
-    def script(call):
-        return said(call) if len(server.batches) > 1 else None
-
-    with BatchServer(script, on_create=on_create) as server:
-        server._keep_lines = lambda lines, keep=server._keep_lines: (
-            keep(lines) if len(server.batches) > 1 else None
-        )
-        assert submit(tmp_path, server).texts == TEXTS
-    assert len(server.batches) == 2
+    assert len((tmp_path / SECOND).read_text().splitlines()) == 4 - done
 
 
 def test_a_failed_batch_is_told_with_its_reason_and_submitted_by_the_next_run(tmp_path):
@@ -145,48 +137,44 @@ def test_a_failed_batch_is_told_with_its_reason_and_submitted_by_the_next_run(tm
     assert len(server.batches) == 2
 
 
+@contextmanager
 def queue_for(count):
-    """An account whose queue takes so many batches at once."""
+    """A server with an account whose queue takes so many batches at once."""
 
     def on_create(batch):
-        open_ones = [
-            other
-            for other in server_of[0].batches.values()
-            if other.status in ("validating", "in_progress")
-        ]
-        if len(open_ones) > count:
+        states = [other.status for other in server.batches.values()]
+        if states.count("validating") + states.count("in_progress") > count:
             batch.end = "failed"
             batch.errors = [{"code": "token_limit_exceeded", "message": "full"}]
 
-    server_of = []
-    return on_create, server_of
+    with BatchServer(said, on_create=on_create) as server:
+        yield server
 
 
 def test_files_that_the_queue_has_no_room_for_are_held_until_it_has(tmp_path):
-    on_create, server_of = queue_for(1)
-    with BatchServer(said, on_create=on_create) as server:
-        server_of.append(server)
+    with queue_for(1) as server:
         assert submit(tmp_path, server, options={"max_requests": 1}).texts == TEXTS
     assert len(server.uploads) == 4
 
 
-def test_a_file_that_the_queue_never_has_room_for_ends_the_run(tmp_path):
-    on_create, server_of = queue_for(0)
-    with BatchServer(said, on_create=on_create) as server:
-        server_of.append(server)
-        error = fails(tmp_path, server)
-    assert "max_requests" in str(error)
-    assert error.fatal
+def refusing(status):
+    return BatchServer(said, before=lambda *_: status)
 
 
 @pytest.mark.parametrize(
-    ("status", "reason"), [(401, "refused-key"), (404, "not-found")]
+    ("make", "reason", "remedy"),
+    [
+        (lambda: refusing(401), "refused-key", "OPENAI_API_KEY"),
+        (lambda: refusing(404), "not-found", "base_url"),
+        (lambda: refusing("reset"), "connection", "Is the server running"),
+        (lambda: queue_for(0), "batch-failed", "options.max_requests="),
+    ],
 )
-def test_an_endpoint_that_refuses_is_told_of_at_once(tmp_path, status, reason):
-    with BatchServer(said, before=lambda *_: status) as server:
+def test_an_endpoint_that_refuses_ends_the_run_at_once(tmp_path, make, reason, remedy):
+    with make() as server:
         error = fails(tmp_path, server)
-    assert (error.reason, error.fatal) == (reason, True)
-    assert server.url in str(error)
+    assert (error.reason, error.fatal) == (reason, reason != "connection")
+    assert remedy in str(error)
 
 
 def without_lists(number, method, path):
@@ -210,17 +198,6 @@ def test_an_endpoint_that_is_down_for_a_while_is_waited_for(tmp_path, capsys):
     with BatchServer(said, before=fault) as server:
         assert submit(tmp_path, server, max_outage=60).texts == TEXTS
     assert "HTTP 503" in capsys.readouterr().err
-
-
-def test_nobody_listening_ends_the_run_with_the_address(tmp_path):
-    with pytest.raises(EngineError, match="can't connect"):
-        command(
-            tmp_path,
-            FOUR,
-            options={"submit": True},
-            base_url=closed_url(),
-            max_outage=0,
-        )
 
 
 def test_a_batch_that_the_endpoint_has_lost_is_told_with_what_to_do(tmp_path):

@@ -18,7 +18,6 @@ from time import sleep
 from types import SimpleNamespace
 
 import pytest
-from pydantic import ValidationError
 
 from tests.run.test_interrupt import Held, Terminal
 from tests.servers.chat import Answer, ChatServer
@@ -56,9 +55,7 @@ def test_without_ray_it_is_told_how_to_install_it(monkeypatch):
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
     config = on_ray(base_url="http://127.0.0.1:1/v1")
     for refuse in (find_engine(config).check_access, make):
-        with pytest.raises(
-            InputError, match=r"executor needs ray, which isn't installed.*\[ray\]"
-        ):
+        with pytest.raises(InputError, match=r"generate\.executor .*\[ray\]"):
             refuse(config)
 
 
@@ -71,21 +68,8 @@ def test_where_ray_does_not_start_it_is_told(monkeypatch):
     monkeypatch.setattr(extras, "find_spec", lambda _: True)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    with pytest.raises(InputError, match=r"could not be started here.*timed out"):
+    with pytest.raises(InputError, match="timed out"):
         make(on_ray(base_url="http://127.0.0.1:1/v1"))
-
-
-@pytest.mark.parametrize("engine", ["rules", "recorded", "batch"])
-def test_an_engine_that_makes_no_calls_has_no_workers(engine, tmp_path):
-    replies = {"replies": tmp_path / "r.jsonl"} if engine == "recorded" else {}
-    config = on_ray(engine=engine, **replies)
-    with pytest.raises(InputError, match="executor"):
-        find_engine(config).check(config)
-
-
-def test_workers_without_a_cluster_are_refused():
-    with pytest.raises(ValidationError, match="executor: ray"):
-        GenerateConfig(workers=2)
 
 
 def test_a_model_has_room_for_all_its_gpus():
@@ -118,25 +102,22 @@ def ask_worker(config, routes=(), calls=1):
     return asyncio.run(asyncio.wait_for(talk(), 30))
 
 
-def test_a_worker_takes_the_key_of_its_own_environment(monkeypatch):
-    with ChatServer(lambda call: Answer.text(call.headers["authorization"])) as server:
+def test_a_worker_uses_the_key_of_its_own_environment_and_hides_it(monkeypatch):
+    def script(call):
+        key = call.headers["authorization"]
+        return Answer.error(401, key) if call.number else Answer.text(key)
+
+    with ChatServer(script) as server:
         config = GenerateConfig(base_url=server.url, model="m")
         route = "OPENAI_API_KEY", server.url.removesuffix("/v1")
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)
         who, _ = ask_worker(config, [route])
-        assert "OPENAI_API_KEY is not set on the worker" in str(who)
+        assert "OPENAI_API_KEY" in str(who)
         assert not server.calls
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         _, (reply,) = ask_worker(config, [route])
         assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
         assert reply.text == "Bearer ***"
-
-
-def test_a_worker_gives_failures_as_they_are_and_without_the_key(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with ChatServer(lambda _: Answer.error(401, f"no key {KEY}")) as server:
-        config = GenerateConfig(base_url=server.url, model="m")
-        route = "OPENAI_API_KEY", server.url.removesuffix("/v1")
         _, (error,) = ask_worker(config, [route])
     assert (error.reason, error.fatal) == ("refused-key", True)
     assert KEY not in str(error)

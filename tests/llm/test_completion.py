@@ -20,9 +20,7 @@ from toolbank.llm.engines.openai.completion import (
     make_identity,
     read_completion,
 )
-from toolbank.requests.judge.judges import JudgeConfig
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.system.errors import InputError
 
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}}
 REQUEST = ChatRequest(
@@ -80,27 +78,6 @@ def test_servers_get_the_form_that_they_take():
     assert body["max_completion_tokens"] == 9
     assert "max_tokens" not in body
     assert "response_format" not in make_body(config(), REQUEST, answer_as="text")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("model", "messages", "response_format", "stream", "n", "temperature"),
-        *("max_tokens", "max_completion_tokens"),
-    ],
-)
-def test_what_is_said_elsewhere_is_no_parameter(name):
-    with pytest.raises(InputError, match=rf"^generate\.parameters\.{name}: "):
-        check_settings(config(parameters={name: 1}))
-
-
-@pytest.mark.parametrize("section", [GenerateConfig, JudgeConfig])
-def test_a_missing_model_is_told_with_the_section_that_lacks_it(section):
-    name = section.section
-    with pytest.raises(
-        InputError, match=rf"^{name}\.model: .*--set {name}\.model=NAME"
-    ):
-        check_settings(section(engine="openai"))
 
 
 def test_the_identity_is_that_of_earlier_journals_where_no_parameter_is_set():

@@ -163,53 +163,43 @@ class Echo:
         pass
 
 
-class Forgetful(Echo):
-    identity = property(lambda self: f"echo {self.made}")
+async def mix(self, request):
+    self.request = request
+    return await Echo.answer(self, request) and await Echo.answer(self, self.request)
 
 
-class Mixing(Echo):
-    async def answer(self, request):
-        self.request = request
-        return await super().answer(request) and await super().answer(self.request)
+async def fail_otherwise(self, request):
+    raise OSError("The line is dead.")
 
 
-class Unnamed(Echo):
-    async def answer(self, request):
-        if request.attempt < 0:
-            raise OSError("The line is dead.")
-        return await super().answer(request)
+async def show_the_key(self, request):
+    raise EngineError(f"Refused: {KEY}", reason="refused-key")
 
 
-class Telling(Echo):
-    async def answer(self, request):
-        raise EngineError(f"Refused: {KEY}", reason="refused-key")
+async def ignore_cancelling(self, request):
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(1)
+    return ChatReply("late", self.model)
 
 
-class Stubborn(Echo):
-    async def answer(self, request):
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(1)
-        return ChatReply("late", self.model)
-
-
-class Brittle(Echo):
-    async def close(self):
-        self.name = self.name.removeprefix("echo") or self.missing
+async def close_once(self):
+    self.name = self.name.removeprefix("echo") or self.missing
 
 
 @pytest.mark.parametrize(
-    ("engine", "check"),
+    ("check", "name", "wrong"),
     [
-        (Forgetful, "check_identity"),
-        (Mixing, "check_concurrency"),
-        (Unnamed, "check_failures"),
-        (Telling, "check_failures"),
-        (Stubborn, "check_cancelling"),
-        (Brittle, "check_closing"),
+        ("check_identity", "identity", property(lambda self: f"echo {self.made}")),
+        ("check_concurrency", "answer", mix),
+        ("check_failures", "answer", fail_otherwise),
+        ("check_failures", "answer", show_the_key),
+        ("check_cancelling", "answer", ignore_cancelling),
+        ("check_closing", "close", close_once),
     ],
 )
-def test_an_engine_that_does_not_is_found(engine, check):
+def test_an_engine_that_does_not_is_found(check, name, wrong):
     (check,) = [item for item in CHECKS if item.__name__ == check]
+    engine = type("Wrong", (Echo,), {name: wrong})
     failing = replace(polish_request(0), attempt=-1)
 
     def case(made):

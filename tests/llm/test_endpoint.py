@@ -6,16 +6,18 @@ import json
 import subprocess
 import sys
 import zlib
+from functools import partial
 from textwrap import dedent
 
 import pytest
 
+from tests.llm.test_openai import answers as ask_in_turn
+from tests.llm.test_openai import config
 from tests.servers.chat import Answer
 from tests.servers.named import forget_host, name_host
 from tests.servers.wire import Wire, WireServer
-from toolbank.llm.chat import ChatReply, EngineError
+from toolbank.llm.chat import ChatReply
 from toolbank.llm.engines.openai.engine import MAX_REPLY_BYTES, OpenAIEngine
-from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import InputError
 from toolbank.testing.engines import polish_request as request
 
@@ -23,36 +25,12 @@ KEY = "sk-test/5f1c9a+b"
 GOOD = Answer.json({"query": "fine"}).body
 BIG = b'{"choices": "' + b"x" * (2 * MAX_REPLY_BYTES)
 
+answers = partial(ask_in_turn, server=WireServer)
+
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-
-def config(url, **settings):
-    return GenerateConfig(
-        engine="openai", base_url=url, model="asked-model", **settings
-    )
-
-
-def answers(script, times=1, **settings):
-    """The replies or errors of calls made one after the other, and the server's calls."""
-
-    async def talk(url):
-        engine = OpenAIEngine(config(url, **settings))
-        got = []
-        for attempt in range(times):
-            try:
-                async with asyncio.timeout(20):
-                    got.append(await engine.answer(request(attempt)))
-            except EngineError as error:
-                assert KEY not in str(error)
-                got.append(error)
-        await engine.close()
-        return got
-
-    with WireServer(script) as server:
-        return asyncio.run(talk(server.url)), server.calls
 
 
 def packed(body, how, level=9):
@@ -205,6 +183,9 @@ def test_what_the_environment_says_of_other_endpoints_is_not_sent(monkeypatch):
     assert "secret" not in str(call)
 
 
+PUBLIC = "http://llm.example.com/v1"
+
+
 @pytest.fixture
 def proxy(monkeypatch):
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
@@ -212,12 +193,12 @@ def proxy(monkeypatch):
         monkeypatch.delenv(name.upper(), raising=False)
     with WireServer(lambda call: Wire.http(GOOD)) as server:
         monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
-        name_host("http://llm.example.com/v1")
+        name_host(PUBLIC)
         yield server
-    forget_host("http://llm.example.com/v1")
+    forget_host(PUBLIC)
 
 
-def ask(url):
+def call_through(url):
     async def talk():
         engine = OpenAIEngine(config(url))
         try:
@@ -229,35 +210,21 @@ def ask(url):
     return asyncio.run(talk())
 
 
-def test_a_proxy_of_the_environment_stands_before_public_endpoints(proxy):
-    assert ask("http://llm.example.com/v1").text == '{"query": "fine"}'
-    (call,) = proxy.calls
-    assert call.path == "http://llm.example.com/v1/chat/completions"
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_no_proxy_stands_before_this_machine(proxy, host):
-    with WireServer(lambda call: Wire.http(GOOD)) as server:
-        ask(server.url.replace("127.0.0.1", host))
-        assert len(server.calls) == 1
+def test_a_proxy_of_the_environment_serves_public_endpoints_alone(proxy):
+    for host in ("127.0.0.1", "localhost"):
+        with WireServer(lambda call: Wire.http(GOOD)) as server:
+            call_through(server.url.replace("127.0.0.1", host))
+            assert len(server.calls) == 1
     assert not proxy.calls
+    assert call_through(PUBLIC).text == '{"query": "fine"}'
+    (call,) = proxy.calls
+    assert call.path == f"{PUBLIC}/chat/completions"
 
 
-@pytest.mark.parametrize("url", ["http://[bad/v1", "http:///v1", "http://x:99999/v1"])
-def test_a_url_that_is_none_is_bad_input(url, monkeypatch):
-    with pytest.raises(InputError, match="base_url"):
-        OpenAIEngine(config(url))
-    monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(InputError):
-        OpenAIEngine(config(url))
-
-
-def test_a_proxy_that_is_none_is_bad_input(monkeypatch):
+def test_a_proxy_that_is_none_is_bad_input(proxy, monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "ftp://127.0.0.1")
-    name_host("http://llm.example.com/v1")
-    with pytest.raises(InputError, match="proxy"):
-        OpenAIEngine(config("http://llm.example.com/v1"))
-    forget_host("http://llm.example.com/v1")
+    with pytest.raises(InputError, match="HTTP_PROXY"):
+        OpenAIEngine(config(PUBLIC))
 
 
 def test_any_number_of_calls_run_side_by_side_over_connections_that_are_kept():

@@ -1,17 +1,12 @@
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from tests.engines import create_engine
-from toolbank.llm.engines import find_engine, find_model
-from toolbank.requests.asks import AsksConfig
-from toolbank.requests.judge.judges import JudgeConfig
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.retrievers.llm_settings import DecomposeConfig
 from toolbank.system.errors import InputError
 
 ENGINE = """
@@ -38,16 +33,6 @@ ENGINE = """
 
 
     KIND = EngineKind(name="parrot", make=make)
-
-
-    class Mute:
-        name, model, offers = "mute", 7, None
-
-        async def close(self):
-            pass
-
-
-    MUTE = EngineKind(name="mute", make=lambda config, context: Mute())
     BROKEN = EngineKind(
         name="broken", make=lambda config, _: config.parameters["voice"]
     )
@@ -65,115 +50,51 @@ def make(engine, **settings):
     )
 
 
-def problem(engine, **settings):
-    with pytest.raises(InputError) as caught:
-        make(engine, **settings)
-    return str(caught.value)
-
-
 def test_an_engine_of_an_installed_package_is_found_by_its_name(install):
     install("parrot_engine", ENGINE, parrot="KIND")
+    install("loud_engine", "raise SystemExit('imported')", loud="make")
     engine = make("parrot", temperature=0.5)
     assert (engine.name, engine.identity) == ("parrot", "parrot 0.5 0 3")
-
-
-def test_only_the_package_of_the_named_engine_is_imported(install):
-    install("parrot_engine", ENGINE, parrot="KIND")
-    install("loud_engine", "raise SystemExit('imported')", loud="make")
-    make("parrot")
     assert "loud_engine" not in sys.modules
 
 
-def test_an_unknown_engine_is_told_with_the_nearest_and_all_that_there_are(install):
-    install("parrot_engine", ENGINE, parrot="KIND")
-    said = problem("parot")
-    assert said.startswith("generate.engine: there is no engine 'parot'.")
-    assert "Did you mean parrot?" in said
-    assert "openai, vllm, batch, recorded, rules, parrot" in said
-
-
-def test_the_judge_names_its_own_key():
-    with pytest.raises(InputError, match=r"^judge\.engine: .*Did you mean openai"):
-        find_model(JudgeConfig(engine="opnai"))
-
-
-def test_what_only_writes_can_not_judge():
-    with pytest.raises(InputError, match=r"^judge\.engine: .*only serves"):
-        find_model(JudgeConfig(engine="recorded"))
-
-
-def test_what_only_writes_can_not_split_requests(tmp_path):
-    config = DecomposeConfig(engine="recorded", replies=tmp_path / "replies.sqlite")
-    with pytest.raises(
-        InputError, match=r"^retrievers\.decomposition\.decompose\.engine: "
-    ):
-        find_engine(config)
-
-
-def test_a_package_that_can_not_be_imported_is_named(install):
-    install("sick_engine", "import no_such_module_here", sick="make")
-    said = problem("sick")
-    assert "package sick-engine" in said
-
-
-def test_a_package_that_lacks_what_its_entry_point_says_is_named(install):
-    install("hollow_engine", "x = 1", hollow="make")
-    assert "package hollow-engine can't be loaded from hollow_engine:make" in problem(
-        "hollow"
-    )
-
-
-def test_what_gives_no_engine_is_told_what_it_lacks(install):
-    install("mute_engine", ENGINE, mute="MUTE")
-    said = problem("mute")
-    assert "a string `model`, a string `identity`, an async method `answer`" in said
-    assert "close" not in said
-
-
-def test_what_breaks_while_it_is_made_is_named(install):
-    install("broken_engine", ENGINE, broken="BROKEN")
-    assert "'broken' can't be made (KeyError: 'voice')" in problem("broken")
-
-
-def test_an_entry_point_that_is_no_kind_of_engine_is_told_of(install):
-    install("parrot_engine", ENGINE, parrot="Parrot")
-    assert "is no EngineKind: parrot_engine:Parrot is of type 'type'" in problem(
-        "parrot"
-    )
-
-
-def test_two_packages_with_one_engine_are_both_named(install):
-    install("parrot_one", ENGINE, parrot="KIND")
-    install("parrot_two", ENGINE, parrot="KIND")
-    assert "parrot-one and parrot-two" in problem("parrot")
-
-
-@pytest.mark.parametrize("engine", ["openai", "batch", "rules"])
-def test_an_option_that_an_engine_does_not_have_is_refused(engine):
-    said = problem(engine, options={"sumbit": True})
-    assert said.startswith("generate.options.sumbit: ")
-    assert ("Did you mean submit?" in said) == (engine == "batch")
-
-
 @pytest.mark.parametrize(
-    ("config", "find"),
+    ("packages", "engine", "parts"),
     [
-        (GenerateConfig(engine="rules"), find_engine),
-        (GenerateConfig(engine="recorded", replies=Path("r.jsonl")), find_engine),
-        (AsksConfig(engine="rules"), find_engine),
-        (AsksConfig(engine="recorded", replies=Path("r.jsonl")), find_engine),
+        (
+            {"parrot_engine": (ENGINE, {"parrot": "KIND"})},
+            "parot",
+            ["generate.engine: ", "Did you mean parrot?", "recorded, rules, parrot"],
+        ),
+        (
+            {"sick_engine": ("import no_such_module", {"sick": "make"})},
+            "sick",
+            ["sick", "no_such_module"],
+        ),
+        (
+            {"hollow_engine": ("x = 1", {"hollow": "make"})},
+            "hollow",
+            ["hollow_engine:make"],
+        ),
+        (
+            {"broken_engine": (ENGINE, {"broken": "BROKEN"})},
+            "broken",
+            ["generate.engine: ", "KeyError: 'voice'"],
+        ),
+        (
+            {"parrot_engine": (ENGINE, {"parrot": "Parrot"})},
+            "parrot",
+            ["EngineKind", "parrot"],
+        ),
     ],
 )
-def test_parameters_of_an_engine_that_samples_nothing_are_refused(config, find):
-    find(config).check(config)
-    given = config.model_copy(update={"parameters": {"top_p": 0.9}})
-    with pytest.raises(InputError, match=rf"^{config.section}\.parameters: the engine"):
-        find(given).check(given)
-
-
-def test_parameters_of_the_heuristic_that_judges_are_refused():
-    with pytest.raises(InputError, match=r"^judge\.parameters: the engine rules"):
-        find_model(JudgeConfig(engine="rules", parameters={"top_p": 0.9}))
+def test_a_package_that_can_not_be_used_is_named(install, packages, engine, parts):
+    for name, (source, entries) in packages.items():
+        install(name, source, **entries)
+    with pytest.raises(InputError) as caught:
+        make(engine)
+    for part in parts:
+        assert part in str(caught.value)
 
 
 def test_choosing_an_engine_imports_none_of_the_others():
@@ -188,19 +109,3 @@ def test_choosing_an_engine_imports_none_of_the_others():
         assert not others, others
     """
     subprocess.run([sys.executable, "-c", dedent(script)], check=True, timeout=60)
-
-
-def test_an_engine_by_another_name_than_its_entry_point_is_told_of(install):
-    install("parrot_engine", ENGINE, macaw="KIND")
-    assert "package parrot-engine calls itself 'parrot'" in problem("macaw")
-
-
-def test_an_engine_that_takes_the_name_of_ours_is_not_used_and_that_is_said(
-    install, capsys
-):
-    install("parrot_engine", ENGINE, rules="KIND")
-    assert find_engine(GenerateConfig(engine="rules")).name == "rules"
-    said = " ".join(capsys.readouterr().err.split())
-    assert "'rules' of the package parrot-engine is not used" in said
-    find_engine(GenerateConfig(engine="rules"))
-    assert not capsys.readouterr().err

@@ -108,24 +108,6 @@ def test_what_can_not_get_better_is_not_tried_again(tmp_path, answer):
         assert len(server.calls) == 1
 
 
-def test_the_key_is_in_no_file_and_no_message(tmp_path, monkeypatch):
-    key = "sk-test-77aa01bc"
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-
-    def script(call):
-        assert call.headers["authorization"] == f"Bearer {key}"
-        echoes = [Answer.error(400, f"bad {key}"), Answer.html(key), GOOD]
-        return echoes[call.number % 3]
-
-    with ChatServer(script) as server:
-        _, got = ask_all(server.url, tmp_path, range(6), retries=0)
-    assert any(isinstance(error, EngineError) for error in got.values())
-    assert not any(key in str(error) for error in got.values())
-    files = [path for path in tmp_path.iterdir() if path.is_file()]
-    assert files
-    assert not any(key.encode() in path.read_bytes() for path in files)
-
-
 def test_the_counts_are_told_in_a_line():
     counts = CallCounts(asked=1200, from_journal=12)
     assert counts.summary() == "1,200 replies asked for, 12 from the journal"

@@ -17,7 +17,7 @@ from tests.llm.virtual import (
     run,
 )
 from toolbank.llm.chat import ChatReply
-from toolbank.llm.stop import Stopped
+from toolbank.llm.stop import StoppedError
 
 
 def kinds(got):
@@ -67,7 +67,7 @@ def test_a_budget_of_calls_is_never_overshot():
     engine = Endpoint(good)
     pool, journal, got = ask_all(engine, 50, concurrency=8, budget={"calls": 20})
     assert len(engine.calls) == len(journal.replies) == 20
-    assert kinds(got).count(Stopped) == 30
+    assert kinds(got).count(StoppedError) == 30
     assert pool.stop.cause == "budget"
     assert "20 calls" in pool.stop.message
 
@@ -80,7 +80,7 @@ def test_a_budget_that_failed_tries_used_up_is_what_stops_the_run():
 
     engine = Endpoint(fail_once)
     pool, _, got = ask_all(engine, 3, concurrency=2, budget={"calls": 3})
-    assert kinds(got) == [ChatReply, ChatReply, Stopped]
+    assert kinds(got) == [ChatReply, ChatReply, StoppedError]
     assert pool.stop.cause == "budget"
     assert "3 calls is spent; to go on, raise it" in pool.stop.message
 
@@ -136,10 +136,10 @@ def test_a_stop_lets_those_in_flight_finish_and_sends_those_that_wait_home():
 
     async def stop(pool):
         await asyncio.sleep(0.5)
-        pool.stop.ask("interrupt", "enough")
+        pool.stop.end("interrupt", "enough")
 
     _, journal, got = ask_all(engine, 20, after=stop, concurrency=6)
-    assert kinds(got) == [ChatReply] * 6 + [Stopped] * 14
+    assert kinds(got) == [ChatReply] * 6 + [StoppedError] * 14
     assert len(journal.replies) == 6
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.llm.virtual import Endpoint, broken, carry, good, make_pool, request, run
 from toolbank.llm.chat import EngineError
-from toolbank.llm.stop import Stopped
+from toolbank.llm.stop import StoppedError
 
 
 def any_settings(random):
@@ -69,7 +69,7 @@ def test_every_row_comes_to_an_end_and_every_place_is_given_back(seed):
     async def stop(pool):
         if stops_at is not None:
             await asyncio.sleep(stops_at)
-            pool.stop.ask("interrupt", "enough")
+            pool.stop.end("interrupt", "enough")
 
     async def talk():
         pool = make_pool(engine, **settings)
@@ -77,10 +77,10 @@ def test_every_row_comes_to_an_end_and_every_place_is_given_back(seed):
         return pool
 
     pool = run(talk())
-    assert set(got) <= {None, EngineError, Stopped}
+    assert set(got) <= {None, EngineError, StoppedError}
     assert pool.in_flight == engine.in_flight == 0
     if not pool.stop:
         assert len(got) == 150
-        assert Stopped not in got
+        assert StoppedError not in got
     if calls := settings["budget"].get("calls"):
         assert len(engine.calls) <= calls

@@ -7,7 +7,7 @@ import pytest
 
 from tests.llm.virtual import Endpoint, ask_all, broken, good
 from toolbank.llm.chat import ChatReply, EngineError
-from toolbank.llm.stop import Stopped
+from toolbank.llm.stop import StoppedError
 from toolbank.system.errors import ToolbankError
 
 
@@ -99,7 +99,7 @@ def test_a_reply_can_ask_for_a_pause_too():
 def test_a_pause_longer_than_an_outage_may_be_ends_the_run():
     engine = Endpoint(failing(reason="http-429", retry_after=3600.0))
     pool, _, got = ask_all(engine, 3, concurrency=1)
-    assert kinds(got) == [Stopped] * 3
+    assert kinds(got) == [StoppedError] * 3
     with pytest.raises(ToolbankError, match="max_outage"):
         raise pool.stop.error
     assert len(engine.calls) == 1
@@ -146,7 +146,7 @@ def test_one_call_that_the_endpoint_can_not_take_is_no_outage(capsys):
 def test_an_outage_that_lasts_too_long_ends_the_run():
     engine = Endpoint(dies_at(10, for_seconds=1e9))
     pool, journal, got = ask_all(engine, 500, concurrency=8, max_outage=100)
-    assert set(kinds(got)) == {ChatReply, Stopped}
+    assert set(kinds(got)) == {ChatReply, StoppedError}
     assert len(journal.replies) == kinds(got).count(ChatReply)
     # What the engine says of it is there in full, its advice too.
     assert str(broken()) in str(pool.stop.error)
@@ -157,7 +157,7 @@ def test_an_outage_that_lasts_too_long_ends_the_run():
 def test_an_endpoint_that_was_never_there_is_given_up_after_half_a_minute():
     engine = Endpoint(failing(reason="connection"), seconds=0.01)
     pool, _, got = ask_all(engine, 500)
-    assert kinds(got) == [Stopped] * 500
+    assert kinds(got) == [StoppedError] * 500
     assert 29 < engine.calls[-1][0] < 32
     assert pool.stop.error is not None
 
@@ -170,7 +170,7 @@ def test_a_refused_key_ends_the_run_once_what_is_in_flight_has_finished():
 
     engine = Endpoint(script)
     pool, journal, got = ask_all(engine, 40, concurrency=5)
-    assert kinds(got) == [EngineError, *[ChatReply] * 4, *[Stopped] * 35]
+    assert kinds(got) == [EngineError, *[ChatReply] * 4, *[StoppedError] * 35]
     assert len(journal.replies) == 4
     assert pool.stop.error is got[0]
 
@@ -180,10 +180,10 @@ def test_a_stop_gives_up_the_tries_that_wait():
 
     async def stop(pool):
         await asyncio.sleep(1.001)
-        pool.stop.ask("interrupt", "enough")
+        pool.stop.end("interrupt", "enough")
 
     _, journal, got = ask_all(engine, 4, after=stop, concurrency=4)
-    assert kinds(got) == [Stopped] * 4
+    assert kinds(got) == [StoppedError] * 4
     assert len(engine.calls) < 8
     assert not any(failure.final for failure in journal.failed)
 
@@ -197,5 +197,5 @@ def test_what_an_engine_of_a_user_raises_is_a_failed_call():
 
 def test_an_engine_of_a_user_that_gives_no_reply_is_a_failed_call():
     _, journal, got = ask_all(Endpoint(lambda *_: "text"), 1)
-    assert "gave 'str', and no ChatReply" in str(got[0])
+    assert "TypeError: returned 'str'" in str(got[0])
     assert not journal.replies

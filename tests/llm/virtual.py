@@ -11,7 +11,7 @@ from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Message, Poli
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Failure
 from toolbank.llm.pool import Pool
-from toolbank.llm.stop import Stopped
+from toolbank.llm.stop import StoppedError
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import ToolbankError
 
@@ -150,7 +150,7 @@ def ask_all(engine, calls, after=None, **settings):
 
     Those that were not begun are stopped.
     """
-    got = [Stopped()] * calls
+    got = [StoppedError()] * calls
 
     async def ask(pool, number):
         with pool.attempt() as calls:

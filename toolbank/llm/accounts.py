@@ -25,7 +25,7 @@ _MILLION = 1_000_000
 
 
 def resolve_price(config: EngineConfig) -> Price | None:
-    """The price of the configured model, or None where it isn't known.
+    """Find the price of the configured model; None if it is unknown.
 
     Raises:
         InputError: as of `known_prices`.
@@ -34,12 +34,12 @@ def resolve_price(config: EngineConfig) -> Price | None:
 
 
 def known_prices(config: EngineConfig) -> dict[str, Price]:
-    """Prices by model: that of the configuration, or those of the YAML file that it names.
+    """Find prices by model, from the configuration or from the YAML file that it names.
 
-    Such a file has a line for each model, such as `some-model: {input: 0.15, output: 0.6}`.
+    The file has a line for each model, such as `some-model: {input: 0.15, output: 0.6}`.
 
     Raises:
-        InputError: the file is missing or not one of prices; the message names line and key.
+        InputError: the file is missing or has no valid prices; the message names line and key.
     """
     if isinstance(config.price, Path):
         return _read(config.price)
@@ -63,7 +63,7 @@ def _read(path: Path) -> dict[str, Price]:
 
 
 def cost(price: Price, prompt_tokens: float, completion_tokens: float) -> float:
-    """Dollars for so many tokens in and out."""
+    """Compute the dollars for so many tokens in and out."""
     dollars = price.input * prompt_tokens + price.output * completion_tokens
     return dollars / _MILLION
 
@@ -74,9 +74,9 @@ _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 @dataclass(frozen=True)
 class StepCalls:
-    """The calls of one step, as bank.json and judge.json have them; times in seconds.
+    """The calls of one step, as in bank.json and judge.json; times in seconds.
 
-    Of `estimated` replies and failed tries, the endpoint did not report the tokens.
+    For `estimated` replies and failed tries, the endpoint did not report the tokens.
     """
 
     replies: _Count
@@ -89,13 +89,13 @@ class StepCalls:
 
     @property
     def note(self) -> str:
-        """What of the tokens and dollars is estimated; "" where nothing is."""
+        """Which tokens are estimated; "" if none are."""
         return describe_estimated(self.estimated)
 
 
 @dataclass(frozen=True)
 class SearchCalls:
-    """The calls of retrievers that ask a model, by step, and the part of a recipe they are of."""
+    """The calls of retrievers to a model, by step, and their recipe section."""
 
     section: str
     calls: dict[str, StepCalls]
@@ -104,17 +104,16 @@ class SearchCalls:
 def describe_calls(
     usage: Iterable[StepUsage], config: EngineConfig
 ) -> dict[str, dict[str, Any]]:
-    """The calls of a run folder by step, as bank.json and judge.json have them.
+    """Sum up the calls of a run folder by step, as in bank.json and judge.json.
 
-    Each step has `replies`, `prompt_tokens`, `completion_tokens`, `dollars` (None where a price
-    is not known or the endpoint told no tokens), `failed_tries` by reason and `latency_s` (p50,
-    p90, p99 and max in seconds; empty where none was measured), and `estimated` where tokens of
-    any reply were not reported by the endpoint: of how many. Replies of other models and
-    settings that the folder was used with count too, each at its own model's price; of the
-    latencies, those of the model and settings with most replies are given.
+    Each step has `replies`, `prompt_tokens`, `completion_tokens`, `dollars` (None if a price or
+    the tokens are unknown), `failed_tries` by reason, `latency_s` (p50, p90, p99 and max; empty
+    if none was measured), and `estimated`, the number of replies whose tokens were not reported,
+    if there are any. Replies of other models and settings in the folder count too, each at its own
+    model's price; the latencies are those of the model and settings with most replies.
 
     Raises:
-        InputError: the file of prices can't be read.
+        InputError: the price file can't be read.
     """
     rows = own_usage(usage, config)
     price_of = find_prices(config)
@@ -138,9 +137,9 @@ def describe_estimated(estimated: int) -> str:
 
 
 def add_up_calls(parts: Iterable[StepCalls]) -> StepCalls:
-    """Calls together, with the latencies of the part with most replies.
+    """Add up calls, with the latencies of the part with most replies.
 
-    Their dollars are unknown (None) where those of any part with replies are.
+    The dollars are unknown (None) if those of any part with replies are.
     """
     parts = list(parts)
     costs = [one.dollars for one in parts if one.replies]
@@ -160,7 +159,7 @@ def add_up_calls(parts: Iterable[StepCalls]) -> StepCalls:
 
 
 def model_of(identity: str, default: str) -> str:
-    """The model that an engine's identity names; `default` where it names none."""
+    """Find the model that an engine's identity names, or `default`."""
     try:
         settings = json.loads(identity)
     except ValueError:
@@ -171,15 +170,15 @@ def model_of(identity: str, default: str) -> str:
 
 
 def own_usage(usage: Iterable[StepUsage], config: EngineConfig) -> list[StepUsage]:
-    """Those of the steps that calls by this configuration are made in."""
+    """Select the steps of this configuration's calls."""
     return [row for row in usage if row.step in config.call_steps]
 
 
 def find_prices(config: EngineConfig) -> Callable[[str], Price | None]:
-    """The price of a model by its identity.
+    """Make a function that finds the price for an engine's identity.
 
     Raises:
-        InputError: the file of prices can't be read.
+        InputError: the price file can't be read.
     """
     known = known_prices(config)
     return lambda identity: known.get(model_of(identity, config.model))
@@ -198,7 +197,7 @@ def _price(row: StepUsage, price_of: Callable[[str], Price | None]) -> StepCalls
 
 
 def cost_of(row: StepUsage, price: Price | None) -> float | None:
-    """Dollars, or None where the price is not known or the endpoint told no tokens."""
+    """Compute the dollars; None if the price or the tokens are unknown."""
     if price is None or not (row.prompt_tokens or row.completion_tokens):
         return None
     return cost(price, row.prompt_tokens, row.completion_tokens)
@@ -206,9 +205,9 @@ def cost_of(row: StepUsage, price: Price | None) -> float | None:
 
 @dataclass
 class CallCounts:
-    """What the calls of a run came to. `retries` are counted by the reason of the failure.
+    """The number of calls and tokens in a run; `retries` and `failures` by reason.
 
-    Of `estimated` replies and failed tries, the endpoint did not report the tokens.
+    For `estimated` replies and failed tries, the endpoint did not report the tokens.
     """
 
     asked: int = 0
@@ -220,7 +219,7 @@ class CallCounts:
     failures: Counter[str] = field(default_factory=Counter)
 
     def add(self, reply: ChatReply) -> None:
-        """Count a reply that was asked for."""
+        """Count a reply of a call."""
         self.asked += 1
         self.charge(reply)
 
@@ -231,7 +230,7 @@ class CallCounts:
         self.estimated += call.estimated
 
     def summary(self) -> str:
-        """The counts in a line.
+        """Summarize the counts in a line.
 
         Such as "27 replies asked for (41,210 tokens in, 9,300 out; 3 retries: http-429 2,
         timeout 1), 12 from the journal".
@@ -244,40 +243,37 @@ class CallCounts:
                 f"{estimated and ', ' + estimated}"
             )
         if self.retries:
-            details.append(_describe(self.retries, "retry", "retries"))
+            retries = count(self.retries.total(), "retry", "retries")
+            details.append(f"{retries}: {join_reasons(self.retries)}")
         if self.failures:
-            details.append(_describe(self.failures, "failed call", "failed calls"))
+            failures = count(self.failures.total(), "failed call")
+            details.append(f"{failures}: {join_reasons(self.failures)}")
         asked = count(self.asked, "reply", "replies")
         particulars = f" ({'; '.join(details)})" if details else ""
         return f"{asked} asked for{particulars}, {self.from_journal:,} from the journal"
 
 
-def _describe(reasons: Counter[str], one: str, many: str) -> str:
-    """Such as "3 retries: http-429 2, timeout 1"."""
-    return f"{count(reasons.total(), one, many)}: {join_reasons(reasons)}"
-
-
 def join_reasons(reasons: Counter[str]) -> str:
-    """Such as "http-429 2, timeout 1", the most common reason first."""
+    """List reasons, such as "http-429 2, timeout 1", the most common first."""
     return ", ".join(f"{reason} {n:,}" for reason, n in rank_reasons(reasons))
 
 
 def rank_reasons(reasons: Counter[str]) -> list[tuple[str, int]]:
-    """Reasons with their numbers, the most common first, else by name."""
+    """Sort reasons with their counts, the most common first, then by name."""
     return sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
 
 
-# Of English.
+# In English.
 CHARACTERS_PER_TOKEN = 4
-# What a completion is taken to cost before the first came.
+# The estimated tokens of a completion before the first one.
 FIRST_COMPLETION = 300.0
 
 
 def estimate_prompt(request: ChatRequest) -> float:
-    """Tokens of a request's messages, by their characters."""
+    """Estimate the tokens of a request's messages from their characters."""
     return count_characters(request) / CHARACTERS_PER_TOKEN
 
 
 def count_characters(request: ChatRequest) -> int:
-    """Characters of a request's messages."""
+    """Count the characters of a request's messages."""
     return sum(len(message.content) for message in request.messages)

@@ -11,23 +11,23 @@ from typing import Literal, NamedTuple
 from toolbank.llm.accounts import FIRST_COMPLETION, estimate_prompt
 from toolbank.llm.chat import ChatReply, ChatRequest
 from toolbank.llm.config import MOST_AUTO, EngineConfig
-from toolbank.llm.stop import Stop, Stopped
+from toolbank.llm.stop import Stop, StoppedError
 
-# A server that fails a call in three at random does so this often in a row once in 40 million.
+# A server that fails every third call at random fails so many in a row once in 40 million.
 _IN_A_ROW = 16
 _FIRST_PROBE = 2.0
 _LONGEST_PROBE = 30.0
-# An address that never gave a reply is mostly a wrong one.
+# An address without any reply is mostly wrong.
 _LONGEST_AT_START = 30.0
 
 
 class CircuitBreaker:
-    """Whether the endpoint is down: calls fail in a row, and none is answered between.
+    """Detects an outage of the endpoint: many failed calls in a row, and no reply between them.
 
-    Then all calls wait but one at a time, the probe: after 2 s, 4 s ... at most 30 s. Any reply
-    ends the outage. It is too long past `max_outage` seconds, and past 30 s where no call was
-    ever answered. Faults that come at once count for less where many calls are in flight: of
-    those sent together, the ones that fail at once end before the first that is answered.
+    During an outage all calls wait except one at a time, the probe, after 2 s, 4 s ... at most
+    30 s. Any reply ends the outage. It is too long after `max_outage` seconds, or after 30 s if no
+    call was ever answered. The more calls are in flight, the more failures it takes: of calls sent
+    together, those that fail immediately end before the first reply.
     """
 
     def __init__(self, max_outage: float) -> None:
@@ -43,13 +43,13 @@ class CircuitBreaker:
 
     @property
     def longest(self) -> float:
-        """Seconds that an outage may last now."""
+        """The seconds that an outage may last."""
         if self._answered:
             return self._max_outage
         return min(self._max_outage, _LONGEST_AT_START)
 
     def answer(self) -> bool:
-        """Note a reply, and say whether it ends an outage."""
+        """Note a reply; return whether it ends an outage."""
         ended = self.is_open
         self.is_open = self._is_probing = False
         self._answered = True
@@ -57,7 +57,7 @@ class CircuitBreaker:
         return ended
 
     def fail(self, most_in_flight: int, now: float) -> bool:
-        """Note a call that failed as on an endpoint that is down; say whether an outage begins."""
+        """Note a retryable failure; return whether an outage begins."""
         if self.is_open:
             return False
         if not self._failures:
@@ -72,13 +72,13 @@ class CircuitBreaker:
         return True
 
     def delay(self, now: float) -> float | None:
-        """Seconds until a call may be made, or None until a probe has ended."""
+        """Compute the seconds until a call may be made; None while a probe is running."""
         if not self.is_open:
             return 0.0
         return None if self._is_probing else max(0.0, self._probe_at - now)
 
     def begin_probe(self) -> None:
-        """Note that a call is made although the endpoint is down."""
+        """Note that a call is made during the outage."""
         self._is_probing = True
 
     def end_probe(self, now: float) -> None:
@@ -89,37 +89,37 @@ class CircuitBreaker:
             self._plan_probe(now)
 
     def is_too_long(self, now: float) -> bool:
-        """Whether nothing more is to be hoped for."""
+        """Whether the outage has lasted too long."""
         return self.is_open and now - self.since >= self.longest
 
     def _plan_probe(self, now: float) -> None:
-        """The last probe is made when the outage has become too long, and not after."""
+        # The last probe is made when the outage becomes too long, and not after.
         self._probe_at = max(now, min(now + self._interval, self.since + self.longest))
 
 
 _FIRST = 8
 _SMALLEST_ROUND = 16
-# So much more throughput than the best before is more than chance.
+# A gain of throughput over the best so far that is more than chance.
 _GAIN = 1.1
-# So far beyond the best limit it is tried whether more calls in flight bring more.
+# How far beyond the best limit more calls in flight are tried.
 _BEYOND = 1.25
-# What an endpoint says or does that has too much to do. Other failures may be of its own.
+# Failures of an overloaded endpoint. Others may have other causes.
 _OVERLOAD = frozenset({"http-429", "http-503", "http-529", "timeout"})
-# The usual share of other failures is learned over so many rounds; up to twice as many, and up
-# to 40 % of all calls, are taken to have nothing to do with the load.
+# The usual share of other failures is learned over so many rounds. Up to twice this share, and up
+# to 40 % of all calls, are not attributed to the load.
 _ROUNDS_TO_LEARN = 10
 _MOST_USUAL = 0.2
 
 
 class ConcurrencyLimit:
-    """A bound, and under it as many calls in flight as the endpoint takes.
+    """Adapts the number of calls in flight to what the endpoint can handle, below a bound.
 
     Additive increase and multiplicative decrease (Chiu and Jain, "Analysis of the increase and
     decrease algorithms for congestion avoidance", 1989), with the slow start of TCP (RFC 5681,
-    3.1), and a decrease in proportion to the share of congested calls (RFC 8257, 3.3). All of it
-    happens once a round trip, which is as many ended calls as may be in flight. A number as bound
-    is where it begins. "auto" begins at 8, and stays where more calls in flight would only each
-    take longer: throughput is limit / median latency (Little's law).
+    3.1), and a decrease in proportion to the share of congested calls (RFC 8257, 3.3). It changes
+    once per round, which is as many ended calls as may be in flight. A number is both the start
+    and the bound. "auto" starts at 8 and stops where more calls in flight would only take longer:
+    throughput is limit / median latency (Little's law).
     """
 
     def __init__(self, concurrency: int | Literal["auto"]) -> None:
@@ -131,7 +131,7 @@ class ConcurrencyLimit:
         self._usual = 0.0
         # The calls of the first round after a leap were sent before it.
         self._is_settling = False
-        # A leap that brought nothing is taken back where a second round says so, too.
+        # A leap without gain is undone only if a second round confirms it.
         self._is_in_doubt = False
         self._latencies: list[float] = []
         self._ended = self._overloads = self._others = self._most = 0
@@ -142,12 +142,12 @@ class ConcurrencyLimit:
         return int(self._limit)
 
     def answer(self, latency: float, in_flight: int) -> None:
-        """Note a reply after `latency` seconds, with so many calls in flight, itself included."""
+        """Note a reply after `latency` seconds; `in_flight` includes this call."""
         self._latencies.append(latency)
         self._end_call(in_flight)
 
     def fail(self, reason: str, in_flight: int) -> None:
-        """Note a call that failed in a way that may have to do with the load."""
+        """Note a failure that may be due to the load."""
         if reason in _OVERLOAD:
             self._overloads += 1
         else:
@@ -155,7 +155,7 @@ class ConcurrencyLimit:
         self._end_call(in_flight)
 
     def restart(self) -> None:
-        """Begin again with few calls, and come back soon to as many as there were."""
+        """Start again with few calls, and return quickly to the former number."""
         self._threshold = max(self._threshold, self._limit)
         self._limit = min(self._limit, float(_FIRST))
         self._begin_round()
@@ -186,7 +186,7 @@ class ConcurrencyLimit:
                 self._limit = min(self._limit + 1, float(self._bound))
 
     def _congested_share(self) -> float:
-        """The share of calls of this round that failed for the load."""
+        """Estimate the share of this round's calls that failed because of the load."""
         others = self._others / self._ended
         unusual = max(0.0, others - 2 * self._usual)
         self._usual += (others - self._usual) / _ROUNDS_TO_LEARN
@@ -194,7 +194,7 @@ class ConcurrencyLimit:
         return self._overloads / self._ended + unusual
 
     def _brings_more(self) -> bool:
-        """Whether still more calls in flight may bring more replies a second."""
+        """Whether more calls in flight may give more replies per second."""
         if not (self._is_auto and self._latencies):
             return True
         latency = median(self._latencies)
@@ -218,9 +218,9 @@ _WEIGHT_OF_NEW = 0.05
 
 
 class TokenBucket:
-    """So much a minute, evenly: no more than a second's worth is saved up.
+    """An even rate per minute, which saves up at most one second's worth.
 
-    What costs more than the bucket can hold goes when it is full, and leaves it in debt.
+    A call that costs more than the bucket holds is allowed when it is full, and leaves a debt.
     """
 
     def __init__(self, per_minute: float, now: float) -> None:
@@ -230,12 +230,12 @@ class TokenBucket:
         self._at = now
 
     def delay(self, cost: float, now: float) -> float:
-        """Seconds until so much may be taken."""
+        """Compute the seconds until so much may be taken."""
         self._fill(now)
         return max(0.0, min(cost, self._most) - self._level) / self._rate
 
     def take(self, cost: float, now: float) -> None:
-        """Take so much, or give back what is negative."""
+        """Take so much, or give it back if negative."""
         self._fill(now)
         self._level = min(self._most, self._level - cost)
 
@@ -246,10 +246,10 @@ class TokenBucket:
 
 
 class RateLimiter:
-    """The calls and tokens a minute that a configuration allows.
+    """The calls and tokens per minute that a configuration allows.
 
-    A call's tokens are estimated before it, by the prompt's characters and the mean of the
-    completions so far, and corrected by what the reply says.
+    A call's tokens are estimated from the prompt's characters and the mean completion so far, and
+    corrected when the reply reports them.
     """
 
     def __init__(self, config: EngineConfig, now: float) -> None:
@@ -258,13 +258,13 @@ class RateLimiter:
         self._completion = FIRST_COMPLETION
 
     def estimate(self, request: ChatRequest) -> float:
-        """Tokens that a call may cost; 0 where nobody counts them."""
+        """Estimate the tokens of a call; 0 if there is no token limit."""
         if self._tokens is None:
             return 0.0
         return estimate_prompt(request) + self._completion
 
     def delay(self, tokens: float, now: float) -> float:
-        """Seconds until a call of so many tokens may be made."""
+        """Compute the seconds until a call of so many tokens may be made."""
         delay = self._calls.delay(1, now) if self._calls else 0.0
         return max(delay, self._tokens.delay(tokens, now)) if self._tokens else delay
 
@@ -276,7 +276,7 @@ class RateLimiter:
             self._tokens.take(tokens, now)
 
     def correct(self, estimate: float, reply: ChatReply, now: float) -> None:
-        """Note what a call cost in truth, where the endpoint says it."""
+        """Correct the estimate of a call by the tokens that its reply reports."""
         cost = reply.prompt_tokens + reply.completion_tokens
         if self._tokens and cost:
             self._tokens.take(cost - estimate, now)
@@ -284,22 +284,22 @@ class RateLimiter:
             self._completion += _WEIGHT_OF_NEW * new
 
 
-# Seconds that are rounding alone, and too few to wait for.
+# A wait so short is a rounding error.
 _SOON = 1e-6
 
 
-class _Waiting(NamedTuple):
+class _Candidate(NamedTuple):
     tokens: float
     place: asyncio.Future[bool]
 
 
 class Admission:
-    """A place for each call in flight; attempts that have begun go first, in the order of coming.
+    """Admits calls in order of arrival; calls of attempts that have begun come first.
 
-    A broken circuit is probed with others first, in case it was one request that broke it. Nobody
-    goes past the limit, the rates, a pause that the endpoint asked for, or a broken circuit but
-    for its probe. Where a budget has ended the run, those go on whose attempt has begun, so that
-    what was paid for is of use.
+    In an outage other attempts come first, in case one request caused the failures. Calls wait for
+    the concurrency limit, the rates, a pause that the endpoint asked for, and the end of an outage.
+    After a budget has ended the run, attempts that have begun may continue, so that their paid
+    replies are used.
     """
 
     def __init__(
@@ -314,25 +314,27 @@ class Admission:
         self._rates = rates
         self._breaker = breaker
         self._stop = stop
-        self._begun: deque[_Waiting] = deque()
-        self._fresh: deque[_Waiting] = deque()
+        self._begun: deque[_Candidate] = deque()
+        self._fresh: deque[_Candidate] = deque()
         self._sleeping: set[asyncio.Future[bool]] = set()
         self._paused_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
         stop.listen(self._send_home)
 
     async def enter(self, tokens: float, *, has_begun: bool) -> bool:
-        """Return when a call may be made, and whether it is a probe; it holds a place until `leave`.
+        """Wait until a call may be made, and occupy a place until `leave`.
+
+        Returns whether the call is a probe.
 
         Raises:
-            Stopped: the run is ending.
+            StoppedError: the run is ending.
         """
         if self._is_over(has_begun=has_begun):
-            raise Stopped
+            raise StoppedError
         if not (self._begun or self._fresh) and self._may_go(tokens):
             return self._take(tokens)
         place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        (self._begun if has_begun else self._fresh).append(_Waiting(tokens, place))
+        (self._begun if has_begun else self._fresh).append(_Candidate(tokens, place))
         try:
             return await place
         except asyncio.CancelledError:
@@ -341,21 +343,21 @@ class Admission:
             raise
 
     def leave(self, *, is_probe: bool) -> None:
-        """Give the place back; who was a probe lets the next one be made."""
+        """Free the place of a call; after a probe, the next one is allowed."""
         if is_probe:
             self._breaker.end_probe(monotonic())
         self.in_flight -= 1
         self._admit()
 
     def pause(self, seconds: float) -> bool:
-        """Let nobody go for so long; say whether it was not to be waited as long already."""
+        """Admit no call for so long; return whether there was no pause before."""
         begun = monotonic()
         was_open = self._paused_until <= begun
         self._paused_until = max(self._paused_until, begun + seconds)
         return was_open
 
     def describe_hold(self) -> str:
-        """Why no call is made just now, in a few words, or "" where calls are made."""
+        """Say in a few words why no call is made now; "" if calls are made."""
         now = monotonic()
         if self._breaker.is_open:
             since = now - self._breaker.since
@@ -367,10 +369,10 @@ class Admission:
         """Wait without a place.
 
         Raises:
-            Stopped: the run is ending.
+            StoppedError: the run is ending.
         """
         if self._stop:
-            raise Stopped
+            raise StoppedError
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bool] = loop.create_future()
         timer = loop.call_later(seconds, _settle, future)
@@ -382,14 +384,14 @@ class Admission:
             self._sleeping.discard(future)
 
     def _is_over(self, *, has_begun: bool) -> bool:
-        """Whether the run is ending for a call."""
+        """Whether the run is ending, so that this call may not be made."""
         if not self._stop:
             return False
         is_held_up = self._breaker.is_open or self._paused_until > monotonic()
         return self._stop.cause != "budget" or is_held_up or not has_begun
 
     def _may_go(self, tokens: float) -> bool:
-        """Whether a call may be made now; else what could change this wakes who waits."""
+        """Whether a call may be made now; if it has to wait, set a timer."""
         if self.in_flight >= self._limit.now:
             return False
         now = monotonic()
@@ -422,8 +424,8 @@ class Admission:
                 place.set_result(self._take(tokens))
             waiting.popleft()
 
-    def _first(self) -> deque[_Waiting]:
-        """Those of whom the first goes next; empty where nobody waits."""
+    def _first(self) -> deque[_Candidate]:
+        """Choose the queue whose first call is next; empty if no call waits."""
         if self._breaker.is_open:
             return self._fresh or self._begun
         return self._begun or self._fresh
@@ -440,7 +442,7 @@ class Admission:
 
 def _dismiss(future: asyncio.Future[bool]) -> None:
     if not future.done():
-        future.set_exception(Stopped())
+        future.set_exception(StoppedError())
 
 
 def _settle(future: asyncio.Future[bool]) -> None:

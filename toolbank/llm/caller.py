@@ -1,9 +1,10 @@
-"""One call: tried until there is a reply or no more hope, within what the endpoint takes."""
+"""Make one call: retry it, and adapt to the load that the endpoint can handle."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 from time import monotonic, strftime
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from toolbank.llm.chat import (
 )
 from toolbank.llm.config import hide_in_reply
 from toolbank.llm.journal import Journal
-from toolbank.llm.stop import Stop, Stopped
+from toolbank.llm.stop import Stop, StoppedError
 from toolbank.system.errors import ToolbankError
 from toolbank.system.secrets import hide
 from toolbank.system.terminal import print_above_bars
@@ -36,48 +37,37 @@ if TYPE_CHECKING:
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 30.0
-# A pause of so many seconds is told, so that nobody wonders.
+# A message announces a pause of at least so many seconds.
 _LONG_PAUSE = 10.0
 
 
+@dataclass(kw_only=True)
 class Caller:
-    """Calls an engine, and learns from each call what the endpoint takes.
+    """Calls an engine, and learns from each call what load the endpoint can handle.
 
-    `limit` is how many calls may be in flight, and `admission` knows how many are. `place` says
-    in messages who is asked, `timeout` is how many seconds a try may take (None: as many as it
-    needs), and `secrets` are values that the engine sends: they are hidden in whatever it gives and
-    tells. `asks_model`: replies cost tokens, which are estimated where the engine does not report
-    them.
+    `limit` is how many calls may be in flight, and `admission` has how many are. `place` is the
+    endpoint in messages, `timeout` the seconds per try (None: no limit). `secrets` are values that
+    the engine sends; they are hidden in its replies and errors. `asks_model`: replies cost tokens,
+    which are estimated if the engine does not report them.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        journal: Journal,
-        config: EngineConfig,
-        place: str,
-        *,
-        timeout: float | None,
-        secrets: Sequence[str],
-        asks_model: bool,
-        budget: Budget,
-        counts: CallCounts,
-        stop: Stop,
-    ) -> None:
-        self.limit = ConcurrencyLimit(config.concurrency)
-        self._engine = engine
-        self._journal = journal
-        self._config = config
-        self._secrets = secrets
-        self._asks_model = asks_model
-        self._place = place
-        self._timeout = timeout
-        self._budget = budget
-        self._counts = counts
-        self._stop = stop
-        self._rates = RateLimiter(config, monotonic())
-        self._breaker = CircuitBreaker(config.max_outage)
-        self.admission = Admission(self.limit, self._rates, self._breaker, stop)
+    engine: Engine
+    journal: Journal
+    config: EngineConfig
+    place: str
+    timeout: float | None
+    secrets: Sequence[str]
+    asks_model: bool
+    budget: Budget
+    counts: CallCounts
+    stop: Stop
+
+    def __post_init__(self) -> None:
+        """Create the limits."""
+        self.limit = ConcurrencyLimit(self.config.concurrency)
+        self._rates = RateLimiter(self.config, monotonic())
+        self._breaker = CircuitBreaker(self.config.max_outage)
+        self.admission = Admission(self.limit, self._rates, self._breaker, self.stop)
 
     async def call(
         self,
@@ -87,20 +77,20 @@ class Caller:
         *,
         has_begun: bool,
     ) -> ChatReply:
-        """Try until there is a reply; each failed try is in the journal.
+        """Call until there is a reply; write each failed try to the journal.
 
-        A call that may do better later is tried `retries` times more, after a random part of
-        0.5 s, 1 s, 2 s ... at most 30 s (Brooker, "Exponential backoff and jitter", AWS, 2015:
-        full jitter). Tries while the endpoint is down don't count. What it asks one to wait, all
-        wait. `has_begun`: the attempt has made a call before this one.
+        A retryable call is tried `retries` times more, after a random part of 0.5 s, 1 s, 2 s ...
+        at most 30 s (Brooker, "Exponential backoff and jitter", AWS, 2015: full jitter). Tries
+        while the endpoint is down do not count. If it asks one call to wait, all wait.
+        `has_begun`: the attempt has made a call before.
 
         Raises:
             EngineError: the call failed for good.
-            Stopped: the run is ending or the reservation is lost, and the call was not made, or
-                not again.
+            StoppedError: the run is ending or the reservation is lost, and the call was not made,
+                or not again.
             ToolbankError: the journal can't be written.
         """
-        config, breaker = self._config, self._breaker
+        config, breaker = self.config, self._breaker
         tokens = self._rates.estimate(request)
         tries, spent = 0, 0.0
         random: Random | None = None
@@ -108,7 +98,7 @@ class Caller:
             is_probe = await self.admission.enter(tokens, has_begun=has_begun)
             if not reservation.calls:
                 self.admission.leave(is_probe=is_probe)
-                raise Stopped
+                raise StoppedError
             has_begun = reservation.in_flight = True
             outages, begun = breaker.number, monotonic()
             try:
@@ -116,10 +106,10 @@ class Caller:
                 reply = await self._try(request, tokens, seconds)
             except EngineError as error:
                 failed = error
-                self._budget.fail(reservation, error)
-                self._counts.charge(error)
+                self.budget.fail(reservation, error)
+                self.counts.charge(error)
             else:
-                self._budget.answer(reservation, reply)
+                self.budget.answer(reservation, reply)
                 return reply
             finally:
                 self.admission.leave(is_probe=is_probe)
@@ -135,19 +125,19 @@ class Caller:
                 or tries > config.retries
                 or spent >= config.total_timeout
             )
-            await self._journal.put_failure(
-                key, self._engine.identity, request, failed, final=is_final
+            await self.journal.put_failure(
+                key, self.engine.identity, request, failed, final=is_final
             )
             if is_final:
-                self._counts.failures[failed.reason] += 1
+                self.counts.failures[failed.reason] += 1
                 raise failed
-            self._counts.retries[failed.reason] += 1
+            self.counts.retries[failed.reason] += 1
             await self.admission.sleep(wait)
 
     async def _try(
         self, request: ChatRequest, tokens: float, seconds: float
     ) -> ChatReply:
-        """Call once, and tell everybody whom the outcome concerns."""
+        """Call once, and report the outcome to the limit, the breaker and the rates."""
         begun = monotonic()
         try:
             reply = await self._answer(request, seconds)
@@ -158,18 +148,18 @@ class Caller:
         return reply
 
     async def _answer(self, request: ChatRequest, seconds: float) -> ChatReply:
-        longest = self._timeout
+        longest = self.timeout
         setting = "timeout"
         if longest is not None and longest > seconds:
             longest, setting = seconds, "total_timeout"
         try:
             async with asyncio.timeout(longest):
-                reply: object = await self._engine.answer(request)
+                reply: object = await self.engine.answer(request)
             if not isinstance(reply, ChatReply):
-                raise TypeError(f"gave {type(reply).__name__!r}, and no ChatReply")
-            reply = hide_in_reply(reply, self._secrets)
+                raise TypeError(f"returned {type(reply).__name__!r}, not a ChatReply")
+            reply = hide_in_reply(reply, self.secrets)
         except EngineError as error:
-            error.args = (hide(str(error), self._secrets),)
+            error.args = (hide(str(error), self.secrets),)
             if error.completion_tokens and not error.prompt_tokens:
                 error.prompt_tokens = estimate_tokens(request.prompt)
                 error.estimated = True
@@ -181,29 +171,29 @@ class Caller:
         except Exception as error:
             raise EngineError(
                 hide(
-                    f"{self._engine.name}: {type(error).__name__}: {error}",
-                    self._secrets,
+                    f"{self.engine.name}: {type(error).__name__}: {error}",
+                    self.secrets,
                 ),
                 reason="engine-error",
             ) from error
 
-        if not self._asks_model:
+        if not self.asks_model:
             return reply
-        return count_tokens(reply, request.prompt, self._config.max_tokens)
+        return count_tokens(reply, request.prompt, self.config.max_tokens)
 
     def _explain_timeout(
         self, request: ChatRequest, setting: str, seconds: float | None
     ) -> EngineError:
-        """The failure of a call that was given up; the model may have been writing its answer."""
+        """Make the error of a time-out; the model may have been charged for it."""
         error = EngineError(
-            f"{self._place} ({self._engine.model}): no reply within "
-            f"{getattr(self._config, setting) or seconds:g} s (the setting `{setting}`).",
+            f"{self.place} ({self.engine.model}): no reply within "
+            f"{getattr(self.config, setting) or seconds:g} s (the setting `{setting}`).",
             reason="timeout",
             retryable=True,
         )
-        if self._asks_model:
+        if self.asks_model:
             error.prompt_tokens = estimate_tokens(request.prompt)
-            error.completion_tokens = round(self._budget.mean_completion)
+            error.completion_tokens = round(self.budget.mean_completion)
             error.estimated = True
         return error
 
@@ -223,43 +213,41 @@ class Caller:
             self.limit.fail(error.reason, self.admission.in_flight)
             if breaker.fail(self.limit.now, now):
                 print_above_bars(
-                    f"the endpoint is down, it seems, at {strftime('%H:%M:%S')}: {error} All "
-                    "calls wait, and one at a time is tried, for at most "
-                    f"{breaker.longest:g} s."
+                    f"the endpoint is down since {strftime('%H:%M:%S')}: {error} All calls wait, "
+                    f"and one at a time is tried, for at most {breaker.longest:g} s."
                 )
         if error.fatal:
-            self._stop.fail(error)
+            self.stop.fail(error)
         elif breaker.is_too_long(now):
-            self._stop.fail(
+            self.stop.fail(
                 ToolbankError(
-                    f"{error}\nNo call was answered for "
-                    f"{now - breaker.since:.0f} s, so the run stops. The replies that came "
-                    "are kept; run the same command again when the endpoint answers. How long to "
-                    f"wait for it is the setting `{self._config.section}.max_outage`, where any "
-                    "call was answered before."
+                    f"{error}\nNo call was answered for {now - breaker.since:.0f} s, so the run "
+                    "stops. The replies that came are kept; run the same command again when the "
+                    "endpoint answers. To wait longer after a first reply, set "
+                    f"`{self.config.section}.max_outage`."
                 )
             )
         elif error.retry_after:
             self._pause(error.retry_after, f" ({error.reason})")
 
     def _note_life(self) -> None:
-        """An endpoint that refuses is there, too."""
+        """Note a reply or a refusal, which show that the endpoint is up."""
         if self._breaker.answer():
             self.limit.restart()
             print_above_bars(
-                f"the endpoint answers again, at {strftime('%H:%M:%S')}; going on."
+                f"the endpoint answers again since {strftime('%H:%M:%S')}; continuing."
             )
 
     def _pause(self, seconds: float, why: str) -> None:
-        asked = f"the endpoint asks to wait {seconds:.0f} s{why}"
-        most = self._config.max_outage
+        request = f"the endpoint asks to wait {seconds:.0f} s{why}"
+        most = self.config.max_outage
         if seconds > most:
-            self._stop.fail(
+            self.stop.fail(
                 ToolbankError(
-                    f"{asked}, which is longer than {most:g} s (the setting "
-                    f"`{self._config.section}.max_outage`). The replies that came are kept; run "
+                    f"{request}, which is longer than {most:g} s (the setting "
+                    f"`{self.config.section}.max_outage`). The replies that came are kept; run "
                     "the same command again then."
                 )
             )
         elif self.admission.pause(seconds) and seconds >= _LONG_PAUSE:
-            print_above_bars(f"{asked}; all calls wait.")
+            print_above_bars(f"{request}; all calls wait.")

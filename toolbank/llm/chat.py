@@ -16,11 +16,11 @@ from toolbank.system.errors import ToolbankError
 from toolbank.system.terminal import one_line
 from toolbank.system.text import replace_surrogates
 
-# An estimate should rather be too high than too low: tokens of English are longer than this, and
-# a Chinese, Japanese or Korean character has up to one token.
+# An estimate should be too high rather than too low: English tokens are longer than this, and a
+# Chinese, Japanese or Korean character is at most one token.
 _CHARACTERS_PER_TOKEN = 3
 _CJK = re.compile("[\u2e80-\U0003ffff]")
-# No tokenizer's tokens are longer than this over a whole text, its runs of spaces aside.
+# The largest mean length of a tokenizer's tokens over a whole text, without runs of spaces.
 _LONGEST_TOKEN = 6
 
 
@@ -51,7 +51,7 @@ class PolishTask:
 
 @dataclass(frozen=True)
 class AskTask:
-    """Write requests for `tool` by itself; `kinds` has the key and the kind of each."""
+    """Write queries for `tool` alone; `kinds` has the key and the kind of each."""
 
     tool: Tool
     kinds: Mapping[str, str]
@@ -59,7 +59,7 @@ class AskTask:
 
 @dataclass(frozen=True)
 class VerifyTask:
-    """Grade `tools` for the request that has the id `query`."""
+    """Grade `tools` for the query with the id `query`."""
 
     query: str
     tools: tuple[str, ...]
@@ -72,8 +72,8 @@ Task = WriteTask | PolishTask | AskTask | VerifyTask
 class ChatRequest:
     """One call: the rendered messages and the JSON Schema that the answer must follow.
 
-    `step` says what for, such as "write", and names the schema. `task` is the same request as
-    data, for embedded engines that read no prompts.
+    `step` is its purpose, such as "write", and the name of the schema. `task` has the same request
+    as data, for engines that read no prompts.
     """
 
     attempt: int
@@ -88,7 +88,7 @@ class ChatRequest:
         return "\n".join(message.content for message in self.messages)
 
     def key(self, identity: str) -> str:
-        """Name of this request in the journal, for an engine of this identity."""
+        """Compute the journal key of this request for an engine's identity."""
         content = [
             identity,
             self.attempt,
@@ -97,16 +97,16 @@ class ChatRequest:
             self.schema,
         ]
         text = json.dumps(content, sort_keys=True)
-        # Where nothing had to be escaped, that is the same and quicker.
+        # If nothing was escaped, both forms are the same and this one is faster.
         if "\\u" in text:
             text = json.dumps(content, ensure_ascii=False, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def number_of(text: str) -> int:
-    """The number of the attempt that asks about a text, where that follows from it alone.
+    """Compute the number of an attempt from its text alone.
 
-    So one text more leaves the replies for all others in the journal as good as they were.
+    Replies in the journal then stay valid when texts are added.
     """
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:6])
@@ -114,16 +114,16 @@ def number_of(text: str) -> int:
 
 @dataclass(frozen=True)
 class ChatReply:
-    """What came back: the text as sent, the model's own name, and the tokens it cost.
+    """A reply: the text as sent, the model's own name, and the tokens it cost.
 
-    `finish` is "stop" where the model said all that it had to say; else why the text is no answer:
-    `cut-off` (at max_tokens), `content-filter` (it or its filter refused), `empty`,
-    `too-large` (more than can be read; `text` is its beginning). `latency` is the seconds from
-    sending to the last byte, 0 where that means nothing. `estimated`: the endpoint did not report
-    all of the tokens, and `count_tokens` filled them in. Not kept are `pause`, the seconds that
-    the endpoint asks everybody to wait before the next call; `total_tokens`, where it reported
-    only the sum; and `unread`, the characters that the model wrote in addition to `text`, such as
-    its reasoning.
+    `finish` is "stop" for a complete answer, else why there is none: `cut-off` (at max_tokens),
+    `content-filter` (the model or its filter refused), `empty`, or `too-large` (`text` is the
+    beginning). `latency` is the seconds from sending to the last byte, 0 if not measured.
+    `estimated`: the endpoint did not report all tokens, and `count_tokens` filled them in.
+
+    The journal does not keep `pause` (the seconds that the endpoint asks all calls to wait),
+    `total_tokens` (if only the sum was reported), and `unread` (the characters that the model
+    wrote in addition to `text`, such as its reasoning).
     """
 
     text: str
@@ -138,7 +138,7 @@ class ChatReply:
     unread: int = field(default=0, compare=False)
 
     def __post_init__(self) -> None:
-        """Make the texts such as the journal gives them out again."""
+        """Clean the texts, so that the journal returns the same."""
         object.__setattr__(self, "text", replace_surrogates(self.text))
         object.__setattr__(self, "model", replace_surrogates(self.model))
 
@@ -156,11 +156,10 @@ def count_visible(text: str) -> int:
 
 
 def count_tokens(reply: ChatReply, prompt: str, max_tokens: int) -> ChatReply:
-    """Fill in the tokens of a reply that the endpoint did not report.
+    """Estimate the tokens of a reply that the endpoint did not report.
 
-    They are estimated from the prompt and from all that the model wrote, its reasoning included.
-    An answer that was cut off has `max_tokens`. Tokens that can't be all of what the model wrote
-    count as not reported.
+    The estimate uses the prompt and all that the model wrote, including its reasoning. An answer
+    that was cut off has `max_tokens`. Reported tokens that are too few for the text are ignored.
     """
     written = count_visible(reply.text) + reply.unread
     tokens_in, tokens_out = reply.prompt_tokens, reply.completion_tokens
@@ -191,9 +190,9 @@ def count_tokens(reply: ChatReply, prompt: str, max_tokens: int) -> ChatReply:
 
 @dataclass(frozen=True)
 class Offer:
-    """What one attempt puts before the writer: names of tools, and how many it may use.
+    """The candidate tools of an attempt, and how many of them the writer may use.
 
-    Where `at_least` is None, as few as the recipe allows.
+    If `at_least` is None, the recipe's minimum applies.
     """
 
     tools: tuple[str, ...]
@@ -205,15 +204,12 @@ class Offers(Protocol):
     """The offers of a run; offer i is a pure function of the recipe and i."""
 
     def offer(self, attempt: int) -> Offer | None:
-        """The offer of an attempt, or None past the last one."""
+        """Get the offer of an attempt, or None after the last one."""
         ...
 
 
 class Engine(Protocol):
-    """Answers chat requests. `identity` names the model and every setting that shapes a reply.
-
-    `offers` is not None where an engine brings its own attempts.
-    """
+    """Answers chat requests. `identity` names the model and every setting that shapes a reply."""
 
     name: str
     model: str
@@ -221,30 +217,29 @@ class Engine(Protocol):
 
     @property
     def offers(self) -> Offers | None:
-        """The attempts that the engine brings, if it does."""
+        """The attempts that the engine provides, if any."""
         ...
 
     async def answer(self, request: ChatRequest) -> ChatReply:
         """Answer one request.
 
         Raises:
-            EngineError: no answer came.
+            EngineError: there is no answer.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...
 
 
 class EngineError(ToolbankError):
-    """A call that gave no reply.
+    """A call without a reply.
 
-    `reason` is a short name that becomes a count (such as `http-429`, `timeout`). `retryable`:
-    the same call may do better later, after `retry_after` seconds where the server said so.
-    `fatal`: no call of this run can do better (a refused key, a model that isn't there).
-    The tokens are those that the try was charged for all the same, as far as that is known;
-    `estimated` where nobody counted them.
+    `reason` is a short name that is counted (such as `http-429`, `timeout`). `retryable`: the same
+    call may succeed later, after `retry_after` seconds if the server said so. `fatal`: no call of
+    this run can succeed (a refused key, an unknown model). The tokens are those that the try was
+    charged for, if known; `estimated`: they were not reported.
     """
 
     def __init__(
@@ -269,29 +264,29 @@ class EngineError(ToolbankError):
         self.estimated = estimated
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For what comes from another process."""
+        """Pickle the error with its attributes."""
         return partial(EngineError, **vars(self)), self.args
 
 
 MAX_REPLY_CHARACTERS = 100_000
-# Models that think aloud close their thoughts with this tag, and may not show the opening one.
+# Reasoning models close their thoughts with this tag, and may omit the opening one.
 _THOUGHTS = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)
 _OBJECT_START = re.compile(r"\{(?=\s*[\"}])")
-# Each costs up to the length of the text.
+# The time of each is proportional to the length of the text.
 _MOST_FALSE_STARTS = 100
 _EXCERPT = 100
 
 
 @dataclass(frozen=True)
 class Rejection:
-    """Why something is not accepted: a short name that becomes a count, and the particulars."""
+    """Why something is not accepted: a short name that is counted, and details."""
 
     reason: str
     detail: str = ""
 
 
 def check_finish(reply: ChatReply) -> Rejection | None:
-    """Why a reply is no whole answer: `cut-off`, `content-filter`, `too-large` or `empty`; or None."""
+    """Reject a reply that is `cut-off`, `content-filter`, `too-large` or `empty`."""
     details = {
         "cut-off": "cut at max_tokens; set a larger one, mostly so for models that think first",
         "content-filter": "the model or its filter refused to answer",
@@ -303,16 +298,16 @@ def check_finish(reply: ChatReply) -> Rejection | None:
 
 
 def find_answer(text: str, keys: Collection[str]) -> dict[str, Any] | Rejection:
-    """The one JSON object of a reply that has any of the keys, whatever stands around it.
+    """Find the one JSON object in a reply that has any of the keys, whatever is around it.
 
-    Rejected as `not-json`, `wrong-schema` (no object has the keys), `several-objects` that
-    differ, `repeated-key`, or `reply-too-long`. Nothing that a reply can hold raises.
+    Else reject the reply as `not-json`, `wrong-schema` (no object has the keys),
+    `several-objects` that differ, `repeated-key`, or `reply-too-long`. No reply raises.
     """
     if len(text) > MAX_REPLY_CHARACTERS:
-        said = f"{len(text)} characters, at most {MAX_REPLY_CHARACTERS}"
-        return Rejection("reply-too-long", said)
+        detail = f"{len(text)} characters, at most {MAX_REPLY_CHARACTERS}"
+        return Rejection("reply-too-long", detail)
     found = list(_objects(_THOUGHTS.sub(" ", text)))
-    # A stray {} or {"x": 1} in the prose is no answer.
+    # Other objects in the prose, such as {}, are no answer.
     answers = [item for item in found if not item.keys().isdisjoint(keys)]
     if not answers:
         reason = "wrong-schema" if found else "not-json"
@@ -325,7 +320,7 @@ def find_answer(text: str, keys: Collection[str]) -> dict[str, Any] | Rejection:
 
 
 class _RepeatedKeys(dict[str, Any]):
-    """An object that gives one key twice, so that nobody can say what it means."""
+    """An object with the same key twice, so that its meaning is unclear."""
 
 
 def _pairs_to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -334,7 +329,7 @@ def _pairs_to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """All outermost JSON objects of a text. Raw line breaks in their strings are allowed."""
+    """Find all outermost JSON objects of a text; their strings may have raw line breaks."""
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=_pairs_to_object)
     failures = 0
     brace = _OBJECT_START.search(text)

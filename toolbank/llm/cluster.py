@@ -1,4 +1,4 @@
-"""An engine whose calls are made by the workers of a Ray cluster."""
+"""An engine whose calls are made by workers of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 GATHER_S = 0.01
-"""Seconds that what comes is gathered for one message: Ray takes a millisecond of CPU for each."""
+"""Seconds that calls are collected for one message, which costs Ray a millisecond of CPU."""
 
 WorkerOutcome = ChatReply | ToolbankError
 
 
 @dataclass(frozen=True)
-class Introduction:
-    """Who a worker is, and what its engine is called."""
+class WorkerInfo:
+    """A worker's versions and place, and the names of its engine."""
 
     name: str
     model: str
@@ -47,10 +47,10 @@ class Introduction:
 
 
 class EngineWorker:
-    """Makes an engine where it runs, and answers what it is given with it.
+    """Creates an engine in its own process, and answers requests with it.
 
-    `routes` are what the user lets go where; the secrets themselves are those of this process's
-    environment. Nothing is raised through Ray, which would log it: failures are given as they are.
+    `routes` say which secrets the user allows to go where; their values come from the environment
+    of this process. Errors are returned and not raised, because Ray would log them.
     """
 
     def __init__(
@@ -65,17 +65,17 @@ class EngineWorker:
         self._engine: Engine | None = None
         self._problem: ToolbankError | None = None
         try:
-            self._refuse_lack(routes)
+            self._check_secrets(routes)
             with command_of("the recipe", routes):
                 self._engine = self._kind.create(config, context)
         except ToolbankError as error:
             self._problem = error
 
-    async def introduce(self) -> Introduction | ToolbankError:
-        """Who this is, or why there is no engine."""
+    async def introduce(self) -> WorkerInfo | ToolbankError:
+        """Return information about the worker, or why it has no engine."""
         if self._engine is None:
             return self._problem or ToolbankError("there is no engine")
-        return Introduction(
+        return WorkerInfo(
             self._engine.name,
             self._engine.model,
             self._engine.identity,
@@ -87,7 +87,7 @@ class EngineWorker:
     async def take(
         self, calls: Sequence[tuple[int, ChatRequest]], given_up: Sequence[int]
     ) -> None:
-        """Begin calls, each with a number of its own, and end those that nobody waits for."""
+        """Start calls, each with its own number, and cancel those that were given up."""
         for number, request in calls:
             task = asyncio.create_task(self._answer(number, request))
             self._running[number] = task
@@ -96,7 +96,7 @@ class EngineWorker:
                 self._running.pop(number).cancel()
 
     async def collect(self) -> list[tuple[int, WorkerOutcome]]:
-        """What came since the last time; waits until there is something."""
+        """Wait for outcomes, and return all since the last time."""
         await self._has_ended.wait()
         await asyncio.sleep(GATHER_S)
         self._has_ended.clear()
@@ -104,7 +104,7 @@ class EngineWorker:
         return ended
 
     async def close(self) -> None:
-        """Let go of what the engine holds."""
+        """Close the engine."""
         if self._engine is not None:
             await self._engine.close()
 
@@ -123,16 +123,16 @@ class EngineWorker:
             error.args = (hide(str(error), self._secrets),)
             return error
         except Exception as error:
-            said = f"{self._engine.name}: {type(error).__name__}: {error}"
-            return EngineError(hide(said, self._secrets), reason="engine-error")
+            message = f"{self._engine.name}: {type(error).__name__}: {error}"
+            return EngineError(hide(message, self._secrets), reason="engine-error")
 
-    def _refuse_lack(self, routes: Sequence[Route]) -> None:
+    def _check_secrets(self, routes: Sequence[Route]) -> None:
         for variable, _ in routes:
             if not os.environ.get(variable, "").strip():
                 raise InputError(
                     f"{self._config.section}.executor: {variable} is not set on the worker "
-                    f"{_place()}. Keys reach workers by the environment of their own node alone, "
-                    "since Ray would log what it hands on: set it there before `ray start`."
+                    f"{_place()}. Workers read keys only from the environment of their node, "
+                    "because Ray would log them. Set it there before `ray start`."
                 )
 
 
@@ -149,9 +149,9 @@ class WorkerLostError(Exception):
 
 
 class RemoteWorker:
-    """Hands calls to a worker's actor, several in one message, and their outcomes to who waits.
+    """Sends calls to a worker's actor, several per message, and receives their outcomes.
 
-    `place` is where it runs, once it has said so.
+    `place` is where the worker runs, once it is known.
     """
 
     def __init__(self, actor: Any) -> None:
@@ -166,18 +166,18 @@ class RemoteWorker:
 
     @property
     def in_flight(self) -> int:
-        """How many calls it has."""
+        """The number of calls that the worker has."""
         return len(self._waiting)
 
-    async def introduce(self) -> Introduction:
-        """Who it is, once it is there.
+    async def introduce(self) -> WorkerInfo:
+        """Get information about the worker once it has started.
 
         Raises:
-            ToolbankError: it can't make an engine.
+            ToolbankError: it can't create an engine.
             WorkerLostError: it has ended.
         """
         try:
-            who: Introduction | ToolbankError = await self.actor.introduce.remote()
+            who: WorkerInfo | ToolbankError = await self.actor.introduce.remote()
         except Exception as error:
             self.is_lost = True
             raise WorkerLostError(error, 0) from error
@@ -187,10 +187,10 @@ class RemoteWorker:
         return who
 
     async def answer(self, request: ChatRequest) -> ChatReply:
-        """Have one request answered.
+        """Answer one request by the worker.
 
         Raises:
-            ToolbankError: what the engine raised there.
+            ToolbankError: the engine there raised it.
             WorkerLostError: the worker has ended.
         """
         if self.is_lost:
@@ -198,7 +198,7 @@ class RemoteWorker:
         number = next(self._numbers)
         reply: asyncio.Future[ChatReply] = asyncio.get_running_loop().create_future()
         self._waiting[number] = reply
-        # Who asks a model reads the messages; the tools of a task are many bytes.
+        # Engines with workers only read the messages, and the tools of a task are many bytes.
         self._calls.append((number, replace(request, task=None)))
         self._has_mail.set()
         try:
@@ -211,10 +211,10 @@ class RemoteWorker:
             self._waiting.pop(number, None)
 
     async def carry(self) -> None:
-        """Carry calls there and outcomes back, for as long as it is there.
+        """Send calls and receive outcomes until the worker ends.
 
         Raises:
-            WorkerLostError: it has ended; all who waited for a reply are told the same.
+            WorkerLostError: it has ended; all waiting calls raise it too.
         """
         try:
             async with asyncio.TaskGroup() as group:
@@ -230,7 +230,7 @@ class RemoteWorker:
                     reply.set_exception(WorkerLostError("it has ended", 1))
 
     async def close(self) -> None:
-        """Have it let go of what its engine holds; one that is gone holds nothing."""
+        """Close the worker's engine, unless the worker has ended."""
         with suppress(Exception):
             await self.actor.close.remote()
 
@@ -255,23 +255,23 @@ class RemoteWorker:
                     reply.set_exception(outcome)
 
 
-# Workers that end without a reply in between, and with one and the same call in flight.
+# The most workers that end without a reply in between, and with the same call in flight.
 _MOST_LOST_IN_A_ROW = 8
 _MOST_LOST_OF_A_CALL = 3
-# Seconds after which it is told what is waited for, and that a worker may take to close.
+# Seconds until a message says what is waited for, and that a worker may take to close.
 _LONG_WAIT_S = 20
 _LONGEST_CLOSE_S = 60
 
 
 class ClusterEngine:
-    """Deals attempts to workers, each of which has an engine of its own.
+    """Distributes attempts to workers, each with its own engine.
 
-    All calls of an attempt go to the worker that had the fewest when it was dealt. What a worker
-    that ends had in flight is asked again by another, and a new one takes its place. That is all
-    that workers do: journal, limits, budget and retries are of the process that asks.
+    All calls of an attempt go to the same worker, the one with the fewest calls at its first. If a
+    worker ends, its calls in flight go to another one, and a new worker replaces it. Journal,
+    limits, budget and retries stay in this process.
 
     Raises:
-        InputError: Ray is missing, the cluster can't be joined, or no engine can be made there.
+        InputError: Ray is missing, the cluster can't be joined, or no engine can be created there.
     """
 
     offers = None
@@ -294,9 +294,9 @@ class ClusterEngine:
         self._workers = [self._start() for _ in range(config.workers)]
         self._ready: list[RemoteWorker] = []
         self._is_ready = asyncio.Event()
-        # The newest attempts, and as many as may have a call yet to make.
-        self._dealt: dict[int, RemoteWorker] = {}
-        self._most_dealt = 4 * config.most_in_flight
+        # The newest attempts: enough to hold all that may have another call to make.
+        self._worker_of: dict[int, RemoteWorker] = {}
+        self._most_attempts = 4 * config.most_in_flight
         self._lost_in_a_row = 0
         self._failure: EngineError | None = None
         self._keepers: list[asyncio.Task[None]] = []
@@ -309,16 +309,16 @@ class ClusterEngine:
         self.name, self.model, self.identity = who.name, who.model, who.identity
 
     async def answer(self, request: ChatRequest) -> ChatReply:
-        """Have a worker answer one request.
+        """Answer one request by a worker.
 
         Raises:
-            EngineError: no answer came.
+            EngineError: there is no answer.
         """
         if not self._keepers:
             places = range(len(self._workers))
             self._keepers = [asyncio.create_task(self._keep(at)) for at in places]
         for _ in range(_MOST_LOST_OF_A_CALL):
-            worker = await self._deal(request.attempt)
+            worker = await self._choose_worker(request.attempt)
             with suppress(WorkerLostError):
                 reply = await worker.answer(request)
                 self._lost_in_a_row = 0
@@ -330,7 +330,7 @@ class ClusterEngine:
         )
 
     async def close(self) -> None:
-        """End the workers, and the cluster where it was started for them."""
+        """End the workers, and the cluster if it was started for them."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -346,11 +346,11 @@ class ClusterEngine:
     def _start(self) -> RemoteWorker:
         return RemoteWorker(self._actors.remote(*self._arguments))
 
-    def _wait_for_first(self) -> Introduction:
-        """What the first worker that is there says of itself.
+    def _wait_for_first(self) -> WorkerInfo:
+        """Wait for the first worker that is ready.
 
         Raises:
-            InputError: there is none, or its engine can't be made or used so.
+            InputError: there is none, or its engine can't be created or used here.
         """
         import ray
         from ray.exceptions import RayError
@@ -364,7 +364,7 @@ class ClusterEngine:
             )
             come, _ = ray.wait(coming)
         try:
-            who: Introduction | ToolbankError = ray.get(come[0])
+            who: WorkerInfo | ToolbankError = ray.get(come[0])
         except RayError as error:
             raise InputError(
                 f"{self._config.section}.executor: a worker of Ray ended before it was ready "
@@ -374,23 +374,23 @@ class ClusterEngine:
             raise who
         if who.has_offers:
             raise InputError(
-                f"{self._config.section}.executor: the engine {who.name} brings its own attempts, "
-                "which workers can't share. Leave `executor` out."
+                f"{self._config.section}.executor: the engine {who.name} has its own attempts, "
+                "which workers can't share. Remove `executor`."
             )
         return self._accept(who, who.identity)
 
-    def _accept(self, who: Introduction, identity: str) -> Introduction:
-        """Refuse a worker that would write otherwise."""
+    def _accept(self, who: WorkerInfo, identity: str) -> WorkerInfo:
+        """Refuse a worker with another version or settings."""
         if who.version != __version__ or who.identity != identity:
             raise InputError(
                 f"{self._config.section}.executor: the worker {who.place} has toolbank "
-                f"{who.version} and answers as {who.identity}, where {__version__} and {identity} "
-                "are wanted. Install the same versions on all nodes."
+                f"{who.version} and the engine {who.identity}, but {__version__} and {identity} "
+                "are required. Install the same versions on all nodes."
             )
         return who
 
-    async def _deal(self, attempt: int) -> RemoteWorker:
-        """The worker of an attempt; waits for one where none is there.
+    async def _choose_worker(self, attempt: int) -> RemoteWorker:
+        """Choose the worker of an attempt; wait until there is one.
 
         Raises:
             EngineError: there will be none.
@@ -400,16 +400,16 @@ class ClusterEngine:
             await self._is_ready.wait()
         if self._failure is not None:
             raise self._failure
-        worker = self._dealt.pop(attempt, None)
+        worker = self._worker_of.pop(attempt, None)
         if worker is None or worker.is_lost:
             worker = min(self._ready, key=lambda one: one.in_flight)
-        self._dealt[attempt] = worker
-        if len(self._dealt) > self._most_dealt:
-            del self._dealt[next(iter(self._dealt))]
+        self._worker_of[attempt] = worker
+        if len(self._worker_of) > self._most_attempts:
+            del self._worker_of[next(iter(self._worker_of))]
         return worker
 
     async def _keep(self, at: int) -> None:
-        """Keep one place filled: where its worker ends, another is started."""
+        """Keep one place filled: if its worker ends, start another one."""
         while self._failure is None:
             worker = self._workers[at]
             try:
@@ -433,13 +433,13 @@ class ClusterEngine:
         if self._lost_in_a_row >= _MOST_LOST_IN_A_ROW:
             self._fail(
                 f"ray: {count(self._lost_in_a_row, 'worker')} ended one after the other, without "
-                f"a reply in between. Of the last one Ray says: {error}"
+                f"a reply in between. Ray says of the last one: {error}"
             )
             return
         calls = count(error.calls, "call")
         print_above_bars(
             f"a worker ({worker.place or 'not ready yet'}) has ended, and another is started; "
-            f"{calls} that it had in flight {'is' if error.calls == 1 else 'are'} asked again."
+            f"{calls} that it had in flight {'is' if error.calls == 1 else 'are'} repeated."
         )
 
     def _fail(self, message: str) -> None:

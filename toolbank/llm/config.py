@@ -1,4 +1,4 @@
-"""Configuration of the engines, and the credentials that they read from the environment."""
+"""Configuration of engines, and their credentials from the environment."""
 
 from __future__ import annotations
 
@@ -39,12 +39,16 @@ _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
 _Variable = Annotated[str, Field(pattern=_VARIABLE)]
 _HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 _QueryName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
-# Those that requests have anyway.
+# Headers that every request has.
 _OWN_HEADERS = frozenset(
-    {
-        *("accept-encoding", "connection", "content-length", "content-type", "host"),
-        *("transfer-encoding",),
-    }
+    [
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "transfer-encoding",
+    ]
 )
 
 ENGINE_NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
@@ -53,71 +57,71 @@ MOST_AUTO = 1024
 
 
 class Price(Config):
-    """What a million tokens cost, in US dollars."""
+    """The price of a million tokens, in US dollars."""
 
-    input: float = Field(ge=0, description="of the prompts")
-    output: float = Field(ge=0, description="of the replies")
+    input: float = Field(ge=0, description="of prompts")
+    output: float = Field(ge=0, description="of replies")
 
 
 class BudgetConfig(Config):
-    """Where a stage ends with what there is. All but `minutes` count over the run's folder."""
+    """Limits that end a stage early. All but `minutes` count over the run folder."""
 
     calls: int | None = Field(default=None, ge=1, description="requests sent")
     tokens: int | None = Field(default=None, ge=1, description="in and out")
     dollars: float | None = Field(default=None, gt=0, description="needs `price`")
-    minutes: float | None = Field(default=None, gt=0, description="of one command")
+    minutes: float | None = Field(default=None, gt=0, description="per command")
 
 
 DEFAULT_TIMEOUT_S = 120.0
-"""How long a try may take where neither a recipe nor the kind of engine says."""
+"""The time limit of a try, unless the recipe or the kind of engine has another."""
 
 
 class EngineConfig(Config):
-    """What it takes to reach a model. The key itself is read from the environment.
+    """The settings to reach a model. The key itself is read from the environment.
 
-    How a call is made, retried, bounded and paid shapes nothing of what comes back.
+    Settings marked `Transport` do not change the replies.
     """
 
-    # The part of a recipe that this is, for messages, and the steps of its calls in a journal.
+    # The recipe section, for messages, and the steps of its calls in a journal.
     section: ClassVar[str]
     call_steps: ClassVar[tuple[str, ...]]
-    # Whether `engine: rules` means that rules do it, without an engine.
+    # Whether `engine: rules` works by rules, without an engine.
     by_rules: ClassVar[bool] = False
 
     engine: str = Field(
         default="openai",
         pattern=ENGINE_NAME,
-        description="openai, vllm, or one that a package brings",
+        description="openai, vllm, or one of another package",
     )
     base_url: Transport[str] = Field(
         default="https://api.openai.com/v1",
         pattern=r"^https?://[^@?#\s\x00-\x1f\x7f]+$",
-        description="of an OpenAI-compatible endpoint; no key or password in it",
+        description="OpenAI-compatible endpoint, without a key or password",
     )
-    model: str = Field(default="", description="as the endpoint names it")
+    model: str = Field(default="", description="name of the model at the endpoint")
     api_key_env: Transport[_Variable | None] = Field(
         default=DEFAULT_KEY,
-        description="NAME of the environment variable that holds the key; null: none is sent",
+        description="NAME of the key's environment variable; null: no key",
     )
     headers: Transport[dict[_HeaderName, _Variable]] = Field(
         default={},
-        description="further headers, each with the NAME of the environment variable that holds "
-        "its value, such as api-key: AZURE_OPENAI_API_KEY",
+        description="more headers, each with the NAME of its value's environment variable, such as "
+        "api-key: AZURE_OPENAI_API_KEY",
     )
     url_query: Transport[dict[_QueryName, str]] = Field(
         default={},
-        description="of each request's address, such as api-version: '2024-10-21'; no secret",
+        description="query of each URL, such as api-version: '2024-10-21'; no secrets",
     )
     temperature: float | None = Field(
         default=0.9, ge=0, le=2, description="null: not sent"
     )
-    max_tokens: int = Field(default=4096, ge=1, description="of a reply")
+    max_tokens: int = Field(default=4096, ge=1, description="per reply")
     parameters: dict[str, JsonValue] = Field(
-        default={}, description="any further sampling parameter, such as top_p: 0.95"
+        default={}, description="more sampling parameters, such as top_p: 0.95"
     )
     options: dict[str, JsonValue] = Field(
         default={},
-        description="of the engine itself, such as tensor_parallel_size: 2 of vllm",
+        description="of the engine, such as tensor_parallel_size: 2 for vllm",
     )
     price: Transport[
         Annotated[
@@ -127,25 +131,25 @@ class EngineConfig(Config):
         | None
     ] = Field(
         default=None,
-        description="dollars a million tokens, or a YAML file of prices by model",
+        description="dollars per million tokens, or a YAML file by model",
     )
     timeout: Transport[float | None] = Field(
         default=None,
         gt=0,
-        description="seconds a try may take; unset: 120, and no limit for vllm",
+        description="seconds per try; unset: 120, and no limit for vllm",
     )
     total_timeout: Transport[float] = Field(
-        default=900, gt=0, description="seconds a call may take with all its tries"
+        default=900, gt=0, description="seconds per call, with all tries"
     )
     retries: Transport[int] = Field(
-        default=5, ge=0, description="further tries of a failed call"
+        default=5, ge=0, description="retries of a failed call"
     )
     executor: Transport[Literal["local", "ray"]] = Field(
         default="local",
-        description="where calls are made. local: in this process; ray: in workers of a cluster",
+        description="local: this process; ray: workers of a cluster",
     )
     workers: Transport[int] = Field(
-        default=1, ge=1, le=4096, description="of `executor: ray`, a process each"
+        default=1, ge=1, le=4096, description="processes with `executor: ray`"
     )
     concurrency: Transport[
         Annotated[
@@ -154,31 +158,31 @@ class EngineConfig(Config):
         ]
     ] = Field(
         default="auto",
-        description="most calls in flight; auto: as many as the endpoint takes",
+        description="calls in flight; auto: as many as the endpoint can handle",
     )
     rpm: Transport[int | None] = Field(
-        default=None, ge=1, description="most calls a minute"
+        default=None, ge=1, description="calls per minute"
     )
     tpm: Transport[int | None] = Field(
-        default=None, ge=1, description="most tokens a minute"
+        default=None, ge=1, description="tokens per minute"
     )
     max_outage: Transport[float] = Field(
         default=600,
         ge=0,
-        description="seconds that an endpoint may be down before the run stops",
+        description="seconds of downtime before the run stops",
     )
     budget: Transport[BudgetConfig] = BudgetConfig()
 
     @property
     def most_in_flight(self) -> int:
-        """The most calls that may ever be in flight."""
+        """The largest number of calls in flight."""
         return MOST_AUTO if self.concurrency == "auto" else self.concurrency
 
     @model_validator(mode="after")
-    def _have_workers_a_cluster(self) -> Self:
+    def _check_workers(self) -> Self:
         if self.workers > 1 and self.executor == "local":
             raise ValueError(
-                f"workers: {self.workers} is for `executor: ray`; add that, or leave workers out"
+                f"workers: {self.workers} needs `executor: ray`; add it, or remove workers"
             )
         return self
 
@@ -198,9 +202,9 @@ class EngineConfig(Config):
         for name, variable in value.items() if isinstance(value, dict) else ():
             lower = str(name).lower()
             if lower == "authorization":
-                raise ValueError("Authorization is sent where `api_key_env` is set")
+                raise ValueError("set `api_key_env`, which sends Authorization")
             if lower in _OWN_HEADERS:
-                raise ValueError(f"{name} is set by what is sent")
+                raise ValueError(f"{name} is set by toolbank")
             if not (isinstance(variable, str) and re.fullmatch(_VARIABLE, variable)):
                 raise ValueError(
                     f"{name} should be the NAME of the environment variable that holds its value, "
@@ -212,15 +216,15 @@ class EngineConfig(Config):
     @classmethod
     def _check_query(cls, value: dict[str, str]) -> dict[str, str]:
         for name, given in value.items():
-            # By `code`, functions of Azure take their key.
+            # Azure Functions take their key as `code`.
             if (
                 name.lower() == "code"
                 or named_secret(name)
                 or find_secrets(given, name)
             ):
                 raise ValueError(
-                    f"{name} looks like a secret, which has no place in a recipe; send it by "
-                    "`headers`, or by `api_key_env`"
+                    f"{name} looks like a secret, which must not be in a recipe; send it with "
+                    "`headers` or `api_key_env`"
                 )
         return value
 
@@ -229,39 +233,38 @@ class EngineConfig(Config):
     def _check_dollars(cls, value: BudgetConfig, info: ValidationInfo) -> BudgetConfig:
         if value.dollars is not None and info.data.get("price", ...) is None:
             raise ValueError(
-                "dollars can't be counted without a price; set `price`, dollars a million "
+                "dollars can't be counted without a price; set `price` in dollars per million "
                 "tokens, such as price: {input: 0.15, output: 0.6}"
             )
         return value
 
 
 class SearchModelConfig(EngineConfig):
-    """A model that a search asks; every reply is kept in a journal of its own."""
+    """A model that searches call; every reply is kept in a journal of its own."""
 
     engine: str = Field(
         default="openai",
         pattern=ENGINE_NAME,
-        description="openai, vllm, batch, or one that a package brings",
+        description="openai, vllm, batch, or one of another package",
     )
     temperature: float | None = Field(
         default=0.0, ge=0, le=2, description="null: not sent"
     )
     replies: Path = Field(
-        description="journal of the replies in the run folder, such as replies.sqlite; nothing is "
-        "asked for twice",
+        description="journal of the replies in the run folder, such as replies.sqlite",
         json_schema_extra=PATH_IN_RUN,
     )
     _earlier: Path | None = PrivateAttr(None)
 
     @property
     def known_replies(self) -> Path:
-        """The journal to read: where an earlier version kept it, until it is in the run folder."""
+        """The journal to read: that of an earlier version, until it is in the run folder."""
         if self._earlier is not None and not self.replies.exists():
             return self._earlier
         return self.replies
 
     def keep_replies(self, replies: Path, earlier: Path | None = None) -> Self:
-        """These settings with another journal; replies of the `earlier` one belong in it."""
+        """Copy the settings with another journal; replies of the `earlier` one belong in it."""
         kept = self.model_copy(update={"replies": replies})
         kept._earlier = earlier
         return kept
@@ -271,7 +274,7 @@ Part = TypeVar("Part", bound=Config)
 
 
 def change_search_models(part: Part, change: Callable[[Any], Any]) -> Part:
-    """A part of a recipe with the models changed that its searches ask."""
+    """Change the models that the searches of a recipe part call."""
     if isinstance(part, SearchModelConfig):
         changed_part: Part = change(part)
         return changed_part
@@ -283,17 +286,17 @@ def change_search_models(part: Part, change: Callable[[Any], Any]) -> Part:
     return part.model_copy(update=changed) if changed else part
 
 
-# Sent to servers that need no key.
+# The key that is sent to servers that need none.
 NO_KEY = "none"
 _SHORTEST_TOKEN = 16
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """What is sent with each request to an endpoint so that it answers.
+    """The credentials that are sent with each request to an endpoint.
 
-    `headers` holds the key as a bearer token, and headers of the user's own. `withheld` says why
-    a key that is there is not sent, and what to do; "" where none is held back.
+    `headers` has the key as a bearer token, and the user's own headers. `withheld` says why an
+    existing key is not sent, and what to do, or is "".
     """
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -301,16 +304,16 @@ class Credentials:
     withheld: str = ""
 
     def hide(self, text: str) -> str:
-        """The text without any of the secrets, as `hide` has it."""
+        """Hide the secrets in a text."""
         return hide(text, self.secrets)
 
 
 def read_credentials(config: EngineConfig) -> Credentials:
-    """The secrets of the environment variables that the recipe names; the user has named the host.
+    """Read the credentials from the environment variables that the recipe names.
 
     Raises:
-        InputError: a public endpoint's key or a header's value is not set, holds what none does,
-            or may not go to this host.
+        InputError: a public endpoint's key or a header's value is not set or malformed, or the
+            user has not consented to sending it to this host.
     """
     require_consent(find_grants(config), config.section)
     headers: dict[str, str] = {}
@@ -332,9 +335,9 @@ def read_credentials(config: EngineConfig) -> Credentials:
             key = ""
         if not key and not is_private(config.base_url) and not headers:
             raise InputError(
-                f"{bearer}: this environment variable is not set, and "
-                f"{config.base_url} needs a key. Run `export {bearer}=...`, or name another "
-                "variable with api_key_env, or use an engine that needs none (recorded, rules)."
+                f"{bearer}: this environment variable is not set, and {config.base_url} needs a "
+                f"key. Run `export {bearer}=...`, or set api_key_env to another variable, or use "
+                "an engine that needs no key (recorded, rules)."
             )
         if key or not headers:
             headers["Authorization"] = f"Bearer {key or NO_KEY}"
@@ -342,12 +345,12 @@ def read_credentials(config: EngineConfig) -> Credentials:
 
 
 def find_grants(config: EngineConfig) -> tuple[Grant, ...]:
-    """What the user has to have named before a request is sent; nothing where there is no secret.
+    """List the secrets that are sent, for which the user's consent is needed.
 
     Raises:
-        InputError: the base URL has no host that could be told from others.
+        InputError: the base URL has no host.
     """
-    # The default key is what is there by chance, and a server of one's own seldom wants it.
+    # The default key may be set for another endpoint, and a local server seldom needs it.
     return tuple(
         _grant(config, variable)
         for variable in _variables(config)
@@ -357,23 +360,23 @@ def find_grants(config: EngineConfig) -> tuple[Grant, ...]:
 
 
 def find_engine_secrets(config: EngineConfig) -> tuple[str, ...]:
-    """The values of all variables that a configuration names, as far as they are set."""
+    """Read the values of all variables that a configuration names, if they are set."""
     return read_values(_variables(config))
 
 
 def read_values(variables: Iterable[str]) -> tuple[str, ...]:
-    """The values of environment variables, each once, as far as they are set."""
+    """Read the values of environment variables, each once, if they are set."""
     values = (os.environ.get(variable, "").strip() for variable in variables)
     return tuple(dict.fromkeys(filter(None, values)))
 
 
 def hide_in_reply(reply: ChatReply, secrets: Sequence[str]) -> ChatReply:
-    """A reply without a token that the endpoint was sent and has echoed, in text or model.
+    """Hide a token that was sent and that the endpoint has echoed in the text or model.
 
     Other values that are sent are words, titles and addresses (`not-needed`, X-Title,
-    HTTP-Referer), which a model may write by itself, and replies make the bank: that is not to
-    depend on the environment. So what is hidden is what nobody writes by chance: 16 characters
-    or more in one piece, with letters and digits, and no address.
+    HTTP-Referer). A model may write them by itself, and the bank must not depend on the
+    environment. So only what nobody writes by chance is hidden: 16 or more characters without
+    space, with letters and digits, and no address.
     """
     tokens = [secret for secret in secrets if _is_token(secret)]
     if not tokens:
@@ -386,7 +389,7 @@ def hide_in_reply(reply: ChatReply, secrets: Sequence[str]) -> ChatReply:
 def _is_token(secret: str) -> bool:
     return (
         len(secret) >= _SHORTEST_TOKEN
-        and not any(sign.isspace() for sign in secret)
+        and not any(map(str.isspace, secret))
         and "://" not in secret
         and any(map(str.isdigit, secret))
         and any(map(str.isalpha, secret))
@@ -394,9 +397,9 @@ def _is_token(secret: str) -> bool:
 
 
 def _is_withheld(config: EngineConfig) -> bool:
-    """Whether the default key is kept from a server on this machine that nobody has named.
+    """Whether the default key is withheld from a local server without the user's consent.
 
-    Others' programs may listen here too, and most servers of one's own need no key.
+    Other users' programs may listen there too, and most local servers need no key.
     """
     if config.api_key_env != DEFAULT_KEY or not is_loopback(config.base_url):
         return False

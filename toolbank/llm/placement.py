@@ -1,7 +1,4 @@
-"""Where the engine of a stage is: in this process, or in workers of a cluster.
-
-What engines keep loaded for later stages is freed from here.
-"""
+"""Create the engine of a stage in this process or in cluster workers, and free what it loaded."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _releases: dict[Callable[[], None], None] = {}
 
 
 def check_installed(config: EngineConfig) -> None:
-    """Refuse to go on without Ray where a configuration needs it.
+    """Refuse to continue without Ray if a configuration needs it.
 
     Raises:
         InputError: it is not installed.
@@ -32,10 +29,10 @@ def check_installed(config: EngineConfig) -> None:
 
 
 def make_engine(kind: EngineKind[C], config: C, context: EngineContext) -> Engine:
-    """The engine of a configuration, made where its `executor` says.
+    """Create the engine of a configuration where its `executor` says.
 
     Raises:
-        InputError: it can't be used, as `EngineKind.create` has it, or Ray can't.
+        InputError: the engine can't be used, as of `EngineKind.create`, or Ray can't.
     """
     if config.executor == "local":
         return kind.create(config, context)

@@ -14,21 +14,21 @@ from toolbank.llm.budget import Budget, Reservation
 from toolbank.llm.caller import Caller
 from toolbank.llm.chat import ChatReply, ChatRequest
 from toolbank.llm.placement import make_engine
-from toolbank.llm.stop import EarlyEnd, Stop, Stopped, interruptible
+from toolbank.llm.stop import EarlyEnd, Stop, StoppedError, interruptible
 from toolbank.system.errors import ToolbankError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from toolbank.llm.config import EngineConfig
-    from toolbank.llm.engines.kind import EngineContext, EngineKind, Filler
+    from toolbank.llm.engines.kind import EngineContext, EngineKind
     from toolbank.llm.journal import Journal
 
 
-class Missing(Exception):  # noqa: N818 - no error: the reply comes with a later round
+class MissingReplyError(Exception):
     """The journal lacks a reply, which comes with a later round.
 
-    `calls` is how many the attempt needs, this one included.
+    `calls` is how many the attempt still needs, this one included.
     """
 
     def __init__(self, request: ChatRequest, calls: int) -> None:
@@ -37,63 +37,20 @@ class Missing(Exception):  # noqa: N818 - no error: the reply comes with a later
         self.calls = calls
 
 
-def choose(
-    missing: Sequence[Missing], filler: Filler, budget: Budget, identity: str
-) -> tuple[list[ChatRequest], EarlyEnd | None]:
-    """The requests that a budget lets through, in their order, and why it stops the others.
-
-    Those that were sent before cost nothing more. The first that has no room ends the choice, so
-    that what is missing in the end is at the end.
-    """
-    sent = [filler.holds(one.request.key(identity)) for one in missing]
-    for one, is_sent in zip(missing, sent, strict=True):
-        if is_sent:
-            budget.hold(one.calls)
-    passed: list[ChatRequest] = []
-    why: EarlyEnd | None = None
-    for one, is_sent in zip(missing, sent, strict=True):
-        if not (is_sent or why) and not budget.reserve(
-            one.calls, estimate_prompt(one.request)
-        ):
-            why = budget.explain(one.calls)
-        if is_sent or not why:
-            passed.append(one.request)
-    return passed, why
-
-
-async def exchange(
-    filler: Filler, requests: Sequence[ChatRequest], stop: Stop
-) -> str | None:
-    """What the user has to do, "" where replies came, and None where the run is stopped meanwhile.
-
-    Raises:
-        ToolbankError: the round can't be sent.
-    """
-    exchanging = asyncio.create_task(filler.exchange(requests))
-    stop.listen(exchanging.cancel)
-    try:
-        return await exchanging
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if not stop or (task is not None and task.cancelling()):
-            raise
-        return None
-
-
-# Attempts past the calls in flight, so that one waits for each place that another gives back.
+# Attempts in addition to the calls in flight, so that one waits for each place that gets free.
 _SPARE = 8
 _SPARE_SHARE = 0.25
 
 C = TypeVar("C", bound="EngineConfig")
 
 
-_Begin = Callable[[], Coroutine[Any, Any, None] | None]
+_StartNext = Callable[[], Coroutine[Any, Any, None] | None]
 
 
 class AttemptCalls:
-    """The calls of one attempt, at most so many; a budget holds them till its end.
+    """The calls of one attempt, which a budget reserves until its end.
 
-    `keys` are theirs in the journal, in their order, and `model` is the one that replied last.
+    `keys` are their journal keys in order; `model` is the one that replied last.
     """
 
     def __init__(self, pool: Pool, most: int) -> None:
@@ -104,12 +61,12 @@ class AttemptCalls:
         self._pool = pool
 
     async def ask(self, request: ChatRequest) -> ChatReply:
-        """The reply of the journal, or else of the engine.
+        """Get the reply from the journal, or else from the engine.
 
         Raises:
             EngineError: the call failed for good; the failure is in the journal.
-            Missing: the journal lacks the reply, and the engine gives it with a later round.
-            Stopped: the run is ending, or a budget has no call left for this attempt.
+            MissingReplyError: the engine answers in rounds, and the journal lacks the reply.
+            StoppedError: the run is ending, or a budget has no call left for this attempt.
             ToolbankError: the journal can't be written.
         """
         key = request.key(self._pool.engine.identity)
@@ -120,14 +77,14 @@ class AttemptCalls:
 
 
 class Pool:
-    """Has an engine fill the journal for one stage of a run, within its settings.
+    """Answer the requests of one stage from the journal, or by an engine within its settings.
 
-    No reply is asked for that the journal holds, and each is on disk before it counts. `counts`
-    is what the calls came to, `limit` how many may be in flight; `stop` ends the run early.
+    A reply that the journal has is not requested again, and each is on disk before it is used.
+    `counts` adds up the calls, `limit` is how many may be in flight, `stop` ends the run early.
 
     Raises:
-        InputError: the engine can't be made, or the file of prices can't be read or lacks a
-            model whose dollars are to be counted.
+        InputError: the engine can't be created, or the price file can't be read or lacks a model
+            whose dollars are counted.
     """
 
     def __init__(
@@ -142,10 +99,10 @@ class Pool:
         self._begun = monotonic()
         self._budget = Budget(config, journal.usage(), self._begun)
         self._caller = Caller(
-            self.engine,
-            journal,
-            config,
-            kind.place(config),
+            engine=self.engine,
+            journal=journal,
+            config=config,
+            place=kind.place(config),
             timeout=config.timeout or kind.timeout,
             secrets=kind.find_secrets(config),
             asks_model=kind.asks_model,
@@ -159,18 +116,18 @@ class Pool:
         self._open = 0
         self._cut: EarlyEnd | None = None
         self._group = asyncio.TaskGroup()
-        self._begin: _Begin = lambda: None
+        self._begin: _StartNext = lambda: None
         self._waiting: deque[asyncio.Event] = deque()
         self.stop.listen(self._wake_all)
 
     @property
     def folder(self) -> Path:
-        """That of the journal."""
+        """The folder of the journal."""
         return self._journal.path.parent
 
     @property
     def in_flight(self) -> int:
-        """How many calls are in flight."""
+        """The number of calls in flight."""
         return self._caller.admission.in_flight
 
     @property
@@ -180,21 +137,21 @@ class Pool:
 
     @property
     def dollars(self) -> float | None:
-        """What this stage cost over the run's folder, or None where no price is known."""
+        """The cost of this stage in the run folder; None if the price is unknown."""
         return self._budget.dollars
 
     def describe_hold(self) -> str:
-        """Why no call is made just now, in a few words, or "" where calls are made."""
+        """Say in a few words why no call is made now; "" if calls are made."""
         return self._caller.admission.describe_hold()
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """Within the block calls may be made; after it, all that came is on disk.
+        """Allow calls within the block; after it, all replies are on disk.
 
-        A first Ctrl-C, or the end of the minutes of a budget, lets what is in flight finish.
+        A first Ctrl-C, or the end of a budget's minutes, lets the calls in flight finish.
 
         Raises:
-            ToolbankError: what the run ends with.
+            ToolbankError: the error that ended the run.
         """
         with (
             interruptible(self.stop, lambda: self.in_flight),
@@ -203,15 +160,15 @@ class Pool:
             try:
                 yield
             finally:
-                # Those who asked may be gone, while replies still wait to be written.
+                # Attempts may have been cancelled while replies still wait to be written.
                 await self._journal.flush()
                 await self.engine.close()
         self.stop.raise_error()
 
-    async def carry(self, begin: _Begin) -> None:
-        """Carry attempts to their ends, as many at once as the endpoint takes.
+    async def carry(self, begin: _StartNext) -> None:
+        """Run attempts, as many at once as the endpoint takes.
 
-        `begin` gives the next one, or None where none is to begin now; it is asked again whenever
+        `begin` returns the next one, or None if none can start now; it is called again whenever
         one has ended. A ToolbankError of an attempt ends the run.
         """
         self._begin, self._open = begin, 0
@@ -221,11 +178,11 @@ class Pool:
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from errors
         if self._cut and not self.stop:
-            self.stop.ask("budget", *self._cut)
+            self.stop.end("budget", *self._cut)
 
     @contextmanager
     def attempt(self, calls: int = 1) -> Iterator[AttemptCalls]:
-        """Let one attempt make so many calls at most."""
+        """Let one attempt make up to `calls` calls."""
         attempt = AttemptCalls(self, calls)
         try:
             yield attempt
@@ -234,50 +191,75 @@ class Pool:
                 self._budget.settle(attempt.reservation)
                 self._wake()
 
-    def choose_round(self, missing: Sequence[Missing]) -> list[ChatRequest]:
-        """The missing requests that may be asked for in a round; a budget may leave some out."""
+    def choose_round(self, missing: Sequence[MissingReplyError]) -> list[ChatRequest]:
+        """Choose the missing requests for a round; a budget may leave some out.
+
+        Requests that were sent before cost nothing more. The first that has no room ends the
+        choice, so that what is missing in the end is at the end.
+        """
         left = self._budget.seconds_left(monotonic())
         is_late = left is not None and left <= 0
         is_ending = self.stop and self.stop.cause != "budget"
         if self._filler is None or is_late or is_ending:
             return []
-        chosen, why = choose(missing, self._filler, self._budget, self.engine.identity)
-        if why:
-            self.stop.ask("budget", *why)
+        identity = self.engine.identity
+        sent = [self._filler.holds(one.request.key(identity)) for one in missing]
+        for one, is_sent in zip(missing, sent, strict=True):
+            if is_sent:
+                self._budget.hold(one.calls)
+        chosen: list[ChatRequest] = []
+        end: EarlyEnd | None = None
+        for one, is_sent in zip(missing, sent, strict=True):
+            tokens = estimate_prompt(one.request)
+            if not (is_sent or end or self._budget.reserve(one.calls, tokens)):
+                end = self._budget.explain(one.calls)
+            if is_sent or not end:
+                chosen.append(one.request)
+        if end:
+            self.stop.end("budget", *end)
         return chosen
 
     async def exchange(self, requests: Sequence[ChatRequest]) -> str | None:
-        """Have a round of requests answered.
+        """Send a round of requests and take the replies that there are.
 
-        Gives "" where replies have come, None where the run is stopped before that, and else what
-        the user has to do.
+        Returns "" if there are any, None if the run is stopped before that, and else what the
+        user has to do next.
 
         Raises:
             ToolbankError: the round can't be sent.
         """
-        if self._filler is None:
-            raise ValueError(f"{self.engine.name} answers at once")
-        todo = await exchange(self._filler, requests, self.stop)
+        assert self._filler is not None
+        exchanging = asyncio.create_task(self._filler.exchange(requests))
+        self.stop.listen(exchanging.cancel)
+        try:
+            todo = await exchanging
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self.stop or (task is not None and task.cancelling()):
+                raise
+            todo = None
         self._budget = Budget(self._config, self._journal.usage(), self._begun)
         return todo
 
     async def answer(
         self, request: ChatRequest, key: str, attempt: AttemptCalls
     ) -> ChatReply:
-        """Answer a request of an attempt, as `AttemptCalls.ask` has it."""
+        """Answer a request of an attempt, as `AttemptCalls.ask` does."""
         known = self._journal.get(key)
         if known is not None:
             self.counts.from_journal += 1
             attempt.left -= 1
             return known
         if self._filler is not None:
-            raise self._filler.failures.get(key) or Missing(request, attempt.left)
+            raise self._filler.failures.get(key) or MissingReplyError(
+                request, attempt.left
+            )
         has_begun = attempt.reservation is not None
         held = attempt.reservation or await self._reserve(attempt.left, request)
         attempt.reservation = held
         try:
             reply = await self._caller.call(key, request, held, has_begun=has_begun)
-        except Stopped:
+        except StoppedError:
             self._cut = self._budget.cut
             raise
         finally:
@@ -291,7 +273,7 @@ class Pool:
         return reply
 
     async def _reserve(self, calls: int, request: ChatRequest) -> Reservation:
-        """Wait until a budget has room for an attempt; where there will be none, end the run."""
+        """Wait until a budget has room for an attempt; end the run if there will be none."""
         prompt_tokens = estimate_prompt(request)
         place = asyncio.Event()
         self._waiting.append(place)
@@ -302,17 +284,17 @@ class Pool:
                     if held is not None:
                         return held
                     if not self._budget.is_open:
-                        self.stop.ask("budget", *self._budget.explain(calls))
+                        self.stop.end("budget", *self._budget.explain(calls))
                         break
                 place.clear()
                 await place.wait()
-            raise Stopped
+            raise StoppedError
         finally:
             self._waiting.remove(place)
             self._wake()
 
     def _wake(self) -> None:
-        """Let who waits longest for room in a budget look again; the others keep their places."""
+        """Let the first in the queue for the budget look again."""
         if self._waiting:
             self._waiting[0].set()
 
@@ -321,7 +303,7 @@ class Pool:
             place.set()
 
     def _fill(self) -> None:
-        """Begin attempts while there is room; a spent budget leaves what costs nothing more."""
+        """Start attempts while there is room; a spent budget allows those that cost nothing."""
         most = self.limit.now + _SPARE + int(_SPARE_SHARE * self.limit.now)
         while self._open < most and self.stop.cause in (None, "budget"):
             attempt = self._begin()
@@ -333,7 +315,7 @@ class Pool:
     async def _carry(self, attempt: Coroutine[Any, Any, None]) -> None:
         try:
             await attempt
-        except Stopped:
+        except StoppedError:
             pass
         except ToolbankError as error:
             self.stop.fail(error)

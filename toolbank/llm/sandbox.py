@@ -9,36 +9,35 @@ from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-MOST_SIGNS = 10_000_000
-"""A text of a template that is longer is a mistake: no model reads it, and memory may not hold it."""
+MOST_CHARACTERS = 10_000_000
+"""The longest text of a template, in characters. No model reads more, and memory may run out."""
 
 _OF_DICTS = frozenset(dir(dict))
 _OF_LOOPS = frozenset({"first", "index", "index0", "last", "length"})
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox, quicker at what prompts are full of: keys of dictionaries, and loops.
-
-    What is multiplied can't outgrow the memory.
-    """
+    """Jinja's sandbox, faster for dictionary keys and loops, and with bounded products."""
 
     intercepted_binops = frozenset({"*", "**"})
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """A product or power, refused where it would be too large.
+        """Compute a product or power, unless it would be too large.
 
         Raises:
-            SecurityError: it is longer than `MOST_SIGNS`, or has that many digits.
+            SecurityError: it is longer than `MOST_CHARACTERS`, or has that many digits.
         """
-        if _size(operator, left, right) > MOST_SIGNS:
-            raise SecurityError(f"{operator} gives more than {MOST_SIGNS:,} signs")
+        if _size(operator, left, right) > MOST_CHARACTERS:
+            raise SecurityError(
+                f"{operator} gives more than {MOST_CHARACTERS:,} characters"
+            )
         return super().call_binop(context, operator, left, right)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """What `obj.attribute` means in a template: the same as in Jinja's sandbox.
+        """Get `obj.attribute`, with the same result as Jinja's sandbox.
 
-        That one would look for an attribute first and handle the error at each key, and ask
-        whether each attribute is safe: half the time that a prompt takes.
+        Jinja's own looks for an attribute first, handles the error at each key, and checks
+        whether each attribute is safe. That takes half of the time of a prompt.
         """
         if type(obj) is dict:
             if attribute in obj and attribute not in _OF_DICTS:
@@ -49,7 +48,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
 
 def _size(operator: str, left: Any, right: Any) -> int:
-    """About how long `left` times or to the power of `right` is, where that follows from them."""
+    """Estimate the length of `left` times or to the power of `right`; 0 if it is unknown."""
     if operator == "**" and isinstance(left, int) and isinstance(right, int):
         return left.bit_length() * max(right, 0) // 3
     for many, times in ((left, right), (right, left)):

@@ -1,4 +1,4 @@
-"""What searches ask: many requests, each answered by a journal of their own or else by a model."""
+"""Requests of searches to a model, answered from a journal of their own where it has the reply."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from toolbank.llm.config import SearchModelConfig
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal, copy_journal, is_journal
-from toolbank.llm.pool import Pool
-from toolbank.llm.step import Step, StepAnswer, StepResult, StepRun, ask_all
-from toolbank.system import aio
+from toolbank.llm.step import Step, StepAnswer, StepResult, StepRun, run_step
 from toolbank.system.errors import ToolbankError, Waiting
 from toolbank.system.numbers import count
 
@@ -25,7 +23,7 @@ T = TypeVar("T")
 
 
 class SearchStep(Step[T, list[StepAnswer[T]]]):
-    """The requests of searches; the result is the answer to each, in their order."""
+    """The requests of searches; the result has the answer to each, in order."""
 
     config: SearchModelConfig
 
@@ -44,11 +42,11 @@ class SearchStep(Step[T, list[StepAnswer[T]]]):
         return self._requests[number]
 
     def read(self, number: int, reply: ChatReply) -> T | Rejection:
-        """What a reply says."""
+        """Read a reply."""
         return self._read(number, reply)
 
     def fold(self, run: StepRun) -> StepResult[list[StepAnswer[T]]]:
-        """All answers.
+        """List all answers.
 
         Raises:
             ToolbankError: a budget was spent before.
@@ -58,7 +56,7 @@ class SearchStep(Step[T, list[StepAnswer[T]]]):
         return StepResult([one for _, one in sorted(self.answers.items())], "")
 
     def explain_interrupt(self, run: StepRun) -> ToolbankError:
-        """How many are not answered, and how to go on."""
+        """Say how many are not answered, and how to continue."""
         left, why = self.total - len(self.answers), run.pool.stop.message
         return _explain_unanswered(left, self.total, why, self.config.replies)
 
@@ -68,33 +66,38 @@ def ask_searches(
     read: Callable[[int, ChatReply], T | Rejection],
     config: SearchModelConfig,
 ) -> list[StepAnswer[T]]:
-    """What was read from the reply to each request, by its number, or why there is nothing.
+    """Answer each request, and read its reply with `read`; it gets the request's number.
 
-    A request is asked for once, ever: its reply is in the journal `config.replies` before it
-    counts, and found there again. Of several, the terminal shows how far they are.
+    A request is sent once, ever: its reply is in the journal `config.replies` before it is used,
+    and later searches find it there.
 
     Raises:
         InputError: the engine can't be used.
         Waiting: the engine answers in rounds, and this one is still to come.
-        ToolbankError: the calls were stopped, by a budget, an interrupt or an endpoint that is
-            down or refuses; what was answered is kept.
+        ToolbankError: the calls were stopped by a budget, an interrupt, or an endpoint that is
+            down or refuses; replies that came are kept.
     """
-    # A journal is one writer's; threads that search take turns.
+    # A journal has one writer, so threads that search take turns.
     with _ASKING:
         bring_replies(config)
         with Journal(config.replies) as journal:
             context = EngineContext(folder=journal.path.parent)
-            pool = Pool(find_engine(config), config, journal, context)
-            result = aio.run(ask_all(SearchStep(requests, read, config), pool))
+            result = run_step(
+                config,
+                journal,
+                context,
+                lambda _: SearchStep(requests, read, config),
+                uvloop=False,
+            )
     if result.waiting:
         raise Waiting(result.waiting)
     return result.value
 
 
 def bring_replies(config: SearchModelConfig) -> None:
-    """Copy the replies that an earlier version kept elsewhere to where they belong, once.
+    """Copy the replies that an earlier version kept elsewhere into the run folder, once.
 
-    Files of batches that are not answered yet come with them.
+    Batch files that are not answered yet are copied with them.
 
     Raises:
         ToolbankError: they can't be copied.
@@ -109,10 +112,10 @@ def bring_replies(config: SearchModelConfig) -> None:
 
 
 def demand_replies(answers: Sequence[StepAnswer[Any]], replies: Path) -> None:
-    """Refuse to go on where a call got no reply.
+    """Refuse to continue if a call got no reply.
 
     Raises:
-        ToolbankError: how many did, why the last one, and how to go on.
+        ToolbankError: how many did not, why the last one, and how to continue.
     """
     if failures := [one.failure for one in answers if one.failure]:
         why = failures[-1].detail
@@ -120,7 +123,6 @@ def demand_replies(answers: Sequence[StepAnswer[Any]], replies: Path) -> None:
 
 
 def _explain_unanswered(left: int, of: int, why: str, replies: Path) -> ToolbankError:
-    """That `left` of so many requests got no reply, why, and how to go on."""
     return ToolbankError(
         f"{left:,} of {count(of, 'request')} {'was' if left == 1 else 'were'} not answered: "
         f"{why.removesuffix('.')}. The replies that came are in {replies}; the same command goes "

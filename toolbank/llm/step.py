@@ -1,4 +1,4 @@
-"""Ask a model the requests of a step: many at once, each reply read, all folded in their order."""
+"""Answer the requests of a step by a model: many at once, then fold the answers in order."""
 
 from __future__ import annotations
 
@@ -14,33 +14,40 @@ from collections.abc import (
 )
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Rejection
+from toolbank.llm.chat import ChatReply, ChatRequest, Engine, EngineError, Rejection
 from toolbank.llm.config import EngineConfig
-from toolbank.llm.pool import Missing, Pool
+from toolbank.llm.engines import find_engine
+from toolbank.llm.pool import MissingReplyError, Pool
 from toolbank.llm.progress import describe_spent, note_unpriced, show_progress
 from toolbank.llm.stop import EarlyEnd
+from toolbank.system import aio
 from toolbank.system.errors import Interrupted, ToolbankError
 from toolbank.system.numbers import count
 
+if TYPE_CHECKING:
+    from toolbank.llm.engines.kind import EngineContext
+    from toolbank.llm.journal import Journal
+
+C = TypeVar("C", bound=EngineConfig)
 T = TypeVar("T")
 R = TypeVar("R")
 
 UNUSABLE_AT_FIRST = 50
-"""A model whose first replies are all unusable will hardly do better."""
+"""If so many first replies are all unusable, the model will hardly do better."""
 
-# So many attempts in a row: refused, and failed in ways that may pass.
-_REFUSED = 10
-_FAILED = 100
+# The run stops after so many failed attempts in a row: refused ones, and ones that may pass later.
+_MOST_REFUSED = 10
+_MOST_FAILED = 100
 
 
 @dataclass(frozen=True)
 class StepAnswer(Generic[T]):
-    """What an attempt came to: what was read from its replies, or why there is nothing.
+    """The result of an attempt: the value read from its replies, or why there is none.
 
-    It `failed` where a call got no reply. `keys` are those of its calls in the journal, and `model`
-    is the one that replied last.
+    `failed`: a call got no reply. `keys` are the journal keys of its calls; `model` is the one
+    that replied last.
     """
 
     value: T | Rejection
@@ -50,27 +57,27 @@ class StepAnswer(Generic[T]):
 
     @property
     def failure(self) -> Rejection | None:
-        """Why a call got no reply, if that is how it ended."""
+        """Why a call got no reply, if one did not."""
         return self.value if self.failed and isinstance(self.value, Rejection) else None
 
 
 @dataclass(frozen=True)
 class FollowUp(Generic[T]):
-    """A further request of an attempt, which follows from the reply before, and how its reply is read."""
+    """The next request of an attempt, and the function that reads its reply."""
 
     request: ChatRequest
     read: Callable[[ChatReply], T | Rejection | FollowUp[T]]
 
 
 SAMPLED = 20
-"""How many attempts a forecast of a step's calls is computed from."""
+"""The number of attempts that a forecast of a step's calls is computed from."""
 
 
 @dataclass(frozen=True)
 class SampleCalls:
-    """Some calls of a step: requests, and answers as long as those to come.
+    """Sample calls of a step: requests, and answers of typical length.
 
-    `step` is what the journal calls them, and `noun` what people are told that one is.
+    `step` is their name in the journal, `noun` their name in messages.
     """
 
     step: str
@@ -81,10 +88,10 @@ class SampleCalls:
 
 @dataclass(frozen=True)
 class StepSample:
-    """What a step is going to ask in `total` attempts.
+    """A sample of the calls in a step's `total` attempts.
 
-    `first` are requests to look up in the journal, `is_all` where they are those of all attempts.
-    Where one of them has a reply, or by `is_same`, the journal's other replies count, too.
+    `first` are requests to look up in the journal; `is_all`: they are those of all attempts. If
+    one of them has a reply, or with `is_same`, the journal's other replies count too.
     """
 
     total: int
@@ -96,12 +103,12 @@ class StepSample:
 
 @dataclass(frozen=True)
 class StepResult(Generic[R]):
-    """What was made of all answers, and for people how it went.
+    """The result of all answers, with messages for people.
 
-    `lacks` says what is missing, where another run may get further. `failed` has the reasons of
-    failed calls, such as "http-500 3". `waiting` is not empty where replies come with a later
-    round: what the user has to do until then; `so_far` is what there is before, such as "3
-    queries". `ended_early` tells of a budget that is spent.
+    `lacks` says what is missing if another run can add it. `failed` has the reasons of failed
+    calls, such as "http-500 3". `waiting` says what the user has to do if replies come with a
+    later round, and `so_far` what there is until then, such as "3 queries". `ended_early` is set
+    if a budget is spent.
     """
 
     value: R
@@ -115,10 +122,10 @@ class StepResult(Generic[R]):
 
 
 class Step(ABC, Generic[T, R]):
-    """One kind of question to a model: its requests, how a reply is read, what all come to.
+    """One kind of question to a model: its requests, how to read a reply, and the result of all.
 
-    The result depends on the answers alone, not on when each came in. `what` is counted in the
-    progress line, and `done` says what becomes of it. An attempt makes up to `most_calls`, as its replies ask for.
+    The result depends on the answers alone, not on their order. Messages count `what` and say
+    what was `done` with it. An attempt makes up to `most_calls` calls.
     """
 
     what: ClassVar[str] = "requests"
@@ -134,7 +141,7 @@ class Step(ABC, Generic[T, R]):
 
     @abstractmethod
     def request(self, number: int) -> ChatRequest:
-        """What is asked first in an attempt.
+        """Make the first request of an attempt.
 
         Raises:
             InputError: the user's own template is broken.
@@ -142,40 +149,40 @@ class Step(ABC, Generic[T, R]):
 
     @abstractmethod
     def read(self, number: int, reply: ChatReply) -> T | Rejection | FollowUp[T]:
-        """What the reply says, why it can't be used, or what is asked next.
+        """Read the reply: a value, why it can't be used, or the next request.
 
-        Nothing that it can hold raises.
+        No reply raises.
         """
 
     @abstractmethod
     def fold(self, run: StepRun) -> StepResult[R]:
-        """What there is of all answers, in the order of their numbers.
+        """Combine all answers, in the order of their numbers.
 
         Raises:
-            ToolbankError: nothing can be made of them.
+            ToolbankError: there is no usable answer.
         """
 
     def sample(self, count: int) -> list[int]:
-        """The numbers of a few attempts, evenly spread over all."""
+        """Choose the numbers of a few attempts, evenly spread over all."""
         return sorted({place * self.total // count for place in range(count)})
 
     def sample_calls(self) -> StepSample:
-        """All first requests, for a forecast, where each attempt makes one call."""
+        """Sample the calls for a forecast; each attempt makes one call."""
         requests = [self.request(number) for number in range(self.total)]
         (name,) = self.config.call_steps
         calls = SampleCalls(name, requests[:SAMPLED], [self.sample_answer()])
         return StepSample(self.total, (calls,), requests, is_all=True)
 
     def sample_answer(self) -> Mapping[str, Any]:
-        """An answer as long as those to come."""
+        """An answer of typical length."""
         return {}
 
     def title(self, number: int) -> str:
-        """What an attempt is called where all of it is shown."""
+        """The title of an attempt in a transcript."""
         return f"attempt {number}"
 
     def describe(self, answer: StepAnswer[T]) -> str:
-        """How an attempt ended, a line or more."""
+        """Describe how an attempt ended, in a line or more."""
         value = answer.value
         if not isinstance(value, Rejection):
             return f"accepted: {value}"
@@ -183,47 +190,47 @@ class Step(ABC, Generic[T, R]):
         return describe_ending(outcome, value.reason, value.detail)
 
     def choose(self, run: StepRun) -> int | None:  # noqa: ARG002
-        """The number of the next attempt, or None where none is to begin now."""
+        """Choose the number of the next attempt, or None if none can start now."""
         return next(self._numbers, None)
 
     def accept(self, number: int, answer: StepAnswer[T], run: StepRun) -> None:  # noqa: ARG002
-        """Take the answer of an attempt; they come in any order.
+        """Take the answer of an attempt; answers come in any order.
 
         Raises:
-            ToolbankError: there is no use in going on.
+            ToolbankError: there is no point in continuing.
         """
         self.answers[number] = answer
         self._lost += isinstance(answer.value, Rejection)
 
     def progress(self) -> tuple[int, int]:
-        """How much is done, and how much of it is lost."""
+        """Count what is done, and how much of it is lost."""
         return len(self.answers), self._lost
 
     @property
     def failures(self) -> Counter[str]:
-        """How many calls got no reply, by reason."""
+        """The number of calls without a reply, by reason."""
         failures = filter(None, (one.failure for one in self.answers.values()))
         return Counter(failure.reason for failure in failures)
 
     def explain_interrupt(self, run: StepRun) -> ToolbankError:
-        """What is kept after Ctrl-C, and how to go on."""
-        said = f"{self.progress()[0]:,} of {self.total:,} {self.what} {self.done}"
-        return Interrupted(run.explain_interrupt(said))
+        """Say what is kept after Ctrl-C, and how to continue."""
+        done = f"{self.progress()[0]:,} of {self.total:,} {self.what} {self.done}"
+        return Interrupted(run.explain_interrupt(done))
 
 
 class StepRun:
-    """The attempts of a step under way; those that end go to the step.
+    """The attempts of a step; the step gets the answer of each.
 
-    One whose reply comes with a later round is made again after it: `missing` are those, and
-    `pending` is how many wait so at the end. `open` is how many are under way, and `begun` how
-    many there were. When the run is stopped, attempts end with the call that is in flight, or by
-    a budget with their last; those that got no end are left for the next run. `waiting` is what
-    the user has to do before the pending ones, or "".
+    An attempt whose reply comes with a later round is repeated then: `missing` are those, and
+    `pending` is how many of them are left at the end. `open` attempts are running, `begun` were
+    started. When the run is stopped, attempts end with the call in flight, or with their last
+    one if a budget is spent; unfinished ones are left to the next run. `waiting` says what the
+    user has to do for the pending ones, or "".
     """
 
     def __init__(self, step: Step[Any, Any], pool: Pool) -> None:
         self.pool = pool
-        self.missing: dict[int, Missing] = {}
+        self.missing: dict[int, MissingReplyError] = {}
         self.open = 0
         self.begun = 0
         self.pending = 0
@@ -234,10 +241,10 @@ class StepRun:
         self._failed_in_a_row = 0
 
     async def work(self) -> None:
-        """Make all attempts, round by round where replies come so.
+        """Run all attempts, round by round if replies come in rounds.
 
         Raises:
-            ToolbankError: an attempt raised it, or a round can't be sent.
+            ToolbankError: an attempt failed, or a round can't be sent.
         """
         pool = self.pool
         while True:
@@ -252,17 +259,17 @@ class StepRun:
                 self.waiting = todo or ""
                 return
 
-    def explain_interrupt(self, said: str) -> str:
-        """What is kept after Ctrl-C, where so much is done."""
+    def explain_interrupt(self, done: str) -> str:
+        """Say what is kept after Ctrl-C, with what is `done`."""
         return (
-            f"stopped in {self._step.config.section}, with {said}. Every reply that came is kept "
+            f"stopped in {self._step.config.section}, with {done}. Every reply that came is kept "
             f"({describe_spent(self.pool)}); the same command goes on from there."
         )
 
     def explain_nothing(
         self, made: str, tried: str, reasons: Iterable[str], look: Iterable[str]
     ) -> str:
-        """Why nothing of what is to be made can be used, such as "a query", and where to look."""
+        """Say why no reply gave `made`, such as "a query", and where to look."""
         stop = self.pool.stop
         if stop.cause == "budget":
             return (
@@ -276,39 +283,38 @@ class StepRun:
         ]
         if self.pool.asks_model:
             lines.append(
-                "Replies that are in the journal are not asked for again: if the endpoint is "
-                "mended since, give another --out."
+                "Replies in the journal are not requested again. If the endpoint is repaired "
+                "since then, use another --out."
             )
         return "\n".join(lines)
 
     def _begin(self) -> Coroutine[Any, Any, None] | None:
+        number: int | None
         if self._again:
-            return self._start(self._again.popleft())
-        number = None if self.pool.stop else self._step.choose(self)
-        if number is None:
-            return None
-        self.begun += 1
-        return self._start(number)
-
-    def _start(self, number: int) -> Coroutine[Any, Any, None]:
+            number = self._again.popleft()
+        else:
+            number = None if self.pool.stop else self._step.choose(self)
+            if number is None:
+                return None
+            self.begun += 1
         self.open += 1
         return self._carry(number)
 
     async def _carry(self, number: int) -> None:
         try:
             self._step.accept(number, await self.attempt(number), self)
-        except Missing as missing:
+        except MissingReplyError as missing:
             self.missing[number] = missing
         finally:
             self.open -= 1
 
     async def attempt(self, number: int) -> StepAnswer[Any]:
-        """Ask, and read what comes, until there is an answer.
+        """Make the calls of an attempt until there is an answer.
 
         Raises:
             EngineError: no call of this run can succeed.
-            Missing: a reply comes with a later round; then the attempt can be made again.
-            Stopped: the run is ending, and a call was not made.
+            MissingReplyError: a reply comes with a later round; repeat the attempt then.
+            StoppedError: the run is ending, and a call was not made.
             ToolbankError: the journal can't be written.
         """
         value: Any = FollowUp(
@@ -329,15 +335,15 @@ class StepRun:
         return StepAnswer(value, tuple(calls.keys), calls.model)
 
     def _note_failure(self, error: EngineError) -> None:
-        """Stop where call after call is refused, or fails however often it is tried."""
+        """Stop the run after too many failed attempts in a row."""
         self._failed_in_a_row += 1
-        most = self.pool.limit.now + _FAILED if error.retryable else _REFUSED
+        most = self.pool.limit.now + _MOST_FAILED if error.retryable else _MOST_REFUSED
         if self._failed_in_a_row >= most:
             advice = (
                 "run the same command again when the endpoint answers."
                 if error.retryable
-                else "look at what it is asked and what it says, by `toolbank preview RECIPE`, "
-                "and change `model`, `max_tokens` or `parameters`."
+                else "look at prompts and replies with `toolbank preview RECIPE`, and change "
+                "`model`, `max_tokens` or `parameters`."
             )
             self.pool.stop.fail(
                 ToolbankError(
@@ -348,18 +354,18 @@ class StepRun:
 
 
 def describe_ending(outcome: str, reason: str, detail: str) -> str:
-    """Such as "rejected: too-long (212 words, at most 150)"."""
+    """Describe an ending, such as "rejected: too-long (212 words, at most 150)"."""
     particulars = f" ({detail})" if detail else ""
     return f"{outcome}: {reason or 'nothing belongs together'}{particulars}"
 
 
 async def ask_all(step: Step[T, R], pool: Pool) -> StepResult[R]:
-    """Ask for all that the journal doesn't hold, and fold what came.
+    """Make all calls whose replies the journal lacks, and fold the answers.
 
     Raises:
         Interrupted: the user stopped it; every reply that came is in the journal.
         ToolbankError: nothing can be used, the endpoint is down or refuses, or the journal can't be
-            written. What was in flight has finished, and every reply is in the journal.
+            written. Calls in flight have finished, and every reply is in the journal.
     """
     run, stop = StepRun(step, pool), pool.stop
     # A second Ctrl-C leaves the block where it is.
@@ -380,8 +386,25 @@ async def ask_all(step: Step[T, R], pool: Pool) -> StepResult[R]:
     )
 
 
+def run_step(
+    config: C,
+    journal: Journal,
+    context: EngineContext,
+    make_step: Callable[[Engine], Step[T, R]],
+    *,
+    uvloop: bool = True,
+) -> StepResult[R]:
+    """Run a step with the engine of a configuration, from code without an event loop.
+
+    Raises:
+        InputError: the engine can't be used, or as `make_step`.
+        ToolbankError: as of `ask_all`.
+    """
+    pool = Pool(find_engine(config), config, journal, context)
+    return aio.run(ask_all(make_step(pool.engine), pool), uvloop=uvloop)
+
+
 def _describe_wait(pending: int, so_far: str) -> str:
-    """Such as "12 requests wait for their replies"."""
     wait = count(pending, "request waits", "requests wait")
     more = f"; {so_far} so far" if so_far else ""
     return f"{wait} for {'its reply' if pending == 1 else 'their replies'}{more}"
@@ -390,7 +413,7 @@ def _describe_wait(pending: int, so_far: str) -> str:
 def _list_problems(
     run: StepRun, result: StepResult[Any], config: EngineConfig
 ) -> Iterator[str]:
-    """What the user should know of what was made."""
+    """List what the user should know about the result."""
     if run.pool.stop.cause == "budget":
         yield f"stopped early: {run.pool.stop.message}"
     yield from result.problems

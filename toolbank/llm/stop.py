@@ -15,23 +15,22 @@ from toolbank.system.terminal import print_above_bars
 Cause = Literal["interrupt", "budget", "error"]
 
 
-class Stopped(Exception):  # noqa: N818 - no error: the call was not made
+class StoppedError(Exception):
     """The run is ending, and this call is not made, or not tried again."""
 
 
 class EarlyEnd(NamedTuple):
-    """Why a budget ends a run, for people, and the option of the command that goes on, if any."""
+    """Why a budget ends a run, and the command option that continues it, if any."""
 
     message: str
     option: str = ""
 
 
 class Stop:
-    """Whether and why no more calls are made.
+    """Whether and why no more calls are made; calls in flight still finish.
 
-    What is in flight finishes in any case. `message` says for people why, and `option` what the
-    command that goes on needs; `error` is what the run ends with, where it fails. An error or an
-    interrupt outranks a spent budget.
+    `message` says why, and `option` is what the command that continues needs; `error` is set if
+    the run fails. An error or an interrupt replaces a spent budget.
     """
 
     def __init__(self) -> None:
@@ -44,8 +43,8 @@ class Stop:
     def __bool__(self) -> bool:
         return self.cause is not None
 
-    def ask(self, cause: Cause, message: str, option: str = "") -> None:
-        """End the run: the first cause stays, but for a budget."""
+    def end(self, cause: Cause, message: str, option: str = "") -> None:
+        """End the run; the first cause stays unless it is a budget."""
         if self.cause in (None, "budget"):
             self.cause, self.message, self.option = cause, message, option
             for listener in self._listeners:
@@ -55,13 +54,13 @@ class Stop:
         """End the run with an error."""
         if self.error is None:
             self.error = error
-        self.ask("error", str(error))
+        self.end("error", str(error))
 
     def raise_error(self) -> None:
-        """Raise the error, if there is one: it matters more than an interrupt before it.
+        """Raise the error, if there is one, even after an interrupt.
 
         Raises:
-            ToolbankError: what the run ends with.
+            ToolbankError: the error that ended the run.
         """
         if self.error is None:
             return
@@ -72,7 +71,7 @@ class Stop:
         raise self.error
 
     def listen(self, listener: Callable[[], object]) -> None:
-        """Call `listener` when a stop is asked for."""
+        """Call `listener` when the run is ended."""
         self._listeners.append(listener)
 
 
@@ -81,11 +80,10 @@ _WHY = "stopped by an interrupt"
 
 @contextmanager
 def interruptible(stop: Stop, count_calls: Callable[[], int]) -> Iterator[None]:
-    """Let a first Ctrl-C (or SIGTERM) end the calls, and a second one all work at once.
+    """Let a first Ctrl-C (or SIGTERM) end new calls, and a second one stop all work at once.
 
-    After the first what is in flight finishes; `count_calls` gives how many calls are. The second
-    cancels the task that this is in; any more do nothing, so that it can clean up to the end of
-    the block.
+    After the first, calls in flight finish; `count_calls` returns how many there are. The second
+    cancels the current task; later ones do nothing, so that the block can clean up.
     """
     task = asyncio.current_task()
     pressed = 0
@@ -94,13 +92,18 @@ def interruptible(stop: Stop, count_calls: Callable[[], int]) -> Iterator[None]:
         nonlocal pressed
         pressed += 1
         if pressed == 1:
-            rest = _describe_rest(count_calls())
+            calls = count_calls()
+            rest = (
+                f"finishing {count(calls, 'call')} in flight"
+                if calls
+                else "stopping; no call is in flight"
+            )
             print_above_bars(f"{rest}; a second Ctrl-C or SIGTERM stops at once.")
-            stop.ask("interrupt", _WHY)
+            stop.end("interrupt", _WHY)
         elif pressed == 2 and task is not None:
             if calls := count_calls():
-                said = count(calls, "call is", "calls are")
-                print_above_bars(f"stopping at once; {said} given up in flight.")
+                lost = count(calls, "call is", "calls are")
+                print_above_bars(f"stopping at once; {lost} given up in flight.")
             task.cancel()
 
     with aio.interrupts(interrupt):
@@ -111,10 +114,4 @@ def interruptible(stop: Stop, count_calls: Callable[[], int]) -> Iterator[None]:
                 raise
             while task.uncancel():
                 pass
-            stop.ask("interrupt", _WHY)
-
-
-def _describe_rest(calls: int) -> str:
-    if not calls:
-        return "stopping; no call is in flight"
-    return f"finishing {count(calls, 'call')} in flight"
+            stop.end("interrupt", _WHY)

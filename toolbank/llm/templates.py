@@ -1,4 +1,4 @@
-"""Prompt templates: Jinja files that users may change, filled with data and nothing else."""
+"""Prompt templates: Jinja files that users may change, and the schemas of their replies."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 _HASHES = "sha256.json"
-# Templates whose replies have the schema of another one.
+# Templates with the schema of another one.
 _SAME_REPLIES = {"write-number.j2": "write.j2"}
 
 
 class PromptTemplate:
-    """The file `prompts/<name>`, found as `find_asset` does, and the schema of replies to it.
+    """The file `prompts/<name>`, found by `find_asset`, and the schema of its replies.
 
-    Each is read when it is first used.
+    Both are read at their first use.
 
     Raises:
         InputError: there is no such file.
@@ -50,7 +50,7 @@ class PromptTemplate:
 
     @classmethod
     def saved(cls, name: str, folder: Path) -> Self:
-        """The template that `save` wrote to a folder; found by name if there is no such folder.
+        """Load the template that `save` wrote to a folder, or find it by name if there is none.
 
         Raises:
             InputError: there is no such file, or one is damaged or missing.
@@ -98,19 +98,21 @@ class PromptTemplate:
     def render(self, **values: Any) -> str:
         """Fill the template with values.
 
-        It is sandboxed and sees the values only; a value is never read as a template.
+        It is sandboxed and only sees the values; a value is never read as a template.
 
         Raises:
-            InputError: the template is broken, or uses a name that there is no value for.
+            InputError: the template is broken, or uses a name without a value.
         """
         from jinja2 import TemplateError
 
-        from toolbank.llm.sandbox import MOST_SIGNS
+        from toolbank.llm.sandbox import MOST_CHARACTERS
 
         try:
             text = self._template.render(values).strip()
-            if len(text) > MOST_SIGNS:
-                raise ValueError(f"it gives more than {MOST_SIGNS:,} signs")
+            if len(text) > MOST_CHARACTERS:
+                raise ValueError(
+                    f"the text has more than {MOST_CHARACTERS:,} characters"
+                )
             return text
         except (
             TemplateError,
@@ -132,7 +134,7 @@ class PromptTemplate:
         return _compile(read_text(self.path))
 
     def _find_line(self, error: BaseException) -> int | None:
-        """The line of the template at which rendering stopped."""
+        """Find the line of the template at which rendering stopped."""
         lines = [
             frame.lineno
             for frame in traceback.extract_tb(error.__traceback__)
@@ -142,7 +144,7 @@ class PromptTemplate:
 
 
 def check_template(path: Path) -> None:
-    """Refuse a template that can't be read as one, before anything is paid for.
+    """Refuse a broken template before anything is paid for.
 
     Raises:
         InputError: the file is missing, broken at a line, or nested too deeply.
@@ -159,7 +161,7 @@ def check_template(path: Path) -> None:
 
 
 def find_schema(template: str) -> Asset:
-    """The file with the JSON Schema of replies to a template, such as "judge.j2".
+    """Find the file with the JSON Schema of replies to a template, such as "judge.j2".
 
     Raises:
         InputError: there is no such file.
@@ -182,6 +184,6 @@ def _compile(text: str) -> Template:
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = environment.from_string(text)
-    # They are copied at each rendering; out of a ChainMap, that took a third of it for polish.j2.
+    # They are copied at each rendering; from a ChainMap, that took a third of it for polish.j2.
     template.globals = dict(template.globals)
     return template

@@ -1,6 +1,6 @@
-"""What every engine has to do, whoever brings it.
+"""Checks that every engine has to pass, also those of other packages.
 
-In the tests of a package that brings one:
+In the tests of your package:
 
     import pytest
     from toolbank.testing.engines import CHECKS, EngineCase
@@ -9,7 +9,7 @@ In the tests of a package that brings one:
     def test_my_engine(check):
         check(EngineCase(KIND, GenerateConfig(engine="mine", model="small")))
 
-A check that fails raises an AssertionError that says what an engine should do.
+A check that fails raises an AssertionError that says what an engine has to do.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 def polish_request(attempt: int) -> ChatRequest:
-    """A small request that every engine answers; another one for each attempt."""
+    """Make a small request that every engine answers, different for each attempt."""
     draft = f"I have {attempt} lists. First, sort them. Finally, add them up."
     schema = {
         "type": "object",
@@ -57,14 +57,14 @@ def polish_request(attempt: int) -> ChatRequest:
 
 @dataclass(frozen=True)
 class EngineCase:
-    """An engine under test, and how to bring it into each state that is looked at.
+    """An engine under test, and configurations for each check.
 
-    - `requests` get answers. `fails` and `hangs` are a configuration and a request: that call
-      raises an EngineError, or gives no answer for a long time. None where no call does.
-    - `shaping` are configurations and contexts that give other replies than the case's own;
-      `transport` are configurations that give the same ones by other means.
-    - `secret` is a key that the engine uses and nobody may see.
-    - `repeats`: the same request has the same answer.
+    - `requests` get answers. `fails` and `hangs` are a configuration and a request whose call
+      raises an EngineError, or gets no answer for a long time; None if no call does.
+    - `shaping` are configurations and contexts with other replies than the case's own;
+      `transport` are configurations with the same replies.
+    - `secret` is a key that the engine uses, and that no message may contain.
+    - `repeats`: the same request gets the same answer.
     """
 
     kind: EngineKind[Any]
@@ -79,19 +79,19 @@ class EngineCase:
     repeats: bool = True
 
     def make(self, other: object = None) -> Engine:
-        """A new engine, of another configuration or context where one is given."""
+        """Create an engine, of another configuration or context if given."""
         if isinstance(other, EngineContext):
             return self.kind.create(self.config, other)
         return self.kind.create(other or self.config, self.context)
 
 
 def check_identity(case: EngineCase) -> None:
-    """It is the same for the same replies, another for each setting that shapes one."""
+    """Check that the identity changes exactly with the settings that shape replies."""
     known = case.kind.identity(case.config, case.context.seed)
     own, *same = _identities(case, None, None, *case.transport)
     shaped = _identities(case, *case.shaping)
     assert own, "an identity names the model and what shapes a reply"
-    assert known in ("", own), "the kind foresees another identity"
+    assert known in ("", own), "`EngineKind.identity` is that of the engine"
     assert set(same) == {own}, "an identity is the same for the same replies"
     assert len({own, *shaped}) == 1 + len(shaped), (
         "an identity changes with every setting that shapes a reply"
@@ -100,16 +100,18 @@ def check_identity(case: EngineCase) -> None:
 
 
 def check_replies(case: EngineCase) -> None:
-    """Each request has a reply of text, tokens and a known ending."""
+    """Check that each request gets a reply with text, tokens and a known ending."""
     for reply in _ask(case, case.requests):
         assert isinstance(reply, ChatReply), f"an answer is a ChatReply, not {reply!r}"
-        assert reply.finish in _FINISHES, f"{reply.finish!r} is no ending"
-        assert reply.finish != "stop" or reply.text.strip(), "no text is `empty`"
+        assert reply.finish in _FINISHES, f"`finish` is one of {_FINISHES}"
+        assert reply.finish != "stop" or reply.text.strip(), (
+            "`finish` of a reply without text is `empty`"
+        )
         assert min(reply.prompt_tokens, reply.completion_tokens, reply.latency) >= 0
 
 
 def check_concurrency(case: EngineCase) -> None:
-    """Asked all at once, or one after the other of a new engine, the replies are the same."""
+    """Check that concurrent calls and calls in turn get the same replies."""
     together = _ask(case, case.requests, at_once=True)
     apart = _ask(case, case.requests[::-1])[::-1]
     if case.repeats:
@@ -117,7 +119,7 @@ def check_concurrency(case: EngineCase) -> None:
 
 
 def check_failures(case: EngineCase) -> None:
-    """A call without an answer raises an EngineError with a reason to count, and no secret."""
+    """Check that a failed call raises an EngineError with a reason and without the secret."""
     if case.fails is None:
         return
     config, request = case.fails
@@ -127,20 +129,20 @@ def check_failures(case: EngineCase) -> None:
             reply = await engine.answer(request)
         except EngineError as error:
             return error
-        raise AssertionError(f"this call was to fail, and gave {reply!r}")
+        raise AssertionError(f"this call has to fail, and returned {reply!r}")
 
     error = _use(case.make(config), fail)
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", error.reason), (
         f"a reason is a short name such as http-429, not {error.reason!r}"
     )
     assert str(error), "an error says what is wrong"
-    assert not (error.fatal and error.retryable), "what is fatal can't get better"
+    assert not (error.fatal and error.retryable), "a fatal error is not retryable"
     message = "".join(traceback.format_exception(error))
     assert not case.secret or case.secret not in message, "an error shows the key"
 
 
 def check_cancelling(case: EngineCase) -> None:
-    """A call that is given up ends with that, and the engine can be closed."""
+    """Check that a call can be cancelled, and the engine closed after it."""
     config, request = case.hangs or (case.config, case.requests[0])
 
     async def give_up(engine: Engine) -> None:
@@ -154,7 +156,7 @@ def check_cancelling(case: EngineCase) -> None:
 
 
 def check_closing(case: EngineCase) -> None:
-    """It can be closed twice, and without a call."""
+    """Check that the engine can be closed twice, and without a call."""
 
     async def close(engine: Engine) -> None:
         await engine.close()
@@ -178,7 +180,7 @@ CHECKS: tuple[Callable[[EngineCase], None], ...] = (
 
 
 def _use(engine: Engine, act: Callable[[Engine], Awaitable[T]]) -> T:
-    """What `act` gives; the engine is closed after it."""
+    """Run `act` with an engine, and close it."""
 
     async def run() -> T:
         try:

@@ -1,7 +1,7 @@
 """Journals that earlier versions left: nothing that was paid for is asked again.
 
-Those in `data` were written by the code of their time: `0.4` by a whole run (6 queries), and another
-of the same folder at another temperature (3 queries); `layout_1` has the same exchanges.
+Those in `data` were written by the code of their time: `layout_2` by a whole run (6 queries), and
+another of the same folder at another temperature (3 queries); `layout_3` has the same exchanges.
 """
 
 import gzip
@@ -21,7 +21,7 @@ from toolbank.llm.chat import ChatReply
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.write_step import generate
-from toolbank.system.errors import ToolbankError
+from toolbank.system.errors import InputError, ToolbankError
 
 DATA = Path(__file__).parent / "data"
 QUERIES = [tuple(row) for row in json.loads((DATA / "queries.json").read_text())]
@@ -52,7 +52,7 @@ def unpack(name, path):
     return path
 
 
-@pytest.fixture(params=["layout_1", "0.4", "layout_3"])
+@pytest.fixture(params=["layout_2", "layout_3"])
 def journal_file(tmp_path, monkeypatch, request):
     # The prompts of those runs lie there too.
     monkeypatch.chdir(DATA)
@@ -97,39 +97,38 @@ def test_what_was_asked_and_what_failed_can_be_read(journal_file):
     assert journal_file.read_bytes() == before
 
 
-def unpack_layout_1(tmp_path, *statements):
-    path = unpack("layout_1.sqlite", tmp_path / "journal.sqlite")
-    with closing(sqlite3.connect(path)) as connection:
-        for statement in statements:
-            connection.execute(statement)
-        connection.commit()
-    return path
-
-
 def content(path):
     with closing(sqlite3.connect(path)) as connection:
         return list(connection.iterdump())
 
 
-def test_a_journal_of_layout_1_that_was_killed_before_its_number_is_taken_over(
-    tmp_path,
-):
-    path = unpack_layout_1(tmp_path, "PRAGMA user_version = 0")
-    with Journal(path) as journal:
-        assert len(journal) == 22
+def change(path, *statements):
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
 
 
-def test_a_row_of_layout_1_that_can_not_be_read_leaves_the_file_as_it_was(tmp_path):
-    path = unpack_layout_1(
-        tmp_path, "UPDATE replies SET reply = '{}' WHERE attempt = 2"
-    )
+def test_a_journal_of_layout_1_is_refused_with_what_to_do(tmp_path):
+    path = tmp_path / "journal.sqlite"
+    columns = "key, attempt, stage, identity, messages, reply"
+    change(path, f"CREATE TABLE replies ({columns})", "PRAGMA user_version = 1")
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"journal\.sqlite: .*0\.7"), Journal(path):
+        pass
+    assert path.read_bytes() == before
+
+
+def test_a_row_that_can_not_be_converted_leaves_the_file_as_it_was(tmp_path):
+    path = unpack("layout_2.sqlite", tmp_path / "journal.sqlite")
+    change(path, "UPDATE replies SET messages = x'ffff' WHERE attempt = 2")
     before = content(path)
     with pytest.raises(ToolbankError, match="damaged"), Journal(path):
         pass
     assert content(path) == before
 
 
-@pytest.mark.parametrize("name", ["layout_1", "0.4", "layout_3"])
+@pytest.mark.parametrize("name", ["layout_2", "layout_3"])
 def test_a_kill_while_a_journal_is_taken_over_leaves_it_as_it_was(tmp_path, name):
     path = unpack(f"{name}.sqlite", tmp_path / "journal.sqlite")
     before = content(path)

@@ -251,7 +251,7 @@ def test_where_nothing_is_accepted_the_reasons_are_told(run):
         "  tool-not-offered 2, such as: no_such",
     ]
     assert re.fullmatch(r"  toolbank show /\S+ 0", lines[4])
-    assert "if the endpoint is mended" in lines[6]
+    assert "another --out" in lines[6]
 
 
 def test_reasons_of_rejected_and_failed_attempts_are_told_apart_often_first(run):

@@ -1,4 +1,4 @@
-"""Engines that answer chat requests: ours, and those that other packages bring."""
+"""Engines that answer chat requests: ours, and those of other packages."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ ENGINES: Registry[EngineKind[EngineConfig]] = Registry(
 
 
 def find_engine(config: EngineConfig) -> EngineKind[EngineConfig]:
-    """The kind of engine that a configuration names.
+    """Find the kind of engine that a configuration names.
 
     Raises:
-        InputError: there is none, or it can't do what the configuration is for.
+        InputError: there is none, or it can't serve this section of a recipe.
     """
     where = f"{config.section}.engine"
     kind = ENGINES.find(config.engine, where)
@@ -44,10 +44,10 @@ def find_engine(config: EngineConfig) -> EngineKind[EngineConfig]:
 
 
 def find_model(config: EngineConfig) -> EngineKind[EngineConfig] | None:
-    """The kind of engine that a configuration names, or None where rules do it without one.
+    """Find the kind of engine that a configuration names; None if rules work without one.
 
     Raises:
-        InputError: as `find_engine`, or rules are given options or parameters.
+        InputError: as of `find_engine`, or rules have options or parameters.
     """
     if config.by_rules and config.engine == "rules":
         refuse_settings(config)
@@ -56,7 +56,7 @@ def find_model(config: EngineConfig) -> EngineKind[EngineConfig] | None:
 
 
 def load_writer(name: str) -> EngineKind[EngineConfig] | None:
-    """The kind of engine that wrote a bank; None if it came with a package that is gone."""
+    """Load the kind of engine that wrote a bank; None if its package is not installed."""
     try:
         return ENGINES.load(name)
     except InputError:
@@ -64,7 +64,7 @@ def load_writer(name: str) -> EngineKind[EngineConfig] | None:
 
 
 def has_copied_wording(info: Mapping[str, Any]) -> bool:
-    """Whether a bank's queries are of the reference's own words, by what its bank.json says."""
+    """Whether a bank's queries use the reference's own words, according to its bank.json."""
     made = info.get("generate") or {}
     writer = load_writer(str(made.get("engine", "")))
     return writer is not None and writer.copies_wording

@@ -1,13 +1,12 @@
-"""Describe a kind of engine, and make one for each version of the tools."""
+"""Kinds of engines, and how one is created from a configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from toolbank.bank.catalogue import CatalogueVersion, find_version
 from toolbank.llm.chat import ChatReply, ChatRequest, Engine, Offer, Offers
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class EngineByVersion:
-    """Each attempt is offered and answered by the engine of the version that it was begun under.
+    """Answer each attempt by the engine of the tools' version that the attempt began with.
 
-    Its identity is that of the first, so that what the journal has stays good: no two versions
-    deal the same attempt. What it lacks is what the newest one does.
+    The identity is that of the first engine, so replies in the journal stay valid: no attempt
+    belongs to two versions. `missing` and `unused` are those of the newest engine.
     """
 
     def __init__(
@@ -46,11 +45,11 @@ class EngineByVersion:
 
     @property
     def offers(self) -> Offers | None:
-        """The attempts that the engines bring, if they do."""
+        """The attempts that the engines provide, if any."""
         return None if self._engines[-1].offers is None else self
 
     def offer(self, attempt: int) -> Offer | None:
-        """The offer of an attempt, or None past the last one."""
+        """Get the offer of an attempt, or None after the last one."""
         offers = self._engine_of(attempt).offers
         return None if offers is None else offers.offer(attempt)
 
@@ -58,12 +57,12 @@ class EngineByVersion:
         """Answer one request.
 
         Raises:
-            EngineError: no answer came.
+            EngineError: there is no answer.
         """
         return await self._engine_of(request.attempt).answer(request)
 
     async def close(self) -> None:
-        """Let go of what the engines hold."""
+        """Close all engines."""
         for engine in self._engines:
             await engine.close()
 
@@ -76,11 +75,11 @@ C = TypeVar("C", bound="EngineConfig", contravariant=True)
 
 @dataclass(frozen=True)
 class EngineContext:
-    """What an engine may need beside its configuration.
+    """What an engine may need in addition to its configuration.
 
-    `tools` are those of the bank, for engines that write from the reference itself, and `folder`
-    is the run's, for engines that leave files there. `earlier` are the versions of the bank's
-    catalogue before `tools`: no engine need look at them, see `EngineKind.create`.
+    `tools` are those of the bank, for engines that write from the reference itself. `folder` is
+    the run folder, for engines that write files. `earlier` has the versions of the catalogue
+    before `tools`, which `EngineKind.create` handles for every engine.
     """
 
     tools: Sequence[Tool] = ()
@@ -90,22 +89,22 @@ class EngineContext:
 
 
 class Filler(Protocol):
-    """Fills the journal a round at a time, for engines whose replies don't come at once."""
+    """Fills the journal a round at a time, for engines that reply later."""
 
     @property
     def failures(self) -> Mapping[str, EngineError]:
-        """The requests that are given up for good, by their keys."""
+        """The requests that are given up, by their keys."""
         ...
 
     def holds(self, key: str) -> bool:
-        """Whether a request was sent before, so that its reply costs nothing more."""
+        """Whether a request was sent before, so its reply costs nothing more."""
         ...
 
     async def exchange(self, missing: Sequence[ChatRequest]) -> str:
-        """Put into the journal what came of these requests; where nothing did, send them.
+        """Put the replies to these requests into the journal; if there are none, send them.
 
-        Gives "" where some of them are in the journal or in `failures` now, and else what the
-        user has to do before they can be.
+        Returns "" when some of them are in the journal or in `failures`, else what the user has
+        to do next.
 
         Raises:
             ToolbankError: the round can't be sent.
@@ -114,10 +113,10 @@ class Filler(Protocol):
 
 
 def refuse_options(config: EngineConfig, known: Sequence[str] = ()) -> None:
-    """Refuse options that an engine doesn't have; it has those that are `known`.
+    """Refuse options of other names than the `known` ones.
 
     Raises:
-        InputError: there is one of another name.
+        InputError: there is one.
     """
     for name in config.options:
         if name not in known:
@@ -131,20 +130,20 @@ def refuse_options(config: EngineConfig, known: Sequence[str] = ()) -> None:
 
 
 def refuse_executor(config: EngineConfig) -> None:
-    """Refuse workers of a cluster, of an engine that makes no calls to be shared out.
+    """Refuse cluster workers, for an engine that makes no calls.
 
     Raises:
-        InputError: the recipe has it run by some.
+        InputError: the recipe sets `executor`.
     """
     if config.executor != "local":
         raise InputError(
             f"{config.section}.executor: the engine {config.engine} makes no calls that workers "
-            "could take over. Leave `executor` out."
+            "could take over. Remove `executor`."
         )
 
 
 def refuse_settings(config: EngineConfig) -> None:
-    """Refuse options, sampling parameters and workers, of an engine that has none of them.
+    """Refuse options, sampling parameters and workers, for an engine that has none of them.
 
     Raises:
         InputError: there is one.
@@ -153,7 +152,7 @@ def refuse_settings(config: EngineConfig) -> None:
     refuse_executor(config)
     if config.parameters:
         raise InputError(
-            f"{config.section}.parameters: the engine {config.engine} takes none. Leave them out."
+            f"{config.section}.parameters: the engine {config.engine} takes none. Remove them."
         )
 
 
@@ -165,25 +164,26 @@ def _describe(config: EngineConfig) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineKind(Generic[C]):
-    """A kind of engine: how one is made of a configuration, and what is so of all of them.
+    """A kind of engine: how one is made from a configuration, and what all of them share.
 
-    - `make` gives the engine; it may raise an InputError. Use `create`, which checks before.
-    - `check` refuses a configuration that no engine can be made of, before anything is read for
-      it; `check_access` one whose key or package isn't on this machine. Both raise InputErrors.
-    - `sends` gives which secrets of the environment go where, which the user has to have named. Of
-      an engine that doesn't say, it is the key that the configuration names, to its `base_url`.
-    - `identity` is that of the engine for a seed, without making it; "" where that isn't known.
-    - `files` are those of the user's whose content shapes the replies.
-    - `describe` says who writes, such as "gpt-4o at https://...", and `place` where calls go.
-    - `gpus` are those that one engine takes, for a cluster to find room for it.
-    - `timeout`: seconds a try may take where a configuration doesn't say; None is no limit.
-    - `asks_model`: calls cost something, and prompts are read.
-    - `sections` are those of a recipe that it can work for; None: all.
-    - `copies_wording`: queries are of the reference's own words, so that they favour retrievers by
-      words. `plays_back`: they were written before, by another.
-    - `fill`, where replies come in rounds: what fills the journal in place of the engine.
-    - `default_queries`: how many are wanted where a recipe doesn't say; None is all it has.
-    - `count_queries`: how many it has at most; None is as many as are wanted. May raise an InputError.
+    - `make` creates the engine and may raise an InputError. Call `create` instead, which checks
+      the configuration first.
+    - `check` refuses an invalid configuration before anything is read; `check_access` one whose
+      key or package is not on this machine. Both raise InputErrors.
+    - `sends` lists which secrets of the environment go where; the user has to consent. By default
+      the key that the configuration names goes to its `base_url`.
+    - `identity` is the engine's identity for a seed, without making it; "" if unknown.
+    - `files` are the user's files whose content shapes the replies.
+    - `describe` names the writer, such as "gpt-4o at https://...", and `place` where calls go.
+    - `gpus`: how many one engine needs on a cluster.
+    - `timeout`: seconds per try if the configuration has none; None is no limit.
+    - `asks_model`: calls cost money, and prompts are read.
+    - `sections` are the recipe sections that it can serve; None: all.
+    - `copies_wording`: queries use the reference's own words, which favours lexical retrievers.
+      `plays_back`: queries were written before, by another engine.
+    - `fill`, if replies come in rounds: fills the journal in place of the engine.
+    - `default_queries`: how many to write if the recipe does not say; None is all that it has.
+    - `count_queries`: how many it has at most; None is no limit. May raise an InputError.
     """
 
     name: str
@@ -207,24 +207,23 @@ class EngineKind(Generic[C]):
 
     @property
     def in_rounds(self) -> bool:
-        """Whether replies don't come at once."""
+        """Whether replies come in rounds."""
         return self.fill is not None
 
     def find_secrets(self, config: C) -> tuple[str, ...]:
-        """The values of the environment that are sent, to be hidden in what comes back."""
+        """Find the values of the environment that are sent, to hide them in replies."""
         secrets = (s for grant in self.sends(config) for s in grant.secrets)
         return tuple(dict.fromkeys(secrets))
 
     def create(self, config: C, context: EngineContext) -> Engine:
-        """The engine of a configuration.
+        """Create the engine of a configuration.
 
-        Where its replies or offers follow from the tools themselves, one that has another for
-        each version of the catalogue.
+        If its replies or offers depend on the tools themselves, it has an engine for each version
+        of the catalogue.
 
         Raises:
-            InputError: it can't be used (a model, key, package or file is missing, or an option
-                is not one of its own, a key may not go there), or what the kind makes is no
-                engine.
+            InputError: a model, key, package or file is missing, an option is invalid, or the
+                user has not consented to where a key goes.
         """
         self.check(config)
         require_consent(self.sends(config), config.section)
@@ -238,39 +237,16 @@ class EngineKind(Generic[C]):
         return EngineByVersion([*before, engine], context.earlier)
 
     def _make(self, config: C, context: EngineContext) -> Engine:
-        key = f"{config.section}.engine"
         try:
             with telling_extras():
-                engine = self.make(config, context)
+                return self.make(config, context)
         except ToolbankError:
             raise
         except Exception as error:
-            said = f"{type(error).__name__}: {error}".removesuffix(": ")
-            said = hide(said, self.find_secrets(config))
-            raise InputError(
-                f"{key}: the engine {self.name!r} can't be made ({said})."
-            ) from error
-        if lacks := _lacks(engine):
-            raise InputError(
-                f"{key}: {self.name!r} is no engine: it made {type(engine).__name__!r}, which "
-                f"lacks {', '.join(lacks)}."
+            # An error of another package may contain the key.
+            message = hide(
+                f"{type(error).__name__}: {error}", self.find_secrets(config)
             )
-        return engine
-
-
-def _lacks(engine: Any) -> list[str]:
-    """What an object would need to be an `Engine`."""
-    strings = ("name", "model", "identity")
-    missing = [
-        f"a string `{name}`"
-        for name in strings
-        if not isinstance(getattr(engine, name, None), str)
-    ]
-    if not hasattr(engine, "offers"):
-        missing.append("`offers`")
-    missing += [
-        f"an async method `{name}`"
-        for name in ("answer", "close")
-        if not iscoroutinefunction(getattr(engine, name, None))
-    ]
-    return missing
+            raise InputError(
+                f"{config.section}.engine: the engine {self.name!r} can't be created ({message})."
+            ) from error

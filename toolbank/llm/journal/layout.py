@@ -13,7 +13,7 @@ from toolbank.llm.chat import ChatReply, Message
 LAYOUT = 4
 
 APPLICATION_ID = 0x74626A72
-"""What SQLite's header says of a journal ("tbjr"); those of layouts 1 and 2 have 0."""
+"""Identifies a journal in SQLite's header ("tbjr"); layouts 1 and 2 have 0."""
 
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS identities (id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE)",
@@ -57,14 +57,14 @@ _ID = "(SELECT id FROM identities WHERE identity = ?)"
 
 @dataclass(frozen=True)
 class Table:
-    """How rows are put into a table, any number in one statement."""
+    """The parts of a statement that changes any number of rows of a table."""
 
     head: str
     row: str
     tail: str = ""
 
     def insert(self, rows: int) -> str:
-        """The statement that puts in so many rows."""
+        """Make the statement for so many rows."""
         return self.head + ", ".join([self.row] * rows) + self.tail
 
 
@@ -72,7 +72,7 @@ class Table:
 IDENTITIES = Table(
     "INSERT INTO identities (identity) VALUES ", "(?)", " ON CONFLICT DO NOTHING"
 )
-# A damaged reply makes room for the one that was asked for again.
+# A damaged reply is replaced by the new one.
 DAMAGED = Table("DELETE FROM replies WHERE key IN (", "?", ")")
 REPLIES = Table(
     "INSERT INTO replies VALUES ",
@@ -84,14 +84,14 @@ TABLES = (IDENTITIES, DAMAGED, REPLIES, FAILURES)
 
 
 def encode(messages: Iterable[Message]) -> bytes:
-    """Messages as bytes: a line of JSON with roles and lengths, then the contents as they are."""
+    """Encode messages: a line of JSON with roles and lengths, then the plain contents."""
     rows = [(message.role, message.content) for message in messages]
     head = json.dumps([[role, len(content)] for role, content in rows])
     return "".join([head, "\n", *(content for _, content in rows)]).encode()
 
 
 def decode(encoded: bytes) -> list[dict[str, str]]:
-    """The messages, each with `role` and `content`.
+    """Decode messages, each with `role` and `content`.
 
     Raises:
         ValueError: not made by `encode`.
@@ -110,7 +110,7 @@ def decode(encoded: bytes) -> list[dict[str, str]]:
 def make_row(
     key: str, attempt: int, step: str, reply: ChatReply, messages: bytes
 ) -> tuple[object, ...]:
-    """Make the columns of a reply after its identity; `messages` as encoded."""
+    """Make the columns of a reply after its identity, from encoded `messages`."""
     row = (
         key,
         attempt,
@@ -128,7 +128,7 @@ def make_row(
 
 
 def read_row(row: Sequence[Any]) -> ChatReply | None:
-    """Read a reply from its whole row; None where that is not what was written."""
+    """Read a reply from its whole row; None if the row is damaged."""
     _, checksum, *content = row
     try:
         is_whole = _check_row(content) == checksum
@@ -143,7 +143,7 @@ def read_row(row: Sequence[Any]) -> ChatReply | None:
 
 
 def _compress(content: bytes) -> bytes:
-    """Pack by zlib without a search for repeats, which takes thrice as long and saves a fourth."""
+    """Compress without a search for repeats, which takes three times as long and saves 25 %."""
     packer = zlib.compressobj(1, wbits=13, memLevel=6, strategy=zlib.Z_HUFFMAN_ONLY)
     return packer.compress(content) + packer.flush()
 
@@ -158,7 +158,7 @@ def _check_row(row: Sequence[Any]) -> int:
 
 @dataclass(frozen=True)
 class Failure:
-    """A try that gave no reply. `final`: the call was given up in that run of the command."""
+    """A failed try. `final`: the call was not tried again in that run of the command."""
 
     key: str
     attempt: int
@@ -183,12 +183,11 @@ class JournalEntry:
 
 @dataclass(frozen=True)
 class StepUsage:
-    """What the calls of one step to one model came to, over all runs of the command.
+    """The calls of one step to one model, over all runs of the command.
 
-    The tokens are those of the replies and of failed tries that were charged for; of `estimated`
-    replies and tries the endpoint did not report them.
-    `failed_tries` is by reason. `latency` has the keys p50, p90, p99 (nearest rank) and max, in
-    seconds, over the replies whose latency was measured; it is empty where none was.
+    Tokens include those of failed tries that were charged for; for `estimated` replies and tries
+    the endpoint did not report them. `failed_tries` is by reason. `latency` has p50, p90, p99
+    (nearest rank) and max in seconds; it is empty if none was measured.
     """
 
     step: str

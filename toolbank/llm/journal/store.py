@@ -1,4 +1,4 @@
-"""Store every reply on disk before it is used, and report what the calls cost."""
+"""Store every reply on disk before it is used, and sum up what the calls cost."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _PERCENTILES = (50, 90, 99)
 
 
 def read_usage(connection: sqlite3.Connection) -> tuple[StepUsage, ...]:
-    """One for each step and identity: steps and identities as they were asked first.
+    """Sum up the calls of each step and identity, in the order of their first calls.
 
-    Those that only have failed tries come last.
+    Steps with nothing but failed tries come last.
     """
     sums = {
         (step, identity): numbers
@@ -92,21 +92,22 @@ def read_usage(connection: sqlite3.Connection) -> tuple[StepUsage, ...]:
 
 
 def _places(connection: sqlite3.Connection) -> dict[str, int]:
-    """The place of each step among those that were asked."""
-    asked = connection.execute(
-        "SELECT stage FROM replies GROUP BY stage ORDER BY min(rowid)"
-    )
-    failed = connection.execute(
-        "SELECT stage FROM failures GROUP BY stage ORDER BY min(rowid)"
-    )
-    names = dict.fromkeys(name for (name,) in [*asked, *failed])
+    """Number the steps in the order of their first calls."""
+    rows = [
+        row
+        for table in ("replies", "failures")
+        for row in connection.execute(
+            f"SELECT stage FROM {table} GROUP BY stage ORDER BY min(rowid)"  # noqa: S608
+        )
+    ]
+    names = dict.fromkeys(name for (name,) in rows)
     return {name: place for place, name in enumerate(names)}
 
 
 def _percentile(
     connection: sqlite3.Connection, step: str, identity: int, percent: int, of: int
 ) -> float:
-    """By nearest rank: the smallest latency that `percent` per cent do not exceed."""
+    """Find the smallest latency that `percent` per cent do not exceed (nearest rank)."""
     rank = math.ceil(of * percent / 100)
     (latency,) = connection.execute(
         "SELECT latency FROM replies WHERE stage = ? AND identity = ? AND latency > 0 "
@@ -120,26 +121,26 @@ _LOCK_WAIT_S = 5.0
 
 
 class Journal:
-    """The journal of one run folder. Use as a context manager.
+    """The journal of one run folder. Use it as a context manager.
 
-    A file of an earlier layout is brought to this one when it is opened. With `read_only` the
-    file must be there, nothing of it changes, and a run may go on with it meanwhile. A file that
-    is no journal stays as it is.
+    A file of an earlier layout is converted when it is opened. With `read_only` the file must
+    exist and does not change, and a run may use it at the same time. A file that is no journal
+    is not touched.
 
     Raises:
-        InputError: the file is no journal.
+        InputError: the file is no journal, or of layout 1.
         ToolbankError: the file is damaged, of a later layout, or can't be written.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self._read_only = read_only
-        # What is read: the file, or a copy that was brought to this layout.
+        # The file to read: the journal, or a converted copy.
         self._file = path
         self._open = ExitStack()
         self._reader: sqlite3.Connection | None = None
         self._writer: Writer | None = None
-        # What is on disk of what replies refer to, and the keys of damaged replies.
+        # The identities that are on disk, and the keys of damaged replies.
         self._identities: set[str] = set()
         self._damaged: set[str] = set()
 
@@ -163,21 +164,21 @@ class Journal:
         self._open.close()
 
     def __len__(self) -> int:
-        """How many replies there are."""
+        """The number of replies."""
         return int(self._read("SELECT count(*) FROM replies")[0][0])
 
     def get(self, key: str) -> ChatReply | None:
-        """The reply of an earlier call; None if there is none, or a damaged one, which is told."""
+        """Get the reply of an earlier call; None if there is none or it is damaged."""
         rows = self._read("SELECT * FROM replies WHERE key = ?", key)
         return self._read_reply(key, rows[0]) if rows else None
 
     async def put(
         self, key: str, identity: str, request: ChatRequest, reply: ChatReply
     ) -> None:
-        """Return when the reply is on disk.
+        """Write a reply, and return when it is on disk.
 
         Raises:
-            ToolbankError: the disk is full, another process holds the file, it was damaged
+            ToolbankError: the disk is full, another process locks the file, it was damaged
                 meanwhile, or the journal is closed.
         """
         messages = encode(request.messages)
@@ -197,25 +198,25 @@ class Journal:
         *,
         final: bool = False,
     ) -> None:
-        """Return when the failure of a try is on disk; `final`: the call is given up.
+        """Write the failure of a try, and return when it is on disk; `final`: no more tries.
 
         Raises:
             ToolbankError: as of `put`.
         """
         attempt, step = request.attempt, request.step
         tokens = (error.prompt_tokens, error.completion_tokens, error.estimated)
-        said = (error.reason, str(error), final)
-        values = (key, attempt, step, identity, *said, *tokens)
+        outcome = (error.reason, str(error), final)
+        values = (key, attempt, step, identity, *outcome, *tokens)
         await self._write([(FAILURES, values)], identity)
 
     async def flush(self) -> None:
-        """Return when all that was put is on disk, or has failed."""
+        """Return when all replies are on disk, or their writing has failed."""
         if self._writer is not None:
             with suppress(ToolbankError):
                 await self._writer.write()
 
     def entries(self, attempt: int | None = None) -> Iterator[JournalEntry]:
-        """All exchanges, or those of one attempt, by attempt and step; damaged ones are told.
+        """Read all exchanges, or those of one attempt, sorted by attempt and step.
 
         Raises:
             ToolbankError: the file is damaged.
@@ -235,7 +236,7 @@ class Journal:
                 yield JournalEntry(key, number, step, identity, prompt, reply)
 
     def attempts(self, steps: Collection[str]) -> Iterator[int]:
-        """The numbers of the attempts that have a reply of one of these steps, in their order.
+        """List the attempts that have a reply of one of these steps, in order.
 
         Raises:
             ToolbankError: the file is damaged.
@@ -247,7 +248,7 @@ class Journal:
             yield number
 
     def failures(self, attempt: int | None = None) -> Iterator[Failure]:
-        """All failed tries, or those of one attempt, by attempt and in their order.
+        """Read all failed tries, or those of one attempt, sorted by attempt and time.
 
         Raises:
             ToolbankError: the file is damaged.
@@ -262,22 +263,17 @@ class Journal:
             yield Failure(key, number, step, reason, message, bool(final), identity)
 
     def usage(self) -> tuple[StepUsage, ...]:
-        """What the calls came to, for each step and identity, as they were asked first."""
+        """Sum up the calls of each step and identity, in the order of their first calls."""
         with errors.explained(self.path), closing(_connect(self._file)) as connection:
             return read_usage(connection)
 
     def _open_to_write(self, stack: ExitStack) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ToolbankError(
-                f"{self.path.parent}: can't make the folder ({error.strerror or error})."
-            ) from error
-        if not self.path.exists():
-            try:
+            if not self.path.exists():
                 create(self.path)
-            except OSError as error:
-                raise errors.unreadable(self.path, error) from error
+        except OSError as error:
+            raise errors.unusable(self.path, error) from error
         connection = _connect_to_write(self.path)
         with ExitStack() as if_it_fails:
             if_it_fails.callback(connection.close)
@@ -295,7 +291,7 @@ class Journal:
     def _open_to_read(self, stack: ExitStack) -> None:
         reader = stack.enter_context(closing(_connect(self.path)))
         if not is_current(reader):
-            # One of an earlier layout: what it would become is read.
+            # An earlier layout: read a converted copy.
             folder = stack.enter_context(TemporaryDirectory())
             self._file = Path(folder, self.path.name)
             made = sqlite3.connect(self._file, isolation_level=None)
@@ -313,7 +309,7 @@ class Journal:
         return reply
 
     async def _write(self, rows: Sequence[Row], identity: str) -> None:
-        """Write rows that refer to an identity, at once, so that no cancelled wait loses one."""
+        # Rows are queued before the first `await`, so that a cancelled wait loses none.
         if self._writer is None:
             raise errors.closed(self.path)
         if identity in self._identities:
@@ -331,7 +327,7 @@ class Journal:
     def _read_anew(
         self, sql: str, only: dict[str, Collection[object]], order: str
     ) -> Iterator[tuple[Any, ...]]:
-        """Rows as they are asked for, by a connection of their own; `only` those of some values."""
+        """Read rows one by one with a connection of their own; `only` some values of columns."""
         where = "".join(
             f" WHERE {column} IN ({', '.join('?' * len(values))})"
             for column, values in only.items()
@@ -342,7 +338,7 @@ class Journal:
 
 
 def copy_journal(source: Path, target: Path) -> None:
-    """Copy a journal to where no file is yet; a run may go on with the source meanwhile.
+    """Copy a journal to a new file; a run may use the source at the same time.
 
     Raises:
         InputError: the source is no journal.
@@ -355,28 +351,28 @@ def copy_journal(source: Path, target: Path) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 create(target, connection)
             except OSError as error:
-                raise errors.unreadable(target, error) from error
+                raise errors.unusable(target, error) from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """A connection that only reads, of a file that is there."""
-    # With mode=ro the files of the write-ahead mode would be left behind.
+    """Connect to an existing file for reading."""
+    # With mode=ro the files of the write-ahead mode would stay behind.
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
         timeout=_LOCK_WAIT_S,
-        # Where a notebook has a loop, requests are asked for in a thread of their own.
+        # In a notebook, which has a loop, calls are made in another thread.
         check_same_thread=False,
         isolation_level=None,
     )
     connection.execute("PRAGMA query_only = ON")
-    # Of a damaged text what is left is read, which its checksum does not fit.
+    # A damaged text can still be read, and its checksum then differs.
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     return connection
 
 
 def _connect_to_write(path: Path) -> sqlite3.Connection:
-    # The writer's is made where the journal is opened, and used in its thread alone.
+    # Created where the journal is opened, and used in the writer's thread alone.
     connection = sqlite3.connect(
         path, timeout=_LOCK_WAIT_S, check_same_thread=False, isolation_level=None
     )

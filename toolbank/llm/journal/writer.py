@@ -22,14 +22,14 @@ from toolbank.llm.journal.layout import TABLES, Table
 from toolbank.system.errors import ToolbankError
 
 # A thousand replies, at two pages of an index and one of the table each.
-_MOST = 24 * 2**20
+_MOST_RESERVED = 24 * 2**20
 _SHARE = 4
 
 
 class Reserve:
-    """A nameless file on the journal's disk, which is given up when nothing else fits.
+    """Disk space for the last replies: a nameless file, which is deleted when the disk is full.
 
-    No other process can take it away, and it goes with this one however that ends.
+    No other process can delete it, and it disappears with this process.
     """
 
     def __init__(self, journal: Path) -> None:
@@ -38,17 +38,17 @@ class Reserve:
         self._was_held = False
 
     def hold(self) -> None:
-        """Take the room once, or of a small disk a quarter of what there is."""
+        """Reserve the space once; on a small disk, a quarter of what is free."""
         if self._was_held:
             return
         self._was_held = True
         with suppress(OSError):
             free = shutil.disk_usage(self._folder).free
-            self._file = TemporaryFile(dir=self._folder)  # noqa: SIM115 - held on
-            _allot(self._file, min(_MOST, free // _SHARE))
+            self._file = TemporaryFile(dir=self._folder)  # noqa: SIM115 - stays open
+            _allot(self._file, min(_MOST_RESERVED, free // _SHARE))
 
     def give_up(self) -> bool:
-        """Make the room free; gives whether there was any."""
+        """Free the space; return whether there was any."""
         if self._file is None:
             return False
         self._file.close()
@@ -57,7 +57,7 @@ class Reserve:
 
 
 def _allot(file: IO[bytes], size: int) -> None:
-    """Have the system set room aside, or write zeros where it can't."""
+    """Allocate space, by writing zeros if the system can't."""
     try:
         os.posix_fallocate(file.fileno(), 0, size)
     except (AttributeError, OSError):
@@ -67,11 +67,11 @@ def _allot(file: IO[bytes], size: int) -> None:
 
 Row = tuple[Table, tuple[object, ...]]
 
-# A statement of many rows takes the interpreter's lock once: with a statement a row, the
-# writer would wait for it a hundred times a batch while the calls keep the interpreter busy.
+# A statement of many rows takes the interpreter's lock once. With a statement per row, the writer
+# would wait for it a hundred times per batch while the calls keep the interpreter busy.
 _ROWS_IN_A_STATEMENT = 64
-# Commits cost much the same however many rows they hold; so they don't come closer together. A
-# call that waits for one keeps no other from being made, unless `concurrency` is 1.
+# The cost of a commit hardly depends on its rows, so commits are at least this far apart. A call
+# that waits for one keeps no other from being made, unless `concurrency` is 1.
 _BETWEEN_COMMITS_S = 0.02
 
 
@@ -83,10 +83,10 @@ class _Item:
 
 
 class Writer:
-    """Commits all that waits at once, so that many calls share one fsync.
+    """Commits all waiting rows at once, so that many calls share one fsync.
 
-    When the disk is full, the room in reserve is used up: what comes then is kept and raises
-    all the same, so that the run ends.
+    When the disk is full, the rows go into the reserved space, and `write` raises nevertheless,
+    so that the run ends.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -95,7 +95,7 @@ class Writer:
         self._full: Exception | None = None
         self._committed = 0.0
         self._waiting: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
-        # Held where it is asked or changed whether the thread still takes what waits.
+        # Protects `_is_open` and the queue: nothing is queued after the thread has ended.
         self._lock = threading.Lock()
         self._is_open = True
         self._thread = threading.Thread(
@@ -104,7 +104,7 @@ class Writer:
         self._thread.start()
 
     async def write(self, *rows: Row) -> None:
-        """Return when the rows are on disk: all of them, or none and it raises.
+        """Write rows, all or none, and return when they are on disk.
 
         Raises:
             ToolbankError: they can't be written, or the writer is closed.
@@ -118,7 +118,7 @@ class Writer:
         await item.done
 
     def close(self) -> None:
-        """Write what waits, and end the thread."""
+        """Write the waiting rows, and end the thread."""
         with self._lock:
             self._is_open = False
             self._waiting.put(None)
@@ -129,22 +129,21 @@ class Writer:
             while self._write_waiting(connection):
                 pass
         finally:
-            # Whatever ended the thread, nobody waits for it any more.
+            # Whatever ended the thread, nobody may wait for it any longer.
             with self._lock:
                 self._is_open = False
-            left = self._take_waiting()
+            left = [item for item in self._take_waiting() if item is not None]
             _wake(left, [errors.closed(self._path) for _ in left])
             connection.close()
             self._reserve.give_up()
 
     def _write_waiting(self, connection: sqlite3.Connection) -> bool:
-        """Commit what waits, and say whether more may come."""
+        """Commit the waiting rows; return whether more may come."""
         batch = [self._waiting.get()]
         early = self._committed + _BETWEEN_COMMITS_S - monotonic()
         if early > 0:
             sleep(early)
-        while not self._waiting.empty():
-            batch.append(self._waiting.get())
+        batch += self._take_waiting()
         items = [item for item in batch if item is not None]
         outcomes: list[ToolbankError | None] = [
             errors.closed(self._path) for _ in items
@@ -156,22 +155,20 @@ class Writer:
             _wake(items, outcomes)
         return None not in batch
 
-    def _take_waiting(self) -> list[_Item]:
-        left = []
+    def _take_waiting(self) -> list[_Item | None]:
+        waiting = []
         while not self._waiting.empty():
-            item = self._waiting.get()
-            if item is not None:
-                left.append(item)
-        return left
+            waiting.append(self._waiting.get())
+        return waiting
 
     def _write_batch(
         self, connection: sqlite3.Connection, items: Sequence[_Item]
     ) -> list[ToolbankError | None]:
-        """What became of each item: None where it is on disk."""
+        """Write the rows of all items; return the error of each, or None."""
         try:
             self._insert(connection, [row for item in items for row in item.rows])
         except Exception as error:
-            # A full disk or a lock fails every item; else one of them may be at fault.
+            # A full disk or a lock fails every item; any other error may be due to one item.
             if len(items) == 1 or isinstance(error, sqlite3.OperationalError):
                 return [errors.explain(self._path, error) for _ in items]
         else:
@@ -210,12 +207,12 @@ def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
 
 
 def _wake(items: Sequence[_Item], outcomes: Sequence[ToolbankError | None]) -> None:
-    """Wake those who wait, each loop once."""
+    """Settle the futures of all items, with one call per loop."""
     by_loop = defaultdict(list)
     for item, error in zip(items, outcomes, strict=True):
         by_loop[item.loop].append((item.done, error))
     for loop, settled in by_loop.items():
-        # A loop that was stopped in mid-run is closed: nobody waits any more.
+        # The loop of an aborted run is closed, and nobody waits in it.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(_settle, settled)
 

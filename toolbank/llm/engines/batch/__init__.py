@@ -1,4 +1,4 @@
-"""The engine `batch`: requests and replies through files of OpenAI's Batch API, by hand or by the hosted API."""
+"""The engine `batch`: requests and replies in files of OpenAI's Batch API."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class BatchEngine:
-    """Who writes where replies come by files.
+    """The engine whose replies come in files.
 
-    Its identity is that of the `openai` engine, so that replies of one serve the other.
+    Its identity is that of the `openai` engine, so that each can use replies of the other.
     """
 
     name = "batch"
@@ -33,18 +33,18 @@ class BatchEngine:
         self.identity = make_identity(config)
 
     async def answer(self, request: ChatRequest) -> ChatReply:
-        """Refuse.
+        """Refuse to answer.
 
         Raises:
-            EngineError: replies come by files alone.
+            EngineError: replies only come in files.
         """
         raise EngineError(
-            f"batch: the {request.step} of attempt {request.attempt} can't be answered at once.",
+            f"batch: the {request.step} of attempt {request.attempt} can't be answered immediately.",
             reason="only-by-files",
         )
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: there are no connections."""
 
 
 def _fill(config: EngineConfig, journal: Journal, counts: CallCounts) -> Filler:

@@ -1,4 +1,4 @@
-"""The calls of a hosted Batch API, and its answers, checked before any of them is used."""
+"""Client of a hosted Batch API, which checks each response before it is used."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # The reason of a failure: the endpoint knows no such file, batch or path.
 NOT_FOUND = "not-found"
-# What an endpoint says that has no such list.
+# Failures of an endpoint that can't list batches.
 _NO_LIST = frozenset({NOT_FOUND, "http-405", "http-501"})
 _MARK = "toolbank_mark"
 _PAGE = 100
@@ -30,34 +30,34 @@ _PAGE = 100
 Id = Annotated[str, Field(pattern=r"^[!-~]{1,200}$")]
 
 
-class _Answer(BaseModel):
+class _Response(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
 
-class _Made(_Answer):
+class _Resource(_Response):
     id: Id
 
 
-class _Listed(_Made):
+class _BatchSummary(_Resource):
     created_at: int | float
     status: str | None = None
     metadata: dict[str, Any] | None = None
 
 
-class _Page(_Answer):
-    data: list[_Listed]
+class _Page(_Response):
+    data: list[_BatchSummary]
     has_more: bool = False
 
 
-class BatchCounts(_Answer):
-    """The requests of a batch, and those of them that are done."""
+class BatchCounts(_Response):
+    """The numbers of requests in a batch, in total and by state."""
 
     total: int | None = None
     completed: int | None = None
     failed: int | None = None
 
 
-class BatchProblem(_Answer):
+class BatchProblem(_Response):
     """Why a batch failed."""
 
     code: str | int | None = None
@@ -65,12 +65,12 @@ class BatchProblem(_Answer):
     line: int | None = None
 
 
-class _Problems(_Answer):
+class _Problems(_Response):
     data: list[BatchProblem] | None = None
 
 
-class Batch(_Made):
-    """A batch and how far it is."""
+class Batch(_Resource):
+    """A batch and its state."""
 
     status: Annotated[str, Field(max_length=40)]
     output_file_id: Id | None = None
@@ -80,18 +80,18 @@ class Batch(_Made):
 
     @property
     def problems(self) -> list[BatchProblem]:
-        """Why it failed, where the endpoint says so."""
+        """Why it failed, if the endpoint says so."""
         return (self.errors.data if self.errors else None) or []
 
 
-_Model = TypeVar("_Model", bound=_Answer)
+_Model = TypeVar("_Model", bound=_Response)
 
 
 class BatchEndpoint:
-    """Uploads files, makes batches of them, looks after them and fetches what comes back.
+    """Uploads files, creates batches, reads their state and downloads their output.
 
-    Every call is made once: one that makes something may have been heard though it seems to have
-    failed, and trying again is the caller's. Every method may raise EngineError.
+    Every call is made once and not retried, because a call that creates something may have
+    succeeded although it seems to have failed. Every method may raise EngineError.
 
     Raises:
         InputError: there is no key.
@@ -103,18 +103,18 @@ class BatchEndpoint:
         self._endpoint = Endpoint(config, self._credentials)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._endpoint.close()
 
     def hide(self, text: str) -> str:
-        """The text of an answer without the key, which an endpoint may have echoed."""
+        """Hide the key in a text, since an endpoint may echo it."""
         return self._credentials.hide(text)
 
     async def find_batch(self, mark: str, since: float) -> str | None:
-        """The id of the newest batch with this mark that has not failed, or "".
+        """Find the id of the newest batch with this mark that has not failed, or "".
 
-        Nothing made before `since` (seconds since 1970) is looked at. None where there is no
-        list.
+        Batches created before `since` (seconds since 1970) are ignored. None if the endpoint has
+        no list.
         """
         query = {"limit": str(_PAGE)}
         while True:
@@ -135,28 +135,28 @@ class BatchEndpoint:
             query["after"] = page.data[-1].id
 
     async def upload(self, path: Path, name: str) -> str:
-        """Upload a request file under a name, and give its id."""
+        """Upload a request file under a name, and return its id."""
         with path.open("rb") as content:
             form = aiohttp.FormData({"purpose": "batch"})
             form.add_field("file", content, filename=name)
-            return (await self._ask(_Made, "POST", "files", form)).id
+            return (await self._ask(_Resource, "POST", "files", form)).id
 
     async def create(self, file_id: str, mark: str, name: str) -> str:
-        """Make a marked batch of an uploaded file, and give its id."""
+        """Create a batch with this mark from an uploaded file, and return its id."""
         body = {
             "input_file_id": file_id,
             "endpoint": "/v1/chat/completions",
             "completion_window": "24h",
             "metadata": {_MARK: mark, "toolbank_file": name},
         }
-        return (await self._ask(_Made, "POST", "batches", to_json(body))).id
+        return (await self._ask(_Resource, "POST", "batches", to_json(body))).id
 
     async def retrieve(self, batch_id: str) -> Batch:
-        """How far a batch is."""
+        """Get the state of a batch."""
         return await self._ask(Batch, "GET", f"batches/{batch_id}")
 
     async def download(self, file_id: str, path: Path) -> None:
-        """Fetch a file of replies; it is whole or not there.
+        """Download a file of replies, whole or not at all.
 
         Raises:
             ToolbankError: the folder can't be written to, or the disk is full.
@@ -188,8 +188,8 @@ class BatchEndpoint:
         except ValidationError as error:
             raise EngineError(
                 f"{self._config.base_url}: the answer is not that of a Batch API "
-                f"({first_problem(error)}). Is `base_url` right? Without `submit` the files "
-                "wait to be answered in another way.",
+                f"({first_problem(error)}). Is `base_url` right? You can also submit the files "
+                "yourself, without `submit`.",
                 reason="not-batch-api",
                 fatal=True,
             ) from error
@@ -198,9 +198,8 @@ class BatchEndpoint:
         config = self._config
         if answer.status == 404:
             return EngineError(
-                f"{config.base_url}: HTTP 404. Has this endpoint a Batch API, and is "
-                "`base_url` right? Without `submit` the files wait to be answered in another "
-                "way.",
+                f"{config.base_url}: HTTP 404. Does this endpoint have a Batch API, and is "
+                "`base_url` right? You can also submit the files yourself, without `submit`.",
                 reason=NOT_FOUND,
                 fatal=True,
             )

@@ -1,9 +1,8 @@
-"""Fill the journal through files of requests and replies, a round at a time."""
+"""Fill the journal from files of requests and replies, a round at a time."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 import shlex
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -12,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
-from pydantic import TypeAdapter, ValidationError
-
+from toolbank.llm.accounts import join_reasons
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, count_tokens
 from toolbank.llm.config import SearchModelConfig, find_engine_secrets, hide_in_reply
 from toolbank.llm.engines.batch.folder import (
     URL,
-    BatchRefusal,
     Folder,
     RequestFile,
+    SentRequest,
+    make_custom_id,
     read_options,
     read_round,
     write_requests,
@@ -28,7 +27,6 @@ from toolbank.llm.engines.batch.folder import (
 from toolbank.llm.engines.batch.hosted import HostedBatches, Submissions
 from toolbank.llm.engines.openai.completion import make_body
 from toolbank.system.errors import InputError
-from toolbank.system.files import write_error
 from toolbank.system.numbers import count
 from toolbank.system.secrets import hide
 from toolbank.system.terminal import command, print_above_bars
@@ -45,10 +43,10 @@ def describe_round(
     written: Sequence[RequestFile],
     waiting: Mapping[str, str],
 ) -> str:
-    """Which files wait for replies, how to get these, and how to go on.
+    """Describe which files wait for replies, how to get them, and how to continue.
 
-    `written` are new; `waiting` are of earlier rounds, by name, with their batch where the
-    hosted API has one.
+    `written` are new; `waiting` are files of earlier rounds by name, each with its batch if it
+    was submitted.
     """
     lines = [*_list_files(config, folder, written, waiting), ""]
     return "\n".join([*lines, *_list_steps(config, folder, written)])
@@ -65,12 +63,12 @@ def _list_files(
         requests = sum(file.requests for file in written)
         yield (
             f"Written: {count(requests, 'request')} for {config.model}, about {tokens:,.0f} "
-            "tokens of prompts:"
+            "prompt tokens:"
         )
         for file in written:
-            yield f"  {file.path}  {count(file.requests, 'request')}, {_size(file.size)}"
+            yield f"  {file.path}  {count(file.requests, 'request')}"
     if waiting:
-        yield "These were written before, and no reply to them lies there yet:"
+        yield "Written before, and still without replies:"
         for name in sorted(waiting):
             batch = f"  submitted as {waiting[name]}" if waiting[name] else ""
             yield f"  {folder / name}{batch}"
@@ -80,7 +78,7 @@ def _list_steps(
     config: EngineConfig, folder: Path, written: Sequence[RequestFile]
 ) -> Iterator[str]:
     base = config.base_url.rstrip("/")
-    # What searches ask lies beside their journal, and not in a run's folder.
+    # The folder of a search's batches is not in a run folder.
     of_search = isinstance(config, SearchModelConfig)
     run = "the same command" if of_search else command("run", folder.parent)
     bearer = {"Authorization": f"Bearer ${config.api_key_env}"}
@@ -89,7 +87,7 @@ def _list_steps(
     key = " ".join(f'-H "{name}: {value}"' for name, value in sent.items())
     query = f"?{urlencode(config.url_query)}" if config.url_query else ""
     file = shlex.quote(str(written[0].path if written else folder / "FILE.jsonl"))
-    yield "1. Make a batch of each file, in the provider's dashboard or so:"
+    yield "1. Create a batch from each file, in the provider's dashboard or with:"
     yield (
         f"     curl {shlex.quote(f'{base}/files{query}')} {key} -F purpose=batch -F file=@{file}"
     )
@@ -99,72 +97,33 @@ def _list_steps(
         '"completion_window": "24h"}\''
     )
     yield (
-        f"2. When it is done, put its output file, and its file of errors where there is one, "
-        f"into {folder}, under any name that ends in .jsonl. Once read, it gets its round "
-        "before that name."
+        f"2. When it is done, put its output file, and its error file if there is one, into "
+        f"{folder}, under any name that ends in .jsonl."
     )
-    yield f"3. Go on: {run}"
+    yield f"3. Continue with: {run}"
     yield (
-        "All three steps in one, where the endpoint has the Batch API: "
+        "If the endpoint has a Batch API, one command does all three steps: "
         f"{run} --set {config.section}.options.submit=true"
     )
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:,.0f} kB"
-
-
-_HAS_ROUND = re.compile(r"round-\d+\b")
-
-
-def name_rounds(folder: Path) -> None:
-    """Put the round before the name of each file of replies that was read.
-
-    `seen.json` has the bytes of the files that lay there when a round was written, by its
-    number: these are of an earlier one.
-
-    Raises:
-        InputError: `seen.json` can't be read.
-        ToolbankError: the folder can't be written to.
-    """
-    path = folder / "seen.json"
-    if not path.exists():
-        return
-    try:
-        seen = TypeAdapter(dict[int, dict[str, int]]).validate_json(path.read_bytes())
-        for number, sizes in sorted(seen.items()):
-            for name, size in sizes.items():
-                file = folder / name
-                is_named = _HAS_ROUND.match(name) or Path(name).name != name
-                if not is_named and file.is_file() and file.stat().st_size == size:
-                    file.rename(folder / f"round-{number - 1:03d}.{name}")
-        path.unlink()
-    except ValidationError as error:
-        raise InputError(
-            f"{path}: not as it was written here. Delete it; replies to requests that were "
-            "asked twice may then be looked for once more."
-        ) from error
-    except OSError as error:
-        raise write_error(path, error) from error
 
 
 # So many replies are put into the journal at once.
 _AT_ONCE = 256
 _SHOWN = 300
-# Its newer models know no other name for the limit of an answer's tokens.
+# Its newer models know no other name of the token limit.
 _WANTS_COMPLETION_LIMIT = "api.openai.com"
 
 
 class BatchFiller:
-    """Collects what the journal lacks into request files, and puts what came into the journal.
+    """Write the requests that the journal lacks to files, and put their replies into it.
 
-    A request that a file holds is not written again before that file is answered; one that was
-    left out or failed goes into a later round, `retries` times. `failures` are the requests that
-    are given up for good, by their keys; `counts` is added to as replies come.
+    A request in a file is not written again before that file is answered. One without a reply
+    goes into a later round, `retries` times. `failures` are the requests that are given up, by
+    their keys; replies are added to `counts`.
 
     Raises:
-        InputError: an option can't be used, a file can't be read, or the files are to be
-            submitted and there is no key.
+        InputError: an option is invalid, a file can't be read, or `submit` is set and there is
+            no key.
     """
 
     def __init__(
@@ -177,7 +136,7 @@ class BatchFiller:
     ) -> None:
         self.failures: dict[str, EngineError] = {}
         self._config = config
-        # By hand no key is needed; one that is set may stand in what an endpoint echoed.
+        # Without `submit` no key is needed, but an endpoint may have echoed one that is set.
         self._secrets = find_engine_secrets(config)
         self._options = read_options(config)
         self._path = folder
@@ -190,30 +149,30 @@ class BatchFiller:
             if self._options.submit
             else None
         )
-        self._said: set[str] = set()
-        name_rounds(folder)
+        self._notes: set[str] = set()
+        _refuse_version_0_4(folder)
         self._folder = Folder(folder, config.model)
 
     def holds(self, key: str) -> bool:
-        """Whether a file holds a request, so that its reply costs nothing that is not spent."""
-        return key in self._folder.asked
+        """Whether a file has this request, so that its reply costs nothing more."""
+        return key in self._folder.sent
 
     async def exchange(self, missing: Sequence[ChatRequest]) -> str:
-        """Take in what came of these requests; where nothing did, ask, and submit if set.
+        """Take the replies to these requests; if there are none, write and maybe submit them.
 
-        Gives "" where some of them are now in the journal or in `failures`; else what the user
-        has to do, and nothing more can be done before that.
+        Returns "" when some of them are in the journal or in `failures`, else what the user has
+        to do next.
 
         Raises:
-            EngineError: the endpoint refuses or is out of reach. What came of it is kept.
+            EngineError: the endpoint refuses or is out of reach. Fetched replies are kept.
             InputError: a file can't be read.
             ToolbankError: the folder or the journal can't be written to.
         """
         lacking = {request.key(self._identity): request for request in missing}
         while lacking and not await self._take_in(lacking):
-            waiting, files = await self._write_round(lacking)
+            waiting, instructions = await self._write_round(lacking)
             if self._hosted is None:
-                return files
+                return instructions
             try:
                 await self._hosted.exchange(waiting)
             except BaseException:
@@ -223,24 +182,22 @@ class BatchFiller:
         return ""
 
     async def _take_in(self, lacking: dict[str, ChatRequest]) -> bool:
-        """Put replies into the journal, and what is given up into `failures`; gives if any came.
-
-        What came is taken out of `lacking`.
-        """
+        """Move requests with a reply, or without hope, out of `lacking`; tell if there were any."""
         self._folder = Folder(self._path, self._config.model)
         before = len(lacking)
-        await _all(
+        await _run_all(
             self._put(key, lacking.pop(key), reply)
             for key, reply in self._folder.read()
             if key in lacking
         )
-        self._folder.name_read()
         for note in self._folder.notes:
-            self._say_once(note)
-        await _all(
-            self._give_up(key, lacking.pop(key), self._folder.asked[key])
+            if note not in self._notes:
+                self._notes.add(note)
+                self._print(note)
+        await _run_all(
+            self._give_up(key, lacking.pop(key))
             for key in list(lacking)
-            if self._is_given_up(key)
+            if self._is_hopeless(key)
         )
         return len(lacking) < before
 
@@ -250,28 +207,20 @@ class BatchFiller:
         await self._journal.put(key, self._identity, request, reply)
         self._counts.add(reply)
 
-    def _is_given_up(self, key: str) -> bool:
-        files = self._folder.asked.get(key, [])
-        if not files or not self._is_answered(files[-1]):
+    def _is_hopeless(self, key: str) -> bool:
+        sent = self._folder.sent.get(key)
+        if not sent or not self._is_answered(sent[-1].file):
             return False
-        return self._refusal(key).is_final or len(files) > self._config.retries
+        return sent[-1].refusal.is_final or len(sent) > self._config.retries
 
-    async def _give_up(
-        self, key: str, request: ChatRequest, files: Sequence[str]
-    ) -> None:
-        refusal = self._refusal(key)
-        times = "once" if len(files) == 1 else f"{len(files)} times"
-        error = EngineError(
-            f"{self._path / files[-1]}: a request was asked {times} and not answered "
-            f"({refusal.reason}).{self._quote(refusal)} To have it asked again, delete the "
-            "files that hold it.",
-            reason=refusal.reason,
-            prompt_tokens=refusal.prompt_tokens,
-            completion_tokens=refusal.completion_tokens,
+    async def _give_up(self, key: str, request: ChatRequest) -> None:
+        error = self._make_error(
+            self._folder.sent[key],
+            " To try the request again, delete the files that contain it.",
         )
         self.failures[key] = error
-        self._counts.failures[refusal.reason] += 1
-        # Each command finds it in the same files.
+        self._counts.failures[error.reason] += 1
+        # Every later command finds the same error in the same files.
         if not any(
             failure.key == key and failure.message == str(error)
             for failure in self._journal.failures(request.attempt)
@@ -282,50 +231,56 @@ class BatchFiller:
     async def _write_round(
         self, lacking: Mapping[str, ChatRequest]
     ) -> tuple[set[str], str]:
-        """The request files that are waited for, and what the user has to do with them."""
+        """The request files that wait for replies, and what the user has to do with them."""
         waiting: set[str] = set()
-        asked: list[tuple[str, ChatRequest]] = []
-        again: Counter[str] = Counter()
+        requests: list[tuple[str, ChatRequest, Mapping[str, Any]]] = []
+        retries: Counter[str] = Counter()
         failures = []
         for key, request in lacking.items():
-            files = self._folder.asked.get(key, [])
-            if files and not self._is_answered(files[-1]):
-                waiting.add(files[-1])
+            sent = self._folder.sent.get(key, [])
+            if sent and not self._is_answered(sent[-1].file):
+                waiting.add(sent[-1].file)
                 continue
-            asked.append((key, request))
-            if files:
-                refusal = self._refusal(key)
-                again[refusal.reason] += 1
-                error = EngineError(
-                    f"{self._path / files[-1]}: not answered.{self._quote(refusal)}",
-                    reason=refusal.reason,
-                    prompt_tokens=refusal.prompt_tokens,
-                    completion_tokens=refusal.completion_tokens,
-                )
+            custom_id = make_custom_id(key, len(sent))
+            requests.append((custom_id, request, self._body(request)))
+            if sent:
+                error = self._make_error(sent)
+                retries[error.reason] += 1
                 put = self._journal.put_failure
                 failures.append(put(key, self._identity, request, error))
-        await _all(failures)
+        await _run_all(failures)
+        rounds = (self._folder.last_round, *map(read_round, self._submissions))
         written = write_requests(
-            self._path,
-            1 + max([self._folder.rounds, *map(read_round, self._submissions)]),
-            ((key, request, self._body(request)) for key, request in asked),
-            self._options.max_requests,
+            self._path, 1 + max(rounds), requests, self._options.max_requests
         )
-        if again:
-            self._counts.retries.update(again)
-            self._say(_describe_again(again))
+        if retries:
+            self._counts.retries.update(retries)
+            again = count(retries.total(), "request")
+            self._print(
+                f"writing {again} without a reply again: {join_reasons(retries)}"
+            )
         batches = {name: self._submissions.get(name).batch for name in waiting}
-        todo = describe_round(self._config, self._path, written, batches)
-        return waiting | {file.path.name for file in written}, todo
+        instructions = describe_round(self._config, self._path, written, batches)
+        return waiting | {file.path.name for file in written}, instructions
 
     def _is_answered(self, name: str) -> bool:
-        if self._submissions.get(name).status:
-            return True
-        being_fetched = self._hosted is not None and self._submissions.get(name).batch
-        return name in self._folder.answered and not being_fetched
+        submission = self._submissions.get(name)
+        is_fetching = self._hosted is not None and submission.batch
+        return bool(submission.status) or (
+            name in self._folder.answered and not is_fetching
+        )
 
-    def _refusal(self, key: str) -> BatchRefusal:
-        return self._folder.refusals.get(key) or BatchRefusal("no-reply")
+    def _make_error(self, sent: Sequence[SentRequest], remedy: str = "") -> EngineError:
+        last = sent[-1]
+        refusal = last.refusal
+        message = hide(refusal.message, self._secrets)[:_SHOWN]
+        return EngineError(
+            f"{self._path / last.file}: no reply after {count(len(sent), 'try', 'tries')} "
+            f"({refusal.reason}).{f' It says: {message}' if message else ''}{remedy}",
+            reason=refusal.reason,
+            prompt_tokens=refusal.prompt_tokens,
+            completion_tokens=refusal.completion_tokens,
+        )
 
     def _body(self, request: ChatRequest) -> dict[str, object]:
         host = urlsplit(self._config.base_url).hostname
@@ -337,27 +292,21 @@ class BatchFiller:
             limit="max_completion_tokens" if wants else "max_tokens",
         )
 
-    def _quote(self, refusal: BatchRefusal) -> str:
-        message = hide(refusal.message, self._secrets)[:_SHOWN]
-        return f" It says: {message}" if message else ""
-
-    def _say_once(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            self._say(text)
-
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         print_above_bars(f"{self._path}: {text}")
 
 
-async def _all(writes: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Carry out all, many at once, so that they share the journal's commits."""
+def _refuse_version_0_4(folder: Path) -> None:
+    path = folder / "seen.json"
+    if path.exists():
+        raise InputError(
+            f"{path}: this folder was written by toolbank 0.4. Delete the file to continue: all "
+            "replies are still read, and requests without a reply may be written again."
+        )
+
+
+async def _run_all(writes: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run all, many at once, so that they share the journal's commits."""
     left = iter(writes)
     while some := list(islice(left, _AT_ONCE)):
         await asyncio.gather(*some)
-
-
-def _describe_again(reasons: Counter[str]) -> str:
-    listed = ", ".join(f"{reason} {n:,}" for reason, n in sorted(reasons.items()))
-    requests = count(reasons.total(), "request is", "requests are")
-    return f"{requests} asked again, for want of a reply: {listed}"

@@ -1,4 +1,4 @@
-"""The folder of batch files: requests that went out and replies that came back."""
+"""The folder of batch files: requests that were sent and replies that came back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from filecmp import cmp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from toolbank.llm.engines.openai.completion import (
     read_completion,
 )
 from toolbank.system.errors import InputError
-from toolbank.system.files import atomic_path, reading, write_error
+from toolbank.system.files import atomic_path, reading
 from toolbank.system.numbers import count
 from toolbank.system.text import replace_surrogates
 
@@ -30,22 +29,22 @@ if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
 
 
-# A longer one is a reply that nobody can use.
+# A longer line holds a reply that nobody can use.
 _MOST_BYTES = 4 * 2**20
 _EXCERPT = 100_000
-# Of an error's message; more than is shown of it, so that a key in it can be hidden whole.
+# Of an error's message: more than is shown, so that a key in it can be hidden whole.
 _MESSAGE = 1000
-# What no further try of the same request can mend.
+# Another try of the same request gives the same.
 _FINAL_STATUS = (400, 413, 422)
-# But for one that wants its limit of tokens under another name.
+# Except for a model that wants the token limit under this name.
 LIMIT = "max_completion_tokens"
 
 
 @dataclass(frozen=True)
 class BatchRefusal:
-    """Why a request was not answered; `is_final` where it would not be again.
+    """Why a request has no reply; `is_final` if another try can't help.
 
-    The tokens are those that it was charged for all the same.
+    The tokens are those that were charged all the same.
     """
 
     reason: str
@@ -57,16 +56,21 @@ class BatchRefusal:
 
 @dataclass(frozen=True)
 class BatchLine:
-    """The request of this key, in the journal, and its reply; None where it is the request."""
+    """A line of a batch file: the request's `custom_id` and its reply; None in a request."""
 
-    key: str
+    custom_id: str
     reply: ChatReply | BatchRefusal | None
+
+    @property
+    def key(self) -> str:
+        """The request's key in the journal."""
+        return self.custom_id.partition("-")[0]
 
 
 def read_line(line: bytes, model: str) -> BatchLine | None:
-    """Read a line of requests, output or errors; None where it is no such thing.
+    """Read a line of requests, output or errors; None for anything else.
 
-    `model` is what was asked, where a reply names none. Nothing that a line can hold raises.
+    `model` is the requested one, for replies that name none. No content raises.
     """
     try:
         row = json.loads(line)
@@ -88,8 +92,8 @@ def _read_answer(response: Any, error: Any, model: str) -> ChatReply | BatchRefu
         return BatchRefusal(_reason(code or "batch-error"), _message(error))
     status, body = response.get("status_code"), response.get("body")
     if status != 200 or error:
-        told = body.get("error") if isinstance(body, dict) else None
-        message = _message(told or error or body)
+        in_body = body.get("error") if isinstance(body, dict) else None
+        message = _message(in_body or error or body)
         is_final = status in _FINAL_STATUS and LIMIT not in message
         return BatchRefusal(_reason(f"http-{status}"), message, is_final)
     if not isinstance(body, dict):
@@ -106,7 +110,7 @@ def _read_answer(response: Any, error: Any, model: str) -> ChatReply | BatchRefu
 
 
 def _reason(code: Any) -> str:
-    """A short name for counts, of what may be anything."""
+    """Turn any value into a short name that can be counted."""
     return re.sub(r"[^a-z0-9]+", "-", str(code).lower())[:40].strip("-")
 
 
@@ -118,207 +122,158 @@ def _message(error: Any) -> str:
 
 _REQUESTS = re.compile(r"round-(\d+)-[a-z]+-\d+\.jsonl")
 _ROUND = re.compile(r"round-(\d+)\b")
-_KEY = re.compile(rb'\{"custom_id": "([0-9a-f]+)", "method": "POST", ')
-_BOM = b"\xef\xbb\xbf"
-_NAMED = 3
+_CUSTOM_ID = re.compile(rb'\{"custom_id": "([0-9a-f]+(?:-\d+)?)", "method": "POST", ')
+
+
+@dataclass
+class SentRequest:
+    """A request in a request file, and why it has no reply."""
+
+    file: str
+    custom_id: str
+    refusal: BatchRefusal = BatchRefusal("no-reply")
 
 
 class Folder:
-    """What the files of a folder say. Keys are those of the journal.
+    """The request files of a folder, and the files of replies under any other name.
 
-    A request file is known by its name, replies come under any. A file of replies gets the number
-    of the last round before its name once it is read, and is of that round from then on.
-    `asked` are the request files that hold a key, by their rounds; `rounds` the last one's number.
-    What replies say is known once all of `read` has been taken: `answered` are the request files
-    that replies or errors came for, `refusals` why a key has no reply, `notes` what is amiss.
+    `sent` has the requests of each journal key, in the order of their rounds; `last_round` is
+    the number of the last round. Taking all of `read` fills in the refusals of `sent`, `answered`
+    (the request files that have replies or errors), `wants_completion_limit` (the model refused
+    the usual name of the token limit) and `notes` (what can't be used).
 
     Raises:
         InputError: a file can't be read.
     """
 
     def __init__(self, path: Path, model: str) -> None:
-        self.path = path
-        self.asked: dict[str, list[str]] = {}
+        self.sent: dict[str, list[SentRequest]] = {}
         self.answered: set[str] = set()
-        self.refusals: dict[str, BatchRefusal] = {}
+        self.wants_completion_limit = False
         self.notes: list[str] = []
         self._model = model
-        self._replies: list[Path] = []
-        self._new: list[Path] = []
-        self._seen: set[str] = set()
-        self._doubled = self._foreign = 0
-        self._broken: list[str] = []
-        files = sorted(path.glob("[!.]*.jsonl"))
-        # By their rounds, and last those that have none yet.
-        for file in sorted(files, key=lambda file: read_round(file.name) or 10**9):
-            is_reply = file.is_file() and not self._read_requests(file)
-            if is_reply and not any(_is_copy(file, other) for other in self._replies):
-                self._replies.append(file)
-        self.rounds = max((read_round(file.name) for file in files), default=0)
-
-    @property
-    def wants_completion_limit(self) -> bool:
-        """Whether the model refused the usual name for the limit of an answer's tokens."""
-        return any(LIMIT in refusal.message for refusal in self.refusals.values())
+        files = (file for file in path.glob("[!.]*.jsonl") if file.is_file())
+        self._files = sorted(files, key=lambda file: (read_round(file.name), file.name))
+        self.last_round = max(
+            (read_round(file.name) for file in self._files), default=0
+        )
+        for file in self._files:
+            if _REQUESTS.fullmatch(file.name):
+                self._read_requests(file)
 
     def read(self) -> Iterator[tuple[str, ChatReply]]:
-        """The keys and replies that came; of several to one request, the first.
+        """Read all replies, each with its key; a key may come more than once.
 
         Raises:
             InputError: a file can't be read.
         """
-        for file in self._replies:
+        for file in self._files:
             yield from self._read_replies(file)
-        if self._doubled:
-            self.notes.append(
-                f"{count(self._doubled, 'reply', 'replies')} came more than once; the first of each "
-                "counts"
-            )
-        if self._foreign:
-            self.notes.append(
-                f"{count(self._foreign, 'reply is to a request', 'replies are to requests')} that "
-                "no file here holds"
-            )
-        if self._broken:
-            more = len(self._broken) - _NAMED
-            self.notes.append(
-                f"{count(len(self._broken), 'line')} can't be read: "
-                f"{', '.join(self._broken[:_NAMED])}{f' and {more:,} more' if more > 0 else ''}"
-            )
 
-    def name_read(self) -> None:
-        """Give files of replies the round that they were read in, so that no later one has them.
-
-        Raises:
-            ToolbankError: the folder can't be written to.
-        """
-        for file in self._new:
-            name = f"round-{self.rounds:03d}.{file.name}"
-            while (self.path / name).exists():
-                name = name.replace(".", ".again.", 1)
-            try:
-                file.rename(self.path / name)
-            except OSError as error:
-                raise write_error(file, error) from error
-        self._new.clear()
-
-    def _read_requests(self, file: Path) -> bool:
-        """Take the keys of a file of requests; False where there is anything else in it."""
-        if not _REQUESTS.fullmatch(file.name):
-            return False
-        is_all = True
+    def _read_requests(self, file: Path) -> None:
         for _, content in _lines(file):
-            if match := _KEY.match(content):
-                key = match[1].decode()
-            elif (line := read_line(content, "")) and line.reply is None:
-                key = line.key
+            # Parsing each request as JSON would take most of the time.
+            if match := _CUSTOM_ID.match(content):
+                line = BatchLine(match[1].decode(), None)
             else:
-                is_all = False
-                continue
-            files = self.asked.setdefault(key, [])
-            if file.name not in files:
-                files.append(file.name)
-        return is_all
+                read = read_line(content, "")
+                if read is None or read.reply is not None:
+                    continue
+                line = read
+            request = SentRequest(file.name, line.custom_id)
+            self.sent.setdefault(line.key, []).append(request)
 
     def _read_replies(self, file: Path) -> Iterator[tuple[str, ChatReply]]:
-        number = read_round(file.name) or self.rounds
         answered: set[str] = set()
+        unusable: list[int] = []
         is_whole = True
-        for place, content in _lines(file):
+        for number, content in _lines(file):
+            if _CUSTOM_ID.match(content):
+                continue
             line = read_line(content, self._model)
-            if line is None:
-                is_whole = content.endswith(b"\n")
-                if is_whole:
-                    self._broken.append(f"{file.name} line {place}")
+            is_whole = line is not None or content.endswith(b"\n")
+            if line is None or line.key not in self.sent:
+                unusable.append(number)
+            if line is None or line.reply is None:
                 continue
-            if line.reply is None:
-                self._note_misplaced(file)
-                continue
-            of = self.asked.get(line.key, [])
-            self._foreign += not of
-            answered.update([name for name in of if read_round(name) <= number][-1:])
-            if isinstance(line.reply, BatchRefusal):
-                self.refusals[line.key] = line.reply
-            elif line.key in self._seen:
-                self._doubled += 1
-            else:
-                self._seen.add(line.key)
+            request = self._find(line, read_round(file.name))
+            if request is not None:
+                answered.add(request.file)
+            if isinstance(line.reply, ChatReply):
                 yield line.key, line.reply
+            elif request is not None:
+                request.refusal = line.reply
+                self.wants_completion_limit |= LIMIT in line.reply.message
         if not is_whole:
             self.notes.append(
-                f"{file.name} ends in the middle of a line, and more of it is waited for: copy "
-                "it again, or delete that line if this is all there is"
+                f"{file.name} ends in the middle of a line, so toolbank waits for the rest. "
+                "Copy the file again; if it is complete, delete that line."
             )
             return
         self.answered |= answered
-        if answered and not read_round(file.name):
-            self._new.append(file)
-        if not file.stat().st_size:
+        if unusable:
             self.notes.append(
-                f"{file.name}: empty, and its replies are waited for; where none came, delete "
-                "the request file, and its requests are asked again"
+                f"{file.name}, line {unusable[0]}: no reply to a request in this folder "
+                f"({count(len(unusable), 'such line')} in the file)."
             )
 
-    def _note_misplaced(self, file: Path) -> None:
-        if _REQUESTS.fullmatch(file.name):
-            return
-        note = (
-            f"{file.name}: requests, and not under a name that was given to them here; "
-            "left out"
-        )
-        if note not in self.notes:
-            self.notes.append(note)
+    def _find(self, line: BatchLine, number: int) -> SentRequest | None:
+        """Find the request of a reply in a file of a round; 0: the file does not name one."""
+        # Before requests had the number of their try in `custom_id`, files of replies were
+        # renamed after their round.
+        found = [
+            request
+            for request in self.sent.get(line.key, ())
+            if request.custom_id == line.custom_id
+            and (not number or read_round(request.file) <= number)
+        ]
+        return found[-1] if found else None
 
 
 def read_round(name: str) -> int:
-    """The round that a file is of, by its name; 0 where it does not say."""
+    """Read the number of the round from a file name; 0 if there is none."""
     match = _ROUND.match(name)
     return int(match[1]) if match else 0
 
 
-def _is_copy(file: Path, other: Path) -> bool:
-    """Whether a file that was read and has its round lies there under its own name once more."""
-    return other.name.endswith(f".{file.name}") and cmp(file, other, shallow=False)
+def make_custom_id(key: str, tries: int) -> str:
+    """Name the request with this journal key in a request file, after so many earlier tries."""
+    return f"{key}-{tries + 1}" if tries else key
 
 
 def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold anything, and their numbers."""
     with reading(file), file.open("rb") as lines:
         for number, content in enumerate(lines, start=1):
-            if number == 1:
-                content = content.removeprefix(_BOM)
             if content.strip():
                 yield number, content
 
 
-# Of the Batch API, for one file.
+# The Batch API's limits of one file.
 MOST_REQUESTS = 50_000
 MOST_BYTES = 200 * 1000 * 1000
 
 
 class BatchOptions(Config):
-    """How a recipe's `options` may tell the batch engine to go about it."""
+    """The `options` of the batch engine in a recipe."""
 
-    submit: bool = Field(
-        default=False, description="upload, poll and fetch by the endpoint's Batch API"
-    )
+    submit: bool = Field(default=False, description="use the endpoint's Batch API")
     max_requests: int = Field(
         default=MOST_REQUESTS,
         ge=1,
         le=MOST_REQUESTS,
-        description="requests a file; fewer where the account's queue of tokens is short",
+        description="per file; fewer if the account limits queued tokens",
     )
     answer_as: Format = Field(
         default="json_schema",
-        description="how structured output is asked for; an endpoint may know less",
+        description="form of structured output that the endpoint supports",
     )
 
 
 def read_options(config: EngineConfig) -> BatchOptions:
-    """The options of a configuration.
+    """Read the options of a configuration.
 
     Raises:
-        InputError: one of them has no such value; the message names the key.
+        InputError: a value is invalid; the message names the key.
     """
     try:
         return BatchOptions.model_validate(config.options)
@@ -331,11 +286,10 @@ URL = "/v1/chat/completions"
 
 @dataclass(frozen=True)
 class RequestFile:
-    """A file of requests: how many, their bytes, and about how many tokens of prompts."""
+    """A request file that was written, with the estimated tokens of its prompts."""
 
     path: Path
     requests: int
-    size: int
     tokens: float
 
 
@@ -345,10 +299,10 @@ def write_requests(
     requests: Iterable[tuple[str, ChatRequest, Mapping[str, Any]]],
     most: int,
 ) -> list[RequestFile]:
-    """Write a round's requests (key, request, body), at most so many a file.
+    """Write the requests of a round (custom_id, request, body), up to `most` per file.
 
-    `round-001-write-002.jsonl` is the second file of the first round's write requests. Each is
-    whole or not there; a kill between two leaves the others to the next round.
+    `round-001-write-002.jsonl` is the second file of the first round's write requests. Each file
+    is written whole or not at all; after a kill the next round holds the others.
 
     Raises:
         ToolbankError: the folder can't be written to, or the disk is full.
@@ -356,8 +310,8 @@ def write_requests(
     for left in folder.glob(".round-*"):
         left.unlink(missing_ok=True)
     by_step: dict[str, list[tuple[bytes, float]]] = {}
-    for key, request, body in requests:
-        row = {"custom_id": key, "method": "POST", "url": URL, "body": body}
+    for custom_id, request, body in requests:
+        row = {"custom_id": custom_id, "method": "POST", "url": URL, "body": body}
         # All ASCII, so that no reader can see a line's end in a line.
         line = json.dumps(row).encode() + b"\n"
         by_step.setdefault(request.step, []).append((line, estimate_prompt(request)))
@@ -367,21 +321,15 @@ def write_requests(
             path = folder / f"round-{number:03d}-{step}-{part:03d}.jsonl"
             with atomic_path(path) as temporary, temporary.open("wb") as file:
                 file.writelines(line for line, _ in chunk)
-            written.append(
-                RequestFile(
-                    path,
-                    len(chunk),
-                    sum(len(line) for line, _ in chunk),
-                    sum(tokens for _, tokens in chunk),
-                )
-            )
+            tokens = sum(tokens for _, tokens in chunk)
+            written.append(RequestFile(path, len(chunk), tokens))
     return written
 
 
 def _split(
     lines: Iterable[tuple[bytes, float]], most: int
 ) -> Iterator[list[tuple[bytes, float]]]:
-    """As many lines at once as a file may have."""
+    """Split lines into files that the Batch API accepts."""
     chunk: list[tuple[bytes, float]] = []
     size = 0
     for line in lines:

@@ -1,4 +1,4 @@
-"""Exchange files with a hosted Batch API: submit, wait, fetch."""
+"""Submit files to a hosted Batch API, wait, and fetch the replies."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Submission(BaseModel):
-    """A request file at the endpoint: the uploaded file, its batch, and how that ended.
+    """A request file at the endpoint: the uploaded file, its batch, and the final status.
 
-    `mark` is on the batch, so that it is found again; `begun` is "create" while nobody knows
-    whether the endpoint has made it; `status` is how it ended, once its replies are fetched.
+    `mark` is in the batch's metadata, to find it again. `begun` is "create" while it is unknown
+    whether the endpoint has created the batch. `status` is set once the replies are fetched.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -41,7 +41,7 @@ class Submission(BaseModel):
 
 
 class Submissions:
-    """The file `submitted.json` of a folder, by the names of the request files.
+    """The file `submitted.json` of a folder, with an entry for each request file.
 
     Raises:
         InputError: the file can't be read.
@@ -52,15 +52,15 @@ class Submissions:
         self._entries = self._read()
 
     def __iter__(self) -> Iterator[str]:
-        """The names of the request files that something is known of."""
+        """Iterate over the names of the request files."""
         return iter(self._entries)
 
     def get(self, name: str) -> Submission:
-        """What is known of a request file."""
+        """Get the entry of a request file."""
         return self._entries.get(name) or Submission()
 
     def note(self, name: str, entry: Submission) -> None:
-        """Keep what is known of a request file; it is on disk when this returns.
+        """Write the entry of a request file; it is on disk when this returns.
 
         Raises:
             ToolbankError: the folder can't be written to.
@@ -70,7 +70,7 @@ class Submissions:
         write_json(self.path, rows)
 
     def change(self, name: str, **values: str) -> None:
-        """Note what is new of a request file.
+        """Change values in the entry of a request file.
 
         Raises:
             ToolbankError: the folder can't be written to.
@@ -86,20 +86,20 @@ class Submissions:
             )
         except ValidationError as error:
             raise InputError(
-                f"{self.path}: not as it was written here. Mend it; without it, what was "
-                "submitted and not fetched would be submitted once more."
+                f"{self.path}: damaged. Repair it: without it, batches that are not fetched yet "
+                "would be submitted, and paid, again."
             ) from error
 
 
 _ENDED = frozenset({"completed", "expired", "cancelled", "failed"})
 _CREATE = "create"
-# The endpoint may have done what it was asked before it failed.
+# Failures after which the endpoint may have done what was requested.
 _LOST = frozenset({"connection", "http-500", "http-502", "http-504", "not-batch-api"})
-# The account may have no more tokens waiting at once.
+# The account can't queue more tokens.
 _QUEUE_FULL = "token_limit_exceeded"
 _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 60.0
-# Clocks differ: nothing of a file was made so long before it.
+# Clocks differ, but no batch is older than its file by more than this.
 _CLOCKS_S = 86_400
 _NAMED = 3
 
@@ -107,11 +107,11 @@ _Result = TypeVar("_Result")
 
 
 class HostedBatches:
-    """Has request files answered by the endpoint's Batch API.
+    """Gets replies to request files from the endpoint's Batch API.
 
-    Each step is noted as it begins and as it ends, and what the endpoint may have done unheard is
-    looked for in its lists before it is done again; where it has no list, the user is asked to
-    look. So no batch is made of a file twice.
+    Each step is written down when it begins and ends. If the outcome of a step is unknown, the
+    endpoint's list shows it before the step is repeated; if there is no list, the user has to
+    look. So no file is submitted twice.
 
     Raises:
         InputError: there is no key.
@@ -126,11 +126,11 @@ class HostedBatches:
         self._endpoint = BatchEndpoint(config)
 
     async def exchange(self, names: Iterable[str]) -> None:
-        """Return when what came of these request files lies beside them.
+        """Submit these request files, and return when their replies are in the folder.
 
         Raises:
             EngineError: the endpoint refuses, a batch failed there, or the endpoint is out of
-                reach for longer than `max_outage`. What was fetched and noted stays.
+                reach for longer than `max_outage`. Fetched replies stay.
             ToolbankError: the folder can't be written to.
         """
         try:
@@ -138,7 +138,7 @@ class HostedBatches:
                 await self._exchange(sorted(names), bar)
         except asyncio.CancelledError:
             self._say(
-                "batches that were submitted go on; the next run fetches their replies"
+                "submitted batches continue at the endpoint; the next run fetches their replies"
             )
             raise
         finally:
@@ -174,15 +174,15 @@ class HostedBatches:
                 await asyncio.sleep(wait)
                 wait = min(_LONGEST_WAIT, wait * 1.5)
         refused += [
-            f"{name}: the account may have no more tokens waiting. Run again later, or write "
-            f"smaller files: --set {self._config.section}.options.max_requests=1000"
+            f"{name}: the account can't queue more tokens. Run again later, or write smaller "
+            f"files: --set {self._config.section}.options.max_requests=1000"
             for name in held
         ]
         if refused:
             raise EngineError("\n".join(refused), reason="batch-failed", fatal=True)
 
     async def _submit(self, name: str) -> None:
-        """See to it that one batch is made of a request file."""
+        """Create one batch from a request file, unless it exists."""
         path = self._folder / name
         sha256 = sha256_file(path)
         entry = self._submissions.get(name)
@@ -196,9 +196,9 @@ class HostedBatches:
         if batch is None and entry.begun == _CREATE:
             raise self._unknown(name, entry)
         if not batch:
-            # To upload a file twice costs nothing.
+            # Uploading a file twice costs nothing.
             file = entry.file or await self._endpoint.upload(path, name)
-            # What is not known to have failed may have been done.
+            # The entry says "create" until the outcome is known.
             self._submissions.change(name, file=file, begun=_CREATE)
             batch = await self._create(name, entry.mark, file)
         self._submissions.change(name, batch=batch, begun="")
@@ -209,19 +209,18 @@ class HostedBatches:
             return await self._endpoint.create(file, mark, name)
         except EngineError as error:
             if error.reason not in _LOST:
-                # The file may be gone there; the next run uploads it again.
+                # The uploaded file may be gone, so the next run uploads it again.
                 kept = file if error.retryable else ""
                 self._submissions.change(name, file=kept, begun="")
             raise
 
     def _unknown(self, name: str, entry: Submission) -> EngineError:
-        """The error where only the user can see what the endpoint has done."""
         return EngineError(
-            f"{self._config.base_url}: nobody knows whether a batch was made of {name}, or not: "
-            "the answer was lost, and this endpoint has no list to look in. Look there for a "
-            f"batch of the file {entry.file}, with {entry.mark} in its metadata. If it is there, "
-            f'put its id at "batch" of {name} in {self._submissions.path}; if not, put "" at '
-            '"begun". Then run the same command again.',
+            f"{self._config.base_url}: the answer was lost when a batch was created from {name}, "
+            "and this endpoint can't list batches. Look there for a batch of the file "
+            f"{entry.file} with {entry.mark} in its metadata. If it exists, put its id at "
+            f'"batch" of {name} in {self._submissions.path}; if not, put "" at "begun". Then run '
+            "the same command again.",
             reason="unknown-outcome",
             fatal=True,
         )
@@ -231,16 +230,15 @@ class HostedBatches:
         try:
             return await self._endpoint.retrieve(batch)
         except EngineError as error:
-            raise self._lost(error, name, f"the batch {batch}") from error
+            raise self._lost(error, name, f"batch {batch}") from error
 
     def _is_held(self, name: str, batch: Batch) -> bool:
-        """Forget a batch that failed as a whole; whether only for want of room."""
-        # The file may be good, and the account's limit another one by the next time.
+        """Forget a failed batch; return whether it failed because the queue was full."""
+        # The file may be good, and the account's limit may change.
         self._submissions.change(name, batch="")
         return any(problem.code == _QUEUE_FULL for problem in batch.problems)
 
     async def _fetch(self, name: str, batch: Batch) -> None:
-        """Fetch what a batch left."""
         files = {"errors": batch.error_file_id, "output": batch.output_file_id}
         for kind, file in files.items():
             if file:
@@ -248,18 +246,18 @@ class HostedBatches:
                 await self._patiently(self._download, name, file, target)
         self._submissions.change(name, status=batch.status)
         if batch.status != "completed":
-            self._say(f"{name}: {batch.id} is {batch.status}; what it did is fetched")
+            self._say(f"{name}: {batch.id} is {batch.status}; its replies are fetched")
 
     async def _download(self, name: str, file: str, target: Path) -> None:
         try:
             await self._endpoint.download(file, target)
         except EngineError as error:
-            raise self._lost(error, name, f"the file {file}") from error
+            raise self._lost(error, name, f"file {file}") from error
 
     async def _patiently(
         self, call: Callable[..., Awaitable[_Result]], *arguments: Any
     ) -> _Result:
-        """Call again where that can help, for as long as an endpoint may be down."""
+        """Call, and retry for as long as an endpoint may be down."""
         wait, failed_at = _FIRST_WAIT, 0.0
         while True:
             try:
@@ -274,19 +272,18 @@ class HostedBatches:
             wait = min(_LONGEST_WAIT, wait * 2)
 
     def _lost(self, error: EngineError, name: str, what: str) -> EngineError:
-        """The error, and what to do where the endpoint doesn't know what it gave us."""
         if error.reason != NOT_FOUND:
             return error
         return EngineError(
-            f"{self._config.base_url}: {what} of {name} is not known there. Is this the account "
-            f"that it was submitted with? To submit the file again, delete its entry in "
+            f"{self._config.base_url}: there is no {what} of {name}. Was it "
+            "submitted with another account? To submit the file again, delete its entry in "
             f"{self._submissions.path}.",
             reason="no-such-batch",
             fatal=True,
         )
 
     def _describe_failure(self, name: str, batch: Batch) -> str:
-        said = "; ".join(
+        reasons = "; ".join(
             f"line {problem.line}: {problem.message}"
             if problem.line
             else str(problem.message)
@@ -294,8 +291,8 @@ class HostedBatches:
         )
         return (
             f"{self._folder / name}: the batch {batch.id} failed "
-            f"({self._endpoint.hide(said) or 'no reason given'}). The next run submits the "
-            "file again; to have its requests written anew, delete it."
+            f"({self._endpoint.hide(reasons) or 'no reason given'}). The next run submits the "
+            "file again; to write its requests again, delete it."
         )
 
     def _say(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The engine `openai`: any OpenAI-compatible chat-completions endpoint, a local server included."""
+"""The engine `openai`: any OpenAI-compatible chat-completions endpoint."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The body of a chat-completions request, and what the body that comes back says.
+"""Make the body of a chat-completions request, and read that of the response.
 
-The same bodies go over a wire and through the files of the Batch API.
+HTTP and the files of the Batch API use the same bodies.
 """
 
 from __future__ import annotations
@@ -22,35 +22,33 @@ Limit = Literal["max_tokens", "max_completion_tokens"]
 
 _EXCERPT = 4000
 _LONGEST_MODEL = 200
-# The context of no model holds more tokens: what reports more counts for nothing.
+# No model's context holds more tokens: a larger number is ignored.
 _MOST_TOKENS = 10_000_000
-# How a stream of server-sent events begins.
+# The beginning of a stream of server-sent events.
 _EVENT = re.compile(r"\s*(data|event|id|retry)?:")
-# What the loop says itself, and what it couldn't read.
+# Parameters that toolbank sets, or whose replies it can't read.
 _TAKEN = {
-    "model": "the setting `model` names it",
+    "model": "use the setting `model`",
     "messages": "they are made from the prompts",
     "response_format": "it is made from the schema of the answer",
     "stream": "replies are read whole",
-    "n": "one answer is read of each reply",
-    "temperature": "it is a setting of its own: `temperature`",
-    "extra_headers": "a header of one's own is set by `headers`, next to `parameters`",
-    "extra_query": "it is set by `url_query`, next to `parameters`",
-    "extra_body": "what would be in it stands in `parameters` itself",
-    "max_tokens": "it is a setting of its own: `max_tokens`",
-    "max_completion_tokens": (
-        "the setting `max_tokens` is sent under this name to servers that want it"
-    ),
+    "n": "each reply has one answer",
+    "temperature": "use the setting `temperature`",
+    "extra_headers": "use the setting `headers`",
+    "extra_query": "use the setting `url_query`",
+    "extra_body": "put its content into `parameters` itself",
+    "max_tokens": "use the setting `max_tokens`",
+    "max_completion_tokens": "use `max_tokens`, which is sent under this name if needed",
 }
 
 
 class CompletionError(Exception):
     """A body that is no chat completion.
 
-    `reason` is a short name that becomes a count: `error-in-reply` (the server tells of an error,
-    in place of the answer), `stream-in-reply` (server-sent events), `web-page`,
-    `not-json-response`. `said` is the beginning of the body, or the error's message. The tokens
-    are those that the body says were used; of a stream, one for each event.
+    `reason` is a short name that is counted: `error-in-reply` (an error in place of the answer),
+    `stream-in-reply` (server-sent events), `web-page` or `not-json-response`. `said` is the
+    beginning of the body, or the error's message. The tokens are those that the body reports; of
+    a stream, one per event.
     """
 
     def __init__(
@@ -68,10 +66,10 @@ class CompletionError(Exception):
 
 
 def make_identity(config: EngineConfig) -> str:
-    """The name of a model and the settings that shape its replies, as `Engine.identity` has it.
+    """Make `Engine.identity` from the model and the settings that shape its replies.
 
-    Where the endpoint is and how it is reached is left out (URL, key, time-outs, concurrency): the
-    same model behind another port, or asked by files, is not asked again.
+    Settings of the connection (URL, key, time limits, concurrency) are not part of it, so that
+    the same model on another port, or through files, is not called again.
     """
     identity: dict[str, Any] = {
         "engine": "openai",
@@ -86,10 +84,10 @@ def make_identity(config: EngineConfig) -> str:
 
 
 def check_settings(config: EngineConfig) -> None:
-    """Refuse what no request can be made of.
+    """Refuse settings that no request can be made from.
 
     Raises:
-        InputError: no model is named, or a parameter is set elsewhere.
+        InputError: no model is named, or a parameter has its own setting.
     """
     if not config.model:
         raise InputError(
@@ -110,10 +108,10 @@ def make_body(
     answer_as: Format = "json_schema",
     limit: Limit = "max_tokens",
 ) -> dict[str, Any]:
-    """The request as the chat-completions protocol has it; the sampling parameters as they are.
+    """Make the body of a chat-completions request.
 
-    `answer_as` and `limit` are what a server takes: how structured output is asked for, and what
-    the bound of an answer's tokens is called.
+    `answer_as` is the form of structured output and `limit` the name of the token limit that the
+    server accepts.
     """
     body: dict[str, Any] = {
         "model": config.model,
@@ -135,7 +133,7 @@ def make_body(
 
 
 def read_completion(body: bytes | dict[str, Any], *, model: str) -> ChatReply:
-    """The reply that a chat-completions body holds; `model` is what was asked, if it names none.
+    """Read the reply in a chat-completions body; `model` is the requested one, if it names none.
 
     An answer that was cut, refused or left empty is a reply too, and its `finish` says so.
 
@@ -171,7 +169,7 @@ def read_completion(body: bytes | dict[str, Any], *, model: str) -> ChatReply:
 
 
 def _text(content: Any) -> Any:
-    """The text of a message; models that think aloud may answer in parts."""
+    """Join the text of a message; reasoning models may answer in parts."""
     if not isinstance(content, list):
         return content
     parts = [part.get("text") for part in content if isinstance(part, dict)]
@@ -208,7 +206,7 @@ def _shown(value: Any) -> str:
 
 
 def _finish(reason: Any, text: str, refused: bool) -> str:
-    """What `ChatReply.finish` says of a choice; some servers give no reason."""
+    """Find `ChatReply.finish` of a choice; some servers give no reason."""
     if reason == "content_filter" or refused:
         return "content-filter"
     if reason == "length":
@@ -217,9 +215,9 @@ def _finish(reason: Any, text: str, refused: bool) -> str:
 
 
 def _read_usage(usage: Any) -> tuple[int, int, int]:
-    """Tokens in and out, 0 where they are not reported; the sum, where it alone is.
+    """Read the tokens in and out, 0 if not reported, and the total if nothing else is.
 
-    Some servers count a model's reasoning in the sum alone, or apart from the answer.
+    Some servers count a model's reasoning only in the total, or separately from the answer.
     """
     tokens_in = _count(usage, "prompt_tokens")
     tokens_out = _count(usage, "completion_tokens")
@@ -241,6 +239,6 @@ def _count(counts: Any, name: str) -> int:
 
 
 def _count_reasoning(message: dict[str, Any]) -> int:
-    """Characters of the reasoning that came next to the answer; two names may have the same."""
+    """Count the characters of the reasoning next to the answer; two keys may have the same."""
     texts = (message.get(name) for name in ("reasoning_content", "reasoning"))
     return max((count_visible(one) for one in texts if isinstance(one, str)), default=0)

@@ -6,7 +6,6 @@ import re
 import ssl
 import sys
 import time
-import zlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -30,15 +29,13 @@ from toolbank.llm.engines.openai.completion import (
 )
 from toolbank.llm.engines.openai.failures import (
     HttpResponse,
-    connection_error,
-    packing_error,
     read_pause,
     status_error,
-    unknown_encoding,
+    transfer_error,
     unusable_reply,
 )
 from toolbank.system.errors import InputError
-from toolbank.system.http import EncodingError, make_connector, read_body, read_parts
+from toolbank.system.http import make_connector, read_body, read_parts
 from toolbank.system.net import proxy_of
 from toolbank.system.version import __version__
 
@@ -46,15 +43,15 @@ if TYPE_CHECKING:
     from toolbank.llm.config import Credentials
 
 
-# What a run has open beside its connections: the journal, temporary files, libraries.
+# Other files that a run has open: the journal, temporary files, libraries.
 _OTHER_FILES = 200
 
 
 def allow_connections(wanted: int) -> int:
-    """Make room for so many connections, and give how many there is room for.
+    """Raise the limit of open files for so many connections; return how many are possible.
 
-    The soft limit of open files, 1,024 on many systems, is raised as far as the hard one lets.
-    Past it not only would calls fail, but the journal too.
+    The soft limit, 1,024 on many systems, is raised up to the hard one. Beyond it, not only calls
+    would fail but the journal too.
     """
     try:
         import resource
@@ -74,28 +71,28 @@ def allow_connections(wanted: int) -> int:
 
 
 MAX_REPLY_BYTES = 4 * 2**20
-# What is kept of a larger reply, and read of an error.
+# The part that is kept of a larger reply, and read of an error.
 _MAX_EXCERPT_BYTES = 400_000
-# Servers mostly close an idle connection after 5 s; a call must not be sent on one just then.
+# Most servers close an idle connection after 5 s, and a call must not be sent just then.
 _LONGEST_IDLE_S = 4.0
 _JSON = {"Content-Type": "application/json"}
 
 
 def _read_certificates() -> ssl.SSLContext:
-    """The system's certificates, or those that the environment names, and certifi's."""
+    """Read certifi's certificates, and those of the system or the environment."""
     certificates = ssl.create_default_context()
     certificates.load_verify_locations(certifi.where())
     return certificates
 
 
 class Endpoint:
-    """The addresses under a base URL, reached by aiohttp.
+    """Client of the addresses under a base URL.
 
-    The OpenAI SDK is not used: a bare pool of its calls takes 1.4 to 1.9 times the CPU of a whole
-    generation through here, and at 256 in flight reached 69 % of what the endpoint can do where
-    this reached 93 % (benchmarks/RESULTS.md). It takes a second to import, reads a body whatever
-    its length, and sends what the environment says of another endpoint (OPENAI_ORG_ID,
-    OPENAI_CUSTOM_HEADERS). Proxies of the environment serve any endpoint but one on this machine.
+    It uses aiohttp and not the OpenAI SDK, whose calls alone take 1.4 to 1.9 times the CPU of a
+    whole generation here, and reach 69 % of an endpoint's throughput at 256 in flight where this
+    reaches 93 % (benchmarks/RESULTS.md). The SDK also takes a second to import, reads bodies of
+    any length, and sends variables meant for another endpoint (OPENAI_ORG_ID,
+    OPENAI_CUSTOM_HEADERS). Proxies of the environment are used unless the endpoint is local.
 
     Raises:
         InputError: the URL, or a proxy or certificates of the environment, can't be used.
@@ -111,19 +108,19 @@ class Endpoint:
             self._chat = self._address("chat/completions")
             self._proxy = proxy_of(base_url)
             schemes = {self._base.scheme, URL(self._proxy or "").scheme}
-            # They take a tenth of a second.
+            # Reading them takes a tenth of a second.
             self._certificates = "https" not in schemes or _read_certificates()
         except (OSError, ValueError) as error:
             raise InputError(
-                f"base_url: {base_url} is no address that can be asked, or the certificates "
+                f"base_url: {base_url} is not a valid address, or the proxy or certificates "
                 f"that the environment names can't be used ({error})."
             ) from error
 
     async def post(self, body: bytes) -> HttpResponse:
-        """Send a JSON body and read the answer, whatever its status; the caller bounds the time.
+        """Post a chat request and read the response, whatever its status, without a time limit.
 
         Raises:
-            EngineError: the connection failed, or the body can't be unpacked.
+            EngineError: the connection failed, or the body can't be decompressed.
         """
         return await self._request("POST", self._chat, data=body, headers=_JSON)
 
@@ -135,9 +132,9 @@ class Endpoint:
         body: bytes | aiohttp.FormData | None = None,
         query: Mapping[str, str] | None = None,
     ) -> HttpResponse:
-        """Send a request to a path and read the answer, whatever its status.
+        """Send a request to a path and read the response, whatever its status.
 
-        `body` is JSON, or a form with a file: of that, `seconds` is the time without any progress.
+        `body` is JSON, or a form with a file: then `seconds` is the longest time without progress.
 
         Raises:
             EngineError: as of `post`, or it took longer.
@@ -155,10 +152,11 @@ class Endpoint:
     async def download(
         self, path: str, seconds: float, refuse: Callable[[HttpResponse], EngineError]
     ) -> AsyncGenerator[bytes]:
-        """Read a file of any length; `seconds` is the time without any progress.
+        """Read a file of any length; `seconds` is the longest time without progress.
 
         Raises:
-            EngineError: as of `post`, it took longer, or what `refuse` makes of another status.
+            EngineError: as of `post`, it took longer, or the error that `refuse` makes of another
+                status.
         """
         timeout = aiohttp.ClientTimeout(
             total=None, sock_read=seconds, sock_connect=seconds
@@ -175,7 +173,7 @@ class Endpoint:
             raise self._explain(error) from error
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -201,12 +199,8 @@ class Endpoint:
     def _explain(self, error: Exception) -> EngineError:
         if isinstance(error, EngineError):
             return error
-        if isinstance(error, EncodingError):
-            return unknown_encoding(self._url, str(error))
-        if isinstance(error, zlib.error):
-            return packing_error(self._url, error)
-        # Those of aiohttp, and of the system, come through.
-        return connection_error(error, self._url, self._credentials)
+        # Errors of aiohttp and of the system come through.
+        return transfer_error(error, self._url, self._credentials)
 
     async def _read(self, response: aiohttp.ClientResponse) -> HttpResponse:
         most = MAX_REPLY_BYTES
@@ -218,7 +212,7 @@ class Endpoint:
 
     def _connect(self) -> aiohttp.ClientSession:
         self._session = aiohttp.ClientSession(
-            # The user named the endpoint, wherever it is.
+            # The user chose the endpoint, so it may be at a private address.
             connector=make_connector(
                 guards=False,
                 limit=allow_connections(self._most_in_flight),
@@ -245,7 +239,7 @@ def _parse(url: str) -> URL:
     return URL(url)
 
 
-# What is asked for, best first. A server that refuses one gets the next from then on.
+# Forms of structured output, best first. After a refusal the server gets the next one.
 _FORMATS: tuple[Format, ...] = ("json_schema", "json_object", "text")
 _ABOUT_FORMAT = re.compile(
     r"response.?format|schema|json.?object|json.?mode|structured|guided|grammar"
@@ -256,10 +250,10 @@ _NEWER_LIMIT: Limit = "max_completion_tokens"
 
 
 class OpenAIEngine:
-    """Asks an endpoint over HTTP, each call once; trying again and time-outs are the caller's.
+    """Calls an endpoint over HTTP, each call once; the caller retries and sets time limits.
 
-    What the endpoint doesn't take is put in another way, and so for the rest of the run:
-    structured output, and the name of the answer's bound.
+    If the endpoint refuses a form of structured output, or the name of the token limit, the next
+    form is used for the rest of the run.
 
     Raises:
         InputError: a public endpoint's key is not in the environment, or may not go there.
@@ -276,10 +270,10 @@ class OpenAIEngine:
         self._endpoint = Endpoint(config, self._credentials)
         self._has_replied = False
         self._has_seen_page = False
-        # By step, since each has a schema of its own.
+        # By step, since each has its own schema.
         self._formats: dict[str, int] = {}
         self._answered: set[tuple[str, int]] = set()
-        # What ended in a server's error for its form, it seems: request, and form.
+        # Requests with a form that ended in a server error, possibly because of the form.
         self._broken: set[tuple[str, int]] = set()
         self._limit: Limit = "max_tokens"
 
@@ -287,21 +281,21 @@ class OpenAIEngine:
         """Answer one request; an answer that was cut, refused or left empty is a reply too.
 
         Raises:
-            EngineError: no reply came. It is `fatal` where the key, model or address is refused.
+            EngineError: there is no reply; `fatal` if the key, model or address is refused.
         """
         while True:
-            asked = self._formats.get(request.step, 0)
+            form = self._formats.get(request.step, 0)
             limit = self._limit
             body = make_body(
-                self._config, request, answer_as=_FORMATS[asked], limit=limit
+                self._config, request, answer_as=_FORMATS[form], limit=limit
             )
             started = time.perf_counter()
             answer = await self._endpoint.post(to_json(body))
             latency = time.perf_counter() - started
             if answer.status == 200:
-                self._answered.add((request.step, asked))
+                self._answered.add((request.step, form))
                 return self._read(answer, latency)
-            if not self._adapt(answer, request, asked, limit):
+            if not self._adapt(answer, request, form, limit):
                 raise status_error(
                     answer,
                     self._config.base_url,
@@ -311,32 +305,32 @@ class OpenAIEngine:
                 )
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._endpoint.close()
 
     def _adapt(
-        self, answer: HttpResponse, request: ChatRequest, asked: int, limit: Limit
+        self, answer: HttpResponse, request: ChatRequest, form: int, limit: Limit
     ) -> bool:
-        """Whether the refused call can be put in a way that this server may take."""
+        """Adapt to a refusal; return whether the call can be made in another form."""
         if answer.status not in (400, 415, 422, 500, 501):
             return False
         if _NEWER_LIMIT in answer.text and limit != _NEWER_LIMIT:
             self._limit = _NEWER_LIMIT
             return True
         step = request.step
-        # What it took before, it doesn't refuse for its form.
-        is_new = (step, asked) not in self._answered
+        # A form that was accepted before is not the reason.
+        is_new = (step, form) not in self._answered
         if not (
-            is_new and asked < len(_FORMATS) - 1 and _ABOUT_FORMAT.search(answer.text)
+            is_new and form < len(_FORMATS) - 1 and _ABOUT_FORMAT.search(answer.text)
         ):
             return False
         if answer.status == 500:
-            # A server that is starting may say the same; a call's second try tells.
-            call = request.key(self.identity), asked
+            # A starting server may say the same, so wait for the call's second try.
+            call = request.key(self.identity), form
             if call not in self._broken:
                 self._broken.add(call)
                 return False
-        self._formats[step] = max(self._formats.get(step, 0), asked + 1)
+        self._formats[step] = max(self._formats.get(step, 0), form + 1)
         return True
 
     def _read(self, answer: HttpResponse, latency: float) -> ChatReply:

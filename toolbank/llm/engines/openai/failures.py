@@ -7,12 +7,14 @@ import os
 import re
 import ssl
 import time
+import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from toolbank.llm.chat import EngineError
+from toolbank.system.http import EncodingError
 from toolbank.system.net import read_number, read_seconds
 
 if TYPE_CHECKING:
@@ -33,20 +35,19 @@ _RATE_LIMITS = (
 
 
 def read_pause(headers: Mapping[str, str]) -> float:
-    """Seconds until a limit that is used up is reset; 0 where none is.
+    """Read the seconds until a used-up limit is reset; 0 if none is used up.
 
-    A negative number is how some gateways say that there is no limit.
-    `headers` finds names in lower case.
+    Some gateways give a negative number for no limit. `headers` finds names in lower case.
     """
     resets = (reset for left, reset in _limits(headers) if left == 0)
     return max(resets, default=0.0)
 
 
 def read_wait(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a refused call is asked to wait, at most a day, or None where nothing is said.
+    """Read the seconds that a refused call has to wait, at most a day; None if unknown.
 
-    Retry-After (RFC 9110, 10.2.3) and its form in milliseconds go first; then the limit that is
-    used up, or, where none seems to be, the one that is reset first.
+    Retry-After (RFC 9110, 10.2.3) and its form in milliseconds come first, then the used-up
+    limit, then the limit that is reset first.
     """
     milliseconds = read_number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
@@ -76,7 +77,7 @@ def _bounded(seconds: float) -> float:
 
 @dataclass(frozen=True)
 class HttpResponse:
-    """What came back of an HTTP request. Not `whole`: the body is longer, and this its beginning.
+    """An HTTP response. If it is not `whole`, `body` is only the beginning.
 
     `headers` finds names in lower case.
     """
@@ -88,13 +89,13 @@ class HttpResponse:
 
     @property
     def text(self) -> str:
-        """The body as text, whatever its bytes."""
+        """The body as text; invalid bytes are replaced."""
         return self.body.decode("utf-8", "replace")
 
 
 _SHOWN = 300
 _CREDIT = re.compile(r"insufficient.?(quota|funds|credit|balance)", re.IGNORECASE)
-# Groq's name for an answer of the model that is not the JSON it was asked for.
+# Groq's name for an answer that is not the requested JSON.
 _BAD_GENERATION = "json_validate_failed"
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 
@@ -106,137 +107,111 @@ def status_error(
     credentials: Credentials,
     parameters: Collection[str],
 ) -> EngineError:
-    """The failure of a call that came back with another HTTP status than 200.
+    """Make the error of a call with another HTTP status than 200.
 
     `parameters` are the names of the sampling settings that were sent.
     """
-    status = answer.status
-    text = _read_message(answer)
-    said = _quote(text, credentials)
+    status, text = answer.status, _read_message(answer)
+    message = f"{url}: HTTP {status}.{_quote(text, credentials)}"
+    reason = advice = ""
     if status in (401, 403):
-        return EngineError(
-            f"{url}: the key is refused (HTTP {status}).{said} Check the environment variable "
-            "(OPENAI_API_KEY, or the one that `api_key_env` names), and that the key may use "
-            f"this model.{credentials.withheld}",
-            reason="refused-key",
-            fatal=True,
+        reason = "refused-key"
+        advice = (
+            "The key is refused. Check the environment variable (OPENAI_API_KEY, or the one that "
+            f"`api_key_env` names), and that the key may use this model.{credentials.withheld}"
         )
-    if status == 404:
-        return EngineError(
-            f"{url}: no such model or path (HTTP 404; model {model!r}).{said} Check `base_url`, "
-            "which mostly ends in /v1, and `model`.",
-            reason="no-such-model",
-            fatal=True,
+    elif status == 404:
+        reason = "no-such-model"
+        advice = (
+            f"There is no model {model!r}, or no such path. Check `model` and `base_url`, which "
+            "mostly ends in /v1."
         )
-    if status == 402 or (status == 429 and _CREDIT.search(answer.text)):
-        return EngineError(
-            f"{url}: the account has no credit left (HTTP {status}).{said} Add some, and run the "
-            "same command again.",
-            reason="no-credit",
-            fatal=True,
+    elif status == 402 or (status == 429 and _CREDIT.search(answer.text)):
+        reason = "no-credit"
+        advice = (
+            "The account has no credit left. Add some, and run the same command again."
         )
-    if 300 <= status < 400:
+    elif 300 <= status < 400:
+        reason = f"http-{status}"
         to = _hide(answer.headers.get("location", "another address"), credentials)
-        return EngineError(
-            f"{url}: leads to {to[:_SHOWN]} (HTTP {status}), and the key is sent to no other "
-            "address than the one that was given. Set `base_url` to the right one.",
-            reason=f"http-{status}",
-            fatal=True,
+        advice = (
+            f"It redirects to {to[:_SHOWN]}, but the key is sent to no other address than "
+            "`base_url`. Set `base_url` to the right one."
         )
+    if reason:
+        return EngineError(f"{message} {advice}", reason=reason, fatal=True)
     if status in (400, 413, 422):
         return EngineError(
-            f"{url}: the request was refused (HTTP {status}).{said}{_advise(text, parameters)}",
+            f"{message}{_advise(text, parameters)}",
             reason="bad-request",
             retryable=_BAD_GENERATION in answer.text,
         )
     return EngineError(
-        f"{url}: HTTP {status}.{said}",
+        message,
         reason=f"http-{status}",
         retryable=status in (408, 409, 425, 429) or status >= 500,
         retry_after=read_wait(answer.headers),
     )
 
 
-def connection_error(
-    error: Exception, url: str, credentials: Credentials
-) -> EngineError:
-    """The failure of a call that got no HTTP answer, or not all of it."""
-    cause = error.__cause__ or error
-    # aiohttp's own words on a failed connection tell of its inside; the system's are plain.
-    system = getattr(error, "os_error", None) or getattr(cause, "os_error", None)
-    told = (
-        _hide(_describe_system(system or cause), credentials)[:_SHOWN]
-        or type(cause).__name__
-    )
-    what = "can't connect" if system else "can't connect, or the connection broke"
-    return EngineError(
-        f"{url}: {what} ({told}). Is the server running, and is `base_url` right?",
-        reason="connection",
-        retryable=True,
-    )
+def transfer_error(error: Exception, url: str, credentials: Credentials) -> EngineError:
+    """Make the error of a call without a complete, readable HTTP response."""
+    if isinstance(error, EncodingError):
+        reason = "unknown-encoding"
+        message = (
+            f"the response is compressed as {str(error)[:40]!r}, but gzip or deflate were "
+            "requested. A proxy in front of the endpoint may do that."
+        )
+    elif isinstance(error, zlib.error):
+        reason = "broken-encoding"
+        message = f"the compressed response is damaged ({error})."
+    else:
+        reason = "connection"
+        cause = error.__cause__ or error
+        # aiohttp's own messages describe its internals; the system's are plain.
+        system = getattr(error, "os_error", None) or getattr(cause, "os_error", None)
+        what = "can't connect" if system else "can't connect, or the connection broke"
+        why = _hide(_describe_system(system or cause), credentials)[:_SHOWN]
+        message = (
+            f"{what} ({why or type(cause).__name__}). Is the server running, and is `base_url` "
+            "right?"
+        )
+    return EngineError(f"{url}: {message}", reason=reason, retryable=True)
 
 
-def packing_error(url: str, error: Exception) -> EngineError:
-    """The failure of a call whose answer can't be unpacked."""
-    return EngineError(
-        f"{url}: the answer is packed, and damaged ({error}).",
-        reason="broken-encoding",
-        retryable=True,
-    )
-
-
-def unknown_encoding(url: str, name: str) -> EngineError:
-    """The failure of a call whose answer is packed in a way that was not asked for."""
-    return EngineError(
-        f"{url}: the answer is packed as {name[:40]!r}, where gzip or deflate were asked for. "
-        "A proxy before the endpoint may do that.",
-        reason="unknown-encoding",
-        retryable=True,
-    )
+_UNUSABLE = {
+    "web-page": "the answer is a web page, such as a login or a maintenance page.{quote}",
+    "error-in-reply": "the answer is an error in place of a completion.{quote}",
+    "stream-in-reply": "the answer is a stream of events, which was not requested.{quote} Check "
+    "the settings of the server, and of a proxy in front of it.",
+    "not-json-response": "the answer is not a chat completion.{quote} Is this an "
+    "OpenAI-compatible endpoint? `base_url` mostly ends in /v1.",
+}
 
 
 def unusable_reply(
     error: CompletionError, url: str, credentials: Credentials, *, is_sure: bool
 ) -> EngineError:
-    """The failure of a call that came back with status 200 and no chat completion.
+    """Make the error of a call with status 200 and no chat completion.
 
-    `is_sure`: there were web pages alone up to now, so this is not the address of an endpoint.
+    `is_sure`: there were only web pages so far, so this is not the address of an endpoint.
     """
-    said = _quote(error.said, credentials)
-    if error.reason == "web-page":
-        return _web_page(url, said, is_sure)
-    if error.reason == "error-in-reply":
-        told = f"the answer tells of an error in place of a completion.{said}"
-    elif error.reason == "stream-in-reply":
-        told = (
-            f"the answer is a stream of events, which was not asked for.{said} Is a setting of "
-            "the server or of a proxy before it wrong?"
-        )
-    else:
-        told = (
-            f"the answer is not a chat completion.{said} Is this an OpenAI-compatible endpoint? "
-            "`base_url` mostly ends in /v1."
+    quote = _quote(error.said, credentials)
+    if error.reason == "web-page" and is_sure:
+        usual = urlsplit(url)._replace(path="/v1").geturl()
+        hint = "" if url.rstrip("/") == usual else f", here {usual}"
+        return EngineError(
+            f"{url}: this is the address of web pages, not of an endpoint.{quote} Set `base_url` "
+            f"to the address of the API, which mostly ends in /v1{hint}.",
+            reason="web-page",
+            fatal=True,
         )
     return EngineError(
-        f"{url}: {told}",
+        f"{url}: {_UNUSABLE[error.reason].format(quote=quote)}",
         reason=error.reason,
         retryable=True,
         prompt_tokens=error.prompt_tokens,
         completion_tokens=error.completion_tokens,
-    )
-
-
-def _web_page(url: str, said: str, is_sure: bool) -> EngineError:
-    if not is_sure:
-        told = "the answer is a web page, as of a sign-on or of maintenance."
-        return EngineError(f"{url}: {told}{said}", reason="web-page", retryable=True)
-    usual = urlsplit(url)._replace(path="/v1").geturl()
-    hint = "" if url.rstrip("/") == usual else f", here {usual}"
-    return EngineError(
-        f"{url}: this is the address of web pages, and not of an endpoint.{said} `base_url` is "
-        f"that of the API, which mostly ends in /v1{hint}.",
-        reason="web-page",
-        fatal=True,
     )
 
 
@@ -254,16 +229,16 @@ def _quote(text: str, credentials: Credentials) -> str:
 
 
 def _describe_system(error: BaseException) -> str:
-    """Such as "connection refused"."""
+    """Describe an error of the system, such as "connection refused"."""
     if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
         number = error.errno or 0
-        told = os.strerror(number) if number > 0 else error.strerror
-        return (told or str(error)).lower()
+        text = os.strerror(number) if number > 0 else error.strerror
+        return (text or str(error)).lower()
     return str(error)
 
 
 def _read_message(answer: HttpResponse) -> str:
-    """What an error says: its message, where it is in the form of OpenAI's API."""
+    """Read the message of an error in the form of OpenAI's API, else the whole text."""
     try:
         error = json.loads(answer.body)["error"]
         message = error if isinstance(error, str) else error["message"]
@@ -273,7 +248,7 @@ def _read_message(answer: HttpResponse) -> str:
 
 
 def _advise(text: str, parameters: Collection[str]) -> str:
-    """Which setting to change, where a refusal names one that was sent."""
+    """Advise which setting to change, if a refusal names one that was sent."""
     named = [name for name in parameters if re.search(rf"\b{re.escape(name)}\b", text)]
     if not named:
         return ""
@@ -282,4 +257,4 @@ def _advise(text: str, parameters: Collection[str]) -> str:
         return " Set a smaller `max_tokens`."
     if name == "temperature":
         return " Set `temperature: null`, so that it is not sent."
-    return f" Change `{name}` in `parameters`, or take it out."
+    return f" Change `{name}` in `parameters`, or remove it."

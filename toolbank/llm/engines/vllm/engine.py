@@ -24,25 +24,24 @@ from toolbank.system.extras import demand_library
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
 
-# Set elsewhere, or not to be set.
+# Parameters and options that can't be set.
 _TAKEN_PARAMETERS = {
-    "temperature": "it is a setting of its own",
-    "max_tokens": "it is a setting of its own",
-    "n": "one answer is read of each reply",
+    "temperature": "use the setting `temperature`",
+    "max_tokens": "use the setting `max_tokens`",
+    "n": "each reply has one answer",
     "structured_outputs": "it is made from the schema of the answer",
     "output_kind": "replies are read whole",
 }
 _TAKEN_OPTIONS = {
-    "model": "it is a setting of its own",
-    "download_dir": "a recipe doesn't choose where files are written; set the environment "
-    "variable HF_HOME",
-    "hf_token": "a key stands in no recipe; set the environment variable HF_TOKEN",
+    "model": "use the setting `model`",
+    "download_dir": "set the environment variable HF_HOME",
+    "hf_token": "set the environment variable HF_TOKEN",
 }
-# The user's own word that a recipe may let vLLM run code of the recipe's choosing.
+# The environment variable by which the user allows a recipe to make vLLM run code.
 _TRUST = "TOOLBANK_TRUST_REMOTE_CODE"
-# vLLM's own executors; any other name is that of a class, which would be imported.
+# vLLM's own executors. Any other name is a class that would be imported.
 _EXECUTORS = ("mp", "ray", "uni", "external_launcher")
-# How the model is laid out on the machine; none of it shapes what is written.
+# The layout of the model on the machine, which does not change the replies.
 _LAYOUT = frozenset(
     {
         "cpu_offload_gb",
@@ -62,7 +61,7 @@ _LAYOUT = frozenset(
     }
 )
 _GPUS = ("data_parallel_size", "pipeline_parallel_size", "tensor_parallel_size")
-# None of these, and of the layout, names code that is run, or a file that is read as code.
+# Options that name no code to run, and no file that is read as code.
 _HARMLESS = _LAYOUT | {
     "block_size",
     "chat_template",
@@ -82,15 +81,15 @@ _HARMLESS = _LAYOUT | {
 
 
 class VLLMEngine:
-    """Writes with a model that vLLM runs on this machine.
+    """Answers requests with a model that vLLM runs on this machine.
 
-    The model is loaded for the first request, and stays loaded for engines of the same model and
-    options that are made later. `options` are arguments of `vllm.LLM`, and only such as can't make it run code of a recipe's
-    choosing; the user may allow the others by TOOLBANK_TRUST_REMOTE_CODE=1. `parameters` are
-    those of `vllm.SamplingParams` (and `chat_template_kwargs` of `LLM.chat`). Each request has a
-    seed of its own, a hash of the request and the run's seed: what is written does not hang on
-    what else is in the batch, as far as the model's arithmetic doesn't (VLLM_BATCH_INVARIANT=1
-    makes that so on some GPUs, and slower).
+    The model is loaded for the first request, and stays loaded for later engines with the same
+    model and options. `options` are arguments of `vllm.LLM` that can't make it run code; the user
+    may allow others with TOOLBANK_TRUST_REMOTE_CODE=1. `parameters` are those of
+    `vllm.SamplingParams`, and `chat_template_kwargs` of `LLM.chat`. Each request has its own seed,
+    a hash of the request and the run's seed, so a reply does not depend on the rest of the batch
+    as far as the model's arithmetic does not (VLLM_BATCH_INVARIANT=1 ensures that on some GPUs,
+    but is slower).
 
     Raises:
         InputError: vLLM is not installed.
@@ -108,16 +107,15 @@ class VLLMEngine:
         self._calls: set[Call] = set()
 
     async def answer(self, request: ChatRequest) -> ChatReply:
-        """Write the answer.
+        """Answer one request.
 
         Raises:
             InputError: vLLM can't be imported, refuses a setting, or can't load the model.
-            EngineError: the request can't be put to the model, or vLLM broke off; `fatal` where
-                it has ended.
+            EngineError: vLLM refuses the request or aborted it; `fatal` if vLLM has ended.
         """
         if self._model is None:
             self._model = borrow_model(self._config)
-        # A hash of the request, of which this takes as many bits as any generator knows.
+        # A hash of the request, with no more bits than a generator can take.
         seed = int(request.key(self.identity)[:15], 16)
         call = Call(request, self._config, seed)
         self._calls.add(call)
@@ -144,11 +142,11 @@ class VLLMEngine:
 
 
 def check_settings(config: EngineConfig) -> None:
-    """Refuse what no model can be loaded or asked with; vLLM itself need not be there.
+    """Refuse settings that vLLM can't use or that are unsafe; vLLM need not be installed.
 
     Raises:
-        InputError: no model is named, a parameter or option is set elsewhere, or an option has
-            code run that was not asked for.
+        InputError: no model is named, a parameter or option can't be set, or an option could run
+            code.
     """
     if not config.model:
         raise InputError(
@@ -162,7 +160,7 @@ def check_settings(config: EngineConfig) -> None:
 
 
 def check_installed(config: EngineConfig) -> None:
-    """Refuse to go on without vLLM.
+    """Refuse to continue without vLLM.
 
     Raises:
         InputError: it is not installed.
@@ -171,7 +169,7 @@ def check_installed(config: EngineConfig) -> None:
 
 
 def make_identity(config: EngineConfig, seed: int) -> str:
-    """The name of a model and the settings that shape its replies, as `Engine.identity` has it."""
+    """Make `Engine.identity` from the model and the settings that shape its replies."""
     settings = {
         "engine": VLLMEngine.name,
         "model": config.model,
@@ -191,28 +189,26 @@ def _refuse(key: str, given: Mapping[str, Any], taken: Mapping[str, str]) -> Non
 
 
 def _refuse_code(config: EngineConfig) -> None:
-    """A recipe is data, and may be somebody else's."""
+    """Refuse options that could run code, since a recipe may come from somebody else."""
     executor = config.options.get("distributed_executor_backend") or "mp"
     for name in config.options:
         is_class = name == "distributed_executor_backend" and executor not in _EXECUTORS
         if name not in _HARMLESS or is_class:
             raise InputError(
-                f"{config.section}.options.{name}: a recipe may not set this, as vLLM could be "
-                "made to run code of the recipe's choosing. If you trust this recipe and the "
-                f"model that it names, run it with the environment variable {_TRUST}=1. Without "
-                f"it there are: {', '.join(sorted(_HARMLESS))}."
+                f"{config.section}.options.{name}: not allowed, because it could make vLLM run "
+                "code. If you trust this recipe and its model, set the environment variable "
+                f"{_TRUST}=1. Allowed without it: {', '.join(sorted(_HARMLESS))}."
             )
 
 
 def _check_access(config: EngineConfig) -> None:
-    """Refuse to go on without what this machine needs: with workers, they need vLLM."""
+    """Refuse to continue without vLLM here, or without Ray if workers run vLLM."""
     if config.executor == "local":
         check_installed(config)
     executor.check_installed(config)
 
 
 def _count_gpus(config: EngineConfig) -> int:
-    """How many a model is laid out on."""
     gpus = 1
     for name in _GPUS:
         size = config.options.get(name, 1)

@@ -1,4 +1,4 @@
-"""Threads that run vLLM's models: each loads one, and never lets its batch run dry."""
+"""Threads that run vLLM: each loads one model, and keeps its batch filled."""
 
 from __future__ import annotations
 
@@ -32,14 +32,11 @@ if TYPE_CHECKING:
 _FINISH = {"stop": "stop", "length": "cut-off", "repetition": "cut-off"}
 _LONGEST_CLOSE_S = 60
 _WATCH_S = 0.5
-"""How often the processes of this one are looked up, to be ended with it."""
+"""How often the watching process looks for child processes, in seconds."""
 
 
 class Call:
-    """A request on its way through the model, and the future that its reply settles.
-
-    `config` has the settings of its sampling.
-    """
+    """A request to the model, with the sampling settings of `config` and the future reply."""
 
     def __init__(self, request: ChatRequest, config: EngineConfig, seed: int) -> None:
         self.request = request
@@ -52,8 +49,8 @@ class Call:
         self.reply: asyncio.Future[ChatReply] = self._loop.create_future()
 
     def settle(self, outcome: ChatReply | ToolbankError) -> None:
-        """Give the outcome to who waits, from any thread."""
-        # A loop that was stopped in mid-run is closed: nobody waits any more.
+        """Set the outcome of the future, from any thread."""
+        # The loop of an aborted run is closed, and nobody waits in it.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._settle, outcome)
 
@@ -67,14 +64,14 @@ class Call:
 
 
 class ModelThread:
-    """Loads a model in a thread of its own, which alone uses it.
+    """Loads a model in its own thread, which alone uses it.
 
-    The models `after` which it is loaded are closed first, for their memory. A model that can't
-    be loaded is the answer to every call.
+    The models in `after` are closed first to free their memory. If the model can't be loaded,
+    every call gets that error.
 
-    `LLM.chat` returns when the last of its requests is done, and the batch runs dry before that.
-    So requests are taken in as `LLM.chat` does it (`LLM.enqueue_chat`), and the engine is stepped
-    here (`LLM.llm_engine.step`, as there): what came meanwhile is taken in between two steps.
+    `LLM.chat` returns only when the last of its requests is done, so its batch runs dry before.
+    Instead, this enqueues requests as `LLM.chat` does (`LLM.enqueue_chat`) and steps the engine
+    (`LLM.llm_engine.step`); new requests are added between two steps.
     """
 
     def __init__(self, config: EngineConfig, after: Sequence[ModelThread] = ()) -> None:
@@ -88,7 +85,7 @@ class ModelThread:
         self._thread.start()
 
     def serves(self, config: EngineConfig) -> bool:
-        """Whether it runs, with the model and options of a configuration."""
+        """Whether it runs with the model and options of a configuration."""
         own = self._config
         return not self.has_ended and (own.model, own.options) == (
             config.model,
@@ -96,7 +93,7 @@ class ModelThread:
         )
 
     def put(self, call: Call) -> None:
-        """Take a new call, or one that was cancelled since."""
+        """Add a new call, or announce one that was cancelled."""
         self._inbox.put(call)
 
     def close(self) -> None:
@@ -129,7 +126,7 @@ class ModelThread:
             self._fail_all(death)
 
     def _take(self, llm: LLM) -> bool:
-        """Take in all that came; wait for the first where nothing runs. False at the end."""
+        """Take all new calls, and wait for one if nothing runs; False at the end."""
         while True:
             try:
                 call = self._inbox.get(block=not self._running)
@@ -153,11 +150,11 @@ class ModelThread:
                 chat_template_kwargs=call.config.parameters.get("chat_template_kwargs"),
             )
         except (VLLMClientError, ValueError, TypeError) as error:
-            # A prompt that is too long, say.
+            # For example, the prompt is too long.
             message = f"vllm: the request was refused ({error})."
             call.settle(EngineError(message, reason="bad-request"))
         except Exception:
-            # The engine has ended; this call fails with those that come yet.
+            # The engine has ended; this call fails with the later ones.
             self.put(call)
             raise
         else:
@@ -172,7 +169,7 @@ class ModelThread:
                 call.settle(_read(output, self._config.model, call.begun))
 
     def _fail_all(self, death: ToolbankError) -> None:
-        """Settle what ran when the engine ended, and all that comes, until the end."""
+        """Fail the running calls and all later ones, until the thread is closed."""
         self.has_ended = True
         self._fail_running(death)
         while (late := self._inbox.get()) is not None:
@@ -190,7 +187,7 @@ _lock = threading.Lock()
 def borrow_model(config: EngineConfig) -> ModelThread:
     """Return the model of these settings, loaded now unless an earlier stage has left it.
 
-    Models that nobody uses any more are closed before another one is loaded.
+    Unused models are closed before another one is loaded.
     """
     with _lock:
         model = next((one for one in _loaded if one.serves(config)), None)
@@ -203,13 +200,13 @@ def borrow_model(config: EngineConfig) -> ModelThread:
 
 
 def return_model(model: ModelThread) -> None:
-    """Leave a model loaded for the next stage of the same settings."""
+    """Keep a model loaded for the next stage with the same settings."""
     with _lock:
         model.users -= 1
 
 
 def close_idle_models() -> None:
-    """Close the models that nobody uses, and free their memory."""
+    """Close unused models, and free their memory."""
     with _lock:
         idle = [one for one in _loaded if not one.users]
         _loaded[:] = [one for one in _loaded if one.users]
@@ -219,9 +216,9 @@ def close_idle_models() -> None:
 
 @cache
 def _register_closing() -> None:
-    """Have models closed by `release_engines`, and before multiprocessing ends their processes."""
+    """Close models by `release_engines`, and before multiprocessing ends their processes."""
     keep_for_later_stages(close_idle_models)
-    # Handlers run from the newest to the oldest, and that of multiprocessing is older.
+    # The newest handler runs first, and that of multiprocessing is older.
     atexit.register(_close_all)
 
 
@@ -269,19 +266,19 @@ def make_sampling(
 
 
 def _load(config: EngineConfig) -> LLM:
-    # Ctrl-C is for this process alone: it lets what is in flight finish, and vLLM's own processes
-    # would end at once. They inherit what this thread blocks; the tracker that Python starts
-    # before the first of them would unblock it.
+    # Ctrl-C must not reach vLLM's processes, which would end at once: calls in flight finish. They
+    # inherit the signals that this thread blocks, unless Python's resource tracker, which starts
+    # before the first of them, unblocks them.
     resource_tracker.ensure_running()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    # A fork of a process with threads may hang, and the standard output is for results.
+    # A forked process with threads may hang, and the standard output is for results.
     os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
     os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")
     try:
         from vllm import LLM
     except ImportError as error:
         raise InputError(
-            f"{config.section}.engine: vllm is installed and can't be imported ({error})."
+            f"{config.section}.engine: vllm is installed but can't be imported ({error})."
         ) from error
     try:
         make_sampling(config, {"type": "object"}, 0)
@@ -303,13 +300,13 @@ def _load(config: EngineConfig) -> LLM:
 
 
 def _fit_to_platform(config: EngineConfig) -> Mapping[str, Any]:
-    """Return a configuration's options, on a CPU such that vLLM never splits a prompt.
+    """Return a configuration's options, without prompt splitting on a CPU.
 
-    Every request has a seed, and a generator of a CPU has no offset, to which vLLM sets it back
-    after each part of a prompt but the last: the first prompt that is split would end vLLM.
+    Every request has a seed. After each part of a split prompt, vLLM resets the offset of the
+    random generator, which generators of a CPU do not have, so the first split would end vLLM.
 
     Raises:
-        InputError: the options ask for prompts to be split.
+        InputError: the options enable prompt splitting.
     """
     from vllm.platforms import current_platform
 
@@ -325,9 +322,9 @@ def _fit_to_platform(config: EngineConfig) -> Mapping[str, Any]:
 
 @cache
 def _watch_processes() -> subprocess.Popen[bytes]:
-    """Start a process that ends those of vLLM when this one has ended, even by SIGKILL.
+    """Start a process that ends vLLM's processes when this one has ended, even by SIGKILL.
 
-    vLLM's own don't notice that, and would keep the model's memory.
+    vLLM's processes do not notice it, and would keep the model's memory.
     """
     code = f"from {__name__} import end_orphans; end_orphans({os.getpid()})"
     return subprocess.Popen(  # noqa: S603 - the code is ours
@@ -357,7 +354,7 @@ def end_orphans(parent: int) -> None:
 
 
 def is_of_model(command: str) -> bool:
-    """Whether a command line is that of a process of vLLM, or is about to become one."""
+    """Whether a command line is that of a process of vLLM, or will become one."""
     return command.startswith("VLLM::") or "multiprocessing.spawn" in command
 
 
@@ -371,7 +368,7 @@ def _read(output: RequestOutput, model: str, begun: float) -> ChatReply | Engine
     finish = _FINISH.get(str(answer.finish_reason))
     if finish is None:
         return EngineError(
-            f"vllm: the request was broken off ({answer.finish_reason}).",
+            f"vllm: the request was aborted ({answer.finish_reason}).",
             reason="broken-off",
             retryable=True,
         )
