@@ -9,7 +9,7 @@ from toolbank.evaluation import TEST_PARTS, VERIFIED, main_k
 from toolbank.evaluation.evaluate import OPPONENTS
 from toolbank.evaluation.figures import FEWEST, Difference, Figure, Opponent, SetLabels
 from toolbank.system.numbers import count
-from toolbank.system.terminal import one_line, wrap
+from toolbank.system.terminal import align, one_line, wrap
 
 FEW = f"No interval is given where n is below {FEWEST}."
 
@@ -55,57 +55,37 @@ _LONGEST_LABEL = 30
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns that stay together: headers with a cell a row each, under a title if it isn't ""."""
+    """Columns that stay together: headers and one tuple of cells per row, with an optional title."""
 
     headers: tuple[str, ...]
     cells: tuple[tuple[str, ...], ...]
     title: str = ""
 
     def lines(self) -> list[str]:
-        """Title, headers and rows, all of one width."""
-        rows = [self.headers, *self.cells]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        whole = sum(widths) + 2 * (len(widths) - 1)
-        return [one_line(self.title, max(whole, 20)).ljust(whole)] + [
-            "  ".join(
-                cell.rjust(width) for cell, width in zip(row, widths, strict=True)
-            )
-            for row in rows
-        ]
+        """Lay out the title, the headers and the rows, right-aligned."""
+        rows = align([self.headers, *self.cells], right=range(len(self.headers)))
+        return [one_line(self.title, max(20, *map(len, rows))), *rows]
 
 
 def lay_out(
     labels: Sequence[str], groups: Iterable[Columns], what: str = "retriever"
 ) -> str:
-    """Rows under their columns; what is too wide for a line goes on in a block of its own.
+    """Lay out labelled rows; groups of columns that do not fit a line start a new block.
 
-    `what` is what the labels are.
+    `what` is the header of the labels.
     """
-    names = [one_line(label, _LONGEST_LABEL) for label in labels]
-    margin = max(map(len, (what, *names)))
-    return "\n\n".join(
-        _join((what, *names), margin, block)
-        for block in _pack(groups, WIDTH - 2 - margin)
-    )
-
-
-def _pack(groups: Iterable[Columns], width: int) -> Iterator[list[list[str]]]:
-    """The lines of as many groups as stand beside each other, and then of the next."""
-    block: list[list[str]] = []
+    names = ["", what, *(one_line(label, _LONGEST_LABEL) for label in labels)]
+    blocks: list[list[list[str]]] = [[names]]
     for group in groups:
         lines = group.lines()
-        if block and sum(len(one[-1]) + 2 for one in (*block, lines)) > width:
-            yield block
-            block = []
-        block.append(lines)
-    if block:
-        yield block
-
-
-def _join(names: Sequence[str], margin: int, block: Sequence[list[str]]) -> str:
-    rows = zip(("", *names), *block, strict=True)
-    lines = ["  ".join((f"  {name:<{margin}}", *parts)) for name, *parts in rows]
-    return "\n".join(line.rstrip() for line in lines if line.strip())
+        width = sum(2 + max(map(len, part)) for part in (*blocks[-1], lines))
+        if width > WIDTH and len(blocks[-1]) > 1:
+            blocks.append([names])
+        blocks[-1].append(lines)
+    return "\n\n".join(
+        "\n".join(filter(str.strip, align(list(zip(*block, strict=True)), indent=2)))
+        for block in blocks
+    )
 
 
 _NAMED = 5

@@ -17,7 +17,7 @@ from toolbank.retrievers.base import ALONE, FitContext, Packing, Retriever, all_
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.relevance import Relevance, train_relevance
 from toolbank.retrievers.settings import Bm25Config
-from toolbank.retrievers.stored import Texts, demand
+from toolbank.retrievers.stored import Texts
 from toolbank.system.errors import InputError
 
 
@@ -111,5 +111,3 @@ class Bm25Retriever(Retriever):
             InputError: it is damaged.
         """
         self.index = LexicalIndex.at(folder / "index", self.documents)
-        same = int(self.index.n_texts) == len(self.documents)
-        demand(same, folder / "index", "not of the texts here")

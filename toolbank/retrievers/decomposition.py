@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 
@@ -182,7 +181,6 @@ class DecompositionRetriever(TwoStage):
     """The hits of a request's subtasks, interleaved: ProTIP's baseline (arXiv 2312.10332, 4.2)."""
 
     config: DecompositionConfig
-    prompt: PromptTemplate
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
         """Take the first stage; nothing is trained, and no request is split.
@@ -230,19 +228,3 @@ class DecompositionRetriever(TwoStage):
             return [split_request(query) for query in queries]
 
         return ask_subtasks(queries, self.config.asks, self.prompt)
-
-    def save_parts(self, folder: Path) -> None:
-        """Write what it is built on, and the prompt."""
-        super().save_parts(folder)
-        if self.config.asks:
-            self.prompt.save(folder / "prompts")
-
-    def load_parts(self, folder: Path) -> None:
-        """Read what it is built on, and the prompt.
-
-        Raises:
-            InputError: a file is missing or damaged, or of other tools.
-        """
-        super().load_parts(folder)
-        if self.config.asks:
-            self.prompt = PromptTemplate.saved(DECOMPOSE_TEMPLATE, folder / "prompts")

@@ -24,6 +24,7 @@ from toolbank.retrievers.stored import (
 
 _K1, _B = 1.5, 0.75
 _WORD = re.compile(r"\b\w\w+\b")
+# Lucene's English stop words.
 _STOP_WORDS = frozenset(
     [
         "a",
@@ -61,7 +62,6 @@ _STOP_WORDS = frozenset(
         "with",
     ]
 )
-"""Lucene's English ones."""
 
 
 class LexicalIndex(Stored):
@@ -184,15 +184,16 @@ class LexicalIndex(Stored):
 
     @classmethod
     def at(cls, folder: Path, texts: Sequence[str]) -> Self:
-        """The index of texts that is saved in a folder; made anew where there is none.
+        """Load the index of texts from a folder, or build it if the folder does not exist.
 
         Raises:
-            InputError: it is damaged.
+            InputError: it is damaged, or the index of other texts.
         """
         if not folder.is_dir():
             return cls.of(texts)
         index = cls()
         index.load_state(folder, {})
+        demand(int(index.n_texts) == len(texts), folder, "an index of other texts")
         return index
 
     def load_state(self, folder: Path, lengths: dict[str, int]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -127,7 +126,6 @@ class LlmRetriever(TwoStage):
     config: LlmConfig
     summaries: tuple[str, ...]
     seed: int
-    prompt: PromptTemplate
 
     arrays: ClassVar[Arrays] = {"seed": integers(low=0, high=2**_SEED_BITS)}
     texts: ClassVar[Texts] = {"summaries": "tools"}
@@ -191,20 +189,6 @@ class LlmRetriever(TwoStage):
         """Add tools to the first stage, and what is said of them."""
         super().extend(tools)
         self.summaries = (*self.summaries, *map(summarise, tools))
-
-    def save_parts(self, folder: Path) -> None:
-        """Write what it is built on, and the prompt."""
-        super().save_parts(folder)
-        self.prompt.save(folder / "prompts")
-
-    def load_parts(self, folder: Path) -> None:
-        """Read what it is built on, and the prompt.
-
-        Raises:
-            InputError: a file is missing or damaged, or of other tools.
-        """
-        super().load_parts(folder)
-        self.prompt = PromptTemplate.saved(RANK_TEMPLATE, folder / "prompts")
 
     def _draw_order(self, text: str, hits: Sequence[int]) -> list[int]:
         """The tools of some hits in an order that says nothing of how well they do."""

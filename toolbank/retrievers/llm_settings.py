@@ -54,6 +54,8 @@ class DecomposeConfig(SearchModelConfig):
 class DecompositionConfig(TwoStageConfig):
     """Split the request into subtasks, and search for each by another retriever."""
 
+    needs_queries: ClassVar[bool] = False
+    baseline: ClassVar[Baseline] = "decomposition"
     score: ClassVar[str] = "1 / rank"
     scores_compare: ClassVar[bool] = False
 
@@ -65,16 +67,6 @@ class DecompositionConfig(TwoStageConfig):
         Literal["rules"] | DecomposeConfig,
         UnionChoice("should be 'rules', or a mapping of keys"),
     ] = Field(default="rules", description="rules, or the settings of an engine")
-
-    @property
-    def needs_queries(self) -> bool:
-        """It splits requests by what it knows of language."""
-        return False
-
-    @property
-    def baseline(self) -> Baseline:
-        """What can be done for a request of many parts without learning their order."""
-        return "decomposition"
 
     @property
     def templates(self) -> tuple[str, ...]:
@@ -147,6 +139,8 @@ class LlmConfig(SearchModelConfig, TwoStageConfig):
     What it is asked how is among the settings themselves.
     """
 
+    needs_queries: ClassVar[bool] = False
+    templates: ClassVar[tuple[str, ...]] = (RANK_TEMPLATE,)
     score: ClassVar[str] = "1 / rank"
     scores_compare: ClassVar[bool] = False
     section: ClassVar[str] = "retrievers.llm"
@@ -160,16 +154,6 @@ class LlmConfig(SearchModelConfig, TwoStageConfig):
     candidates: int = Field(
         default=20, ge=2, le=200, description="hits of the first stage that it reads"
     )
-
-    @property
-    def needs_queries(self) -> bool:
-        """It goes by what is said of the tools."""
-        return False
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """The prompt."""
-        return (RANK_TEMPLATE,)
 
     @property
     def asks(self) -> LlmConfig:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
@@ -23,7 +22,6 @@ from toolbank.retrievers.base import (
     Packing,
     Retriever,
     all_words,
-    title_and_summary,
 )
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.relevance import Relevance, train_relevance
@@ -32,47 +30,21 @@ from toolbank.retrievers.stored import (
     Arrays,
     Stored,
     Texts,
-    demand,
     floats,
     integers,
     renumber,
 )
-from toolbank.retrievers.unseen import DescriptionOdds, spread_rows, unseen_without
+from toolbank.retrievers.unseen import (
+    DescriptionOdds,
+    encode_tools,
+    spread_rows,
+    unseen_without,
+)
 
 _QUERIES, _TOOLS = "to_queries", "to_tools"
 
 
-class SimilarityIndex(Stored, ABC):
-    """Train queries and tools' texts that requests are compared with."""
-
-    @abstractmethod
-    def build(self, queries: Sequence[str], tools: Sequence[Tool]) -> None:
-        """Compare with these, and with nothing else."""
-
-    @abstractmethod
-    def extend(self, tools: Sequence[Tool]) -> None:
-        """Compare with these tools, too; attributes are set anew."""
-
-    @abstractmethod
-    def add_queries(self, queries: Sequence[str]) -> None:
-        """Compare with these queries, too; attributes are set anew."""
-
-    def keep(self, rows: NDArray[np.int64]) -> None:
-        """Compare with these tools alone; attributes are set anew."""
-        self.keep_rows("tools", rows)
-
-    def pack_state(self, folder: Path) -> None:
-        """Write what `load_state` needs to compare, without the text of any query."""
-        self.save_state(folder)
-
-    @abstractmethod
-    def compare(
-        self, requests: Sequence[str]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Similarities [n, n_train] to the queries, and [n, n_tools] from 0 to 1 to the tools."""
-
-
-class EmbeddingIndex(SimilarityIndex):
+class EmbeddingIndex(Stored):
     """Cosines of embedded texts; a tool's text is its name and summary."""
 
     queries: NDArray[np.float32]
@@ -90,7 +62,7 @@ class EmbeddingIndex(SimilarityIndex):
         """Embed them and keep their vectors."""
         encoder = load_encoder(self._encoder)
         self.queries = encoder.encode_queries(queries)
-        self.descriptions = _encode_tools(encoder, tools)
+        self.descriptions = encode_tools(tools, encoder)
 
     def extend(self, tools: Sequence[Tool]) -> None:
         """Embed tools and keep their vectors.
@@ -98,8 +70,7 @@ class EmbeddingIndex(SimilarityIndex):
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        encoder = load_encoder(self._encoder).of_width(self.queries.shape[1])
-        added = _encode_tools(encoder, tools)
+        added = encode_tools(tools, self._sized_encoder)
         self.descriptions = np.concatenate([self.descriptions, added])
 
     def add_queries(self, queries: Sequence[str]) -> None:
@@ -108,9 +79,12 @@ class EmbeddingIndex(SimilarityIndex):
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        encoder = load_encoder(self._encoder).of_width(self.queries.shape[1])
-        added = encoder.encode_queries(queries)
+        added = self._sized_encoder.encode_queries(queries)
         self.queries = np.concatenate([self.queries, added])
+
+    def pack_state(self, folder: Path) -> None:
+        """Write the vectors; there are no texts in them."""
+        self.save_state(folder)
 
     def compare(
         self, requests: Sequence[str]
@@ -120,13 +94,16 @@ class EmbeddingIndex(SimilarityIndex):
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        encoder = load_encoder(self._encoder).of_width(self.queries.shape[1])
-        vectors = encoder.encode_queries(requests)
+        vectors = self._sized_encoder.encode_queries(requests)
         to_tools = (1 + cosine_scores(vectors, self.descriptions)) * np.float32(0.5)
         return cosine_scores(vectors, self.queries), to_tools
 
+    @property
+    def _sized_encoder(self) -> Encoder:
+        return load_encoder(self._encoder).of_width(self.queries.shape[1])
 
-class Bm25Index(SimilarityIndex):
+
+class Bm25Index(Stored):
     """BM25 of texts; a tool's text is all that is said of it."""
 
     queries: tuple[str, ...]
@@ -155,9 +132,9 @@ class Bm25Index(SimilarityIndex):
         places = range(before, len(self.queries))
         self._to_queries = self._to_queries.added(queries, places)
 
-    def keep(self, rows: NDArray[np.int64]) -> None:
+    def keep_rows(self, length: str, rows: NDArray[np.int64]) -> None:
         """Index some of the tools; how rare a word is counts over these."""
-        super().keep(rows)
+        super().keep_rows(length, rows)
         self._to_tools = self._to_tools.kept(rows)
 
     def pack_state(self, folder: Path) -> None:
@@ -178,11 +155,6 @@ class Bm25Index(SimilarityIndex):
         super().load_state(folder, lengths)
         self._to_queries = LexicalIndex.at(folder / _QUERIES, self.queries)
         self._to_tools = LexicalIndex.at(folder / _TOOLS, self.documents)
-        for index, texts in (
-            (self._to_queries, self.queries),
-            (self._to_tools, self.documents),
-        ):
-            demand(int(index.n_texts) == len(texts), folder, "indices of other texts")
 
     def compare(
         self, requests: Sequence[str]
@@ -190,10 +162,6 @@ class Bm25Index(SimilarityIndex):
         """BM25 b of the queries, and b / (1 + b) of the tools."""
         to_tools = self._to_tools.scores(requests)
         return self._to_queries.scores(requests), to_tools / (1 + to_tools)
-
-
-def _encode_tools(encoder: Encoder, tools: Sequence[Tool]) -> NDArray[np.float32]:
-    return encoder.encode_documents([title_and_summary(tool) for tool in tools])
 
 
 _TIE = 0.01
@@ -213,7 +181,7 @@ class NearestRetriever(Retriever):
 
     config: NearestConfig
     uses: NDArray[np.int64]
-    index: SimilarityIndex
+    index: EmbeddingIndex | Bm25Index
     described: DescriptionOdds
 
     arrays: ClassVar[Arrays] = {
@@ -285,7 +253,7 @@ class NearestRetriever(Retriever):
         super().keep(rows)
         self.uses = renumber(self.uses, rows, len(self.tools))
         self.index = copy(self.index)
-        self.index.keep(rows)
+        self.index.keep_rows("tools", rows)
 
     def save_parts(self, folder: Path) -> None:
         """Write what is compared with; an encoder is named, not copied."""
@@ -310,7 +278,7 @@ class NearestRetriever(Retriever):
         """What embeds requests and tools; none by BM25."""
         return None if self.config.by == "bm25" else load_encoder(self.config.encoder)
 
-    def _new_index(self) -> SimilarityIndex:
+    def _new_index(self) -> EmbeddingIndex | Bm25Index:
         if self.config.by == "bm25":
             return Bm25Index()
         return EmbeddingIndex(self.config.encoder)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 class Bm25Config(RetrieverConfig):
     """BM25 over the tools' names and descriptions, and the requests that use them if so said."""
 
+    lexical: ClassVar[bool] = True
     score: ClassVar[str] = "BM25, a sum over the words in common: 0 without any"
 
     type: Literal["bm25"] = "bm25"
@@ -44,11 +45,6 @@ class Bm25Config(RetrieverConfig):
     def needs_queries(self) -> bool:
         """Only to index them."""
         return self.requests
-
-    @property
-    def lexical(self) -> bool:
-        """By the words of the tools' texts."""
-        return True
 
     @property
     def baseline(self) -> Baseline | None:
@@ -103,6 +99,7 @@ DESCRIPTIONS = RetrieverKind(
 class NearestConfig(RetrieverConfig):
     """The tools of the most similar train queries."""
 
+    baseline: ClassVar[Baseline] = "nearest neighbours"
     score: ClassVar[str] = (
         "a tool's share of what similar requests used: 0 or less without any"
     )
@@ -123,11 +120,6 @@ class NearestConfig(RetrieverConfig):
     def lexical(self) -> bool:
         """By the words of train queries, if not by an encoder."""
         return self.by == "bm25"
-
-    @property
-    def baseline(self) -> Baseline:
-        """What can be done by train queries without training."""
-        return "nearest neighbours"
 
 
 NEAREST = RetrieverKind(NearestConfig, "toolbank.retrievers.nearest:NearestRetriever")
@@ -375,6 +367,7 @@ class NnnConfig(TwoStageConfig):
     0.3 and 3.
     """
 
+    needs_queries: ClassVar[bool] = False
     score: ClassVar[str] = (
         "1 + a tool's weight in what explains the request; of others, below 1, the cosine"
     )
@@ -392,11 +385,6 @@ class NnnConfig(TwoStageConfig):
     )
 
     @property
-    def needs_queries(self) -> bool:
-        """It learns nothing but its strengths, from validation queries where there are any."""
-        return False
-
-    @property
     def needs_vectors(self) -> str:
         """Its first stage."""
         return self.first_stage
@@ -408,6 +396,7 @@ NNN = RetrieverKind(NnnConfig, "toolbank.retrievers.nnn:NnnRetriever")
 class FusionConfig(TwoStageConfig):
     """The sum of several retrievers' scores, each brought to one scale: hybrid search."""
 
+    needs_queries: ClassVar[bool] = False
     score: ClassVar[str] = (
         "standard deviations above the hits of each retriever, on average: compare it within one "
         "search"
@@ -427,11 +416,6 @@ class FusionConfig(TwoStageConfig):
         ge=1,
         description="first hits of each that are weighed; others come last",
     )
-
-    @property
-    def needs_queries(self) -> bool:
-        """It learns nothing of its own."""
-        return False
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from toolbank.retrievers.base import all_words, title_and_summary
 from toolbank.retrievers.dense import common_part, take_out
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.relevance import Relevance
-from toolbank.retrievers.stored import Arrays, Stored, Texts, demand, floats
+from toolbank.retrievers.stored import Arrays, Stored, Texts, floats
 
 Rows = NDArray[np.int64]
 
@@ -255,7 +255,7 @@ class DescriptionOdds(Stored):
     ) -> Self:
         """Embed the descriptions, and fit the regression to the train queries."""
         queries = _encode_queries(relevance.queries, encoder)
-        described = _encode_tools(tools, encoder)
+        described = encode_tools(tools, encoder)
         self.common_query = np.zeros(described.shape[1], np.float32)
         if len(queries):
             self.common_query = common_part(queries)
@@ -361,7 +361,7 @@ class DescriptionOdds(Stored):
         """
         if encoder is not None:
             encoder = encoder.of_width(self.vectors.shape[1])
-        added = take_out(self.common_description, _encode_tools(tools, encoder))
+        added = take_out(self.common_description, encode_tools(tools, encoder))
         grown = copy(self)
         grown.vectors = np.concatenate([self.vectors, added])
         grown.documents = (*self.documents, *(all_words(tool) for tool in tools))
@@ -373,15 +373,13 @@ class DescriptionOdds(Stored):
         self.words.save_state(folder / _WORDS)
 
     def load_state(self, folder: Path, lengths: dict[str, int]) -> None:
-        """Read it; the index of words is made anew where an earlier version has left none.
+        """Read it, with the index of words.
 
         Raises:
             InputError: a file is missing or damaged, or not of these tools.
         """
         super().load_state(folder, lengths)
         self.words = LexicalIndex.at(folder / _WORDS, self.fitted)
-        of_these = int(self.words.n_texts) == len(self.fitted)
-        demand(of_these, folder / _WORDS, "an index of other texts")
 
     def _compare(
         self, queries: Sequence[str], encoded: NDArray[np.float32], tools: Places
@@ -412,9 +410,8 @@ def _encode_queries(
     return encoder.encode_queries(queries)
 
 
-def _encode_tools(
-    tools: Sequence[Tool], encoder: Encoder | None
-) -> NDArray[np.float32]:
+def encode_tools(tools: Sequence[Tool], encoder: Encoder | None) -> NDArray[np.float32]:
+    """Unit vectors [n, d] of names and summaries; d is 0 without an encoder."""
     if encoder is None:
         return np.zeros((len(tools), 0), np.float32)
     return encoder.encode_documents([title_and_summary(tool) for tool in tools])

@@ -287,12 +287,12 @@ def _calibrate(
     retriever: Retriever, bank: Bank, requests: CalibrationRequests
 ) -> list[Calibrated]:
     """What a retriever's probabilities are worth, where they can be learnt without asking a model."""
-    from toolbank.retrievers import answering_for
     from toolbank.retrievers.calibration_fit import measure_calibration
+    from toolbank.system.extras import telling_extras
 
     if retriever.config.asks or requests.reason:
         return []
-    with answering_for(retriever.config, "be searched"):
+    with telling_extras():
         measured = measure_calibration(retriever, bank, requests)
     return [] if measured is None else [measured]
 
@@ -303,9 +303,9 @@ def _measure(
     import numpy as np
 
     from toolbank.evaluation.evaluate import measure, search_depth
-    from toolbank.retrievers import answering_for
+    from toolbank.system.extras import telling_extras
 
-    with answering_for(retriever.config, "be searched"):
+    with telling_extras():
         if not retriever.config.asks:
             return [measure(retriever, one, config) for one in sets]
         # About all sets at once: a model that answers in rounds takes one.
