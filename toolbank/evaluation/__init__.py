@@ -33,14 +33,12 @@ class EvaluateConfig(Config):
         min_length=1,
         description="cut-offs of recall, nDCG and COMP",
     )
-    on: tuple[Path, ...] = Field(
-        default=(), description="labelled JSONL files beside the bank's test split"
-    )
+    on: tuple[Path, ...] = Field(default=(), description="further labelled JSONL files")
     resamples: int = Field(
         default=1000,
         ge=100,
         le=1_000_000,
-        description="of the bootstrap behind each interval",
+        description="bootstrap resamples of each interval",
     )
 
     @field_validator("on")

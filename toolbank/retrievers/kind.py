@@ -60,7 +60,7 @@ class RetrieverConfig(Config):
     name: str = Field(
         default="",
         pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
-        description="in tables, and of its folder; unset: the type",
+        description="label in tables and folder name; default: the type",
     )
 
     @property
@@ -154,7 +154,7 @@ class RetrieverConfig(Config):
 class TwoStageConfig(RetrieverConfig):
     """The settings of a method that works on what another retriever finds."""
 
-    first_stage: str = Field(description="a retriever of the recipe")
+    first_stage: str = Field(description="name of a retriever")
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -169,15 +169,15 @@ class DenseConfig(RetrieverConfig):
 
     encoder: AnyEncoder = SentenceConfig()
     training: EncoderTraining | None = Field(
-        default=None, description="of the encoder; unset: it stays as it is"
+        default=None, description="fine-tune the encoder; unset: frozen"
     )
 
     @model_validator(mode="after")
     def _can_train(self) -> Self:
         if self.training is not None and not self.encoder.trains:
             raise ValueError(
-                f"`training` is of a sentence encoder, and {self.encoder.label} is read by "
-                f"{self.encoder.type}; leave it out, or name a sentence encoder by `model` alone"
+                f"`training` needs a sentence encoder, and {self.encoder.label} is of type "
+                f"{self.encoder.type}; remove it, or give a sentence encoder by `model` alone"
             )
         return self
 

@@ -60,13 +60,11 @@ class DecompositionConfig(TwoStageConfig):
     scores_compare: ClassVar[bool] = False
 
     type: Literal["decomposition"] = "decomposition"
-    first_stage: str = Field(
-        default="descriptions", description="a retriever of the recipe"
-    )
+    first_stage: str = Field(default="descriptions", description="name of a retriever")
     decompose: Annotated[
         Literal["rules"] | DecomposeConfig,
         UnionChoice("should be 'rules', or a mapping of keys"),
-    ] = Field(default="rules", description="rules, or the settings of an engine")
+    ] = Field(default="rules", description="rules, or an engine")
 
     @property
     def templates(self) -> tuple[str, ...]:
@@ -148,11 +146,9 @@ class LlmConfig(SearchModelConfig, TwoStageConfig):
     asks_of_train: ClassVar[bool] = False
 
     type: Literal["llm"] = "llm"
-    first_stage: str = Field(
-        default="tool2vec", description="a retriever of the recipe"
-    )
+    first_stage: str = Field(default="tool2vec", description="name of a retriever")
     candidates: int = Field(
-        default=20, ge=2, le=200, description="hits of the first stage that it reads"
+        default=20, ge=2, le=200, description="number of hits in the prompt"
     )
 
     @property

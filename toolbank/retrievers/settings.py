@@ -33,7 +33,7 @@ class Bm25Config(RetrieverConfig):
     type: Literal["bm25"] = "bm25"
     requests: bool = Field(
         default=False,
-        description="index the train queries that use a tool with its text",
+        description="also index the train queries of each tool",
     )
 
     @property
@@ -61,7 +61,7 @@ class DescriptionsTraining(EncoderTraining):
     pairs: tuple[PairKind, ...] = Field(
         default=("query-description",),
         min_length=1,
-        description="what is drawn together: queries that share a tool, a query and its tools",
+        description="positive pairs",
     )
 
 
@@ -73,10 +73,10 @@ class DescriptionsConfig(DenseConfig):
     type: Literal["descriptions"] = "descriptions"
     text: Literal["summary", "full"] = Field(
         default="summary",
-        description="full: the description and the parameters too, as far as the encoder reads",
+        description="full: also description and parameters",
     )
     training: DescriptionsTraining | None = Field(
-        default=None, description="of the encoder; unset: it stays as it is"
+        default=None, description="fine-tune the encoder; unset: frozen"
     )
 
     @property
@@ -106,10 +106,12 @@ class NearestConfig(RetrieverConfig):
 
     type: Literal["nearest"] = "nearest"
     by: Literal["embedding", "bm25"] = Field(
-        default="embedding", description="what similar means; bm25 uses no encoder"
+        default="embedding", description="similarity; bm25 needs no encoder"
     )
     encoder: AnyEncoder = SentenceConfig()
-    neighbours: int = Field(default=10, ge=1, description="train queries that vote")
+    neighbours: int = Field(
+        default=10, ge=1, description="number of voting train queries"
+    )
 
     @property
     def encoders(self) -> tuple[EncoderConfig, ...]:
@@ -134,11 +136,9 @@ class Tool2VecConfig(DenseConfig):
 
     type: Literal["tool2vec"] = "tool2vec"
     description_weight: float = Field(
-        default=2.0, ge=0, description="queries that the description counts for"
+        default=2.0, ge=0, description="weight of the description, in queries"
     )
-    centre: bool = Field(
-        default=True, description="take out what all queries have in common"
-    )
+    centre: bool = Field(default=True, description="subtract the mean of all queries")
 
 
 TOOL2VEC = RetrieverKind(
@@ -173,12 +173,12 @@ class MlcConfig(RetrieverConfig):
     encoder: SentenceConfig = SentenceConfig()
     frozen: bool = Field(
         default=False,
-        description="train a head on the encoder's vectors, and not its weights",
+        description="train only a head on frozen vectors",
     )
     description_weight: float | None = Field(
         default=None,
         ge=0,
-        description="queries that what Tool2Vec says of a tool counts for; unset: by validation, or 64",
+        description="weight of Tool2Vec, in queries; unset: chosen by validation, or 64",
     )
     training: MlcTraining = MlcTraining()
 
@@ -249,9 +249,9 @@ class RefinerTraining(TrainingConfig):
     """
 
     epochs: float = Field(default=10, gt=0, description="passes over the train queries")
-    learning_rate: float = Field(default=3e-4, gt=0, description="its highest")
+    learning_rate: float = Field(default=3e-4, gt=0, description="peak")
     schedule: Literal["linear", "cosine", "constant"] = Field(
-        default="cosine", description="of the learning rate after the warm-up"
+        default="cosine", description="learning rate after warm-up"
     )
 
 
@@ -264,16 +264,12 @@ class RefinerConfig(TwoStageConfig):
     )
 
     type: Literal["refiner"] = "refiner"
-    first_stage: str = Field(
-        default="tool2vec", description="a retriever of the recipe"
-    )
+    first_stage: str = Field(default="tool2vec", description="name of a retriever")
     vectors: str = Field(
         default="tool2vec",
-        description="the retriever whose vectors stand for the tools",
+        description="name of the dense retriever whose tool vectors it reads",
     )
-    candidates: int = Field(
-        default=64, ge=1, description="hits of the first stage that are judged"
-    )
+    candidates: int = Field(default=64, ge=1, description="number of hits to rerank")
     encoder: SentenceConfig = SentenceConfig()
     training: RefinerTraining = RefinerTraining()
 
@@ -308,7 +304,7 @@ class ProtipTraining(TrainingConfig):
     """Defaults of ProTIP."""
 
     epochs: float = Field(default=10, gt=0, description="passes over the train queries")
-    learning_rate: float = Field(default=1e-4, gt=0, description="its highest")
+    learning_rate: float = Field(default=1e-4, gt=0, description="peak")
 
 
 class ProtipConfig(RetrieverConfig):
@@ -331,13 +327,13 @@ class ProtipConfig(RetrieverConfig):
     margin: float = Field(
         default=0.35,
         gt=0,
-        description="in mean distances between requests and tools before training",
+        description="in mean query-tool distances before training",
     )
     negatives: Literal["random", "hard"] = Field(
         default="random",
-        description="hard: the nearest tools that are not the plan's, found anew each epoch",
+        description="hard: nearest wrong tools, mined each epoch",
     )
-    steps: int = Field(default=6, ge=1, description="of a search, at most")
+    steps: int = Field(default=6, ge=1, description="most steps of a search")
     training: ProtipTraining = ProtipTraining()
 
     def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:
@@ -374,14 +370,12 @@ class NnnConfig(TwoStageConfig):
 
     type: Literal["nnn"] = "nnn"
     first_stage: str = Field(
-        default="tool2vec", description="a dense retriever of the recipe"
+        default="tool2vec", description="name of a dense retriever"
     )
-    candidates: int = Field(
-        default=64, ge=1, description="hits of the first stage that are weighed"
-    )
-    l1: float | None = Field(default=None, ge=0, description="more, fewer tools")
+    candidates: int = Field(default=64, ge=1, description="number of hits to weigh")
+    l1: float | None = Field(default=None, ge=0, description="higher: fewer tools")
     l2: float | None = Field(
-        default=None, ge=0, description="more, and the weights are more alike"
+        default=None, ge=0, description="higher: more even weights"
     )
 
     @property
@@ -405,16 +399,16 @@ class FusionConfig(TwoStageConfig):
     combines: ClassVar[bool] = True
 
     type: Literal["fusion"] = "fusion"
-    first_stage: str = Field(
-        default="tool2vec", description="a retriever of the recipe"
-    )
+    first_stage: str = Field(default="tool2vec", description="name of a retriever")
     beside: tuple[str, ...] = Field(
-        default=("bm25",), min_length=1, description="others that count as much"
+        default=("bm25",),
+        min_length=1,
+        description="names of further retrievers, of equal weight",
     )
     candidates: int = Field(
         default=100,
         ge=1,
-        description="first hits of each that are weighed; others come last",
+        description="hits to weigh of each; the rest comes last",
     )
 
     @property

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from toolbank.evaluation.figures import Difference, Figure
     from toolbank.evaluation.sets import EvaluationSet
     from toolbank.retrievers.base import Retriever
-    from toolbank.retrievers.calibration_fit import Calibrated
+    from toolbank.retrievers.calibration_fit import CalibrationQuality
     from toolbank.retrievers.calibration_requests import CalibrationRequests
     from toolbank.run.folder import RunFolder
     from toolbank.run.outlook import Outlook
@@ -105,7 +105,7 @@ class EvaluateStage(Stage):
         requests = choose_calibration_requests(bank, recipe.evaluate.on)
         validation = make_set("validation", bank, bank.split("validation"))
         found: list[list[Measured]] = []
-        calibrated: list[Calibrated] = []
+        calibrated: list[CalibrationQuality] = []
         try:
             for retriever in _load_all(recipe, folder):
                 found.append(_measure(retriever, [validation, *sets], recipe.evaluate))
@@ -285,7 +285,7 @@ def choose_calibration_requests(
 
 def _calibrate(
     retriever: Retriever, bank: Bank, requests: CalibrationRequests
-) -> list[Calibrated]:
+) -> list[CalibrationQuality]:
     """What a retriever's probabilities are worth, where they can be learnt without asking a model."""
     from toolbank.retrievers.calibration_fit import measure_calibration
     from toolbank.system.extras import telling_extras
