@@ -27,6 +27,7 @@ TRAINED = (
     "mlc",
     "mlc-frozen",
     "refiner",
+    "refiner-on-nnn",
     "protip",
     "nnn",
     "decomposition",
@@ -62,6 +63,13 @@ def configure(encoder: SentenceConfig, **training):
         RefinerConfig(
             encoder=encoder, candidates=4, training=RefinerTraining(**settings)
         ),
+        RefinerConfig(
+            name="refiner-on-nnn",
+            first_stage="nnn",
+            encoder=encoder,
+            candidates=4,
+            training=RefinerTraining(**settings),
+        ),
         ProtipConfig(encoder=encoder, training=ProtipTraining(**settings)),
         NnnConfig(),
         DecompositionConfig(),
@@ -90,7 +98,13 @@ def needed_by(config, configs):
 def fit(label, configs, bank: Bank, **context):
     """A fitted retriever; what it builds on is fitted first."""
     config = configs[label]
-    fitted = {other: fit(other, configs, bank) for other in config.needs}
+    stages = [fit(other, configs, bank) for other in config.needs]
+    return fit_one(config, bank, *stages, **context)
+
+
+def fit_one(config, bank: Bank, *stages, **context):
+    """A fitted retriever on fitted stages."""
     retriever = create_retriever(config)
-    retriever.fit(bank, FitContext(**{"fitted": fitted} | context))
+    fitted = {stage.name: stage for stage in stages}
+    retriever.fit(bank, FitContext(fitted=fitted, **context))
     return retriever

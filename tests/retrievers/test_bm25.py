@@ -4,28 +4,16 @@ import bm25s
 import numpy as np
 import pytest
 
+from tests.retrievers.small_methods import fit_one
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.retrievers.base import all_words
-from toolbank.retrievers.bm25 import Bm25Retriever
 from toolbank.retrievers.settings import Bm25Config
 from toolbank.system.errors import InputError
 
 
 def fit(bank):
-    retriever = Bm25Retriever(Bm25Config())
-    retriever.fit(bank)
-    return retriever
-
-
-def test_words_inside_names_are_found(bank):
-    retriever = fit(bank)
-    indices, scores = retriever.search(["parcel", "refund an order"], 1)
-    assert [retriever.tools[i] for i in indices[:, 0]] == [
-        "shop.trackParcel",
-        "shop.refund_order",
-    ]
-    assert (scores > 0).all()
+    return fit_one(Bm25Config(), bank)
 
 
 def test_camel_case_and_separators_are_split():
@@ -61,20 +49,13 @@ def test_a_tool_that_shares_no_word_is_no_hit_whatever_the_order_of_the_file():
         assert np.isinf(scores[indices < 0]).all()
 
 
-def test_a_tool_without_a_word_is_not_found():
-    tools = (Tool(name="", kind="function"), Tool(name="apple", kind="function"))
-    indices, _ = fit(Bank(tools)).search(["an apple", "anything", "a"], 2)
-    assert indices.tolist() == [[1, -1], [-1, -1], [-1, -1]]
-
-
 def test_tools_without_any_word_are_refused():
     with pytest.raises(InputError, match="none of the tools has a word"):
         fit(Bank((Tool(name="?", kind="function"),)))
 
 
 def test_with_requests_a_tool_is_found_by_the_words_of_those_that_use_it(asked):
-    retriever = Bm25Retriever(Bm25Config(requests=True))
-    retriever.fit(asked)
+    retriever = fit_one(Bm25Config(requests=True), asked)
     for request, name in {
         "the lawn is brown": "garden.water",
         "hush everybody": "music.stop",

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 
+from tests.retrievers.small_methods import fit_one
 from tests.servers.chat import Answer, ChatServer
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
@@ -15,11 +16,9 @@ from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25 import Bm25Retriever
 from toolbank.retrievers.decomposition import DecompositionRetriever
 from toolbank.retrievers.llm_settings import DecomposeConfig, DecompositionConfig
 from toolbank.retrievers.settings import Bm25Config, Tool2VecConfig
-from toolbank.retrievers.tool2vec import Tool2VecRetriever
 from toolbank.run.recipe import load_recipe, place_replies
 from toolbank.run.stage import files_read
 from toolbank.system.errors import InputError, ToolbankError
@@ -54,9 +53,7 @@ def bank():
 
 @pytest.fixture(scope="module")
 def bm25(bank):
-    retriever = Bm25Retriever(Bm25Config())
-    retriever.fit(bank)
-    return retriever
+    return fit_one(Bm25Config(), bank)
 
 
 def fit(bank, first, **settings):
@@ -93,13 +90,11 @@ def test_hits_are_the_subtasks_own_interleaved(bank, bm25):
 
 def test_train_queries_are_searched_by_a_first_stage_without_them(bank, tmp_path):
     encoder = SentenceConfig(model=str(tiny_encoder(tmp_path / "tiny")))
-    first = Tool2VecRetriever(Tool2VecConfig(encoder=encoder, centre=False))
-    first.fit(bank)
+    first = fit_one(Tool2VecConfig(encoder=encoder, centre=False), bank)
     hits, _ = fit(bank, first).search_train(bank, 5)
     for row, query in enumerate(bank.queries):
         others = tuple(other for other in bank.queries if other is not query)
-        alone = Tool2VecRetriever(first.config)
-        alone.fit(Bank(bank.tools, others))
+        alone = fit_one(first.config, Bank(bank.tools, others))
         expected = fit(bank, alone).search([query.query], 5)[0][0]
         np.testing.assert_array_equal(hits[row], expected)
 

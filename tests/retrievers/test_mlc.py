@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModel
 
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Provenance, Query, Tool
+from toolbank.bank.records import Provenance
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.base import FitContext
@@ -22,16 +22,6 @@ from toolbank.system.errors import InputError
 
 MLC = "toolbank.retrievers.mlc.retriever"
 REQUESTS = ["soak the plants", "", "refund order 17", "¿dónde está?", "a " * 60]
-VERBS = ("find", "move", "delete", "send", "paint")
-NOUNS = ("car", "house", "mail", "song")
-UNUSED = ("find.car", "move.house", "delete.mail", "send.song")
-FORMS = (
-    "please {}",
-    "i want to {} today",
-    "{}",
-    "can you {} for me",
-    "do {} next week",
-)
 
 
 def make_folder(place, kind, pooling, bank):
@@ -98,37 +88,6 @@ def fitted(bank, folder, fine_tuned, request):
     return fine_tuned
 
 
-@pytest.fixture(scope="module")
-def wide():
-    """Tools that do something to something; four of them are used by no query."""
-    names = [f"{verb}.{noun}" for verb in VERBS for noun in NOUNS]
-    tools = tuple(
-        Tool(name=n, kind="function", summary=n.replace(".", " a ").title())
-        for n in names
-    )
-    asked = [
-        Query(
-            id=f"{name}-{number}",
-            query=form.format(name.replace(".", " the ")),
-            tools=(name,),
-            split="train",
-        )
-        for name in names
-        if name not in UNUSED
-        for number, form in enumerate(FORMS)
-    ]
-    return Bank(tools, tuple(asked))
-
-
-@pytest.fixture(scope="module", params=[False, True], ids=["fine-tuned", "frozen"])
-def on_wide(wide, tmp_path_factory, request):
-    folder = make_folder(tmp_path_factory.mktemp("wide"), "minilm", "mean", wide)
-    config = make_config(
-        folder, frozen=request.param, training={"epochs": 15 if request.param else 6}
-    )
-    return fit(wide, config)
-
-
 def found(retriever, request, k=1):
     return {retriever.tools[i] for i in retriever.search([request], k)[0][0]}
 
@@ -147,19 +106,6 @@ def test_the_loss_is_binary_cross_entropy_by_hand():
     assert multi_label_loss(logits, labels, weights).item() == pytest.approx(
         (first + second / 4) / 2, rel=1e-5
     )
-
-
-def test_labels_are_independent():
-    labels = torch.tensor([[1.0, 1.0, 0.0]])
-    gradients = []
-    for other in (-5.0, 0.0, 5.0):
-        logits = torch.tensor([[1.0, other, other]], requires_grad=True)
-        multi_label_loss(logits, labels, torch.ones(1)).backward()
-        gradients.append(logits.grad[0, 0].item())
-    # Softmax would take from one label what it gives to another.
-    assert gradients == pytest.approx([gradients[0]] * 3)
-    sure = torch.tensor([[20.0, 20.0, -20.0]])
-    assert multi_label_loss(sure, labels, torch.ones(1)).item() < 1e-6
 
 
 def test_a_label_begins_at_its_share_of_the_examples():
@@ -203,25 +149,6 @@ def test_the_queries_that_it_was_trained_on_are_found(fitted, bank):
         # Four queries are too few to say where tools that no query uses belong.
         used = [fitted.tools[place] for place in hits if fitted.labels[place] >= 0]
         assert set(used[: len(own)]) == own
-
-
-def test_tools_that_no_query_uses_are_found_by_their_descriptions(on_wide):
-    for name in UNUSED:
-        verb, noun = name.split(".")
-        assert name in found(on_wide, f"now {verb} the {noun} again", 3)
-
-
-def test_tools_that_queries_use_are_still_found(on_wide):
-    used = [name for name in on_wide.tools if name not in UNUSED]
-    asked = [f"you can {name.replace('.', ' the ')} now" for name in used]
-    right = [name in found(on_wide, a, 3) for a, name in zip(asked, used, strict=True)]
-    assert np.mean(right) > 0.9
-
-
-def test_dropout_is_off_in_a_search_whatever_came_before(fitted):
-    before = fitted.search(REQUESTS, 6)[1]
-    fitted.classifier.train()
-    np.testing.assert_array_equal(fitted.search(REQUESTS, 6)[1], before)
 
 
 def test_one_by_cls_is_a_model_that_transformers_reads(bank, tmp_path):
@@ -285,12 +212,6 @@ def test_without_train_queries_the_descriptions_decide(bank, folder, tmp_path):
     retriever.save(tmp_path)
     assert not (tmp_path / "model").exists()
     assert found(load_retriever(tmp_path), "Start a song") == {"music.play"}
-
-
-def test_a_frozen_encoder_is_not_copied(bank, folder, tmp_path):
-    fit(bank, make_config(folder, frozen=True)).save(tmp_path)
-    names = [path.name for path in (tmp_path / "model").iterdir()]
-    assert names == ["model.safetensors"]
 
 
 def test_a_head_has_settings_of_its_own_where_none_are_given():

@@ -180,6 +180,7 @@ def strict(monkeypatch):
     "label",
     [
         pytest.param("mlc", marks=pytest.mark.slow),
+        "refiner",
         "protip",
         "tuned-tool2vec",
         "nnn-tuned",

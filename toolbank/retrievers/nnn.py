@@ -172,12 +172,9 @@ class NnnRetriever(TwoStage):
         unseen = self.dense.unseen
         if first is None or unseen is None:
             return self._explain(ties, embedded, k)
-        return self._mix(
-            ties,
-            first,
-            lambda rows: np.broadcast_to(unseen, (len(embedded[rows]), len(unseen))),
-            embedded,
-        )
+        shape = len(embedded), len(unseen)
+        every = np.broadcast_to(unseen, shape)
+        return self._mix(ties, first, lambda rows: every[rows], embedded)
 
     def _explain(
         self,
@@ -186,7 +183,7 @@ class NnnRetriever(TwoStage):
         k: int,
         own: _Own | None = None,
     ) -> Hits:
-        """Hits [n, k] of requests given as unit vectors [n, d]."""
+        """Hits [n, k] of requests, given as unit vectors [n, d]."""
         return rank_blocks(
             lambda rows: self._score(
                 embedded[rows], ties.of(rows), own and own.of(rows), None

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.retrievers.calibration.test_calibration import TOOLS, make_bank
+from tests.retrievers.small_methods import fit_one
 from toolbank.bank.bank import Bank
-from toolbank.retrievers import create_retriever
 from toolbank.retrievers.calibration_fit import (
     measure_calibration,
     read_calibration_record,
@@ -15,7 +15,6 @@ from toolbank.retrievers.calibration_fit import (
 )
 from toolbank.retrievers.calibration_requests import CalibrationRequests, Nearness
 from toolbank.retrievers.settings import Bm25Config
-from toolbank.system.files import write_json
 
 REQUESTS = CalibrationRequests(
     make_bank().split("validation"),
@@ -27,8 +26,7 @@ REQUESTS = CalibrationRequests(
 
 @pytest.fixture(scope="module")
 def measured():
-    retriever = create_retriever(Bm25Config())
-    retriever.fit(make_bank())
+    retriever = fit_one(Bm25Config(), make_bank())
     return measure_calibration(retriever, make_bank(), REQUESTS)
 
 
@@ -51,16 +49,7 @@ def test_they_are_written_and_read(measured, tmp_path):
     assert record.requests == replace(REQUESTS, queries=())
 
 
-def test_a_list_as_version_0_7_0_wrote_it_says_that_nothing_is_known(tmp_path):
-    path = tmp_path / "calibration.json"
-    write_json(path, [{"retriever": "bm25", "n_validation": 90, "threshold": 0.83}])
-    record = read_calibration_record(path)
-    assert record.retrievers == ()
-    assert "an earlier version" in record.requests.reason
-
-
 def test_without_test_queries_there_is_nothing_to_tell():
     bank = Bank(TOOLS, make_bank().split("validation"))
-    retriever = create_retriever(Bm25Config())
-    retriever.fit(bank)
+    retriever = fit_one(Bm25Config(), bank)
     assert measure_calibration(retriever, bank, REQUESTS) is None

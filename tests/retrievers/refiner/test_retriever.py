@@ -15,7 +15,6 @@ from toolbank.retrievers.settings import (
     Bm25Config,
     DescriptionsConfig,
     NearestConfig,
-    NnnConfig,
     RefinerConfig,
     RefinerTraining,
     Tool2VecConfig,
@@ -98,29 +97,6 @@ def test_first_stage_and_vectors_are_saved_once_where_they_are_one(fitted, tmp_p
     assert "recall@5" in card
 
 
-def test_first_stage_and_vectors_may_be_of_two_retrievers(encoders, bank, tmp_path):
-    encoder = encoders["minilm"]
-    made = fit(
-        refiner(encoder, first_stage="bm25", vectors="descriptions"),
-        bank,
-        Bm25Config(),
-        DescriptionsConfig(encoder=encoder),
-    )
-    made.save(tmp_path)
-    loaded = load_retriever(tmp_path)
-    same(loaded.search(REQUESTS, 6), made.search(REQUESTS, 6))
-    bell = Tool(name="door.bell", kind="function", summary="Ring the bell of a house.")
-    loaded = loaded.add_tools([bell])
-    assert loaded.tools == (*made.tools, "door.bell")
-    indices, _ = loaded.search(["ring the bell of that house"], 4)
-    assert 6 in indices[0]
-    loaded.save(tmp_path / "grown")
-    grown = load_retriever(tmp_path / "grown")
-    same(grown.search(REQUESTS, 7), loaded.search(REQUESTS, 7))
-    with pytest.raises(InputError, match=r"door\.bell"):
-        loaded.add_tools([bell])
-
-
 def test_no_train_query_is_searched_by_what_has_seen_it(encoders, bank, monkeypatch):
     encoder = encoders["minilm"]
     asked = []
@@ -141,33 +117,6 @@ def test_no_train_query_is_searched_by_what_has_seen_it(encoders, bank, monkeypa
         Tool2VecConfig(encoder=encoder),
     )
     assert set(asked) == {"quiet"}
-
-
-def test_its_own_train_hits_are_of_parts_that_have_not_seen_the_query(
-    encoders, bank, monkeypatch
-):
-    encoder = encoders["minilm"]
-    config = refiner(encoder)
-    made = fit(config, bank, Tool2VecConfig(encoder=encoder))
-    fitted, asked = [], []
-    fit_tool2vec, search = Tool2VecRetriever.fit, Tool2VecRetriever.search
-
-    def remember(self, bank, context):
-        fitted.append(self)
-        self.met = {query.query for query in bank.split("train")}
-        fit_tool2vec(self, bank, context)
-
-    def check(self, queries, k):
-        asked.extend(queries)
-        assert not self.met & set(queries)
-        return search(self, queries, k)
-
-    monkeypatch.setattr(Tool2VecRetriever, "fit", remember)
-    monkeypatch.setattr(Tool2VecRetriever, "search", check)
-    indices, _ = made.search_train(bank, 3, FitContext(seed=1))
-    assert indices.shape == (4, 3)
-    assert sorted(asked) == sorted(query.query for query in bank.split("train"))
-    assert len(fitted) == 2
 
 
 def test_a_first_stage_that_finds_few_tools_or_none_will_do(encoders, bank, tmp_path):
@@ -241,27 +190,6 @@ def paired_tools():
         for i in range(144)
     )
     return Bank(tools, queries), np.array([[i % 8, 8 + i % 8] for i in range(16)])
-
-
-def test_a_first_stage_on_the_vectors_retriever_grows_with_it(encoders, bank):
-    encoder = encoders["minilm"]
-    vectors = create_retriever(Tool2VecConfig(encoder=encoder))
-    vectors.fit(bank)
-    first = create_retriever(NnnConfig(l1=0.1, l2=1.0))
-    first.fit(bank, FitContext(fitted={"tool2vec": vectors}))
-    made = create_retriever(refiner(encoder, first_stage="nnn"))
-    made.fit(bank, FitContext(fitted={"tool2vec": vectors, "nnn": first}))
-    bell = Tool(name="door.bell", kind="function", summary="Ring the bell.")
-    grown = made.add_tools([bell])
-    assert grown.tools == (*(t.name for t in bank.tools), "door.bell")
-    assert grown.search(REQUESTS, 7)[0].shape == (4, 7)
-    assert made.tools == vectors.tools == tuple(t.name for t in bank.tools)
-
-
-def test_vectors_are_needed(encoders, bank):
-    config = refiner(encoders["minilm"], first_stage="bm25", vectors="bm25")
-    with pytest.raises(InputError, match=r"vectors of tools, and bm25 .* has none"):
-        fit(config, bank, Bm25Config())
 
 
 def test_train_queries_are_needed(encoders, bank):

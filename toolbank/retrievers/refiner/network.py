@@ -65,26 +65,21 @@ class RefinerRows(Sequence[Row]):
 
 
 @dataclass(frozen=True)
-class TrainRows(Sequence[Row]):
-    """`rows` with `labels` [n, k] and `weights` [n], and with vectors made without the query.
+class TrainRows(RefinerRows):
+    """Rows with `labels` [n, k] and `weights` [n], and with vectors made without the query.
 
-    A label is 1 or 0, or -1 where a candidate would serve in place of a tool that is needed.
-    A query's own tools, `own_tools` [n, most] padded with -1, have the vectors `own`
-    [n, most, d].
+    A label is 1 or 0, or -1 for a candidate that would serve in place of a needed tool. A query's
+    own tools, `own_tools` [n, most] padded with -1, have the vectors `own` [n, most, d].
     """
 
-    rows: RefinerRows
     labels: NDArray[np.int8]
     weights: NDArray[np.float64]
     own_tools: NDArray[np.int64]
     own: NDArray[np.float32]
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def __getitem__(self, index: Any) -> Any:
-        row = self.rows[index]
-        candidates = self.rows.found(index)
+        row = super().__getitem__(index)
+        candidates = self.found(index)
         n = len(candidates)
         place, which = np.nonzero(candidates[:, None] == self.own_tools[index])
         row["vectors"][place] = self.own[index, which]
@@ -103,15 +98,14 @@ def train_rows(
     relevance: Relevance,
     own: NDArray[np.float32],
 ) -> TrainRows:
-    """Rows of the train queries, by hits of a first stage that has not seen them.
+    """Label rows of the train queries, with hits of a first stage that has not seen them.
 
-    Gold tools that the first stage missed are not put in: they will be missed at search as
-    well.
+    Gold tools that the first stage missed are not added: a search misses them as well.
     """
     labels = find_gold(rows.candidates, relevance.tools).astype(np.int8)
     labels[find_gold(rows.candidates, relevance.spared)] = -1
     return TrainRows(
-        rows,
+        **vars(rows),
         labels=labels,
         weights=relevance.weights,
         own_tools=relevance.tools,

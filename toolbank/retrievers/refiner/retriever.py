@@ -91,9 +91,9 @@ class RefinerRetriever(TwoStage):
             locate(self.config.encoder), self.dense.vectors.shape[1]
         )
         rows = self._train_rows(bank, context)
-        told = (rows.rows.candidates >= 0) & (rows.labels >= 0)
+        labelled = (rows.candidates >= 0) & (rows.labels >= 0)
         slopes, intercept = fit_log_odds(
-            rows.rows.features[told], rows.labels[told] == 1
+            rows.features[labelled], rows.labels[labelled] == 1
         )
         self.model.start_from(torch.from_numpy(slopes), intercept)
         training = train_model(
@@ -102,7 +102,7 @@ class RefinerRetriever(TwoStage):
             self.config.training,
             context,
             collate=partial(collate, pad_id=pad_id(self.tokenizer)),
-            lengths=[len(ids) for ids in rows.rows.ids],
+            lengths=[len(ids) for ids in rows.ids],
             validate=self._make_validation(bank),
             title=self.name,
             part="refiner",
