@@ -15,8 +15,6 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
-from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.decomposition import DecompositionRetriever
 from toolbank.retrievers.llm_settings import DecomposeConfig, DecompositionConfig
 from toolbank.retrievers.settings import Bm25Config, Tool2VecConfig
 from toolbank.run.recipe import load_recipe, place_replies
@@ -57,10 +55,7 @@ def bm25(bank):
 
 
 def fit(bank, first, **settings):
-    config = DecompositionConfig(first_stage=first.name, **settings)
-    retriever = DecompositionRetriever(config)
-    retriever.fit(bank, FitContext(fitted={first.name: first}))
-    return retriever
+    return fit_one(DecompositionConfig(first_stage=first.name, **settings), bank, first)
 
 
 def names(retriever, hits):
@@ -182,7 +177,7 @@ def test_a_request_whose_reply_is_no_list_stays_whole_and_is_told(
     with ChatServer(lambda _: Answer.text(reply)) as server:
         retriever = fit(bank, bm25, decompose=by_model(server, tmp_path))
         assert retriever.split([BOTH]) == [[BOTH]]
-    assert "1 of 1 request stays whole" in " ".join(capsys.readouterr().err.split())
+    assert "Did not split 1 of 1" in " ".join(capsys.readouterr().err.split())
 
 
 def test_an_engine_that_cannot_split_is_refused_at_the_fit(bank, bm25, tmp_path):
@@ -191,37 +186,29 @@ def test_an_engine_that_cannot_split_is_refused_at_the_fit(bank, bm25, tmp_path)
         fit(bank, bm25, decompose=config)
 
 
+RECIPE = """
+name: mine
+sources: [{type: python, package: json}]
+retrievers:
+  - {type: descriptions}
+  - {type: decomposition, name: by-rules}
+  - {type: decomposition, decompose: {model: m, replies: subtasks.sqlite}}
+  - {type: refiner, first_stage: decomposition, vectors: descriptions}
+"""
+
+
 def test_the_journal_is_in_the_run_folder(tmp_path):
     recipe = tmp_path / "mine.yaml"
-    recipe.write_text(
-        "name: mine\n"
-        "sources:\n"
-        "  - {type: python, package: json}\n"
-        "retrievers:\n"
-        "  - type: bm25\n"
-        "  - type: decomposition\n"
-        "    first_stage: bm25\n"
-        "    decompose: {model: m, replies: subtasks.sqlite}\n"
-    )
-    read = load_recipe(str(recipe)).recipe
+    recipe.write_text(RECIPE)
     run = tmp_path / "runs/mine"
-    retrievers = place_replies(read, recipe, run).retrievers
-    (decompose,) = (r.decompose for r in retrievers if r.type == "decomposition")
-    assert decompose.replies == run / "subtasks.sqlite"
+    placed = place_replies(load_recipe(str(recipe)).recipe, recipe, run).retrievers
+    (config,) = (c for c in placed if c.label == "decomposition")
+    assert config.decompose.replies == run / "subtasks.sqlite"
 
 
 def test_what_a_models_prompt_splits_follows_from_the_prompt(tmp_path, monkeypatch):
     recipe = tmp_path / "mine.yaml"
-    recipe.write_text(
-        "name: mine\n"
-        "sources:\n"
-        "  - {type: python, package: json}\n"
-        "retrievers:\n"
-        "  - {type: descriptions}\n"
-        "  - {type: decomposition, name: by-rules}\n"
-        "  - {type: decomposition, decompose: {model: m, replies: r.sqlite}}\n"
-        "  - {type: refiner, first_stage: decomposition, vectors: descriptions}\n"
-    )
+    recipe.write_text(RECIPE)
     monkeypatch.chdir(tmp_path)
 
     def prompts():
@@ -229,10 +216,10 @@ def test_what_a_models_prompt_splits_follows_from_the_prompt(tmp_path, monkeypat
         return {c.label: files_read(c, read) for c in read.retrievers}
 
     ours = prompts()
-    assert ours["descriptions"] == ours["by-rules"] == []
     assert ours["decomposition"] == ours["refiner"]
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "decompose.j2").write_text("Split: {{ request }}")
     own = prompts()
     assert own["decomposition"] == own["refiner"] != ours["decomposition"]
-    assert own["descriptions"] == own["by-rules"] == []
+    for files in (ours, own):
+        assert files["descriptions"] == files["by-rules"] == []

@@ -13,8 +13,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
-from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.nnn import NnnRetriever, solve
+from toolbank.retrievers.nnn import solve
 from toolbank.retrievers.settings import Bm25Config, NnnConfig, Tool2VecConfig
 from toolbank.retrievers.tool2vec import Tool2VecRetriever
 from toolbank.retrievers.unseen import keep_ranks
@@ -109,9 +108,7 @@ def bank():
 
 
 def fit(bank, first, **settings):
-    retriever = NnnRetriever(NnnConfig(first_stage=first.name, **settings))
-    retriever.fit(bank, FitContext(fitted={first.name: first}))
-    return retriever
+    return fit_one(NnnConfig(first_stage=first.name, **settings), bank, first)
 
 
 @pytest.fixture(scope="module")

@@ -446,7 +446,7 @@ def _read_asks(asks: Asks, tools: Sequence[Tool], names: tuple[str, ...]) -> Rel
     """Asks for added tools as labelled queries, with positions in `names`."""
     if other := asks.keys() - {tool.name for tool in tools}:
         raise InputError(
-            f"asks: {min(other)} is none of the added tools. Add it too, or remove its asks."
+            f"asks: {min(other)} is none of the tools to be added. Add it too, or remove its asks."
         )
     given = tuple(
         Ask(tool=name, kind="", ask=ask)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import toolbank.retrievers.protip.retriever as retriever_module
+from tests.retrievers.small_methods import fit_one
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
@@ -49,9 +50,7 @@ def encoder_at(folder, kind="minilm", dropout=0.0):
 def fit(bank, encoder, epochs=2.0, **settings):
     training = ProtipTraining(epochs=epochs, learning_rate=3e-3, batch_size=16)
     config = ProtipConfig(encoder=encoder, training=training, **settings)
-    retriever = ProtipRetriever(config)
-    retriever.fit(bank)
-    return retriever
+    return fit_one(config, bank)
 
 
 @pytest.fixture(scope="module")

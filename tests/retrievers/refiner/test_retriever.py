@@ -1,15 +1,17 @@
 """ToolRefiner from fit to search, with tiny encoders of every shape."""
 
+from shutil import copytree
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from tests.retrievers.small_methods import fit_one
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.retrievers import create_retriever, load_retriever
-from toolbank.retrievers.base import FitContext
+from toolbank.retrievers import load_retriever
 from toolbank.retrievers.nearest import NearestRetriever
 from toolbank.retrievers.settings import (
     Bm25Config,
@@ -35,14 +37,8 @@ def encoders(tmp_path_factory):
     }
 
 
-def fit(config, bank, *needed, seed=0, checkpoints=None):
-    fitted = {}
-    for other in needed:
-        fitted[other.label] = create_retriever(other)
-        fitted[other.label].fit(bank)
-    retriever = create_retriever(config)
-    retriever.fit(bank, FitContext(seed, checkpoints, fitted=fitted))
-    return retriever
+def fit(config, bank, *needed):
+    return fit_one(config, bank, *(fit_one(other, bank) for other in needed))
 
 
 def refiner(encoder, **settings):
@@ -197,20 +193,29 @@ def test_train_queries_are_needed(encoders, bank):
         fit(refiner(encoders["minilm"]), Bank(bank.tools))
 
 
-def test_weights_that_can_not_be_are_told(encoders, bank, tmp_path):
+@pytest.fixture(scope="module")
+def saved(encoders, bank, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved")
     encoder = encoders["minilm"]
-    made = fit(refiner(encoder), bank, Tool2VecConfig(encoder=encoder))
-    made.save(tmp_path)
-    path = tmp_path / "model" / "model.safetensors"
+    fit(refiner(encoder), bank, Tool2VecConfig(encoder=encoder)).save(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda weights: weights["project.weight"].__setitem__((0, 0), np.nan),
+        lambda weights: weights.update(
+            {"project.weight": weights["project.weight"][:, :-1].copy()}
+        ),
+        lambda weights: weights.pop("first_stage.bias"),
+    ],
+)
+def test_weights_that_can_not_be_are_refused(saved, tmp_path, damage):
+    copytree(saved, tmp_path / "damaged")
+    path = tmp_path / "damaged" / "model" / "model.safetensors"
     weights = load_file(path)
-    wrong = weights["project.weight"].copy()
-    wrong[0, 0] = np.nan
-    rest = {k: v for k, v in weights.items() if k != "first_stage.bias"}
-    for damaged in (
-        {**weights, "project.weight": wrong},
-        {**weights, "project.weight": wrong[:, :-1].copy()},
-        rest,
-    ):
-        save_file(damaged, path)
-        with pytest.raises(InputError, match=r"model.* Fit it again: toolbank train"):
-            load_retriever(tmp_path)
+    damage(weights)
+    save_file(weights, path)
+    with pytest.raises(InputError, match=r"model.*toolbank train"):
+        load_retriever(tmp_path / "damaged")
