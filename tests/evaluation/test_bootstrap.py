@@ -27,9 +27,3 @@ def test_it_is_as_wide_as_the_normal_approximation_says():
     spread = 1.96 * values.std() / np.sqrt(len(values))
     assert low[0] == pytest.approx(values.mean() - spread, abs=0.1 * spread)
     assert high[0] == pytest.approx(values.mean() + spread, abs=0.1 * spread)
-
-
-def test_columns_are_drawn_together():
-    first = np.random.default_rng(2).random(60)
-    low, high = bootstrap_means(np.stack([first, 1 - first], axis=1), 300, seed=0)
-    assert low[0] == pytest.approx(1 - high[1])

@@ -76,41 +76,43 @@ def test_records_name_retriever_set_metric_and_k(bank, retriever):
     assert pick(records, set="test", metric="mrr").k is None
 
 
-def part(bank, name):
-    held_out = held_out_set(bank)
-    return [held_out.queries[row] for row in held_out.parts[name]]
+SET, TOOLS = "chart of the average", "rows in order"
+MORE = "rows of the chart"
+SEEN = {"test-unseen-sets": [], "test-unseen-tools": []}
 
 
-def test_tool_sets_of_train_are_told_apart_whatever_their_order(bank):
-    assert part(bank, "test-seen-sets") == ["chart of the average"]
-    assert part(bank, "test-unseen-sets") == ["rows in order"]
+def ask(*names):
+    return {"asks": tuple(Ask(tool=n, kind="terse", ask="do it") for n in names)}
 
 
-def test_tools_of_train_are_told_apart(bank):
-    both = make_query("rows of the chart", "lab.sort", "lab.plot", split="test")
-    more = Bank(bank.tools, (*bank.queries, both))
-    assert part(more, "test-seen-tools") == ["chart of the average"]
-    assert part(more, "test-unseen-tools") == ["rows in order", "rows of the chart"]
+@pytest.mark.parametrize(
+    ("queries", "asks", "parts"),
+    [
+        ((), {}, {"test-seen-sets": [SET], "test-unseen-sets": [TOOLS]}),
+        (
+            (make_query(MORE, "lab.sort", "lab.plot", split="test"),),
+            {},
+            {"test-seen-tools": [SET], "test-unseen-tools": [TOOLS, MORE]},
+        ),
+        ((), ask("lab.sort"), SEEN),
+        ((), ask("lab.mean", "lab.sort", "lab.plot"), SEEN),
+        ((make_query("order them", "lab.sort", split="train"),), {}, SEEN),
+    ],
+    ids=["sets", "tools", "ask", "shared ask", "alias"],
+)
+def test_parts_tell_what_train_requests_have_shown(bank, queries, asks, parts):
+    held_out = held_out_set(replace(bank, queries=(*bank.queries, *queries), **asks))
+    for name, expected in parts.items():
+        assert [held_out.queries[row] for row in held_out.parts[name]] == expected
 
 
-def test_an_ask_shows_its_tool_to_training(bank):
-    ask = Ask(tool="lab.sort", kind="terse", ask="order them")
-    more = replace(bank, asks=(ask,))
-    assert part(more, "test-unseen-sets") == part(more, "test-unseen-tools") == []
-
-
-def test_an_ask_that_siblings_share_shows_each_of_them_alone(bank):
-    names = [tool.name for tool in bank.tools]
-    asks = tuple(Ask(tool=name, kind="terse", ask="do it") for name in names)
-    more = replace(bank, asks=asks)
-    assert part(more, "test-unseen-sets") == part(more, "test-unseen-tools") == []
-
-
-def test_an_alias_makes_a_seen_set(bank):
-    train = make_query("order them", "lab.sort", split="train")
-    more = Bank(bank.tools, (*bank.queries, train))
-    assert len(part(more, "test-seen-sets")) == 2
-    assert part(more, "test-unseen-tools") == []
+def test_unknown_names_are_tools_of_their_own_and_an_alias_is_its_tool(bank):
+    queries = [
+        make_query("x", "lab.gone", "lab.lost"),
+        make_query("y", "lab.sort", "lab.order"),
+    ]
+    gold = make_set("mine", bank, queries).gold
+    assert gold == (frozenset({3, 4}), frozenset({1}))
 
 
 def test_a_part_that_is_empty_is_left_out(bank, retriever):
@@ -188,17 +190,6 @@ def test_an_unknown_name_counts_as_not_found_and_is_reported(bank, retriever):
     assert "skipped 1 line without" in notes
 
 
-def test_two_unknown_names_are_two_tools(bank):
-    labelled = make_set("mine", bank, [make_query("x", "lab.gone", "lab.lost")])
-    assert len(labelled.gold[0]) == 2
-    assert labelled.padded_gold().min() >= len(bank.tools)
-
-
-def test_two_names_of_one_tool_are_one(bank):
-    labelled = make_set("mine", bank, [make_query("x", "lab.sort", "lab.order")])
-    assert labelled.gold == (frozenset({1}),)
-
-
 def test_a_retriever_of_other_tools_is_refused(bank, retriever):
     other = Bank(bank.tools[:2], bank.queries)
     with pytest.raises(InputError, match="fitted on 3 tools"):
@@ -212,13 +203,6 @@ def test_of_two_requests_there_are_figures_and_no_interval(bank, retriever):
     assert header.split() == ["retriever", "R@5", "(95", "%", "interval)", "COMP@5"]
     assert row.split() == ["bm25", "100.0", "100.0"]
     assert note == "No interval is given if n is below 10."
-
-
-def test_the_interval_stands_beside_its_figure(bank, retriever):
-    queries = [make_query(f"rows in order {i}", "lab.sort") for i in range(12)]
-    records = evaluate(retriever, make_set("mine", bank, queries), CONFIG, seed=0)
-    *_, row = format_table(records).splitlines()
-    assert row.split(maxsplit=1)[1].startswith("100.0 (75.8 to 100.0)")
 
 
 def test_no_table_is_wider_than_a_terminal(bank, retriever):
@@ -240,14 +224,6 @@ def test_no_table_is_wider_than_a_terminal(bank, retriever):
     told = format_table(records) + "\n" + format_details(records, [])
     assert all(part in told for part in ("unseen-sets (n = 20)", "seen-tools (n = 10)"))
     assert max(map(len, told.splitlines())) <= 90
-
-
-def test_metrics_need_no_five(bank, retriever):
-    config = EvaluateConfig(ks=(2, 3), resamples=100)
-    records = evaluate(retriever, held_out_set(bank), config, seed=0)
-    assert "COMP@2" in format_table(records)
-    assert "nDCG@2" in format_details(records, [])
-    assert np.isclose(pick(records, set="test", metric="recall", k=3).value, 1)
 
 
 def test_by_verified_labels_an_alternative_fills_the_place_of_its_needed_tool():

@@ -4,6 +4,7 @@ import re
 
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
@@ -22,6 +23,22 @@ from toolbank.retrievers.settings import (
     RefinerTraining,
     Tool2VecConfig,
 )
+
+NAMES = ("rain", "song", "light", "parcel", "mail", "road", "rose", "house")
+
+
+def name_query(form, split, *places):
+    """A query that names its tools, which are given by their places among `NAMES`."""
+    tools = tuple(NAMES[place] for place in places)
+    text = form.format(*tools)
+    return Query(id=f"{split} {text}", query=text, tools=tools, split=split)
+
+
+def named_bank(queries):
+    """A bank whose tools are the `NAMES`."""
+    tools = tuple(Tool(name=n, kind="function", summary=f"the {n}") for n in NAMES)
+    return Bank(tools, tuple(queries))
+
 
 TRAINED = (
     "mlc",

@@ -62,13 +62,6 @@ def names(retriever, hits):
     return [[retriever.tools[index] for index in row] for row in hits[0]]
 
 
-def test_every_subtask_has_its_best_tool_at_the_top(bank, bm25):
-    retriever = fit(bank, bm25)
-    assert retriever.split([BOTH]) == [["Cancel my flight", "book a hotel room"]]
-    (found,) = names(retriever, retriever.search([BOTH], 2))
-    assert found == ["flight.cancel", "hotel.book"]
-
-
 def test_hits_are_the_subtasks_own_interleaved(bank, bm25):
     retriever = fit(bank, bm25)
     texts = [BOTH, "Send a mail", "Send a mail; cancel my flight; book a hotel room"]

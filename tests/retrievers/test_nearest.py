@@ -41,11 +41,6 @@ def test_tools_without_a_vote_follow_in_the_order_of_their_descriptions(bank):
     assert nearest[0, 2:].tolist() == rest
 
 
-def test_more_neighbours_than_queries_is_all_of_them(bank):
-    _, scores = fit(bank, neighbours=1000).search([REQUEST], 6)
-    assert (scores[0] > 0).sum() == 4
-
-
 def test_without_queries_descriptions_decide(bank):
     indices, _ = fit(Bank(bank.tools), neighbours=5).search([REQUEST], 6)
     descriptions = fit_one(DescriptionsConfig(), bank)

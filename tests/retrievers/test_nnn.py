@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.optimize import nnls
 
-from tests.retrievers.small_methods import fit_one
+from tests.retrievers.small_methods import NAMES, fit_one, name_query, named_bank
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
@@ -82,29 +82,21 @@ def test_what_one_request_gets_does_not_depend_on_the_others():
     np.testing.assert_allclose(together, np.stack(alone), atol=1e-12)
 
 
-TOOLS = ["rain", "song", "light", "parcel", "mail", "road", "rose", "house"]
-
-
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
-    folder = tiny_encoder(tmp_path_factory.mktemp("encoder"), words=TOOLS)
+    folder = tiny_encoder(tmp_path_factory.mktemp("encoder"), words=NAMES)
     return SentenceConfig(model=str(folder))
 
 
 @pytest.fixture(scope="module")
 def bank():
-    tools = tuple(Tool(name=n, kind="function", summary=f"the {n}") for n in TOOLS)
-    queries = tuple(
-        Query(
-            id=f"{a}{b}",
-            query=f"please {TOOLS[a]} and {TOOLS[b]}",
-            tools=(TOOLS[a], TOOLS[b]),
-            split="validation" if (a + b) % 5 == 0 else "train",
+    return named_bank(
+        name_query(
+            "please {} and {}", "validation" if (a + b) % 5 == 0 else "train", a, b
         )
         for a in range(8)
         for b in range(a)
     )
-    return Bank(tools, queries)
 
 
 def fit(bank, first, **settings):

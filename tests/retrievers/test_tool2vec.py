@@ -63,12 +63,6 @@ def test_few_texts_have_little_in_common():
     assert common_part(np.zeros((0, 3), np.float32)).tolist() == [0, 0, 0]
 
 
-def test_usage_makes_a_tool_findable_by_words_its_description_lacks(bank):
-    retriever = fit_one(Tool2VecConfig(), bank)
-    (best,) = retriever.search(["where did my package go"], 1)[0][0]
-    assert retriever.tools[best] == "shop.trackParcel"
-
-
 def test_without_queries_and_mean_centering_it_is_the_descriptions(bank):
     retriever = fit_one(Tool2VecConfig(centre=False), Bank(bank.tools))
     encoder = load_encoder(SentenceConfig())

@@ -194,7 +194,7 @@ class DecompositionRetriever(TwoStage):
         self.take_stages(context.fitted)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+        """Return indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
         A score is the reciprocal of the rank.
 

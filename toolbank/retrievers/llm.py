@@ -144,7 +144,7 @@ class LlmRetriever(TwoStage):
         self.prompt = PromptTemplate(RANK_TEMPLATE)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+        """Return indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
         A score is the reciprocal of the rank. A request without a usable answer keeps the first
         stage's order, and a message counts such requests.

@@ -22,7 +22,7 @@ DECOMPOSE_TEMPLATE = "decompose.j2"
 
 
 def ask_for_subtasks(template: PromptTemplate, text: str) -> ChatRequest:
-    """Ask for the subtasks of a request.
+    """Build the prompt that asks for the subtasks of a request.
 
     Raises:
         InputError: the user's prompts/decompose.j2 is broken.
@@ -36,7 +36,7 @@ def ask_for_subtasks(template: PromptTemplate, text: str) -> ChatRequest:
 
 
 class DecomposeConfig(SearchModelConfig):
-    """A language model that splits requests; every reply is kept in a journal of its own."""
+    """A language model that splits requests; its replies are kept in their own journal."""
 
     section: ClassVar[str] = "retrievers.decomposition.decompose"
     call_steps: ClassVar[tuple[str, ...]] = ("decompose",)
@@ -46,7 +46,7 @@ class DecomposeConfig(SearchModelConfig):
     def _check_engine(cls, value: str) -> str:
         if value == "rules":
             raise ValueError(
-                "rules writes queries. To split requests by rules, say `decompose: rules`"
+                "rules writes queries. To split requests by rules, set `decompose: rules`"
             )
         return value
 
@@ -97,7 +97,7 @@ RANK_TEMPLATE = "rank.j2"
 
 
 ORDER_KEY = "tools"
-"""What an answer holds the numbers of the tools under."""
+"""Key of the tool numbers in an answer."""
 
 
 _SUMMARY_CHARACTERS = 240
@@ -108,7 +108,7 @@ Shown = Sequence[tuple[str, str]]
 
 
 def ask_for_order(template: PromptTemplate, text: str, tools: Shown) -> ChatRequest:
-    """Ask which of these tools a request needs, best first.
+    """Build the prompt that asks which of these tools a request needs, best first.
 
     Raises:
         InputError: the user's prompts/rank.j2 is broken.
@@ -126,16 +126,13 @@ def ask_for_order(template: PromptTemplate, text: str, tools: Shown) -> ChatRequ
 
 
 def summarise(tool: Tool) -> str:
-    """What a prompt says of a tool beside its name, on one line."""
-    said = tool.summary or tool.description
-    return textwrap.shorten(said, _SUMMARY_CHARACTERS, placeholder=" ...")
+    """Shorten what a prompt says of a tool to one line."""
+    text = tool.summary or tool.description
+    return textwrap.shorten(text, _SUMMARY_CHARACTERS, placeholder=" ...")
 
 
 class LlmConfig(SearchModelConfig, TwoStageConfig):
-    """Have a language model order the best hits of a first stage, or drop them.
-
-    What it is asked how is among the settings themselves.
-    """
+    """Have a language model order the best hits of a first stage, or drop them."""
 
     needs_queries: ClassVar[bool] = False
     templates: ClassVar[tuple[str, ...]] = (RANK_TEMPLATE,)
@@ -159,7 +156,7 @@ class LlmConfig(SearchModelConfig, TwoStageConfig):
     def sample_calls(
         self, tools: Sequence[Tool], texts: Sequence[str]
     ) -> tuple[list[ChatRequest], list[Mapping[str, Any]]]:
-        """Prompts with tools drawn evenly for the candidates, and an answer that keeps all."""
+        """Prompts with evenly drawn tools as candidates, and an answer that keeps all."""
         template = PromptTemplate(RANK_TEMPLATE)
         step = max(1, len(tools) // self.candidates)
         drawn = [(t.name, summarise(t)) for t in tools[::step][: self.candidates]]

@@ -1,4 +1,4 @@
-"""The settings of the methods that ask no language model: what recipes say and plans need of each."""
+"""The settings of the methods that do not ask a language model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Bm25Config(RetrieverConfig):
-    """BM25 over the tools' names and descriptions, and the requests that use them if so said."""
+    """BM25 over the tools' names and descriptions, and optionally their train queries."""
 
     lexical: ClassVar[bool] = True
     score: ClassVar[str] = "BM25, a sum over the words in common: 0 without any"
@@ -38,7 +38,7 @@ class Bm25Config(RetrieverConfig):
 
     @property
     def folds(self) -> int:
-        """More with requests, as each part is indexed in no time."""
+        """More with requests, because indexing is fast."""
         return 10 if self.requests else super().folds
 
     @property
@@ -48,7 +48,7 @@ class Bm25Config(RetrieverConfig):
 
     @property
     def baseline(self) -> Baseline | None:
-        """What words alone can do, if it learns from no request."""
+        """The lexical baseline, if it indexes no requests."""
         return None if self.requests else "words"
 
 
@@ -56,7 +56,7 @@ BM25 = RetrieverKind(Bm25Config, "toolbank.retrievers.bm25:Bm25Retriever")
 
 
 class DescriptionsTraining(EncoderTraining):
-    """Requests are drawn to the descriptions that they are searched by."""
+    """Draws requests to the descriptions of their tools."""
 
     pairs: tuple[PairKind, ...] = Field(
         default=("query-description",),
@@ -86,7 +86,7 @@ class DescriptionsConfig(DenseConfig):
 
     @property
     def baseline(self) -> Baseline | None:
-        """What can be done without queries, if its encoder is not trained on any."""
+        """The baseline without queries, if its encoder is frozen."""
         return None if self.training else "descriptions"
 
 
@@ -146,16 +146,16 @@ TOOL2VEC = RetrieverKind(
 )
 
 
-# Of the last layer's own training: quick, as only a matrix is trained on features that stay.
+# Training of the last layer alone: fast, because the features do not change.
 _HEAD_EPOCHS, _HEAD_BATCH, _HEAD_LEARNING_RATE = 20, 128, 5e-3
 
 _OF_A_HEAD = {"batch_size": 128, "learning_rate": 2e-3}
 
 
 class MlcTraining(TrainingConfig):
-    """As the paper trains it, but for fewer epochs: it has 100 on ToolBank, 30 on ToolBench.
+    """The paper's settings with fewer epochs: it has 100 on ToolBank, 30 on ToolBench.
 
-    With `frozen`, unless said otherwise, the learning rate is 2e-3 and a batch has 128.
+    With `frozen`, the default learning rate is 2e-3 and the default batch size 128.
     """
 
     epochs: float = Field(default=20, gt=0, description="passes over the train queries")
@@ -184,7 +184,7 @@ class MlcConfig(RetrieverConfig):
 
     @property
     def folds(self) -> int:
-        """More where a part is trained quickly."""
+        """More with a frozen encoder, because the training is fast."""
         return 5 if self.frozen else super().folds
 
     def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:  # noqa: ARG002
@@ -222,12 +222,12 @@ class MlcConfig(RetrieverConfig):
 
 
 def name_last_layer(config: MlcConfig) -> str:
-    """What the training of the last layer alone is called."""
+    """Name the training of the last layer alone."""
     return f"last layer of {config.label}"
 
 
 def suit_the_last_layer(training: TrainingConfig) -> TrainingConfig:
-    """The settings of the last layer's own training."""
+    """Adapt the settings to the training of the last layer alone."""
     return training.model_copy(
         update={
             "epochs": _HEAD_EPOCHS,
@@ -310,10 +310,9 @@ class ProtipTraining(TrainingConfig):
 class ProtipConfig(RetrieverConfig):
     """Find the tools of a plan in its order; needs queries whose tools are ordered.
 
-    Published: BERT-base-uncased, random negatives; the margin is not told. Here the random
-    negatives of a batch are shared by its plans, so that no tool comes near a request without
-    having been one of its negatives. Hard ones alone are found anew too seldom for a short
-    training.
+    The paper uses BERT-base-uncased and random negatives, and does not give the margin. Here the
+    plans of a batch share their random negatives, so that no tool comes near a request without
+    having been its negative. Hard negatives alone are mined too rarely for a short training.
     """
 
     needs_order: ClassVar[bool] = True

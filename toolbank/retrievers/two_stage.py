@@ -68,18 +68,18 @@ class TwoStage(Retriever):
             )
 
     def extend(self, tools: Sequence[Tool]) -> None:
-        """Add tools to what it is built on."""
+        """Add tools to the stages."""
         self.stages = {
             label: stage.add_tools(tools) for label, stage in self.stages.items()
         }
 
     def take_asks(self, asked: Relevance) -> None:
-        """Give asks to what it is built on; `extend` has made copies of it."""
+        """Give asks to the stages, which `extend` has copied."""
         for stage in self.stages.values():
             stage.take_asks(asked)
 
     def keep(self, rows: NDArray[np.int64]) -> None:
-        """Keep some of the tools in what it is built on."""
+        """Keep some of the tools in the stages."""
         super().keep(rows)
         places = rows.tolist()
         self.stages = {

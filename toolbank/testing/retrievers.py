@@ -1,4 +1,4 @@
-"""What every retriever has to do, whoever brings it.
+"""Checks that every retriever has to pass, those of other packages included.
 
 In the tests of a package that brings one:
 
@@ -12,7 +12,7 @@ In the tests of a package that brings one:
         check(CASE)
 
 The package has to be installed, so that its entry point is found. A check that fails raises an
-AssertionError that says what a retriever should do.
+AssertionError that names the requirement.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ class RetrieverCase:
 
 
 def check_settings(case: RetrieverCase) -> None:
-    """The configuration is of the method's own model, which refuses what it does not know."""
+    """The configuration is of the method's own model, which refuses unknown keys."""
     check_model(case.config, case.kind.config)
     found = RETRIEVERS.load(case.config.type)
     assert found == case.kind, "the kind is found by the `type` of its settings"
 
 
 def check_traits(case: RetrieverCase) -> None:
-    """What the configuration says of the retriever is true."""
+    """The traits of the configuration are true."""
     config, needed = case.config, case.config.needs_vectors
     assert not needed or needed in config.needs, "needs_vectors names one of needs"
     learns = config.learns_from
@@ -126,7 +126,7 @@ def check_order_of_tools(case: RetrieverCase) -> None:
 
 
 def check_parts_of_a_search(case: RetrieverCase) -> None:
-    """What a request gets depends neither on the others nor on how many hits are wanted."""
+    """The hits of a request depend neither on other requests nor on k."""
     n_tools = len(case.bank.tools)
     together = case.fitted.search(REQUESTS, n_tools)
     few = case.fitted.search(REQUESTS, 2)
@@ -159,7 +159,7 @@ def check_fit(case: RetrieverCase) -> None:
 
 
 def check_without_train(case: RetrieverCase) -> None:
-    """One that says that it needs no train queries finds the same without."""
+    """A retriever that needs no train queries finds the same without them."""
     if any(config.needs_queries for config in (*case.built_on, case.config)):
         return
     bare = case.fit(
@@ -188,7 +188,7 @@ def check_saving(case: RetrieverCase) -> None:
         load_retriever(folder / "moved").save(folder / "again")
         for name in ("moved", "again"):
             loaded = load_retriever(folder / name)
-            assert type(loaded) is type(case.fitted), "it is loaded as what it was"
+            assert type(loaded) is type(case.fitted), "it is loaded as the same class"
             assert loaded.config == case.config, "it is loaded with its settings"
             assert loaded.tools == case.fitted.tools, "it is loaded with its tools"
             assert loaded.card == case.fitted.card, "it is loaded with its card"
@@ -222,7 +222,7 @@ def check_damage(case: RetrieverCase) -> None:
 
 
 def check_impossible_values(case: RetrieverCase) -> None:
-    """Arrays of another shape, and with numbers that can't be, are refused."""
+    """Arrays of another shape or with impossible numbers are refused."""
     from safetensors.numpy import load_file, save_file
 
     with _folder() as folder:
@@ -246,7 +246,7 @@ def check_impossible_values(case: RetrieverCase) -> None:
 def check_adding_tools(case: RetrieverCase) -> None:
     """Added tools are found, once more when saved; the others keep their order.
 
-    The retriever that they are added to stays as it is: others may be searching it.
+    The original retriever does not change: it may be in use.
     """
     n_tools = len(case.bank.tools)
     before = case.fitted.search(REQUESTS, n_tools)
@@ -274,7 +274,7 @@ def check_adding_tools(case: RetrieverCase) -> None:
 def check_removing_tools(case: RetrieverCase) -> None:
     """What is removed is not found, not when saved either, and can be added again.
 
-    The retriever that it is removed from stays as it is.
+    The original retriever does not change.
     """
     n_tools = len(case.bank.tools)
     before = case.fitted.search(REQUESTS, n_tools)
@@ -329,7 +329,7 @@ def check_search_train(case: RetrieverCase) -> None:
 
 
 def check_unfitted(case: RetrieverCase) -> None:
-    """One that was not fitted says so, and leaves no files."""
+    """An unfitted retriever refuses every use, and writes no files."""
     with _folder() as folder:
         unfitted = create_retriever(case.config)
         for use in (
@@ -358,7 +358,7 @@ CHECKS = (
     check_search_train,
     check_unfitted,
 )
-"""All that a retriever has to do."""
+"""All checks of a retriever."""
 
 
 @contextmanager

@@ -198,13 +198,6 @@ def test_tools_are_read_by_number_or_name_and_what_is_none_is_counted(
     assert read_order(reply, ["a.one", "b.two", "c.three"]) == (order, passed)
 
 
-def test_what_was_passed_over_is_told(fit, capsys):
-    with ChatServer(lambda _: Answer.json({"tools": [1, 1, 77]})) as server:
-        find(fit(server))
-    told = " ".join(capsys.readouterr().err.split())
-    assert "skipped 2 entries" in told and "(repeated 1, unknown 1)" in told
-
-
 def test_what_a_tool_says_of_itself_is_no_template_and_stays_on_its_line(fit):
     with ChatServer(answer_by_words) as server:
         grown = fit(server).add_tools(

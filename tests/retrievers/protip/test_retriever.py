@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import toolbank.retrievers.protip.retriever as retriever_module
-from tests.retrievers.small_methods import fit_one
+from tests.retrievers.small_methods import NAMES, fit_one, name_query, named_bank
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
@@ -22,24 +22,17 @@ from toolbank.retrievers.protip.training import PlanExamples
 from toolbank.retrievers.settings import ProtipConfig, ProtipTraining
 from toolbank.system.errors import InputError
 
-NAMES = ["rain", "song", "light", "parcel", "mail", "road", "rose", "house"]
-
 
 @pytest.fixture(scope="module")
 def bank():
-    tools = tuple(Tool(name=n, kind="function", summary=f"the {n}") for n in NAMES)
-    queries = tuple(
-        Query(
-            id=f"{a}{b}",
-            query=f"please {NAMES[a]} then {NAMES[b]}",
-            tools=(NAMES[a], NAMES[b]),
-            split="validation" if (a + 2 * b) % 5 == 0 else "train",
+    return named_bank(
+        name_query(
+            "please {} then {}", "train" if (a + 2 * b) % 5 else "validation", a, b
         )
         for a in range(8)
         for b in range(8)
         if a != b
     )
-    return Bank(tools, queries)
 
 
 def encoder_at(folder, kind="minilm", dropout=0.0):

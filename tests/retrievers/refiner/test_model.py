@@ -69,15 +69,6 @@ def test_the_order_of_candidates_changes_nothing(model):
         np.testing.assert_allclose(moved, scores[order], **TOLERANCE)
 
 
-def test_by_the_body_alone_the_order_would_count(model):
-    (row,) = make_rows([9])
-    inputs = model.project(torch.from_numpy(row["vectors"]))[None]
-    with torch.inference_mode():
-        states = model.body(inputs_embeds=inputs).last_hidden_state[0]
-        back = model.body(inputs_embeds=inputs.flip(1)).last_hidden_state[0].flip(0)
-    assert (states - back).abs().max() > 1e-2
-
-
 def test_other_requests_in_the_batch_change_nothing(model):
     rows = make_rows([9, 30, 1, 4, 57])
     together = judge(model, rows)

@@ -89,7 +89,7 @@ class MlcRetriever(Retriever):
         """Train the classifier; the best epoch by Recall@5 on validation queries stays.
 
         Raises:
-            InputError: the encoder can't be had or read, or a setting is not for this machine.
+            InputError: the encoder cannot be found or read, or a setting is not for this machine.
         """
         relevance = train_relevance(bank)
         used = np.unique(relevance.tools[relevance.tools >= 0])

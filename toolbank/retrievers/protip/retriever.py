@@ -147,7 +147,7 @@ class ProtipRetriever(Retriever):
 
         Raises:
             InputError: the order of the bank's tools means nothing, no train query has a tool,
-                or the encoder or a setting of the training can't be had.
+                or the encoder or a setting of the training cannot be found.
         """
         from toolbank.retrievers.protip import mean_encoder
         from toolbank.retrievers.protip.training import find_used, train_plans
@@ -199,7 +199,7 @@ class ProtipRetriever(Retriever):
         )
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+        """Return indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
         The steps' hits interleaved, and the tools without use among them. A score is the
         log-odds that such a hit is right.

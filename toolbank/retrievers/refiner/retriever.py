@@ -120,7 +120,7 @@ class RefinerRetriever(TwoStage):
         )
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+        """Return indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
         A candidate's score is its logit; an unseen tool's is between those of its neighbours (see
         `keep_ranks`). The other hits follow below the lowest, in steps of one.
@@ -132,7 +132,7 @@ class RefinerRetriever(TwoStage):
         return indices[:, :k], scores[:, :k]
 
     def save_parts(self, folder: Path) -> None:
-        """Write what it is built on, and the network."""
+        """Write the stages and the network."""
         from toolbank.retrievers.network import save_network
 
         super().save_parts(folder)
@@ -166,7 +166,7 @@ class RefinerRetriever(TwoStage):
         return self.config
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:
-        """Pack what it is built on, and write the network as ONNX."""
+        """Pack the stages, and write the network as ONNX."""
         super().pack_parts(folder, packing)
         if self.network is not None:
             self.network.write(folder / _MODEL)
@@ -230,7 +230,7 @@ class RefinerRetriever(TwoStage):
         return min(self.config.training.max_length, longest_request(self.model.body))
 
     def _refine(self, ids: Sequence[Ids], hits: Hits, ties: Ties) -> Hits:
-        """The first of the hits in the order of their logits, the others after them."""
+        """Order the first hits by their logits; the others follow."""
         n = min(self.config.candidates, hits[0].shape[1])
         candidates, others = hits[0][:, :n], hits[0][:, n:]
         judged = candidates, hits[1][:, :n]
