@@ -72,13 +72,13 @@ def folder(bank, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fine_tuned(bank, folder):
-    return fit_one(often(bank), make_config(folder))
+    return fit_one(make_config(folder), often(bank))
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["fine-tuned", "frozen"])
 def fitted(bank, folder, fine_tuned, request):
     if request.param:
-        return fit_one(often(bank), make_config(folder, frozen=True))
+        return fit_one(make_config(folder, frozen=True), often(bank))
     return fine_tuned
 
 
@@ -116,7 +116,7 @@ def test_every_shape_is_trained_saved_loaded_and_searched(
     bank, tmp_path, kind, pooling
 ):
     folder = make_folder(tmp_path, kind, pooling, bank)
-    retriever = fit_one(often(bank), make_config(folder, training={"epochs": 5}))
+    retriever = fit_one(make_config(folder, training={"epochs": 5}), often(bank))
     right = [
         found(retriever, query.query, len(own)) == own
         for query in bank.split("train")
@@ -144,7 +144,7 @@ def test_one_by_cls_is_a_model_that_transformers_reads(bank, tmp_path):
     from transformers import AutoModelForSequenceClassification
 
     folder = make_folder(tmp_path, "deberta", "cls", bank)
-    retriever = fit_one(bank, make_config(folder, training={"epochs": 1}))
+    retriever = fit_one(make_config(folder, training={"epochs": 1}), bank)
     retriever.save(tmp_path / "saved")
     model = AutoModelForSequenceClassification.from_pretrained(
         tmp_path / "saved" / "model", local_files_only=True
@@ -165,7 +165,7 @@ def test_one_by_cls_is_a_model_that_transformers_reads(bank, tmp_path):
 def test_the_epoch_that_is_best_on_validation_stays(bank, folder):
     validation = [q.model_copy(update={"split": "validation"}) for q in bank.queries]
     with_validation = Bank(bank.tools, (*often(bank).queries, *validation))
-    retriever = fit_one(with_validation, make_config(folder))
+    retriever = fit_one(make_config(folder), with_validation)
     assert "1.0000 after epoch 3" in retriever.card
 
 
@@ -173,7 +173,7 @@ def test_a_query_written_by_rules_counts_for_a_quarter(bank, folder):
     made = Provenance(attempt=0, engine="rules", model="", prompt_hash="", seed=0)
     by_rules = bank.queries[0].model_copy(update={"provenance": made})
     config = make_config(folder, frozen=True, training={"learning_rate": 1e-9})
-    seen = fit_one(Bank(bank.tools, (by_rules, *bank.queries[1:])), config)
+    seen = fit_one(config, Bank(bank.tools, (by_rules, *bank.queries[1:])))
     water = seen.labels[2]
     bias = seen.classifier.last.bias[water].item()
     # 1.25 of 3.25 queries use it.
@@ -184,20 +184,20 @@ def test_hits_for_train_queries_are_by_classifiers_that_have_not_seen_them(
     bank, folder
 ):
     config = make_config(folder, frozen=True, description_weight=0)
-    retriever = fit_one(bank, config)
+    retriever = fit_one(config, bank)
     indices, scores = retriever.search_train(bank, 6)
     assert indices.shape == scores.shape == (4, 6)
     # Music is played in one query: by those that have not seen it, only the description tells.
     play = retriever.tools.index("music.play")
     rest = Bank(bank.tools, tuple(q for q in bank.queries if q.id != "2"))
-    unseen = fit_one(rest, config)
+    unseen = fit_one(config, rest)
     expected = unseen.search([bank.queries[2].query], 6)
     np.testing.assert_array_equal(indices[2], expected[0][0])
     assert unseen.labels[play] == -1
 
 
 def test_without_train_queries_the_descriptions_decide(bank, folder, tmp_path):
-    retriever = fit_one(Bank(bank.tools), make_config(folder))
+    retriever = fit_one(make_config(folder), Bank(bank.tools))
     retriever.save(tmp_path)
     assert not (tmp_path / "model").exists()
     assert found(load_retriever(tmp_path), "Start a song") == {"music.play"}
@@ -212,7 +212,7 @@ def test_a_head_has_settings_of_its_own_where_none_are_given():
 
 def test_a_classifier_of_other_tools_is_told(fine_tuned, bank, folder, tmp_path):
     fine_tuned.save(tmp_path / "one")
-    fit_one(Bank(bank.tools, bank.queries[:1]), make_config(folder)).save(
+    fit_one(make_config(folder), Bank(bank.tools, bank.queries[:1])).save(
         tmp_path / "two"
     )
     (tmp_path / "two" / "model").rename(tmp_path / "gone")
@@ -231,11 +231,11 @@ def test_a_fit_that_was_cut_off_goes_on_to_the_same_weights(
     save_each_step(monkeypatch)
     values = iter([0.1, 0.5, 0.6, 0.7, 0.1, 0.5])
     monkeypatch.setattr(f"{MLC}.validation_recall", lambda *_: next(values))
-    whole = fit_one(with_validation, config)
+    whole = fit_one(config, with_validation)
     with pytest.raises(StopIteration):
-        fit_one(with_validation, config, checkpoints=tmp_path)
+        fit_one(config, with_validation, checkpoints=tmp_path)
     values = iter([0.6, 0.7])
-    resumed = fit_one(with_validation, config, checkpoints=tmp_path)
+    resumed = fit_one(config, with_validation, checkpoints=tmp_path)
     assert resumed.card == whole.card
     assert "0.1000 before the training, 0.7000 after epoch 3" in whole.card
     np.testing.assert_allclose(
@@ -255,7 +255,7 @@ def test_the_last_layer_is_trained_before_the_encoder_moves(
     made = []
     for rate in (1e-12, 0.1):
         monkeypatch.setattr("toolbank.retrievers.settings._HEAD_LEARNING_RATE", rate)
-        made.append(fit_one(often(bank), still))
+        made.append(fit_one(still, often(bank)))
     model = made[1].classifier.model
     after = getattr(model, model.base_model_prefix, model).state_dict()
     for name, values in load_file(folder / "model.safetensors").items():
@@ -298,15 +298,15 @@ def test_a_fit_that_was_cut_off_in_the_last_layers_training_goes_on(
         return stack_vectors(vectors)
 
     few, config = often(bank, 4), make_config(folder)
-    whole = fit_one(few, config)
+    whole = fit_one(config, few)
     with monkeypatch.context() as patch:
         save_each_step(patch)
         patch.setattr("toolbank.retrievers.mlc.network.stack_vectors", cut_off)
         with pytest.raises(CutError):
-            fit_one(few, config, checkpoints=tmp_path)
+            fit_one(config, few, checkpoints=tmp_path)
     assert list((tmp_path / "last").glob("checkpoint-*"))
     assert not list(tmp_path.glob("checkpoint-*"))
-    resumed = fit_one(few, config, checkpoints=tmp_path)
+    resumed = fit_one(config, few, checkpoints=tmp_path)
     for name, values in whole.classifier.state_dict().items():
         torch.testing.assert_close(
             resumed.classifier.state_dict()[name], values, atol=0, rtol=0
@@ -326,4 +326,4 @@ def test_a_language_model_is_refused_as_a_classifier(bank, tmp_path):
     )
     AutoModel.from_config(config).save_pretrained(folder)
     with pytest.raises(InputError, match=r"of the type 'qwen2'.*frozen: true"):
-        fit_one(bank, make_config(folder))
+        fit_one(make_config(folder), bank)

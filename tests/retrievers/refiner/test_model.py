@@ -76,20 +76,7 @@ def test_other_requests_in_the_batch_change_nothing(model):
         np.testing.assert_allclose(judge(model, [row])[0], scores, **TOLERANCE)
 
 
-def test_padding_changes_nothing(model):
-    (row,) = make_rows([9])
-    scores = judge(model, [row])
-    inputs = collate([row], pad_id=0)
-    for length in (1, 70):
-        padded = dict(inputs)
-        for name in ("input_ids", "attention_mask"):
-            padded[name] = torch.nn.functional.pad(inputs[name], (0, length))
-        with torch.inference_mode():
-            found = model(**padded)["logits"].numpy()
-        np.testing.assert_allclose(found, scores, **TOLERANCE)
-
-
-def test_what_stands_where_there_is_no_candidate_changes_nothing(model):
+def test_padding_of_words_and_of_candidates_changes_nothing(model):
     row, more = make_rows([9, 9])
     scores = judge(model, [row])[0]
     longer = {
@@ -98,9 +85,13 @@ def test_what_stands_where_there_is_no_candidate_changes_nothing(model):
     }
     inputs = collate([{**row, **longer}], pad_id=0)
     inputs["candidate_mask"][:, 6:] = 0
-    with torch.inference_mode():
-        found = model(**inputs)["logits"].numpy()
-    np.testing.assert_allclose(found[0, :6], scores, **TOLERANCE)
+    for length in (0, 1, 70):
+        padded = dict(inputs)
+        for name in ("input_ids", "attention_mask"):
+            padded[name] = torch.nn.functional.pad(inputs[name], (0, length))
+        with torch.inference_mode():
+            found = model(**padded)["logits"].numpy()
+        np.testing.assert_allclose(found[0, :6], scores, **TOLERANCE)
 
 
 def test_request_vectors_features_and_company_all_count(model):
