@@ -130,7 +130,7 @@ def told(measured, differences):
 
 def test_each_set_has_its_differences_under_a_sentence_that_names_it(measured, records):
     text = told(measured, records)
-    assert "test: R@5 of the retriever minus that of another" in text
+    assert "test: R@5 of a retriever minus that of another" in text
     assert "nearest neighbours = nearest, the best that only looks up" in text
     assert text.count("points (95 % interval)") == 3
     others = [replace(record, set="mine") for record in records]

@@ -6,12 +6,12 @@ import ir_measures
 import pytest
 from ir_measures import RR, R, nDCG
 
+from tests.retrievers.small_methods import fit_one
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.evaluation import EvaluateConfig
 from toolbank.evaluation.evaluate import make_figures, measure, read_hits, write_hits
 from toolbank.evaluation.sets import held_out_set, make_set
-from toolbank.retrievers import create_retriever
 from toolbank.retrievers.settings import Bm25Config
 
 CONFIG = EvaluateConfig(ks=(1, 3, 5), resamples=100)
@@ -34,8 +34,7 @@ def written(tmp_path):
         for i in range(40)
     )
     bank = Bank(tools, queries)
-    retriever = create_retriever(Bm25Config())
-    retriever.fit(bank)
+    retriever = fit_one(Bm25Config(), bank)
     strange = Query(id="x", query="rank them", tools=("lab.rank", "lab.gone"))
     sets = [held_out_set(bank), make_set("mine", bank, [strange])]
     measured = [measure(retriever, one, CONFIG) for one in sets]

@@ -4,6 +4,7 @@ import re
 
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
@@ -23,10 +24,27 @@ from toolbank.retrievers.settings import (
     Tool2VecConfig,
 )
 
+NAMES = ("rain", "song", "light", "parcel", "mail", "road", "rose", "house")
+
+
+def name_query(form, split, *places):
+    """A query that names its tools, which are given by their places among `NAMES`."""
+    tools = tuple(NAMES[place] for place in places)
+    text = form.format(*tools)
+    return Query(id=f"{split} {text}", query=text, tools=tools, split=split)
+
+
+def named_bank(queries):
+    """A bank whose tools are the `NAMES`."""
+    tools = tuple(Tool(name=n, kind="function", summary=f"the {n}") for n in NAMES)
+    return Bank(tools, tuple(queries))
+
+
 TRAINED = (
     "mlc",
     "mlc-frozen",
     "refiner",
+    "refiner-on-nnn",
     "protip",
     "nnn",
     "decomposition",
@@ -62,6 +80,13 @@ def configure(encoder: SentenceConfig, **training):
         RefinerConfig(
             encoder=encoder, candidates=4, training=RefinerTraining(**settings)
         ),
+        RefinerConfig(
+            name="refiner-on-nnn",
+            first_stage="nnn",
+            encoder=encoder,
+            candidates=4,
+            training=RefinerTraining(**settings),
+        ),
         ProtipConfig(encoder=encoder, training=ProtipTraining(**settings)),
         NnnConfig(),
         DecompositionConfig(),
@@ -90,7 +115,13 @@ def needed_by(config, configs):
 def fit(label, configs, bank: Bank, **context):
     """A fitted retriever; what it builds on is fitted first."""
     config = configs[label]
-    fitted = {other: fit(other, configs, bank) for other in config.needs}
+    stages = [fit(other, configs, bank) for other in config.needs]
+    return fit_one(config, bank, *stages, **context)
+
+
+def fit_one(config, bank: Bank, *stages, **context):
+    """A fitted retriever on fitted stages."""
     retriever = create_retriever(config)
-    retriever.fit(bank, FitContext(**{"fitted": fitted} | context))
+    fitted = {stage.name: stage for stage in stages}
+    retriever.fit(bank, FitContext(fitted=fitted, **context))
     return retriever

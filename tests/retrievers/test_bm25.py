@@ -3,29 +3,20 @@
 import bm25s
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.retrievers.small_methods import fit_one
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.retrievers.base import all_words
-from toolbank.retrievers.bm25 import Bm25Retriever
+from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.settings import Bm25Config
 from toolbank.system.errors import InputError
 
 
 def fit(bank):
-    retriever = Bm25Retriever(Bm25Config())
-    retriever.fit(bank)
-    return retriever
-
-
-def test_words_inside_names_are_found(bank):
-    retriever = fit(bank)
-    indices, scores = retriever.search(["parcel", "refund an order"], 1)
-    assert [retriever.tools[i] for i in indices[:, 0]] == [
-        "shop.trackParcel",
-        "shop.refund_order",
-    ]
-    assert (scores > 0).all()
+    return fit_one(Bm25Config(), bank)
 
 
 def test_camel_case_and_separators_are_split():
@@ -61,20 +52,13 @@ def test_a_tool_that_shares_no_word_is_no_hit_whatever_the_order_of_the_file():
         assert np.isinf(scores[indices < 0]).all()
 
 
-def test_a_tool_without_a_word_is_not_found():
-    tools = (Tool(name="", kind="function"), Tool(name="apple", kind="function"))
-    indices, _ = fit(Bank(tools)).search(["an apple", "anything", "a"], 2)
-    assert indices.tolist() == [[1, -1], [-1, -1], [-1, -1]]
-
-
 def test_tools_without_any_word_are_refused():
     with pytest.raises(InputError, match="none of the tools has a word"):
         fit(Bank((Tool(name="?", kind="function"),)))
 
 
 def test_with_requests_a_tool_is_found_by_the_words_of_those_that_use_it(asked):
-    retriever = Bm25Retriever(Bm25Config(requests=True))
-    retriever.fit(asked)
+    retriever = fit_one(Bm25Config(requests=True), asked)
     for request, name in {
         "the lawn is brown": "garden.water",
         "hush everybody": "music.stop",
@@ -87,3 +71,31 @@ def test_with_requests_a_tool_is_found_by_the_words_of_those_that_use_it(asked):
 def test_only_without_requests_is_it_what_words_alone_can_do():
     assert Bm25Config().baseline == "words"
     assert Bm25Config(requests=True).baseline is None
+
+
+WORDS = st.sampled_from(["song", "play", "bell", "door", "city", "rain", "ring"])
+TEXTS = st.lists(st.lists(WORDS, max_size=40).map(" ".join), max_size=8)
+
+
+def same(index, texts):
+    expected = LexicalIndex.of(texts)
+    asked = ["song play bell door", "city rain", "ring"]
+    np.testing.assert_array_equal(index.scores(asked), expected.scores(asked))
+    assert set(index.vocabulary) == set(expected.vocabulary)
+
+
+@given(TEXTS, TEXTS, st.data())
+def test_it_is_as_if_made_of_the_texts_that_are_there(before, added, data):
+    index = LexicalIndex.of(before)
+    grown = index.added(added, range(len(before), len(before) + len(added)))
+    texts = [*before, *added]
+    same(grown, texts)
+    rows = data.draw(st.permutations(range(len(texts))))
+    rows = rows[: data.draw(st.integers(0, len(texts)))]
+    same(grown.kept(np.array(rows, np.int64)), [texts[row] for row in rows])
+    if texts:
+        longer = data.draw(st.lists(st.tuples(st.integers(0, len(texts) - 1), WORDS)))
+        for place, word in longer:
+            texts[place] += f" {word}"
+        same(grown.added([w for _, w in longer], [p for p, _ in longer]), texts)
+    same(index, before)

@@ -8,18 +8,15 @@ import time
 import numpy as np
 import pytest
 
+from tests.retrievers.small_methods import fit_one
 from tests.servers.chat import Answer, ChatServer
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
-from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25 import Bm25Retriever
-from toolbank.retrievers.decomposition import DecompositionRetriever
 from toolbank.retrievers.llm_settings import DecomposeConfig, DecompositionConfig
 from toolbank.retrievers.settings import Bm25Config, Tool2VecConfig
-from toolbank.retrievers.tool2vec import Tool2VecRetriever
 from toolbank.run.recipe import load_recipe, place_replies
 from toolbank.run.stage import files_read
 from toolbank.system.errors import InputError, ToolbankError
@@ -54,27 +51,15 @@ def bank():
 
 @pytest.fixture(scope="module")
 def bm25(bank):
-    retriever = Bm25Retriever(Bm25Config())
-    retriever.fit(bank)
-    return retriever
+    return fit_one(Bm25Config(), bank)
 
 
 def fit(bank, first, **settings):
-    config = DecompositionConfig(first_stage=first.name, **settings)
-    retriever = DecompositionRetriever(config)
-    retriever.fit(bank, FitContext(fitted={first.name: first}))
-    return retriever
+    return fit_one(DecompositionConfig(first_stage=first.name, **settings), bank, first)
 
 
 def names(retriever, hits):
     return [[retriever.tools[index] for index in row] for row in hits[0]]
-
-
-def test_every_subtask_has_its_best_tool_at_the_top(bank, bm25):
-    retriever = fit(bank, bm25)
-    assert retriever.split([BOTH]) == [["Cancel my flight", "book a hotel room"]]
-    (found,) = names(retriever, retriever.search([BOTH], 2))
-    assert found == ["flight.cancel", "hotel.book"]
 
 
 def test_hits_are_the_subtasks_own_interleaved(bank, bm25):
@@ -93,13 +78,11 @@ def test_hits_are_the_subtasks_own_interleaved(bank, bm25):
 
 def test_train_queries_are_searched_by_a_first_stage_without_them(bank, tmp_path):
     encoder = SentenceConfig(model=str(tiny_encoder(tmp_path / "tiny")))
-    first = Tool2VecRetriever(Tool2VecConfig(encoder=encoder, centre=False))
-    first.fit(bank)
+    first = fit_one(Tool2VecConfig(encoder=encoder, centre=False), bank)
     hits, _ = fit(bank, first).search_train(bank, 5)
     for row, query in enumerate(bank.queries):
         others = tuple(other for other in bank.queries if other is not query)
-        alone = Tool2VecRetriever(first.config)
-        alone.fit(Bank(bank.tools, others))
+        alone = fit_one(first.config, Bank(bank.tools, others))
         expected = fit(bank, alone).search([query.query], 5)[0][0]
         np.testing.assert_array_equal(hits[row], expected)
 
@@ -187,7 +170,7 @@ def test_a_request_whose_reply_is_no_list_stays_whole_and_is_told(
     with ChatServer(lambda _: Answer.text(reply)) as server:
         retriever = fit(bank, bm25, decompose=by_model(server, tmp_path))
         assert retriever.split([BOTH]) == [[BOTH]]
-    assert "1 of 1 request stays whole" in " ".join(capsys.readouterr().err.split())
+    assert "Did not split 1 of 1" in " ".join(capsys.readouterr().err.split())
 
 
 def test_an_engine_that_cannot_split_is_refused_at_the_fit(bank, bm25, tmp_path):
@@ -196,37 +179,29 @@ def test_an_engine_that_cannot_split_is_refused_at_the_fit(bank, bm25, tmp_path)
         fit(bank, bm25, decompose=config)
 
 
+RECIPE = """
+name: mine
+sources: [{type: python, package: json}]
+retrievers:
+  - {type: descriptions}
+  - {type: decomposition, name: by-rules}
+  - {type: decomposition, decompose: {model: m, replies: subtasks.sqlite}}
+  - {type: refiner, first_stage: decomposition, vectors: descriptions}
+"""
+
+
 def test_the_journal_is_in_the_run_folder(tmp_path):
     recipe = tmp_path / "mine.yaml"
-    recipe.write_text(
-        "name: mine\n"
-        "sources:\n"
-        "  - {type: python, package: json}\n"
-        "retrievers:\n"
-        "  - type: bm25\n"
-        "  - type: decomposition\n"
-        "    first_stage: bm25\n"
-        "    decompose: {model: m, replies: subtasks.sqlite}\n"
-    )
-    read = load_recipe(str(recipe)).recipe
+    recipe.write_text(RECIPE)
     run = tmp_path / "runs/mine"
-    retrievers = place_replies(read, recipe, run).retrievers
-    (decompose,) = (r.decompose for r in retrievers if r.type == "decomposition")
-    assert decompose.replies == run / "subtasks.sqlite"
+    placed = place_replies(load_recipe(str(recipe)).recipe, recipe, run).retrievers
+    (config,) = (c for c in placed if c.label == "decomposition")
+    assert config.decompose.replies == run / "subtasks.sqlite"
 
 
 def test_what_a_models_prompt_splits_follows_from_the_prompt(tmp_path, monkeypatch):
     recipe = tmp_path / "mine.yaml"
-    recipe.write_text(
-        "name: mine\n"
-        "sources:\n"
-        "  - {type: python, package: json}\n"
-        "retrievers:\n"
-        "  - {type: descriptions}\n"
-        "  - {type: decomposition, name: by-rules}\n"
-        "  - {type: decomposition, decompose: {model: m, replies: r.sqlite}}\n"
-        "  - {type: refiner, first_stage: decomposition, vectors: descriptions}\n"
-    )
+    recipe.write_text(RECIPE)
     monkeypatch.chdir(tmp_path)
 
     def prompts():
@@ -234,10 +209,10 @@ def test_what_a_models_prompt_splits_follows_from_the_prompt(tmp_path, monkeypat
         return {c.label: files_read(c, read) for c in read.retrievers}
 
     ours = prompts()
-    assert ours["descriptions"] == ours["by-rules"] == []
     assert ours["decomposition"] == ours["refiner"]
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "decompose.j2").write_text("Split: {{ request }}")
     own = prompts()
     assert own["decomposition"] == own["refiner"] != ours["decomposition"]
-    assert own["descriptions"] == own["by-rules"] == []
+    for files in (ours, own):
+        assert files["descriptions"] == files["by-rules"] == []

@@ -15,12 +15,6 @@ def test_first_hits_of_every_list_come_before_second_ones_and_none_twice():
     np.testing.assert_allclose(scores[0], [1, 1 / 2, 1 / 3, 1 / 4, 1 / 5])
 
 
-def test_only_the_lists_that_count_are_read_and_the_list_is_cut():
-    lists = np.array([[[0, 1], [2, 3]], [[0, 1], [2, 3]]])
-    indices, _ = interleave(lists, np.array([1, 2]), n_tools=4, k=2)
-    assert indices.tolist() == [[0, 1], [0, 2]]
-
-
 def test_no_request_gives_no_hit():
     indices, scores = interleave(
         np.zeros((0, 2, 3), np.int64), np.zeros(0, np.int64), n_tools=3, k=3

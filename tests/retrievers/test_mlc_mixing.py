@@ -5,7 +5,7 @@ import pytest
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.retrievers import create_retriever, load_retriever
+from toolbank.retrievers import create_retriever
 from toolbank.retrievers.relevance import validation_recall
 from toolbank.retrievers.settings import MlcConfig
 
@@ -65,13 +65,3 @@ def test_the_weight_is_the_best_on_validation_queries(wording, epochs):
         retriever.shares = np.full(len(NOUNS), weight / (weight + 1))
         tried.append(validation_recall(retriever.search, bank))
     assert min(tried) < max(tried) == pytest.approx(chosen, abs=1e-5)
-
-
-def test_the_weight_that_was_chosen_is_kept(tmp_path):
-    bank = make_bank("the {noun}, please")
-    fitted = fit(bank, 1)
-    fitted.save(tmp_path)
-    queries = [query.query for query in bank.queries]
-    np.testing.assert_array_equal(
-        load_retriever(tmp_path).search(queries, 8)[1], fitted.search(queries, 8)[1]
-    )

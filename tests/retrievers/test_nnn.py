@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.optimize import nnls
 
+from tests.retrievers.small_methods import NAMES, fit_one, name_query, named_bank
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
-from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.bm25 import Bm25Retriever
-from toolbank.retrievers.nnn import NnnRetriever, solve
+from toolbank.retrievers.nnn import solve
 from toolbank.retrievers.settings import Bm25Config, NnnConfig, Tool2VecConfig
 from toolbank.retrievers.tool2vec import Tool2VecRetriever
 from toolbank.retrievers.unseen import keep_ranks
@@ -83,57 +82,30 @@ def test_what_one_request_gets_does_not_depend_on_the_others():
     np.testing.assert_allclose(together, np.stack(alone), atol=1e-12)
 
 
-def test_worked_by_hand():
-    # Orthogonal vectors part the problem: w = max(0, d'q - l1) / (1 + l2).
-    found = solve_one(np.eye(3), np.array([0.9, 0.5, -0.4]), l1=0.1, l2=1.0)
-    np.testing.assert_allclose(found, [0.4, 0.2, 0], atol=1e-6)
-
-
-def test_two_tools_alike_explain_a_request_once():
-    # q lies between a and c; b is nearly a. Cosines would put b before c.
-    a, b, c = np.array([[1, 0, 0], [0.995, 0, 0.0999], [0.6, 0.8, 0]])
-    query = 0.8 * a + 0.2 * c
-    assert b @ query > c @ query
-    weights = solve_one(np.stack([a, b, c]), query, l1=0, l2=1e-6)
-    assert weights[2] > weights[1]
-
-
-TOOLS = ["rain", "song", "light", "parcel", "mail", "road", "rose", "house"]
-
-
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
-    folder = tiny_encoder(tmp_path_factory.mktemp("encoder"), words=TOOLS)
+    folder = tiny_encoder(tmp_path_factory.mktemp("encoder"), words=NAMES)
     return SentenceConfig(model=str(folder))
 
 
 @pytest.fixture(scope="module")
 def bank():
-    tools = tuple(Tool(name=n, kind="function", summary=f"the {n}") for n in TOOLS)
-    queries = tuple(
-        Query(
-            id=f"{a}{b}",
-            query=f"please {TOOLS[a]} and {TOOLS[b]}",
-            tools=(TOOLS[a], TOOLS[b]),
-            split="validation" if (a + b) % 5 == 0 else "train",
+    return named_bank(
+        name_query(
+            "please {} and {}", "validation" if (a + b) % 5 == 0 else "train", a, b
         )
         for a in range(8)
         for b in range(a)
     )
-    return Bank(tools, queries)
 
 
 def fit(bank, first, **settings):
-    retriever = NnnRetriever(NnnConfig(first_stage=first.name, **settings))
-    retriever.fit(bank, FitContext(fitted={first.name: first}))
-    return retriever
+    return fit_one(NnnConfig(first_stage=first.name, **settings), bank, first)
 
 
 @pytest.fixture(scope="module")
 def first(bank, encoder):
-    retriever = Tool2VecRetriever(Tool2VecConfig(encoder=encoder))
-    retriever.fit(bank)
-    return retriever
+    return fit_one(Tool2VecConfig(encoder=encoder), bank)
 
 
 def test_scores_are_weights_above_one_and_cosines_below(bank, first):
@@ -186,8 +158,7 @@ def test_strengths_that_are_not_set_are_chosen_on_validation_queries(bank, first
 
 
 def test_a_first_stage_without_vectors_is_refused(bank):
-    first = Bm25Retriever(Bm25Config())
-    first.fit(bank)
+    first = fit_one(Bm25Config(), bank)
     with pytest.raises(InputError, match="vectors of tools, and bm25"):
         fit(bank, first)
 
@@ -204,9 +175,7 @@ def few(bank):
 
 @pytest.fixture(scope="module")
 def first_of_few(few, encoder):
-    retriever = Tool2VecRetriever(Tool2VecConfig(encoder=encoder))
-    retriever.fit(few)
-    return retriever
+    return fit_one(Tool2VecConfig(encoder=encoder), few)
 
 
 REQUESTS = ["the rain", "please rose and song", "the house", "mail the parcel", ""]
@@ -236,8 +205,7 @@ def test_unseen_tools_keep_the_ranks_of_the_first_stage(few, first_of_few):
 def test_tools_that_only_one_train_query_uses_are_without_use_for_it(few, encoder):
     once = Query(id="once", query="a rose", tools=("rose",), split="train")
     grown = Bank(few.tools, (*few.queries, once))
-    first = Tool2VecRetriever(Tool2VecConfig(encoder=encoder))
-    first.fit(grown)
+    first = fit_one(Tool2VecConfig(encoder=encoder), grown)
     indices, scores = fit(grown, first, candidates=5).search_train(grown, 8)
     expected, _ = first.search_train(grown, 8)
     rose = grown.index["rose"]

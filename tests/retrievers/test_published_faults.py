@@ -2,40 +2,35 @@
 
 from contextlib import contextmanager
 
-import numpy as np
 import pytest
 import torch
 from torch.nn.modules.module import register_module_forward_hook
 
-from tests.retrievers.small_methods import configure, encoder_for, fit
-from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
+from tests.retrievers.small_methods import (
+    configure,
+    encoder_for,
+    fit,
+    name_query,
+    named_bank,
+)
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.base import FitContext
 
-NAMES = ("rain", "song", "light", "parcel", "mail", "road", "rose", "house")
 WITH_A_BODY = ("mlc", "refiner", "protip", "tuned-tool2vec")
 PREFIXES = {"query_prefix": "query: ", "document_prefix": "passage: "}
 
 
-def make_query(number, split, *places, form="please {} now"):
-    return Query(
-        id=f"{split}-{number}",
-        query=form.format(" and ".join(NAMES[place] for place in places)),
-        tools=tuple(NAMES[place] for place in places),
-        split=split,
-    )
-
-
 @pytest.fixture(scope="module")
 def bank():
-    tools = tuple(Tool(name=n, kind="function", summary=f"the {n}") for n in NAMES)
-    train = [make_query(i, "train", i % 8, (i + 1 + i // 8) % 8) for i in range(16)]
-    validation = [
-        make_query(i, "validation", i, (i + 5) % 8, form="{} beside") for i in range(6)
-    ]
-    test = [make_query(i, "test", i, form="a zebra and {}") for i in range(4)]
-    return Bank(tools, (*train, *validation, *test))
+    please, beside, zebra = "please {} and {} now", "{} and {} beside", "a zebra and {}"
+    return named_bank(
+        [
+            *(name_query(please, "train", i, (i + 1) % 8) for i in range(8)),
+            *(name_query(please, "train", i, (i + 2) % 8) for i in range(8)),
+            *(name_query(beside, "validation", i, (i + 5) % 8) for i in range(6)),
+            *(name_query(zebra, "test", i) for i in range(4)),
+        ]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,28 +60,6 @@ def every_call(hook):
         yield
     finally:
         handle.remove()
-
-
-@pytest.mark.parametrize("label", WITH_A_BODY)
-def test_the_test_queries_have_no_part_in_the_weights(bank, configs, label, tmp_path):
-    tokenizer = read_tokenizer(configs[label].encoder)
-    of_test = tokenizer.convert_tokens_to_ids("zebra")
-    assert of_test != tokenizer.unk_token_id
-    read = set()
-
-    def note(module, inputs, _):
-        if is_of_words(module, tokenizer):
-            read.update(inputs[0].unique().tolist())
-
-    with every_call(note):
-        fit(label, configs, bank).save(tmp_path / "with")
-    assert tokenizer.convert_tokens_to_ids("beside") in read
-    assert of_test not in read
-    rest = (*bank.split("train"), *bank.split("validation"))
-    fit(label, configs, Bank(bank.tools, rest)).save(tmp_path / "without")
-    for path in sorted((tmp_path / "with").rglob("*.safetensors")):
-        other = tmp_path / "without" / path.relative_to(tmp_path / "with")
-        assert path.read_bytes() == other.read_bytes()
 
 
 @pytest.mark.parametrize("label", WITH_A_BODY)
@@ -131,26 +104,6 @@ def test_prefixes_are_read_in_training_as_in_search(bank, configs, label):
     assert searched == {"query: "}
 
 
-def test_padding_and_batch_mates_do_not_change_protips_hits(bank, configs):
-    made = fit("protip", configs, bank)
-    requests = [
-        "rain",
-        "please send the mail to the house then take the road " * 4,
-        "",
-        "a song and light",
-        "the rose of the house " * 9,
-    ]
-    indices, scores = made.search(requests, 8)
-    plans = made.plan(requests)
-    for row, request in enumerate(requests):
-        alone, own = made.search([request], 8)
-        np.testing.assert_array_equal(alone[0], indices[row])
-        np.testing.assert_allclose(own[0], scores[row], atol=1e-4)
-        assert made.plan([request]) == [plans[row]]
-    back, _ = made.search(requests[::-1] * 3, 8)
-    np.testing.assert_array_equal(back, np.tile(indices[::-1], (3, 1)))
-
-
 @pytest.fixture
 def strict(monkeypatch):
     """No retriever of these methods may be asked for what it was fitted on.
@@ -180,6 +133,7 @@ def strict(monkeypatch):
     "label",
     [
         pytest.param("mlc", marks=pytest.mark.slow),
+        "refiner",
         "protip",
         "tuned-tool2vec",
         "nnn-tuned",

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.retrievers.small_methods import fit_one
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Provenance
 from toolbank.encoders import load_encoder
@@ -62,24 +63,15 @@ def test_few_texts_have_little_in_common():
     assert common_part(np.zeros((0, 3), np.float32)).tolist() == [0, 0, 0]
 
 
-def test_usage_makes_a_tool_findable_by_words_its_description_lacks(bank):
-    retriever = Tool2VecRetriever(Tool2VecConfig())
-    retriever.fit(bank)
-    (best,) = retriever.search(["where did my package go"], 1)[0][0]
-    assert retriever.tools[best] == "shop.trackParcel"
-
-
 def test_without_queries_and_mean_centering_it_is_the_descriptions(bank):
-    retriever = Tool2VecRetriever(Tool2VecConfig(centre=False))
-    retriever.fit(Bank(bank.tools))
+    retriever = fit_one(Tool2VecConfig(centre=False), Bank(bank.tools))
     encoder = load_encoder(SentenceConfig())
     described = encoder.encode_documents([title_and_summary(t) for t in bank.tools])
     np.testing.assert_allclose(retriever.vectors, described, atol=1e-6)
 
 
 def test_scores_of_used_tools_are_cosines_with_the_embedded_requests(bank):
-    retriever = Tool2VecRetriever(Tool2VecConfig())
-    retriever.fit(bank)
+    retriever = fit_one(Tool2VecConfig(), bank)
     embedded = retriever.embed(["water the lawn"])
     assert np.linalg.norm(embedded[0]) == pytest.approx(1, abs=1e-5)
     indices, scores = retriever.search(["water the lawn"], 6)
@@ -95,8 +87,7 @@ def test_a_query_written_by_rules_counts_for_a_quarter(bank):
     by_rules = bank.queries[0].model_copy(update={"provenance": made})
     relevance = train_relevance(Bank(bank.tools, (by_rules, *bank.queries[1:])))
     assert relevance.weights.tolist() == [0.25, 1, 1, 1]
-    retriever = Tool2VecRetriever(Tool2VecConfig(centre=False))
-    retriever.fit(Bank(bank.tools, (by_rules,)))
+    retriever = fit_one(Tool2VecConfig(centre=False), Bank(bank.tools, (by_rules,)))
     encoder = load_encoder(SentenceConfig())
     (query,) = encoder.encode_queries([by_rules.query])
     (described,) = encoder.encode_documents([title_and_summary(bank.tools[2])])
@@ -110,8 +101,7 @@ def test_a_query_written_by_rules_counts_for_a_quarter(bank):
 @pytest.mark.parametrize("centre", [True, False])
 def test_a_querys_own_tools_are_as_made_without_it(bank, weight, centre, monkeypatch):
     config = Tool2VecConfig(centre=centre, description_weight=weight)
-    retriever = Tool2VecRetriever(config)
-    retriever.fit(bank)
+    retriever = fit_one(config, bank)
     own = retriever.own_vectors(bank)
     relevance = train_relevance(bank)
     assert own.shape == (4, 2, 384)
@@ -121,23 +111,22 @@ def test_a_querys_own_tools_are_as_made_without_it(bank, weight, centre, monkeyp
         "toolbank.retrievers.tool2vec.common_part", lambda _: next(commons)
     )
     for row, query in enumerate(bank.split("train")):
-        blind = Tool2VecRetriever(config)
-        blind.fit(Bank(bank.tools, tuple(q for q in bank.queries if q is not query)))
+        blind = fit_one(
+            config, Bank(bank.tools, tuple(q for q in bank.queries if q is not query))
+        )
         for place, tool in enumerate(relevance.tools[row]):
             expected = blind.vectors[tool] if tool >= 0 else np.zeros(384)
             np.testing.assert_allclose(own[row, place], expected, atol=1e-6)
 
 
 def test_an_added_tool_has_the_vector_of_one_without_use(bank):
-    retriever = Tool2VecRetriever(Tool2VecConfig())
-    retriever.fit(bank)
+    retriever = fit_one(Tool2VecConfig(), bank)
     (vector,) = retriever.embed_tools([bank.tools[0]])
     np.testing.assert_allclose(vector, retriever.vectors[0], atol=1e-6)
 
 
 def test_an_ask_that_siblings_share_counts_for_each_of_them(asked):
-    retriever = Tool2VecRetriever(Tool2VecConfig())
-    retriever.fit(asked)
+    retriever = fit_one(Tool2VecConfig(), asked)
     texts = [query.query for query in asked.split("train")]
     texts += [ask.ask for ask in asked.asks]
     vectors = load_encoder(SentenceConfig()).encode_queries(texts)

@@ -5,6 +5,7 @@ from itertools import count
 import numpy as np
 import pytest
 
+from tests.retrievers.small_methods import fit_one
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
@@ -127,8 +128,7 @@ def test_every_loss_trains_and_the_same_seed_gives_the_same(
     folder = tiny_encoder(tmp_path / "model", "minilm")
     found = []
     for _ in range(2):
-        retriever = create_retriever(config_of(method, folder, "", **training))
-        retriever.fit(bank, FitContext(seed=3))
+        retriever = fit_one(config_of(method, folder, "", **training), bank, seed=3)
         found.append(retriever.vectors)
     np.testing.assert_allclose(found[0], found[1], atol=1e-6)
     retriever.save(tmp_path / "saved")
@@ -145,62 +145,10 @@ def test_training_draws_queries_to_their_tools(bank, tmp_path):
     gaps = []
     for training in (None, TRAINING | {"epochs": 15}):
         config = DescriptionsConfig(encoder={"model": str(folder)}, training=training)
-        retriever = create_retriever(config)
-        retriever.fit(unvalidated)
+        retriever = fit_one(config, unvalidated)
         cosines = retriever.embed_train(bank) @ retriever.vectors.T
         gaps.append(cosines[own].mean() - cosines[~own].mean())
     assert gaps[1] > gaps[0] + 0.3
-
-
-def test_refitted_in_the_same_folder_it_has_the_new_weights(bank, tmp_path):
-    folder = tiny_encoder(tmp_path / "model", "minilm")
-    for seed in (1, 2):
-        config = config_of(DescriptionsConfig, folder, "")
-        retriever = create_retriever(config)
-        retriever.fit(bank, FitContext(seed=seed))
-        retriever.save(tmp_path / "saved")
-        loaded = load_retriever(tmp_path / "saved")
-        np.testing.assert_allclose(
-            loaded.embed(REQUESTS), retriever.embed(REQUESTS), atol=1e-6
-        )
-
-
-@pytest.mark.parametrize("method", [DescriptionsConfig, Tool2VecConfig])
-def test_a_folder_that_was_moved_and_saved_anew_still_finds(bank, tmp_path, method):
-    folder = tiny_encoder(tmp_path / "model", "bert")
-    retriever = create_retriever(config_of(method, folder, "", epochs=1))
-    retriever.fit(bank)
-    retriever.save(tmp_path / "first")
-    (tmp_path / "first").rename(tmp_path / "second")
-    card = (tmp_path / "second" / "README.md").read_text()
-    load_retriever(tmp_path / "second").save(tmp_path / "third")
-    assert (tmp_path / "third" / "README.md").read_text() == card
-    np.testing.assert_array_equal(
-        load_retriever(tmp_path / "third").search(REQUESTS, 4)[0],
-        retriever.search(REQUESTS, 4)[0],
-    )
-
-
-def test_hits_of_train_queries_are_of_encoders_that_have_not_seen_them(
-    bank, tmp_path, monkeypatch
-):
-    folder = tiny_encoder(tmp_path, "minilm")
-    retriever = create_retriever(config_of(DescriptionsConfig, folder, "", epochs=1))
-    retriever.fit(bank)
-    seen = []
-    fit = type(retriever).fit
-
-    def spy(self, part, context):
-        seen.append({query.query for query in part.split("train")})
-        fit(self, part, context)
-
-    monkeypatch.setattr(type(retriever), "fit", spy)
-    indices, _ = retriever.search_train(bank, 2)
-    train = {query.query for query in bank.split("train")}
-    assert indices.shape == (8, 2)
-    assert len(seen) == 2
-    assert seen[0] | seen[1] == train
-    assert not seen[0] & seen[1]
 
 
 def test_full_text_has_the_parameters_too():
@@ -227,8 +175,7 @@ def test_the_texts_of_the_configuration_are_embedded(bank, tmp_path):
     vectors = []
     for text in ("summary", "full"):
         config = DescriptionsConfig(encoder={"model": str(folder), **E5}, text=text)
-        retriever = create_retriever(config)
-        retriever.fit(Bank((tool,)))
+        retriever = fit_one(config, Bank((tool,)))
         vectors.append(retriever.vectors[0])
     plain = load_encoder(
         config.encoder.model_copy(update={"query_prefix": "passage: "})
@@ -236,21 +183,3 @@ def test_the_texts_of_the_configuration_are_embedded(bank, tmp_path):
     expected = plain.encode_queries([full_text(tool)])[0]
     np.testing.assert_allclose(vectors[1], expected, atol=1e-6)
     assert np.abs(vectors[0] - vectors[1]).max() > 1e-3
-
-
-def test_both_sides_are_trained_behind_the_prefixes_they_are_searched_with(
-    bank, tmp_path, monkeypatch
-):
-    from toolbank.encoders import finetune
-
-    given = []
-    train = finetune.train_encoder
-
-    def spy(encoder, texts, *rest, **more):
-        given.extend(texts)
-        return train(encoder, texts, *rest, **more)
-
-    monkeypatch.setattr(finetune, "train_encoder", spy)
-    config = config_of(Tool2VecConfig, tiny_encoder(tmp_path, "e5"), "e5", epochs=1)
-    create_retriever(config).fit(bank)
-    assert [text.split(": ")[0] for text in given] == ["query"] * 8 + ["passage"] * 4

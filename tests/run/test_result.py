@@ -47,7 +47,7 @@ def told(tmp_path):
 
 def test_of_a_sound_dataset_nothing_is_advised(told):
     text = told(40)
-    assert "(24 train, 3 validation, 13 test). How much each retriever finds" in text
+    assert "(24 train, 3 validation, 13 test). Retrieval on held-out" in text
     assert "A search takes bm25: the highest R@5 on the 3 validation requests" in text
 
 
@@ -72,13 +72,13 @@ def test_ids_that_are_nearly_all_one(told):
 def test_too_few_requests_to_test_on(told):
     text = told(12)
     assert "4 requests to test on are too few to tell retrievers apart" in text
-    assert "No interval is given where n is below 10." in text
+    assert "No interval is given if n is below 10." in text
 
 
 def test_no_request_to_test_on(told):
     text = told(3, split="train")
     assert "No request is left to test on" in text
-    assert "test: no requests (n = 0), so that no figure can be given." in text
+    assert "test: no requests (n = 0), so there are no figures." in text
     assert (
         "A search takes bm25: no validation requests to choose by; the first." in text
     )

@@ -1,4 +1,4 @@
-"""How well retrievers find the tools of labelled requests; which figures are computed."""
+"""Evaluation of retrievers on labelled requests, and its settings."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,7 +20,7 @@ VERIFIED = "test-verified"
 
 
 def main_k(ks: Iterable[int | None]) -> int | None:
-    """The cut-off that stands for the others: 5, or else the smallest; None where there is none."""
+    """Return the main cut-off: 5, or else the smallest; None without any."""
     cut_offs = {k for k in ks if k}
     return 5 if 5 in cut_offs else min(cut_offs, default=None)
 
@@ -33,14 +33,12 @@ class EvaluateConfig(Config):
         min_length=1,
         description="cut-offs of recall, nDCG and COMP",
     )
-    on: tuple[Path, ...] = Field(
-        default=(), description="labelled JSONL files beside the bank's test split"
-    )
+    on: tuple[Path, ...] = Field(default=(), description="further labelled JSONL files")
     resamples: int = Field(
         default=1000,
         ge=100,
         le=1_000_000,
-        description="of the bootstrap behind each interval",
+        description="bootstrap resamples of each interval",
     )
 
     @field_validator("on")
@@ -50,7 +48,7 @@ class EvaluateConfig(Config):
         for path in paths:
             if path.stem in names:
                 raise ValueError(
-                    f"{path}: there is another set named {path.stem!r}; rename the file"
+                    f"{path}: another set is named {path.stem!r}; rename the file"
                 )
             names.append(path.stem)
         return paths

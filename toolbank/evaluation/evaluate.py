@@ -44,10 +44,10 @@ MRR_DEPTH = 100
 
 @dataclass(frozen=True)
 class Measured:
-    """What a retriever found for the queries of a set, and how good that is.
+    """A retriever's hits for the queries of a set, and their metrics.
 
-    `hits` and `scores` [n_queries, depth] are as of a search; `values` [n_queries, n_metrics]
-    is every metric of every query, in the order of `metrics`.
+    `hits` and `scores` [n_queries, depth] are those of a search; `values` [n_queries, n_metrics]
+    holds every metric of every query, in the order of `metrics`.
     """
 
     retriever: str
@@ -57,7 +57,7 @@ class Measured:
     values: Values
 
     def metrics(self, config: EvaluateConfig) -> list[tuple[str, int | None]]:
-        """As of `list_metrics`, for its set."""
+        """List the metrics of its set, as `list_metrics`."""
         return list_metrics(config, twins=self.evaluated.has_twins)
 
 
@@ -67,7 +67,7 @@ def measure(
     config: EvaluateConfig,
     searched: Hits | None = None,
 ) -> Measured:
-    """Search for every query of a set, and measure; `searched` are its hits where that was done.
+    """Search for every query of a set, and compute the metrics; `searched` are known hits.
 
     Raises:
         InputError: the retriever was fitted on other tools than the set is labelled with.
@@ -75,7 +75,7 @@ def measure(
     if retriever.tools != evaluated.tools:
         raise InputError(
             f"{retriever.name} was fitted on {count(len(retriever.tools), 'tool')}, and the bank "
-            f"has other ones, {len(evaluated.tools):,} of them. Fit it again: toolbank train RUN."
+            f"has {len(evaluated.tools):,} other ones. Fit it again: toolbank train RUN."
         )
     if not evaluated.queries:
         nothing = np.zeros((0, 0))
@@ -103,14 +103,14 @@ def measure(
 
 
 def search_depth(config: EvaluateConfig) -> int:
-    """How many hits of a query the metrics look at."""
+    """Return how many hits per query the metrics need."""
     return max(*config.ks, MRR_DEPTH)
 
 
 def list_metrics(
     config: EvaluateConfig, *, twins: bool
 ) -> list[tuple[str, int | None]]:
-    """Each metric with its cut-off; None where it has none. With `twins`, those that ask for them."""
+    """List each metric with its cut-off, or None; with `twins`, also those that count twins."""
     at_k: list[tuple[str, int | None]] = [
         (metric, k) for metric in ("recall", "ndcg", "comp") for k in config.ks
     ]
@@ -119,7 +119,7 @@ def list_metrics(
 
 
 def make_figures(measured: Measured, config: EvaluateConfig, seed: int) -> list[Figure]:
-    """The figures of a set and of its parts; an empty part has none."""
+    """Compute the figures of a set and of its non-empty parts."""
     return [
         figure
         for name, rows in measured.evaluated.selections().items()
@@ -149,7 +149,7 @@ def _summarise(
 
 @dataclass(frozen=True)
 class Found:
-    """What one retriever found for one query: a line of its file of hits, cut at some rank."""
+    """One query and its top hits: a line of a retriever's file of hits."""
 
     set: str
     id: str
@@ -169,18 +169,17 @@ class Found:
 
 
 def write_hits(path: Path, measured: Sequence[Measured]) -> None:
-    """Write what one retriever found on all sets, a line a query.
+    """Write one retriever's hits on all sets, one line per query.
 
-    A line has `set`, `parts` (of the set that the query is in), `id`, `query`, `tools` (those that
-    it needs), `hits` (what was found, best first) and `scores`. The order of the hits counts:
-    scores may be equal, and are rounded.
+    A line has `set`, `parts` (of the set), `id`, `query`, `tools` (the needed ones), `hits` (best
+    first) and `scores`, which are rounded and may be equal.
     """
     lines = (line for one in measured for line in _lines(one))
     write_text(path, "".join(lines))
 
 
 def read_hits(path: Path, k: int) -> list[Found]:
-    """Read what `write_hits` left, with the first k hits of each query.
+    """Read what `write_hits` wrote, with the top k hits of each query.
 
     Raises:
         InputError: the file is missing or damaged.
@@ -220,12 +219,11 @@ def compare(
     config: EvaluateConfig,
     seed: int,
 ) -> list[Difference]:
-    """Differences between the methods that were measured on one set, for it and its parts.
+    """Compare the methods that were measured on one set, for the set and its parts.
 
-    Each is held against what it builds on; the best on this set of those that vote among similar
-    train queries; the first that has seen no query; and, where it finds a request's tools one
-    after another, the best of those that search for its parts. The intervals are paired: they are
-    those of the differences, query by query.
+    The baselines of a method are its first stage; the best of the nearest-neighbour methods; the
+    first method without queries; and, for a method that plans, the best that splits requests. The
+    intervals are paired: they are those of the differences, query by query.
     """
     if not measured or not len(measured[0].values):
         return []
@@ -263,7 +261,7 @@ def _pair_up(
     retrievers: Sequence[RetrieverConfig],
     config: EvaluateConfig,
 ) -> Iterator[tuple[Measured, Measured, Opponent]]:
-    """Each method with each that it is held against, and what kind of baseline that is."""
+    """Pair each method with each of its baselines."""
     by_name = {one.retriever: one for one in measured}
     column = measured[0].metrics(config).index(("recall", main_k(config.ks)))
 

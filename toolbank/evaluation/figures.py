@@ -26,12 +26,11 @@ _CutOff = Annotated[int, Field(ge=1)] | None
 
 @dataclass(frozen=True)
 class Figure:
-    """How good a retriever is on a set by one metric: recall, ndcg, comp or mrr, at a cut-off k.
+    """One metric of a retriever on a set: recall, ndcg, comp or mrr, at a cut-off k.
 
-    Where the bank has twins, recall_or_twin is beside recall (`toolbank.bank.ranking`).
-    `value` is the mean over `n` queries, from 0 to 1; `low` and `high` are the ends of its 95 %
-    interval (`mean_intervals`), both None where n is too small for one. `value` is None where the
-    set is empty, and `k` is None for mrr.
+    If the bank has twins, there is also recall_or_twin (`toolbank.bank.ranking`). `value` is the
+    mean over `n` queries, from 0 to 1; `low` and `high` are its 95 % interval (`mean_intervals`),
+    both None if n is too small. `value` is None for an empty set, and `k` is None for mrr.
     """
 
     retriever: str
@@ -77,7 +76,7 @@ class Difference:
 
     @property
     def is_sure(self) -> bool:
-        """Whether there is an interval, and it leaves out 0."""
+        """Whether there is an interval, and it does not contain 0."""
         if self.low is None or self.high is None:
             return False
         return self.low > 0 or self.high < 0
@@ -85,10 +84,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class SetLabels:
-    """What of a set's labels could not count.
+    """The labels of a set that could not count.
 
-    `unknown` says how often each name that the bank lacks is asked for; `refusals` counts lines of
-    a file that need no tool and are left out.
+    `unknown` counts the uses of each name that the bank lacks; `refusals` counts skipped lines
+    without a needed tool.
     """
 
     set: str
@@ -165,10 +164,10 @@ def bootstrap_means(
 
 
 FEWEST = 10
-"""Queries below which no interval is given: it would say next to nothing, or too much."""
+"""The least number of queries for an interval."""
 
-# Where so many values differ from the rest, and all to one side, a sign test is sure at 5 %
-# (2 / 2^6). Where fewer do, drawing them again says more than is known.
+# If six values differ from the rest, all to one side, a sign test is significant at 5 % (2 / 2^6).
+# With fewer, a bootstrap is too narrow.
 _FEWEST_OTHERS = 6
 
 Interval = tuple[float, float] | tuple[None, None]
@@ -225,6 +224,6 @@ def difference_intervals(
 
 
 def _count_others(values: NDArray[np.float64] | list[float]) -> int:
-    """How many values are not the most frequent one."""
+    """Count the values that are not the most frequent one."""
     _, counts = np.unique(values, return_counts=True)
     return int(counts.sum() - counts.max())

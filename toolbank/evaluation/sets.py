@@ -25,10 +25,9 @@ class EvaluationSet:
     A name that the bank lacks counts as a tool that nothing can find: it has an index past the
     last tool, so it stays in the denominator of recall. `labels` are the names of each query's
     tools, as the bank has them. `parts` are positions of queries, evaluated apart as well.
-    `unknown` says how often each name that the bank lacks is asked for. `refusals` counts lines
-    of a file that need no tool and are left out. `first_twins` is as of `find_first_twins`.
-    `alternatives` are, for each query, what may stand for each of its tools; empty where that is
-    not known of any.
+    `unknown` counts the uses of each name that the bank lacks. `refusals` counts skipped lines
+    without a needed tool. `first_twins` is the result of `find_first_twins`. `alternatives` maps
+    the tools of each query to their alternatives; empty if none is known.
     """
 
     name: str
@@ -45,11 +44,11 @@ class EvaluationSet:
 
     @property
     def has_twins(self) -> bool:
-        """Whether the bank has tools that no request can tell apart."""
+        """Whether the bank has twins, tools that no request can tell apart."""
         return any(first != own for own, first in enumerate(self.first_twins))
 
     def padded_gold(self) -> NDArray[np.int64]:
-        """Indices [n, most] of each query's tools, padded with -1."""
+        """Return indices [n, most] of each query's tools, padded with -1."""
         most = max(map(len, self.gold), default=0)
         padded = np.full((len(self.gold), most), -1, dtype=np.int64)
         for row, indices in zip(padded, self.gold, strict=True):
@@ -57,7 +56,7 @@ class EvaluationSet:
         return padded
 
     def selections(self) -> dict[str, NDArray[np.int64]]:
-        """Positions of the queries of the set itself and of each part that has any."""
+        """Return the positions of the queries of the set and of each non-empty part."""
         whole = {self.name: np.arange(len(self.queries))}
         return whole | {name: rows for name, rows in self.parts.items() if len(rows)}
 
@@ -69,7 +68,7 @@ def make_set(
     refusals: int = 0,
     parts: Mapping[str, Sequence[int]] | None = None,
 ) -> EvaluationSet:
-    """Resolve the names that label queries; an alias counts for its tool."""
+    """Make a set of labelled queries; an alias counts for its tool."""
     unknown: Counter[str] = Counter()
     unlisted: dict[str, int] = {}
     gold, labels = [], []
@@ -106,13 +105,13 @@ def make_set(
 
 
 def describe_labels(evaluated: EvaluationSet) -> SetLabels:
-    """What of a set's labels could not count."""
+    """Describe the labels of a set that could not count."""
     n = len(evaluated.queries)
     return SetLabels(evaluated.name, n, evaluated.unknown, evaluated.refusals)
 
 
 def held_out_set(bank: Bank) -> EvaluationSet:
-    """The test split; its parts, where there are train queries, tell apart what these have shown.
+    """Make the set of the test split, with parts by what train queries have shown.
 
     - test-seen-sets, test-unseen-sets: whether a train query needs the same set of tools
     - test-seen-tools, test-unseen-tools: whether train queries use each of the tools
@@ -138,10 +137,10 @@ def held_out_set(bank: Bank) -> EvaluationSet:
 
 
 def verified_set(bank: Bank) -> EvaluationSet | None:
-    """The test requests by their verified labels, where any has some; else none.
+    """Make the set of the test requests by their verified labels; None without any.
 
-    A needed tool counts as found where an alternative to it is, one that fills no other place.
-    Requests without a verified label have their first ones; those set aside are left out.
+    A needed tool counts as found if an alternative is, which fills no other place. Requests without
+    a verified label keep their first ones; excluded requests are skipped.
     """
     queries, labels = [], []
     for query in bank.split("test"):

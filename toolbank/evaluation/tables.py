@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolbank.evaluation import TEST_PARTS, VERIFIED, main_k
 from toolbank.evaluation.evaluate import OPPONENTS
 from toolbank.evaluation.figures import FEWEST, Difference, Figure, Opponent, SetLabels
 from toolbank.system.numbers import count
-from toolbank.system.terminal import one_line, wrap
+from toolbank.system.terminal import align, one_line, wrap
 
-FEW = f"No interval is given where n is below {FEWEST}."
+FEW = f"No interval is given if n is below {FEWEST}."
 
 
 def percent(figure: Figure | None) -> str:
-    """Such as "14.3"; "" where there is no value."""
+    """Format a value such as "14.3"; "" without one."""
     return "" if figure is None or figure.value is None else f"{100 * figure.value:.1f}"
 
 
 def with_intervals(
     name: str, figures: Iterable[Figure | Difference | None]
 ) -> tuple[str, list[str]]:
-    """A header and its cells of equal width, such as "R@5 (95 % interval)", "14.3 (10.4 to 18.9)"."""
-    parts = [_write(figure) for figure in figures]
-    value = max(len(name), *(len(one) for one, _ in parts))
-    interval = max(
-        len(one) for one in ("(95 % interval)", *(ends for _, ends in parts))
-    )
-    header, *cells = (
-        f"{one:>{value}} {ends:<{interval}}"
-        for one, ends in ((name, "(95 % interval)"), *parts)
-    )
+    """Return a header and cells of equal width: "R@5 (95 % interval)", "14.3 (10.4 to 18.9)"."""
+    parts = [(name, "(95 % interval)"), *map(_write, figures)]
+    value, interval = (max(map(len, column)) for column in zip(*parts, strict=True))
+    header, *cells = (f"{one:>{value}} {ends:<{interval}}" for one, ends in parts)
     return header, cells
 
 
@@ -55,57 +49,37 @@ _LONGEST_LABEL = 30
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns that stay together: headers with a cell a row each, under a title if it isn't ""."""
+    """Columns that stay together: headers and one tuple of cells per row, with an optional title."""
 
     headers: tuple[str, ...]
     cells: tuple[tuple[str, ...], ...]
     title: str = ""
 
     def lines(self) -> list[str]:
-        """Title, headers and rows, all of one width."""
-        rows = [self.headers, *self.cells]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        whole = sum(widths) + 2 * (len(widths) - 1)
-        return [one_line(self.title, max(whole, 20)).ljust(whole)] + [
-            "  ".join(
-                cell.rjust(width) for cell, width in zip(row, widths, strict=True)
-            )
-            for row in rows
-        ]
+        """Lay out the title, the headers and the rows, right-aligned."""
+        rows = align([self.headers, *self.cells], right=range(len(self.headers)))
+        return [one_line(self.title, max(20, *map(len, rows))), *rows]
 
 
 def lay_out(
     labels: Sequence[str], groups: Iterable[Columns], what: str = "retriever"
 ) -> str:
-    """Rows under their columns; what is too wide for a line goes on in a block of its own.
+    """Lay out labelled rows; groups of columns that do not fit a line start a new block.
 
-    `what` is what the labels are.
+    `what` is the header of the labels.
     """
-    names = [one_line(label, _LONGEST_LABEL) for label in labels]
-    margin = max(map(len, (what, *names)))
-    return "\n\n".join(
-        _join((what, *names), margin, block)
-        for block in _pack(groups, WIDTH - 2 - margin)
-    )
-
-
-def _pack(groups: Iterable[Columns], width: int) -> Iterator[list[list[str]]]:
-    """The lines of as many groups as stand beside each other, and then of the next."""
-    block: list[list[str]] = []
+    names = ["", what, *(one_line(label, _LONGEST_LABEL) for label in labels)]
+    blocks: list[list[list[str]]] = [[names]]
     for group in groups:
         lines = group.lines()
-        if block and sum(len(one[-1]) + 2 for one in (*block, lines)) > width:
-            yield block
-            block = []
-        block.append(lines)
-    if block:
-        yield block
-
-
-def _join(names: Sequence[str], margin: int, block: Sequence[list[str]]) -> str:
-    rows = zip(("", *names), *block, strict=True)
-    lines = ["  ".join((f"  {name:<{margin}}", *parts)) for name, *parts in rows]
-    return "\n".join(line.rstrip() for line in lines if line.strip())
+        width = sum(2 + max(map(len, part)) for part in (*blocks[-1], lines))
+        if width > WIDTH and len(blocks[-1]) > 1:
+            blocks.append([names])
+        blocks[-1].append(lines)
+    return "\n\n".join(
+        "\n".join(filter(str.strip, align(list(zip(*block, strict=True)), indent=2)))
+        for block in blocks
+    )
 
 
 _NAMED = 5
@@ -113,75 +87,69 @@ _LONGEST_NAME = 80
 
 
 def format_table(figures: Sequence[Figure]) -> str:
-    """Recall with its interval, and COMP, at 5 (or the smallest k), of the sets in percent.
+    """Format recall with its interval, and COMP, at 5 (or the smallest k), of all sets in percent.
 
-    Where the bank has twins, recall with them counted stands beside it. A sentence above says what
-    they are. Sets without a query are named below.
+    If the bank has twins, a second recall counts them. Sets without a query are listed below.
     """
     sizes = {one.set: one.n for one in figures if one.set not in TEST_PARTS}
     shown = [name for name, n in sizes.items() if n]
-    blocks = [format_scores(figures, shown)] if shown else []
+    blocks = [_format_scores(figures, shown, sizes)] if shown else []
     blocks += [
-        f"{one_line(name, LONGEST_SET)}: no requests (n = 0), so that no figure can be given."
+        f"{one_line(name, LONGEST_SET)}: no requests (n = 0), so there are no figures."
         for name, n in sizes.items()
         if not n
     ]
     return "\n\n".join(blocks)
 
 
-def format_scores(figures: Sequence[Figure], sets: Sequence[str]) -> str:
-    """The table of `format_table` on these sets, which have queries."""
+def _format_scores(
+    figures: Sequence[Figure], sets: Sequence[str], sizes: Mapping[str, int]
+) -> str:
     k = main_k(figure.k for figure in figures)
     found = {(one.set, one.retriever, one.metric, one.k): one for one in figures}
     retrievers = list(dict.fromkeys(figure.retriever for figure in figures))
-    groups = []
-    sizes = [found[name, retrievers[0], "recall", k].n for name in sets]
     has_twins = (sets[0], retrievers[0], "recall_or_twin", k) in found
-    plain = {"recall_or_twin": "or twin"} if has_twins else {}
-    plain["comp"] = f"COMP@{k}"
-    for name, n in zip(sets, sizes, strict=True):
+    others = {"recall_or_twin": "or twin"} if has_twins else {}
+    others["comp"] = f"COMP@{k}"
+    groups = []
+    for name in sets:
         header, cells = with_intervals(
-            f"R@{k}", [found[name, retriever, "recall", k] for retriever in retrievers]
+            f"R@{k}", [found[name, one, "recall", k] for one in retrievers]
         )
-        others = (
-            [percent(found[name, retriever, metric, k]) for retriever in retrievers]
-            for metric in plain
-        )
-        groups.append(
-            Columns(
-                (header, *plain.values()),
-                tuple(zip(cells, *others, strict=True)),
-                f"{name} (n = {n:,})",
-            )
-        )
-    sentence = (
-        "How much each retriever finds for requests that it has not seen, in percent. "
-        f"R@{k}: of a request's tools, those among the first {k} found. "
-        f"COMP@{k}: of the requests, those with all of their tools there."
-    )
+        columns = [
+            [percent(found[name, one, metric, k]) for one in retrievers]
+            for metric in others
+        ]
+        title = f"{name} (n = {sizes[name]:,})"
+        rows = tuple(zip(cells, *columns, strict=True))
+        groups.append(Columns((header, *others.values()), rows, title))
+    sentences = [
+        f"Retrieval on held-out requests, in percent. R@{k} (recall at {k}): share of the needed "
+        f"tools that are in the top {k}. COMP@{k}: share of requests with all needed tools in the "
+        f"top {k}."
+    ]
     if has_twins:
-        sentence += (
-            " or twin: those among them, or of which a twin is, a tool that no request can tell "
-            "from it."
+        sentences.append(
+            "or twin: recall that also counts a twin, a tool that no request can tell from it."
         )
-    given = [
+    own = [
         one_line(name, LONGEST_SET) for name in sets if name not in ("test", VERIFIED)
     ]
     # Without a training the test has no parts.
-    if given and "test" in sets and any(one.set in TEST_PARTS for one in figures):
-        sentence += (
-            f" Look at {' and '.join(given)} first, labelled apart from the bank (evaluate.on): "
-            "the requests of test were made as those of training were."
+    if own and "test" in sets and any(one.set in TEST_PARTS for one in figures):
+        sentences.append(
+            f"Look at {' and '.join(own)} first (evaluate.on), labelled apart from the bank. The "
+            "requests of test were written like those of training."
         )
     if VERIFIED in sets:
-        sentence += f" {VERIFIED}: the requests of test by their verified labels."
-    few = [FEW] if min(sizes) < FEWEST else []
+        sentences.append(f"{VERIFIED}: the requests of test by their verified labels.")
+    few = [FEW] if min(sizes[name] for name in sets) < FEWEST else []
     table = lay_out(retrievers, groups)
-    return "\n".join([wrap(sentence, WIDTH), "", table, *few])
+    return "\n".join([wrap(" ".join(sentences), WIDTH), "", table, *few])
 
 
 def format_notes(labels: Sequence[SetLabels]) -> str:
-    """What could not count, by what `describe_labels` says of each set: a line a finding."""
+    """Format what did not count in each set, one line per finding."""
     lines = []
     for described in labels:
         name = one_line(described.set, LONGEST_SET)
@@ -191,12 +159,12 @@ def format_notes(labels: Sequence[SetLabels]) -> str:
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             lines.append(
                 f"{name}: {count(len(names), 'label names', 'labels name')} no tool of this bank "
-                f"({count(sum(unknown.values()), 'use')}, counted as not found): {', '.join(names[:_NAMED])}{more}"
+                f"({count(sum(unknown.values()), 'use')}, counted as not found): "
+                f"{', '.join(names[:_NAMED])}{more}"
             )
         if described.refusals:
             lines.append(
-                f"{name}: {count(described.refusals, 'line needs', 'lines need')} no tool and "
-                f"{'is' if described.refusals == 1 else 'are'} left out"
+                f"{name}: skipped {count(described.refusals, 'line')} without a needed tool"
             )
     return "\n".join(lines)
 
@@ -205,10 +173,10 @@ _PARTS = {
     "test-seen-sets": "seen-sets: a train request needs the same set of tools.",
     "test-unseen-sets": "unseen-sets: no train request needs the same set of tools.",
     "test-seen-tools": "seen-tools: train requests use each of the tools.",
-    "test-unseen-tools": "unseen-tools: one of the tools is in no train request.",
+    "test-unseen-tools": "unseen-tools: no train request uses one of the tools.",
 }
 _OPPONENTS: dict[Opponent, str] = {
-    "first stage": "the one that it builds on",
+    "first stage": "the retriever that it builds on",
     "nearest neighbours": "{}, the best that only looks up similar train requests",
     "descriptions": "{}, by descriptions alone",
     "decomposition": "{}, the best that searches for the parts of a request",
@@ -216,7 +184,7 @@ _OPPONENTS: dict[Opponent, str] = {
 
 
 def format_details(figures: Sequence[Figure], differences: Sequence[Difference]) -> str:
-    """Every metric of every set, recall on the parts of the test split, and differences."""
+    """Format every metric of every set, recall on the parts of test, and differences."""
     sizes = {figure.set: figure.n for figure in figures}
     whole = [name for name in sizes if name not in TEST_PARTS and sizes[name]]
     blocks = [_format_metrics(name, figures) for name in whole]
@@ -246,36 +214,35 @@ def _format_metrics(name: str, figures: Sequence[Figure]) -> str:
     ]
     n = next(iter(found.values())).n
     sentence = (
-        f"{one_line(name, LONGEST_SET)} (n = {n:,}), in percent. R@k and COMP@{main} as above; nDCG@{main} counts a right "
-        "tool the more, the higher it stands; MRR is the mean of 1 / rank of the first right tool."
+        f"{one_line(name, LONGEST_SET)} (n = {n:,}), in percent. R@k and COMP@{main} as above. "
+        f"nDCG@{main} weighs a right tool by its rank. MRR: mean of 1 / rank of the first right "
+        "tool."
     )
     return _block(sentence, lay_out(retrievers, groups))
 
 
-def _format_parts(figures: Sequence[Figure], sizes: dict[str, int]) -> Iterator[str]:
-    """Recall on the parts of the test split; of one that is the whole, only that it is."""
+def _format_parts(figures: Sequence[Figure], sizes: Mapping[str, int]) -> Iterator[str]:
+    """Recall on the parts of the test split; a part that is the whole has only a sentence."""
     parts = [name for name in TEST_PARTS if sizes.get(name)]
-    legends = []
-    groups = []
+    if not parts:
+        return
     recall = [r for r in figures if r.metric == "recall"]
     k = main_k(r.k for r in recall)
     found = {(r.set, r.retriever): r for r in recall if r.k == k}
     retrievers = list(dict.fromkeys(r.retriever for r in recall))
+    sentences = [f"Parts of test: R@{k} in percent."]
+    groups = []
     for name in parts:
-        short = name.removeprefix("test-")
+        sentences.append(_PARTS[name])
         if sizes[name] == sizes["test"]:
-            legends.append(f"{_PARTS[name]} So it is with all of test.")
+            sentences.append("This is all of test.")
             continue
-        legends.append(_PARTS[name])
-        header, cells = with_intervals(
-            f"R@{k}", [found[name, retriever] for retriever in retrievers]
-        )
-        title = f"{short} (n = {sizes[name]:,})"
-        groups.append(Columns((header,), tuple((cell,) for cell in cells), title))
-    if parts:
-        few = [FEW] if any(sizes[name] < FEWEST for name in parts) else []
-        sentence = f"Parts of test: R@{k} in percent. {' '.join([*legends, *few])}"
-        yield _block(sentence, lay_out(retrievers, groups) if groups else "")
+        title = f"{name.removeprefix('test-')} (n = {sizes[name]:,})"
+        column = [found[name, retriever] for retriever in retrievers]
+        groups.append(_single_column(f"R@{k}", column, title))
+    if any(sizes[name] < FEWEST for name in parts):
+        sentences.append(FEW)
+    yield _block(" ".join(sentences), lay_out(retrievers, groups) if groups else "")
 
 
 def _format_differences(name: str, differences: Sequence[Difference]) -> str:
@@ -288,21 +255,24 @@ def _format_differences(name: str, differences: Sequence[Difference]) -> str:
     for baseline in OPPONENTS:
         rows = [found.get((retriever, baseline)) for retriever in retrievers]
         against = dict.fromkeys(row.against for row in rows if row)
-        if not against:
-            continue
-        header, cells = with_intervals("points", rows)
-        title = f"- {baseline}"
-        groups.append(Columns((header,), tuple((cell,) for cell in cells), title))
-        legends.append(
-            f"{baseline} = {_OPPONENTS[baseline].format(', '.join(against))}"
-        )
-    few = [FEW] if usable[0].n < FEWEST else []
+        if against:
+            groups.append(_single_column("points", rows, f"- {baseline}"))
+            opponent = _OPPONENTS[baseline].format(", ".join(against))
+            legends.append(f"{baseline} = {opponent}")
+    few = f" {FEW}" if usable[0].n < FEWEST else ""
     sentence = (
-        f"{one_line(name, LONGEST_SET)}: R@{k} of the retriever minus that of another on the same requests. "
-        f"{'; '.join(legends)}. Where the interval leaves out 0, they differ. {' '.join(few)}"
+        f"{one_line(name, LONGEST_SET)}: R@{k} of a retriever minus that of another on the same "
+        f"requests. {'; '.join(legends)}. They differ if the interval does not contain 0.{few}"
     )
     return _block(sentence, lay_out(retrievers, groups))
 
 
+def _single_column(
+    name: str, figures: Sequence[Figure | Difference | None], title: str
+) -> Columns:
+    header, cells = with_intervals(name, figures)
+    return Columns((header,), tuple((cell,) for cell in cells), title)
+
+
 def _block(sentence: str, table: str) -> str:
-    return "\n".join(filter(None, (wrap(sentence.strip(), WIDTH), table)))
+    return "\n".join(filter(None, (wrap(sentence, WIDTH), table)))

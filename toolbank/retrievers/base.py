@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from pydantic import ValidationError
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, Order, Ties, hash_texts
 from toolbank.bank.records import Ask, Tool
-from toolbank.config.explain import read_checked
+from toolbank.config.explain import first_problem, read_checked
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
 from toolbank.encoders.config import EncoderConfig, OnnxConfig, Precision
@@ -41,15 +42,15 @@ _SEPARATOR = re.compile(r"[\W_]+")
 
 
 def title_and_summary(tool: Tool) -> str:
-    """The text whose embedding stands for a tool: its name and its summary."""
+    """Return the text that is embedded for a tool: name and summary."""
     gist = tool.summary or tool.description
     return f"{tool.name}: {gist}" if gist else tool.name
 
 
 def full_text(tool: Tool) -> str:
-    """Name, summary, description, and the parameters with what is said of them.
+    """Return name, summary, description, and the described parameters.
 
-    What a dense retriever reads of an API in ToolBench (arXiv 2307.16789, section 3.2).
+    As the dense retriever of ToolBench (arXiv 2307.16789, section 3.2).
     """
     parts = [title_and_summary(tool)]
     if tool.summary and tool.description:
@@ -62,19 +63,19 @@ def full_text(tool: Tool) -> str:
 
 
 def all_words(tool: Tool) -> str:
-    """The text that BM25 indexes: name, the words in the name, summary, description."""
+    """Return the text that BM25 indexes: name, words of the name, summary, description."""
     words = _SEPARATOR.sub(" ", _HUMP.sub(" ", tool.name))
     return "\n".join((tool.name, words, tool.summary, tool.description))
 
 
 LAYOUT = 2
-"""Of the files of a saved retriever; those of another can't be read."""
+"""Layout of the files of a saved retriever; other layouts are refused."""
 
 CONFIG, _TOOLS = "config.json", "tools.json"
 
 
 def write_head(folder: Path, config: RetrieverConfig, tools: Sequence[str]) -> None:
-    """Write the settings and the tools' names."""
+    """Write the settings and the tool names."""
     settings = config.model_dump(mode="json")
     write_json(folder / CONFIG, {"layout": LAYOUT, **settings})
     write_json(folder / _TOOLS, list(tools))
@@ -86,7 +87,7 @@ def is_retriever(folder: Path) -> bool:
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """The settings of a saved retriever, as they are written; its `type` among them.
+    """Read the settings of a saved retriever, with its `type`.
 
     Raises:
         InputError: the file is missing or damaged, or of another layout.
@@ -103,24 +104,21 @@ def read_settings(folder: Path) -> dict[str, Any]:
 def read_config(
     folder: Path, kind: type[RetrieverConfig], settings: dict[str, Any]
 ) -> RetrieverConfig:
-    """The settings as a method's configuration.
+    """Parse the settings of a saved retriever.
 
     Raises:
-        InputError: they are none.
+        InputError: they are not a configuration of this kind.
     """
     try:
         return kind.model_validate(settings)
     except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()
-        )
         raise InputError(
-            f"{folder / CONFIG}: not a {kind.__name__} ({wrong}). {AGAIN}"
+            f"{folder / CONFIG}: {first_problem(error)}. {AGAIN}"
         ) from error
 
 
 def read_tools(folder: Path) -> tuple[str, ...]:
-    """The tools' names.
+    """Read the tool names.
 
     Raises:
         InputError: the file is missing or damaged.
@@ -138,11 +136,11 @@ _NAMED = "onnx-encoder.json"
 
 @dataclass(frozen=True)
 class Packing:
-    """A pack in the making: its folder, and the precision that networks are written in.
+    """Writes the networks of a pack below `root`, in one precision.
 
-    What several retrievers share, as an encoder, lies in `root` once. `networks` are the folders
-    of those written, one for each time that a retriever asked for it. With `find_copy`, an encoder
-    is named by its weights, and copied if `find_copy` knows a folder for that name.
+    An encoder that several retrievers share is written once. `networks` lists the folder of each
+    requested network. With `find_copy`, an encoder is named by its weights, and copied if
+    `find_copy` knows a folder of that name.
     """
 
     root: Path
@@ -152,10 +150,10 @@ class Packing:
     _encoders: dict[Encoder, Path] = field(default_factory=dict)
 
     def write_encoder(self, encoder: Encoder, folder: Path) -> OnnxConfig:
-        """Write an encoder as ONNX, unless it is there; its settings in a retriever's folder.
+        """Write an encoder as ONNX, once, and return its settings relative to `folder`.
 
         Raises:
-            InputError: an encoder of its kind can't be written so.
+            InputError: an encoder of its kind cannot be exported.
         """
         if encoder not in self._encoders:
             place = self.root / ENCODERS / f"new-{len(self._encoders)}"
@@ -179,7 +177,7 @@ class Packing:
         )
 
     def name_encoder(self, encoder: Encoder, folder: Path) -> None:
-        """Write an encoder, and in a retriever's folder which it is, for `read_encoder`."""
+        """Write an encoder, and its settings to a retriever's folder for `read_encoder`."""
         config = self.write_encoder(encoder, folder)
         write_json(folder / _NAMED, config.model_dump(mode="json"))
 
@@ -190,45 +188,45 @@ def _name_by_weights(encoder: Encoder) -> str:
 
 
 def read_encoder(folder: Path) -> OnnxConfig:
-    """The settings of the encoder that `name_encoder` named.
+    """Read the settings that `name_encoder` wrote.
 
     Raises:
         InputError: the file is missing or damaged.
     """
     config = read_checked(folder / _NAMED, OnnxConfig)
-    return _beside(config, folder)
+    return _resolve_model(config, folder)
 
 
 def list_encoders(folder: Path) -> set[str]:
-    """The names of the encoders that a packed retriever shares with others.
+    """List the names of the shared encoders of a packed retriever.
 
     Raises:
-        InputError: one of its files can't be read.
+        InputError: one of its files cannot be read.
     """
     heads = [path for name in (CONFIG, _NAMED) for path in folder.rglob(name)]
     return {name for path in heads for name in _ENCODER.findall(read_text(path))}
 
 
 def find_packed(config: RetrieverConfig, folder: Path) -> RetrieverConfig:
-    """A retriever's settings with the encoders that were packed beside its folder."""
+    """Resolve the paths of packed encoders in a retriever's settings."""
     found = {
-        name: _beside(value, folder)
+        name: _resolve_model(value, folder)
         for name, value in config
         if isinstance(value, OnnxConfig) and not Path(value.model).is_absolute()
     }
     return config.model_copy(update=found) if found else config
 
 
-def _beside(config: OnnxConfig, folder: Path) -> OnnxConfig:
+def _resolve_model(config: OnnxConfig, folder: Path) -> OnnxConfig:
     place = str((folder / config.model).resolve())
     return config.model_copy(update={"model": place})
 
 
 @dataclass(frozen=True)
 class FitContext(TrainingContext):
-    """What a fit is given beside the bank.
+    """What a fit needs in addition to the bank.
 
-    `fitted` are the retrievers that its configuration needs, by label.
+    `fitted` holds the retrievers that its configuration needs, by label.
     """
 
     fitted: Mapping[str, Retriever] = field(default_factory=dict)
@@ -237,19 +235,18 @@ class FitContext(TrainingContext):
 ALONE = FitContext()
 
 Asks = Mapping[str, Sequence[str]]
-"""Requests for one tool each, by the tool's name."""
+"""Single-tool queries by the name of the tool."""
 
 
 class Retriever(Stored, ABC):
     """Finds the tools that a request needs.
 
-    `tools` are the names of the tools it was fitted on, in the order of the indices that
-    `search` gives. `card` is the text of its model card, if it was trained.
+    `tools` are the names of its tools, in the order of the indices that `search` returns. `card`
+    is the text of its model card, if it was trained.
 
-    A method is a subclass with `fit`, `search` and `extend`. It annotates the attributes that
-    a fit sets, and declares those to be saved in `arrays` and `texts`; what is neither, as a
-    network is, it writes in `save_parts` and reads in `load_parts`. To read an annotated one
-    before a fit has set it is an error that says so.
+    A method is a subclass with `fit`, `search` and `extend`. It annotates the attributes that a
+    fit sets, and declares those to save in `arrays` and `texts`. It writes everything else, such
+    as a network, in `save_parts` and reads it in `load_parts`.
     """
 
     config: RetrieverConfig
@@ -263,10 +260,10 @@ class Retriever(Stored, ABC):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Say of an attribute that a fit sets that there was none.
+            """Explain that an annotated attribute is missing because there was no fit.
 
             Raises:
-                InputError: it is one of those.
+                InputError: the attribute is set by a fit.
             """
             if any(name in get_annotations(kind) for kind in type(self).__mro__):
                 raise InputError(
@@ -276,7 +273,7 @@ class Retriever(Stored, ABC):
 
     @property
     def name(self) -> str:
-        """What tables and folders call it."""
+        """Its label in tables, and the name of its folder."""
         return self.config.label
 
     @property
@@ -286,23 +283,22 @@ class Retriever(Stored, ABC):
 
     @abstractmethod
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
-        """Learn from the bank's tools and from its `train_queries`, which its asks are among.
+        """Learn from the bank's tools and its `train_queries`, asks included.
 
-        Queries of split "validation" may decide when to stop and which checkpoint is the best;
-        others are not looked at.
+        Validation queries may decide when to stop and which checkpoint is the best. No other
+        queries are read.
         """
 
     @abstractmethod
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+        """Return indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
-        Scores fall from left to right; tools of the same score stand as `draw_ties` has it, so
-        that the order of the tools makes no difference. Where a request has fewer hits, its
-        row is filled up with -1 and -inf.
+        Scores fall from left to right. `draw_ties` orders tools of the same score, so the order
+        of the tools makes no difference. A row with fewer hits is padded with -1 and -inf.
         """
 
     def draw_ties(self, queries: Sequence[str]) -> Ties:
-        """Which of two tools of the same score comes first, for each of these requests."""
+        """Draw the order of tools of the same score for each query."""
         hashed = self._hashed
         if hashed is None or hashed[0] is not self.tools:
             self._hashed = hashed = self.tools, hash_texts(self.tools)
@@ -310,38 +306,33 @@ class Retriever(Stored, ABC):
 
     @abstractmethod
     def extend(self, tools: Sequence[Tool]) -> None:
-        """Make tools found, by their descriptions, that were not there in the fit.
+        """Add tools by their descriptions, without training; their indices come last.
 
-        Their indices follow those of the others. Nothing is trained. `add_tools` has looked at
-        their names, calls this on a shallow copy of a retriever that goes on being searched, and
-        adds them to the copy's `tools` afterwards: attributes are set anew, and nothing that
-        they hold is changed.
+        `add_tools` checks their names, calls this on a shallow copy, and sets the copy's `tools`
+        afterwards. The original may be in use: replace attributes, do not modify what they hold.
         """
 
     def take_asks(self, asked: Relevance) -> None:
-        """Have tools found by requests for them, too, that were not there in the fit.
+        """Use queries for added tools, without training; by default they are ignored.
 
-        Nothing is trained. `add_tools` calls this after `extend`, on the same copy; the tools
-        are those added. A method that learns of tools by training alone leaves it as it is.
+        `add_tools` calls this after `extend`, on the same copy.
         """
 
     def keep(self, rows: NDArray[np.int64]) -> None:
-        """Have these tools alone found, given by their positions, and in this order.
+        """Keep only the tools at these positions, in this order.
 
-        As `extend`, it is called on a shallow copy, whose `tools` are set afterwards. What is
-        declared with the length "tools" first is cut here; a method that has more does the rest.
+        As `extend`, it is called on a shallow copy, whose `tools` are set afterwards. The base
+        cuts what is declared with the first length "tools"; a method cuts everything else.
         """
         self.keep_rows("tools", rows)
 
     def add_tools(self, tools: Sequence[Tool], asks: Asks | None = None) -> Self:
-        """One that finds these tools, too, by their descriptions; this one stays as it is.
+        """Return a copy that also finds these tools, by their descriptions.
 
-        `asks` has requests for some of them, by the tools' names: what a method makes of them is
-        said by its `take_asks`.
+        `asks` are queries for some of them, by tool name; `take_asks` of a method uses them.
 
         Raises:
-            InputError: one of the tools is there already, or is given twice; or asks are of none
-                of them.
+            InputError: a tool exists already or is given twice, or an ask is for another tool.
         """
         names = _join_tool_names(self.tools, tools)
         asked = _read_asks(asks or {}, tools, names)
@@ -353,21 +344,20 @@ class Retriever(Stored, ABC):
         return grown
 
     def remove_tools(self, names: Sequence[str]) -> Self:
-        """One that finds all tools but these; this one stays as it is.
+        """Return a copy that does not find these tools.
 
         Raises:
             InputError: there is no tool of one of these names.
         """
-        known, gone = set(self.tools), set(names)
-        for name in names:
-            if name not in known:
-                raise InputError(
-                    f"{name}: can't be removed, because no tool here is called so."
-                )
+        gone = set(names)
+        if unknown := gone.difference(self.tools):
+            raise InputError(
+                f"{min(unknown)}: there is no tool of this name to remove."
+            )
         return self.pick_tools([i for i, n in enumerate(self.tools) if n not in gone])
 
     def pick_tools(self, places: Sequence[int]) -> Self:
-        """One that finds these tools alone, by their positions, and has them in this order."""
+        """Return a copy with only the tools at these positions, in this order."""
         names = tuple(self.tools[place] for place in places)
         picked = copy(self)
         picked.keep(np.array(places, dtype=np.int64))
@@ -375,11 +365,10 @@ class Retriever(Stored, ABC):
         return picked
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
-        """Hits for every train query as of a retriever that has not seen it.
+        """Return held-out hits for every train query: two arrays [n_train, k].
 
-        What a second stage is trained on: in the order of the bank's train queries, two arrays
-        [n_train, k]. `bank` is the one that this retriever was fitted on. Unless a method knows
-        better, it and what it builds on are fitted anew without a part of the queries at a time.
+        A second stage is trained on them. `bank` is the one that this retriever was fitted on.
+        By default, the retriever and its stages are cross-fitted.
         """
 
         def fit(part: Bank, within: FitContext) -> Search:
@@ -388,7 +377,7 @@ class Retriever(Stored, ABC):
         return cross_fit(self.name, fit, bank, k, context, self.config.folds)
 
     def fit_anew(self, bank: Bank, context: FitContext) -> Retriever:
-        """One of the same settings, fitted with what it builds on on this bank alone."""
+        """Fit a retriever of the same settings, and its stages, on another bank."""
         fitted = {
             label: self.built_on[label].fit_anew(bank, context.within(label))
             for label in self.config.needs
@@ -405,12 +394,12 @@ class Retriever(Stored, ABC):
         write_card(folder, self.card)
 
     def pack(self, folder: Path, packing: Packing) -> None:
-        """Write what `load_retriever` needs to search without torch, and nothing else.
+        """Write only what `load_retriever` needs to search without torch.
 
-        Encoders are written as ONNX; a method with a network of its own writes that so, too.
+        Encoders and networks are written as ONNX.
 
         Raises:
-            InputError: it can't be packed.
+            InputError: it cannot be packed.
         """
         packed = copy(self)
         packed.config = self.pack_config(folder, packing)
@@ -420,7 +409,7 @@ class Retriever(Stored, ABC):
         packed.pack_parts(folder, packing)
 
     def pack_config(self, folder: Path, packing: Packing) -> RetrieverConfig:
-        """The settings with encoders as ONNX, which are written if they are not there yet."""
+        """Write the encoders as ONNX, and return the settings that name them."""
         encoders = {
             name: packing.write_encoder(load_encoder(value), folder)
             for name, value in self.config
@@ -429,11 +418,11 @@ class Retriever(Stored, ABC):
         return self.config.model_copy(update=encoders)
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:  # noqa: ARG002
-        """As `save_parts`, without torch."""
+        """Write what `save_parts` writes in a form that needs no torch."""
         self.save_parts(folder)
 
     def load(self, folder: Path, tools: tuple[str, ...]) -> None:
-        """Take over what `save` wrote of these tools; `load_retriever` calls it.
+        """Read what `save` wrote of these tools; `load_retriever` calls it.
 
         Raises:
             InputError: a file is missing or damaged.
@@ -443,10 +432,10 @@ class Retriever(Stored, ABC):
         self.load_parts(folder)
 
     def save_parts(self, folder: Path) -> None:
-        """Write what is neither an array nor texts."""
+        """Write what is neither an array nor a text."""
 
     def load_parts(self, folder: Path) -> None:
-        """Read what `save_parts` wrote, and make what follows from the arrays and texts.
+        """Read what `save_parts` wrote, and build what follows from the arrays and texts.
 
         Raises:
             InputError: a file is missing or damaged.
@@ -454,14 +443,11 @@ class Retriever(Stored, ABC):
 
 
 def _read_asks(asks: Asks, tools: Sequence[Tool], names: tuple[str, ...]) -> Relevance:
-    """Asks for tools as requests with labels: positions among `names`."""
-    added = {tool.name for tool in tools}
-    for name in asks:
-        if name not in added:
-            raise InputError(
-                f"asks: {name} is none of the tools that are added. Add it with them, or leave "
-                "its asks out."
-            )
+    """Asks for added tools as labelled queries, with positions in `names`."""
+    if other := asks.keys() - {tool.name for tool in tools}:
+        raise InputError(
+            f"asks: {min(other)} is none of the tools to be added. Add it too, or remove its asks."
+        )
     given = tuple(
         Ask(tool=name, kind="", ask=ask)
         for name, texts in asks.items()
@@ -472,14 +458,13 @@ def _read_asks(asks: Asks, tools: Sequence[Tool], names: tuple[str, ...]) -> Rel
 
 
 def _join_tool_names(known: Sequence[str], added: Sequence[Tool]) -> tuple[str, ...]:
-    found, given = set(known), set[str]()
-    for tool in added:
-        if tool.name in given:
-            raise InputError(f"{tool.name}: is given twice. Leave one of the two out.")
-        if tool.name in found:
+    there = set(known)
+    for name, times in Counter(tool.name for tool in added).items():
+        if times > 1:
+            raise InputError(f"{name}: is given twice. Add it only once.")
+        if name in there:
             raise InputError(
-                f"{tool.name}: can't be added, because a tool of that name is there already. "
-                "Leave it out, or take the other away first: remove_tools([name])."
+                f"{name}: cannot be added, because a tool of this name is there already. Remove "
+                "it first: remove_tools([name])."
             )
-        given.add(tool.name)
     return (*known, *(tool.name for tool in added))

@@ -17,7 +17,7 @@ from toolbank.retrievers.base import ALONE, FitContext, Packing, Retriever, all_
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.relevance import Relevance, train_relevance
 from toolbank.retrievers.settings import Bm25Config
-from toolbank.retrievers.stored import Texts, demand
+from toolbank.retrievers.stored import Texts
 from toolbank.system.errors import InputError
 
 
@@ -25,8 +25,8 @@ class Bm25Retriever(Retriever):
     """BM25 of a request against the tools' texts (`LexicalIndex` has the variant).
 
     A tool's text is its name, the words in its name, its summary and its description; with
-    `requests`, the train queries that use it follow. The texts are saved and indexed when they are
-    read: a second for some 20,000 tools.
+    `requests`, the train queries that use it follow. Texts are saved, and indexed when they are
+    loaded: one second for some 20,000 tools.
     """
 
     config: Bm25Config
@@ -48,7 +48,7 @@ class Bm25Retriever(Retriever):
         if self.index.is_empty:
             raise InputError(
                 f"retrievers: none of the tools has a word that {self.name} could index. "
-                "Describe the tools in words, or leave it out."
+                "Describe the tools in words, or remove this retriever."
             )
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
@@ -71,7 +71,7 @@ class Bm25Retriever(Retriever):
         return self.search([query.query for query in bank.train_queries], k)
 
     def extend(self, tools: Sequence[Tool]) -> None:
-        """Index more tools; how rare a word is counts over all of them, old and new."""
+        """Index more tools; word rarity counts over all tools."""
         added, before = tuple(all_words(tool) for tool in tools), len(self.documents)
         self.documents += added
         self.index = self.index.added(added, range(before, len(self.documents)))
@@ -90,26 +90,24 @@ class Bm25Retriever(Retriever):
         self.index = self.index.added(queries, places)
 
     def keep(self, rows: NDArray[np.int64]) -> None:
-        """Index some of the tools; how rare a word is counts over these."""
+        """Keep some of the tools; word rarity counts over these."""
         super().keep(rows)
         self.index = self.index.kept(rows)
 
     def pack(self, folder: Path, packing: Packing) -> None:
-        """As any other; texts, in which requests may be, are left out: their index is searched."""
+        """Pack the index without the texts, which may contain requests."""
         wordless = copy(self)
         wordless.documents = ("",) * len(self.documents)
         super(Bm25Retriever, wordless).pack(folder, packing)
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:  # noqa: ARG002
-        """Write the index, which a search then need not make."""
+        """Write the index, so a search does not have to build it."""
         self.index.save_state(folder / "index")
 
     def load_parts(self, folder: Path) -> None:
-        """Read the index, or index the texts.
+        """Load the index, or build it.
 
         Raises:
             InputError: it is damaged.
         """
         self.index = LexicalIndex.at(folder / "index", self.documents)
-        same = int(self.index.n_texts) == len(self.documents)
-        demand(same, folder / "index", "not of the texts here")

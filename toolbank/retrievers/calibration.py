@@ -1,4 +1,4 @@
-"""What a retriever's scores mean: how likely a tool is needed, and whether any tool fits."""
+"""Probabilities from a retriever's scores: is a tool needed, and does any tool fit."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _FIRST = 5
 
 
 def list_stages(retriever: Retriever) -> Iterator[Retriever]:
-    """A retriever and all that it is built on."""
+    """Yield a retriever and all retrievers that it builds on."""
     yield retriever
     for stage in retriever.built_on.values():
         yield from list_stages(stage)
 
 
 def find_dense(retriever: Retriever) -> DenseRetriever | None:
-    """The first among them that has vectors of requests; None if there is none."""
+    """Return the first stage that is dense; None if there is none."""
     return next(
         (one for one in list_stages(retriever) if isinstance(one, DenseRetriever)), None
     )
@@ -37,12 +37,11 @@ def read_signals(
     hits: Hits,
     without: Sequence[NDArray[np.int64]] | None = None,
 ) -> NDArray[np.float64]:
-    """Of each stage the best score, the mean of the first five, and how they fall [n, 3 s].
+    """Return each stage's best score, mean of the top 5, and fall over the top 10: [n, 3 s].
 
-    Stages whose scores don't compare between requests are left out: what a fusion gives a tool
-    hangs on what it found besides. `hits` are the retriever's own, at least ten deep where there
-    are so many tools. `without` has tools a request that are left out, as if they were not in the
-    catalogue.
+    Stages whose scores do not compare between requests are skipped: the score of a fusion depends
+    on its other hits. `hits` are the retriever's own, at least `DEPTH` deep if there are so many
+    tools. `without` holds the tools of each request that count as missing from the catalogue.
     """
     most = max(map(len, without), default=0) if without is not None else 0
     found = []
@@ -58,7 +57,7 @@ def read_signals(
 
 
 def leave_out(hits: Hits, without: Sequence[NDArray[np.int64]] | None) -> Hits:
-    """The hits [n, k] less some of each request, the others moved up, filled with -1 and -inf."""
+    """Remove some hits [n, k] of each request; the others move up, -1 and -inf fill the row."""
     if without is None:
         return hits
     indices = np.full(hits[0].shape, -1, np.int64)
@@ -83,18 +82,17 @@ def _describe(scores: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 class Calibration(Stored):
-    """Probabilities that the hits of a retriever are needed.
+    """Probabilities that the hits of a retriever are needed, by two logistic regressions.
 
-    Two logistic regressions (Platt 1999). The first says how likely anything in the catalogue fits
-    a request: by `read_signals`, brought to mean 0 and deviation 1 by `centre` and `spread`
-    [signals], and by how near the request is to those of the bank, and not to those of other
-    domains, along `direction` [d] of the encoder's vectors; its coefficients are `fits`
-    [signals + 2], the intercept last. The second, `needed` [4], says how likely a hit is needed:
-    by how far its score is below the best one, by its rank, and by the log-odds of the first. No
-    slope of the second is negative, so that hits stay in their order. `scale` is the deviation of
-    the best hit's score.
+    After Platt (1999). The first regression estimates whether anything in the catalogue fits a
+    request. Its inputs are `read_signals`, standardised by `centre` and `spread` [signals], and
+    the request's vector along `direction` [d], which points from other domains to this one. Its
+    coefficients are `fits` [signals + 2], the intercept last. The second, `needed` [4], estimates
+    whether a hit is needed: from how far its score is below the best one, its rank, and the
+    log-odds of the first. No slope of the second is negative, so hits keep their order. `scale` is
+    the standard deviation of the best hit's score.
 
-    An answer without a hit that reaches `threshold` is marked as not fitting.
+    An answer is marked as not fitting if no hit reaches `threshold`.
     """
 
     centre: NDArray[np.float64]
@@ -122,10 +120,10 @@ class Calibration(Stored):
         hits: Hits,
         without: Sequence[NDArray[np.int64]] | None = None,
     ) -> NDArray[np.float64]:
-        """Probabilities [n, k] that hits are needed; 0 where there is none.
+        """Return probabilities [n, k] that hits are needed; 0 for padding.
 
-        `hits` are the retriever's, at least `DEPTH` deep where there are so many tools, less
-        those in `without`, if it is given.
+        `hits` are the retriever's, at least `DEPTH` deep if there are so many tools, without the
+        tools in `without`.
         """
         odds = self.request_odds(
             read_signals(retriever, queries, hits, without),
@@ -136,20 +134,20 @@ class Calibration(Stored):
         return np.where(hits[0] >= 0, _sigmoid(logits), 0.0)
 
     def best_chance(self, odds: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The probability that the best hit is needed, by the log-odds [n] that anything fits."""
+        """Return the probability that the best hit is needed, given the log-odds [n] of a fit."""
         return _sigmoid(self.needed[-2] * odds + self.needed[-1])
 
     def request_odds(
         self, signals: NDArray[np.float64], vectors: NDArray[np.float32]
     ) -> NDArray[np.float64]:
-        """Log-odds [n] that anything fits requests, by their signals [n, s] and vectors [n, d]."""
+        """Return log-odds [n] that anything fits, from signals [n, s] and vectors [n, d]."""
         near = vectors @ self.direction
         columns = np.column_stack([(signals - self.centre) / self.spread, near])
         return np.asarray(columns @ self.fits[:-1] + self.fits[-1])
 
 
 def embed_requests(retriever: Retriever, queries: Sequence[str]) -> NDArray[np.float32]:
-    """Vectors [n, d] of requests, by the first retriever that has some; d is 0 without one."""
+    """Embed requests [n, d] by the first dense stage; d is 0 without one."""
     dense = find_dense(retriever)
     if dense is None:
         return np.zeros((len(queries), 0), np.float32)
@@ -159,7 +157,7 @@ def embed_requests(retriever: Retriever, queries: Sequence[str]) -> NDArray[np.f
 def describe_hits(
     hits: Hits, odds: NDArray[np.float64], scale: float
 ) -> NDArray[np.float64]:
-    """What a hit's probability hangs on [n, k, 3]: higher is likelier."""
+    """Return the features [n, k, 3] of a hit's probability: higher is more likely."""
     scores = np.where(np.isfinite(hits[1]), hits[1], 0).astype(np.float64)
     below = (scores - scores[:, :1]) / scale
     rank = np.broadcast_to(-np.log1p(np.arange(scores.shape[1])), scores.shape)

@@ -9,11 +9,9 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from random import Random
-from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
@@ -30,38 +28,38 @@ from toolbank.retrievers.calibration import (
 )
 from toolbank.retrievers.calibration_requests import LEAST, CalibrationRequests
 from toolbank.retrievers.unseen import regress
-from toolbank.system.files import read_json, write_json
+from toolbank.system.files import write_json
 
 _FILE = "background.jsonl"
 
 
 @dataclass(frozen=True)
-class Foreign:
-    """A request for a tool of some domain."""
+class ForeignRequest:
+    """A bundled request for a tool of some domain."""
 
     domain: str
     tool: str
     query: str
 
 
-def find_foreign(tools: Collection[str]) -> tuple[Foreign, ...]:
-    """The requests that come along, less those of domains of which a tool is among these."""
+def find_foreign(tools: Collection[str]) -> tuple[ForeignRequest, ...]:
+    """Return the bundled requests of the domains that none of these tools is of."""
     known = set(tools)
-    every = _read()
+    every = _read_bundled()
     shared = {one.domain for one in every if one.tool in known}
     return tuple(one for one in every if one.domain not in shared)
 
 
 @cache
-def _read() -> tuple[Foreign, ...]:
+def _read_bundled() -> tuple[ForeignRequest, ...]:
     text = (files("toolbank.retrievers") / _FILE).read_text(encoding="utf-8")
-    return tuple(Foreign(**json.loads(line)) for line in text.splitlines())
+    return tuple(ForeignRequest(**json.loads(line)) for line in text.splitlines())
 
 
 LOST = 0.02
-"""The share of requests with a right tool among their first hits that may be below the threshold."""
+"""The share of served requests, with a right tool in the top 5, that may be below the threshold."""
 EVEN = 0.5
-"""The highest threshold: an answer is not marked where its best hit is likelier needed than not."""
+"""The highest threshold: no answer is marked whose best hit is more likely needed than not."""
 FIRST = 5
 _MOST_NEAR = 2_000
 _ANY = -1e9
@@ -81,19 +79,18 @@ def fit_calibration(
 ) -> Calibration | None:
     """Fit a retriever's calibration to labelled `queries`, those of `choose_requests`.
 
-    Their labels are tools of the bank. That anything fits is learnt from three kinds of requests:
-    the queries whose first hits have a right tool; the same without the families of their own tools
-    among the hits, as if the module or server that they ask for were not in the catalogue; and
-    requests of other domains. How likely a hit is needed is learnt from the queries as they are. Of
-    further requests with a right tool among the first hits a share of `LOST` at most is below the
-    threshold, as far as can be expected: it is chosen by what fits to the other queries say of each
-    (see `choose_threshold`), and `EVEN` at most.
+    Their labels are tools of the bank. Whether anything fits is learned from three kinds of
+    requests: the queries with a right tool in the top 5; the same queries without the families of
+    their tools among the hits, as if the requested module or server were not in the catalogue; and
+    requests of other domains. How likely a hit is needed is learned from the queries alone. The
+    threshold is chosen by cross-fitted log-odds (see `choose_threshold`) and is at most `EVEN`, so
+    that an expected share of at most `LOST` of further served requests is below it.
 
-    Of a packed retriever, `packed_from` is the one that it was made of: where requests of other
-    domains lie is told by its encoder, which is faster, and need not be asked for each precision.
+    For a packed retriever, `packed_from` is the retriever that it was made of. Its encoder is
+    faster, and the direction of other domains is the same for each precision.
 
     Returns:
-        None where there are fewer than 20 queries, or none of them has a right hit.
+        None if there are fewer than 20 queries, or none of them has a right hit.
     """
     if len(queries) < LEAST:
         return None
@@ -113,7 +110,6 @@ def fit_calibration(
     ]
     vectors = [embed_requests(retriever, asked) for asked in (texts, texts, foreign)]
     made = Calibration()
-    made.threshold = np.array(0.0)
     every = np.concatenate(signals)
     made.centre = np.asarray(every.mean(axis=0))
     made.spread = np.maximum(every.std(axis=0), 1e-6)
@@ -133,7 +129,7 @@ def fit_calibration(
     made.needed = regress(
         features[real], right[:, :DEPTH][real], *_flat(4), least_slope=0
     )
-    # A query and the same without its tools are one example.
+    # A query and the same query without its tools are one example.
     examples = np.concatenate([np.arange(len(part)) for part in signals])
     unseen = _cross_fit(columns, fits, examples)[: len(served)][served]
     lowest = made.best_chance(np.array(choose_threshold(unseen)))
@@ -142,11 +138,11 @@ def fit_calibration(
 
 
 def choose_threshold(best: NDArray[np.floating], lost: float = LOST) -> float:
-    """The highest threshold that is expected to refuse a share `lost` of further scores at most.
+    """Return the highest threshold that is expected to refuse a share of at most `lost`.
 
-    Conformal risk control (arXiv 2208.02814, eq. 4) by the scores [n] of requests that are served:
-    a threshold that j of them are below is expected to refuse (j + 1) / (n + 1). Of fewer than
-    1 / `lost` it is the lowest, and more may be lost: 1 / (n + 1).
+    Conformal risk control (arXiv 2208.02814, eq. 4) on the scores [n] of served requests: a
+    threshold with j scores below it is expected to refuse (j + 1) / (n + 1). With fewer than
+    1 / `lost` scores, the lowest score is the threshold, and 1 / (n + 1) may be lost.
     """
     place = int(lost * (len(best) + 1)) - 1
     return float(np.sort(best)[max(place, 0)])
@@ -155,9 +151,9 @@ def choose_threshold(best: NDArray[np.floating], lost: float = LOST) -> float:
 def _cross_fit(
     columns: NDArray[np.float64], fits: NDArray[np.bool_], examples: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Log-odds [n] that anything fits, of each example by a regression on the other folds.
+    """Log-odds [n] that anything fits, each by a regression on the other folds.
 
-    Those of the same of `examples` [n] are in the same fold.
+    Rows with the same number in `examples` [n] are in the same fold.
     """
     odds = np.zeros(len(columns))
     for fold in range(_FOLDS):
@@ -170,7 +166,7 @@ def _cross_fit(
 
 
 def find_own(bank: Bank, queries: Sequence[Query]) -> list[NDArray[np.int64]]:
-    """The positions of each query's tools, with all that would serve in their place."""
+    """Return the positions of each query's tools, their alternatives, twins and siblings."""
     first = np.array(find_first_twins(bank.tools))
     sibling = np.zeros(len(bank.tools), np.int64)
     for number, group in enumerate(group_siblings(bank.tools)):
@@ -186,9 +182,9 @@ def find_own(bank: Bank, queries: Sequence[Query]) -> list[NDArray[np.int64]]:
 
 
 def find_families(bank: Bank, queries: Sequence[Query]) -> list[NDArray[np.int64]]:
-    """As `find_own`, with all tools of the same families, but for large ones.
+    """Return the positions of `find_own` and of all tools of the same families.
 
-    Without the module that most functions are of nothing would be left to find.
+    Large families are skipped: without them, nothing would be left to find.
     """
     families = np.array([find_family(tool) for tool in bank.tools])
     _, members, sizes = np.unique(families, return_inverse=True, return_counts=True)
@@ -206,13 +202,13 @@ def find_families(bank: Bank, queries: Sequence[Query]) -> list[NDArray[np.int64
 def mark_right(
     bank: Bank, queries: Sequence[Query], indices: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Which hits [n, k], by their `indices`, are their query's own tools."""
+    """Mark which hits [n, k], given by their `indices`, are tools of their query."""
     own = [[bank.index[n] for n in q.tools if n in bank.index] for q in queries]
     return np.stack([np.isin(row, one) for row, one in zip(indices, own, strict=True)])
 
 
 def _draw_foreign(bank: Bank, n: int, seed: int) -> list[str]:
-    """As many requests of other domains as there are of this, each domain in turn."""
+    """Draw about n requests of other domains, equally many of each."""
     by_domain: dict[str, list[str]] = {}
     for one in find_foreign(bank.tool_names):
         by_domain.setdefault(one.domain, []).append(one.query)
@@ -242,7 +238,7 @@ def _find_direction(retriever: Retriever, bank: Bank, seed: int) -> NDArray[np.f
 
 
 def _flat(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What coefficients are drawn to, and how strongly; the intercept is all but free."""
+    """Prior and precisions of n coefficients; the intercept is nearly free."""
     weight = np.full(n, _PRIOR * 10)
     weight[-1] = 1e-3
     return np.zeros(n), weight
@@ -253,9 +249,9 @@ _BINS = 10
 
 @dataclass(frozen=True)
 class Reliability:
-    """Probabilities by bins of equal width [n_bins]; those of empty bins are left out.
+    """Probabilities in bins of equal width [n_bins], without the empty bins.
 
-    `said` is the mean probability, `happened` the share of what held, `counts` how many there are.
+    `said` is the mean probability, `happened` the observed share, `counts` the size of a bin.
     """
 
     said: NDArray[np.float64]
@@ -264,7 +260,7 @@ class Reliability:
 
     @property
     def error(self) -> float:
-        """Expected calibration error: the mean distance, by counts (arXiv 1706.04599, eq. 3)."""
+        """Expected calibration error: the weighted mean distance (arXiv 1706.04599, eq. 3)."""
         if not len(self.counts):
             return 0.0
         return float(np.average(np.abs(self.said - self.happened), weights=self.counts))
@@ -273,7 +269,7 @@ class Reliability:
 def measure_reliability(
     chances: NDArray[np.floating], holds: NDArray[np.bool_], bins: int = _BINS
 ) -> Reliability:
-    """Hold probabilities [n], from 0 to 1, against what held [n]."""
+    """Compare probabilities [n], from 0 to 1, with what was observed [n]."""
     numbers = np.minimum((chances * bins).astype(np.int64), bins - 1)
     counts = np.bincount(numbers, minlength=bins)
     filled = counts > 0
@@ -282,59 +278,50 @@ def measure_reliability(
     return Reliability(said, happened, counts[filled])
 
 
-_Count = Annotated[int, Field(ge=0)]
-_Share = Annotated[float, Field(ge=0, le=1)]
-
-
 @dataclass(frozen=True)
-class Calibrated:
-    """What a retriever's probabilities are worth on the test queries.
+class CalibrationQuality:
+    """How good a retriever's probabilities are on the test queries.
 
-    Of their first hits, by bins of equal width, `said` is the mean probability, `happened` the
-    share that was needed, `counts` how many there are; bins without any are left out. `error` is
-    the expected calibration error. An answer whose best hit is below `threshold` is marked as not
-    fitting. The threshold was chosen by `n_requests` requests, so that of further ones that are served a share `lost` at
-    most is marked so; of the `n_served` test queries that are, those with a right tool among the
-    first five, it is `refused`.
+    `said`, `happened`, `counts` and `error` are as in `Reliability`, of the top 10 hits. An answer
+    whose best hit is below `threshold` is marked as not fitting. The threshold was chosen on
+    `n_requests` requests, so that at most a share `lost` of further served requests is marked. Of
+    the `n` test queries, `n_served` have a right tool in the top 5, and `refused` of these are
+    marked.
     """
 
     retriever: str
-    n_requests: _Count
-    threshold: _Share
-    lost: _Share
-    n: _Count
-    n_served: _Count
-    refused: _Count
-    error: _Share
-    said: tuple[_Share, ...]
-    happened: tuple[_Share, ...]
-    counts: tuple[_Count, ...]
-
-    def __post_init__(self) -> None:
-        if not len(self.said) == len(self.happened) == len(self.counts):
-            raise ValueError("said, happened and counts are as long as each other")
+    n_requests: int
+    threshold: float
+    lost: float
+    n: int
+    n_served: int
+    refused: int
+    error: float
+    said: tuple[float, ...]
+    happened: tuple[float, ...]
+    counts: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class CalibrationRecord:
-    """What the retrievers of a run are calibrated on, but for the queries, and how well."""
+    """The origin of the requests that a run's retrievers are calibrated on, and the quality."""
 
     requests: CalibrationRequests = field(default_factory=CalibrationRequests)
-    retrievers: tuple[Calibrated, ...] = ()
+    retrievers: tuple[CalibrationQuality, ...] = ()
 
 
 def measure_calibration(
     retriever: Retriever, bank: Bank, requests: CalibrationRequests
-) -> Calibrated | None:
-    """Calibrate a retriever on requests, and measure that on the test queries.
+) -> CalibrationQuality | None:
+    """Calibrate a retriever on requests, and measure the probabilities on the test queries.
 
     Returns:
-        None where `fit_calibration` can't learn what scores mean, or there are no test queries.
+        None if `fit_calibration` returns None, or there are no test queries.
     """
     queries = bank.split("test")
-    calibration = None
-    if queries:
-        calibration = fit_calibration(retriever, bank, requests.queries)
+    if not queries:
+        return None
+    calibration = fit_calibration(retriever, bank, requests.queries)
     if calibration is None:
         return None
     texts = [query.query for query in queries]
@@ -346,7 +333,7 @@ def measure_calibration(
     served = right[:, :FIRST].any(axis=1)
     best = chances.max(axis=1, initial=0)
     threshold = float(calibration.threshold)
-    return Calibrated(
+    return CalibrationQuality(
         retriever=retriever.name,
         n_requests=len(requests.queries),
         threshold=threshold,
@@ -362,7 +349,7 @@ def measure_calibration(
 
 
 def write_calibration(
-    path: Path, requests: CalibrationRequests, measured: Sequence[Calibrated]
+    path: Path, requests: CalibrationRequests, measured: Sequence[CalibrationQuality]
 ) -> None:
     """Write a calibration.json, atomically."""
     origin = asdict(requests)
@@ -374,15 +361,7 @@ def write_calibration(
 def read_calibration_record(path: Path) -> CalibrationRecord:
     """Read a calibration.json.
 
-    One of version 0.7.0, a list, doesn't say what the retrievers were calibrated on.
-
     Raises:
         InputError: the file is missing or damaged.
     """
-    if isinstance(read_json(path), list):
-        reason = (
-            "an earlier version of toolbank evaluated the run, and did not check whether its "
-            "validation requests nearly repeat train requests"
-        )
-        return CalibrationRecord(CalibrationRequests(reason=reason))
     return read_checked(path, CalibrationRecord)

@@ -40,21 +40,18 @@ Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Nearness:
-    """How many of `n` requests nearly repeat a train request.
-
-    `near` is None where that is not known, as without the encoder that tells it.
-    """
+    """How many of `n` requests nearly repeat a train request; None without an encoder."""
 
     n: int
     near: int | None
 
     @property
     def is_near(self) -> bool:
-        """Whether too many do for what is learnt from them to hold for others."""
+        """Whether too many do, so that what is learned from them does not hold for others."""
         return bool(self.near) and (self.near or 0) >= MOST_NEAR * self.n
 
     def describe(self, what: str) -> str:
-        """The figure in words, such as "41 of 98 validation requests nearly repeat ..."."""
+        """Return a sentence such as "41 of 98 validation requests nearly repeat ..."."""
         near, n = self.near or 0, self.n
         verb = "repeats" if near == 1 else "repeat"
         return (
@@ -67,7 +64,7 @@ class TrainRequests:
     """The requests that a bank's retrievers learn from, asks among them."""
 
     def __init__(self, bank: Bank, find_encoder: Callable[[], Embed]) -> None:
-        """Read them; `find_encoder` is called when vectors are needed, and may raise InputError."""
+        """Read the bank; `find_encoder` is called on the first measurement."""
         self._texts = list(dict.fromkeys(query.query for query in bank.train_queries))
         self._words = {_bare(text) for text in self._texts}
         self._find_encoder = find_encoder
@@ -75,11 +72,11 @@ class TrainRequests:
         """Why nearness can't be measured; "" as long as it can."""
 
     def __contains__(self, text: str) -> bool:
-        """Whether one of them has the same words in the same order."""
+        """Whether a train request has the same words in the same order."""
         return _bare(text) in self._words
 
     def measure(self, texts: Sequence[str]) -> Nearness:
-        """How many texts have a train request with a cosine above `NEAR`, or are one."""
+        """Count the texts that have a train request with a cosine above `NEAR`."""
         n = len(texts)
         if not n or not self._words:
             return Nearness(n, 0)
@@ -104,7 +101,7 @@ class TrainRequests:
 
 
 def find_plain_encoder() -> Embed:
-    """What embeds requests by the plain all-MiniLM-L6-v2, if that is on this machine.
+    """Load the plain all-MiniLM-L6-v2, if it is on this machine.
 
     Raises:
         InputError: it is not, or a library that runs it is missing.
@@ -124,11 +121,11 @@ def find_plain_encoder() -> Embed:
 
 @dataclass(frozen=True)
 class CalibrationRequests:
-    """Requests to calibrate on, or why there are none.
+    """Requests to calibrate on, or the reason why there are none.
 
-    `origin` says in words what the `queries` are, such as "20 requests of evaluate.on", and
-    `reason`, where there are none, why. `skipped` counts requests of evaluate.on that can't be used,
-    by reason; `near` says of validation, test and evaluate.on how many nearly repeat a train request.
+    `origin` describes the `queries`, such as "20 requests of evaluate.on". `skipped` counts the
+    unusable requests of evaluate.on by reason. `near` is the nearness of validation, test and
+    evaluate.on.
     """
 
     queries: tuple[Query, ...] = ()
@@ -138,7 +135,7 @@ class CalibrationRequests:
     near: Mapping[str, Nearness] = field(default_factory=dict)
 
     def describe_skipped(self) -> str:
-        """How many requests of evaluate.on can't be used, and why; "" if all can."""
+        """Say how many requests of evaluate.on are unusable, and why; "" if none is."""
         if not self.skipped:
             return ""
         why = "; ".join(f"{n:,}: {reason}" for reason, n in self.skipped.items())
@@ -146,7 +143,7 @@ class CalibrationRequests:
         return f"evaluate.on: {count(n, 'request')} not used to calibrate ({why})"
 
     def warn_of_near(self) -> list[str]:
-        """A sentence for each set whose requests nearly repeat too many train requests."""
+        """Return a sentence for each set with too many near repeats of train requests."""
         near = self.near
         return [
             f"{near[name].describe(name)}: {harm}."
@@ -165,12 +162,12 @@ def choose_requests(
 ) -> CalibrationRequests:
     """Choose the requests to calibrate on, of which at least `LEAST` are needed.
 
-    These are the labelled requests of `files`, those of evaluate.on. Where they are too few, the
-    choices of a feedback log among the files are added. Where these are too few as well, they are
-    the bank's validation requests, unless a share of `MOST_NEAR` of them nearly repeats a train
-    request or they are `copied` from the reference's own words. A request of a file that labels a
-    tool that the bank lacks, or that is a train request word for word, is skipped. Requests of the
-    same text count once. `missing` are names of files that can't be read.
+    The first choice is the labelled requests of `files`, those of evaluate.on. If they are too few,
+    the choices of feedback logs among the files are added. If there are still too few, the bank's
+    validation requests are used, unless a share of `MOST_NEAR` of them nearly repeats a train
+    request or they are `copied` from the reference's own words. A request of a file is skipped if
+    it labels a tool that the bank lacks or repeats a train request word for word. Requests with the
+    same text count once. `missing` are the names of unreadable files.
     """
     skipped = Counter(f"{name} can't be read" for name in missing)
     labelled: list[Query] = []
@@ -201,22 +198,25 @@ def choose_requests(
         if queries
     }
 
-    def chosen(queries: tuple[Query, ...], origin: str) -> CalibrationRequests:
-        return CalibrationRequests(queries, origin, "", dict(skipped), near)
-
     names = ", ".join(file.name for file in files)
-    for queries, of in (
+    usable = _merge((*labelled, *choices))
+    sources = (
         (_merge(labelled), f"evaluate.on ({names})"),
-        (_merge((*labelled, *choices)), f"evaluate.on, choices among them ({names})"),
-    ):
+        (usable, f"evaluate.on, choices among them ({names})"),
+    )
+    for queries, source in sources:
         if len(queries) >= LEAST:
-            return chosen(queries, f"{count(len(queries), 'request')} of {of}")
-    n_file = len(_merge((*labelled, *choices)))
+            origin = f"{count(len(queries), 'request')} of {source}"
+            return CalibrationRequests(queries, origin, "", dict(skipped), near)
     reason = _explain_validation(validation, near.get("validation"), train, copied)
     if not reason:
-        return chosen(validation, count(len(validation), "validation request"))
+        origin = count(len(validation), "validation request")
+        return CalibrationRequests(validation, origin, "", dict(skipped), near)
     if files or missing:
-        reason += f", and evaluate.on has {count(n_file, 'usable request')} of the {LEAST} that are needed"
+        reason += (
+            f", and evaluate.on has {count(len(usable), 'usable request')} of the {LEAST} that are "
+            "needed"
+        )
     return CalibrationRequests((), "", reason, dict(skipped), near)
 
 
@@ -226,7 +226,7 @@ def _explain_validation(
     train: TrainRequests,
     copied: bool,
 ) -> str:
-    """Why validation requests can't be calibrated on; "" if they can."""
+    """Say why validation requests do not serve; "" if they do."""
     if len(queries) < LEAST or near is None:
         few = count(len(queries), "validation request is", "validation requests are")
         return f"{few} too few ({LEAST} are needed)"
@@ -242,18 +242,16 @@ def _explain_validation(
 
 
 def _merge(queries: Iterable[Query]) -> tuple[Query, ...]:
-    """Each text once, with the tools of all requests that have it."""
+    """Keep each text once, with the tools of all requests that have it."""
     merged: dict[str, Query] = {}
     for query in queries:
-        same = merged.setdefault(_bare(query.query) or query.query, query)
+        key = _bare(query.query) or query.query
+        same = merged.get(key, query)
         tools = tuple(dict.fromkeys((*same.tools, *query.tools)))
-        if tools != same.tools:
-            merged[_bare(query.query) or query.query] = same.model_copy(
-                update={"tools": tools}
-            )
+        merged[key] = same.model_copy(update={"tools": tools})
     return tuple(merged.values())
 
 
 def _bare(text: str) -> str:
-    """A text by its words alone."""
+    """The words of a text, without punctuation and case."""
     return _NO_WORD.sub(" ", text).strip().casefold()

@@ -31,20 +31,20 @@ def cross_fit(
     context: C,
     folds: int = 2,
 ) -> Hits:
-    """Hits of every train query by a search that was fitted without it.
+    """Search for every train query with a retriever that was fitted without it.
 
-    Train queries are the bank's `train_queries`, asks among them. For each fold `fit` is called
-    with a bank that lacks its own, and what it gives is searched for them; those of split
-    "validation" are in every bank. `label` is for messages.
+    Train queries are the bank's `train_queries`, asks included. For each fold, `fit` is called with
+    a bank that lacks the fold's queries, and the returned search is used for them. Validation
+    queries are in every bank. `label` is for messages.
 
-    A fold's hits are kept in `context.checkpoints`, and so are the checkpoints of its fit, so
-    that a fit that was killed goes on.
+    A fold's hits, and the checkpoints of its fit, are kept in `context.checkpoints`, so an
+    interrupted fit resumes.
 
     Returns:
         Indices and scores in the order of the bank's train queries, [n_train, min(k, n_tools)].
 
     Raises:
-        InputError: it can't be fitted without one of the folds.
+        InputError: it cannot be fitted without one of the folds.
     """
     k = min(k, len(bank.tools))
     train = bank.train_queries
@@ -62,7 +62,7 @@ def cross_fit(
                 f"{label}, fitted without part {number + 1} of {len(held_out)} of the "
                 f"train queries for a second stage that learns from its hits: {error} If it can "
                 "be fitted on all of them, they are too few for a second stage: add train "
-                "queries, or leave the second stage out."
+                "queries, or remove the second stage."
             ) from error
     if not parts:
         return join([], k)
@@ -72,9 +72,9 @@ def cross_fit(
 
 
 def assign_folds(texts: list[str], folds: int, seed: int) -> list[NDArray[np.int64]]:
-    """The positions of the texts in each fold; a text that comes again is in the same one.
+    """Assign texts to folds, and return their positions; equal texts share a fold.
 
-    As many folds as there are texts, where those are fewer; none of them is empty.
+    No fold is empty, so there are at most as many folds as distinct texts.
     """
     distinct = sorted(set(texts))
     Random(f"{seed}:folds").shuffle(distinct)
@@ -84,7 +84,7 @@ def assign_folds(texts: list[str], folds: int, seed: int) -> list[NDArray[np.int
 
 
 def name_part(number: int, parts: int, of: str) -> str:
-    """Which fit the one without a part is; `of` is for which, if that is known."""
+    """Name the fit without a part; `of` names the fit that it is for."""
     part = f"held-out part {number + 1} of {parts}"
     return f"{part}, {of}" if of else part
 

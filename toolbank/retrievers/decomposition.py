@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 
@@ -35,14 +34,14 @@ KEY = "subtasks"
 def ask_subtasks(
     texts: Sequence[str], config: DecomposeConfig, template: PromptTemplate
 ) -> list[list[str]]:
-    """The subtasks of each request, at least one.
+    """Ask the model for the subtasks of each request.
 
-    One whose reply is no list of subtasks stays whole; how many there are is told.
+    A request without a usable reply stays whole, and a message counts these requests.
 
     Raises:
-        InputError: the engine or the prompt can't be used.
-        ToolbankError: calls failed or are still to be answered; what was answered is kept, and a
-            new search asks for the rest.
+        InputError: the engine or the prompt cannot be used.
+        ToolbankError: calls failed or are not answered yet. Replies are kept, and a new search
+            asks only for the rest.
     """
     distinct = list(dict.fromkeys(texts))
     requests = [ask_for_subtasks(template, text) for text in distinct]
@@ -51,23 +50,21 @@ def ask_subtasks(
     unread: Counter[str] = Counter()
     parts: dict[str, list[str]] = {}
     for text, answer in zip(distinct, answers, strict=True):
-        found = answer.value
-        if isinstance(found, Rejection):
-            unread[found.reason] += 1
-            found = [text]
-        parts[text] = found
+        if isinstance(answer.value, Rejection):
+            unread[answer.value.reason] += 1
+            parts[text] = [text]
+        else:
+            parts[text] = answer.value
     if unread:
-        why = join_reasons(unread)
-        stay = "stays" if unread.total() == 1 else "stay"
         print_above_bars(
-            f"{unread.total():,} of {count(len(distinct), 'request')} {stay} whole, because the "
-            f"model gave no list of subtasks ({why})."
+            f"Did not split {unread.total():,} of {count(len(distinct), 'request')}, because the "
+            f"model gave no list of subtasks ({join_reasons(unread)})."
         )
     return [parts[text] for text in texts]
 
 
 def read_subtasks(reply: ChatReply) -> list[str] | Rejection:
-    """The subtasks that a reply names, or why it names none."""
+    """Read the subtasks of a reply, or why there are none."""
     answer = check_finish(reply) or find_answer(reply.text, [KEY])
     if isinstance(answer, Rejection):
         return answer
@@ -124,14 +121,14 @@ _TASK = re.compile(
 
 
 def split_request(text: str) -> list[str]:
-    """The parts of a request that ask for something, in their order; at least one.
+    """Split a request into the parts that ask for something, in their order; at least one.
 
-    It is cut at the ends of sentences, lines and list items, at semicolons, at ", then", "and
-    then", "after that" and the like, and before a further order ("and send it to ..."). A part
-    that asks for nothing, such as "My number is 7.", stays with the one before it. No word is
-    lost but such connectives and the numbers of list items.
+    It is cut at the ends of sentences, lines and list items, at semicolons, at connectives such as
+    ", then" and "after that", and before a further order ("and send it to ..."). A part that asks
+    for nothing, such as "My number is 7.", stays with the part before it. Only connectives and the
+    numbers of list items are dropped.
     """
-    # A long gap would be looked through from each of its signs.
+    # The patterns would scan a long gap from each of its characters.
     text = _GAP.sub(lambda gap: "\n" if "\n" in gap[0] else " ", text)
     parts: list[tuple[int, int]] = []
     for start, end in _pieces(text):
@@ -145,7 +142,7 @@ def split_request(text: str) -> list[str]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Where the pieces between the cuts lie, without the connectives that they open with."""
+    """Yield the spans between the cuts, without the connectives that they start with."""
     start = 0
     for cut_start, cut_end in [*_cuts(text), (len(text), len(text))]:
         opening = _OPENING.match(text, start, cut_start)
@@ -156,7 +153,7 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _cuts(text: str) -> list[tuple[int, int]]:
-    """The spans between pieces, in their order; none overlaps another."""
+    """Return the spans between pieces, in their order and without overlap."""
     plain = {match.span() for match in _PLAIN.finditer(text)}
     ends = {
         match.span()
@@ -182,13 +179,12 @@ class DecompositionRetriever(TwoStage):
     """The hits of a request's subtasks, interleaved: ProTIP's baseline (arXiv 2312.10332, 4.2)."""
 
     config: DecompositionConfig
-    prompt: PromptTemplate
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
         """Take the first stage; nothing is trained, and no request is split.
 
         Raises:
-            InputError: the engine that is to split requests can't be used.
+            InputError: the engine that splits requests cannot be used.
         """
         if asks := self.config.asks:
             kind = find_engine(asks)
@@ -198,7 +194,7 @@ class DecompositionRetriever(TwoStage):
         self.take_stages(context.fitted)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+        """Return indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
         A score is the reciprocal of the rank.
 
@@ -230,19 +226,3 @@ class DecompositionRetriever(TwoStage):
             return [split_request(query) for query in queries]
 
         return ask_subtasks(queries, self.config.asks, self.prompt)
-
-    def save_parts(self, folder: Path) -> None:
-        """Write what it is built on, and the prompt."""
-        super().save_parts(folder)
-        if self.config.asks:
-            self.prompt.save(folder / "prompts")
-
-    def load_parts(self, folder: Path) -> None:
-        """Read what it is built on, and the prompt.
-
-        Raises:
-            InputError: a file is missing or damaged, or of other tools.
-        """
-        super().load_parts(folder)
-        if self.config.asks:
-            self.prompt = PromptTemplate.saved(DECOMPOSE_TEMPLATE, folder / "prompts")

@@ -46,9 +46,9 @@ _CONNECTIVITY, _EFFORT_MADE, _EFFORT = 16, 256, 512
 
 
 class VectorIndex:
-    """HNSW over vectors in 8 bits, mapped into memory from a file; threads may share one.
+    """HNSW over vectors in 8 bits, memory-mapped from a file; threads may share it.
 
-    It gives four candidates a hit, which are ranked by their exact cosines.
+    It returns four candidates per hit, which are ranked by their exact cosines.
     """
 
     def __init__(self, index: Any) -> None:
@@ -56,7 +56,7 @@ class VectorIndex:
 
     @classmethod
     def read(cls, folder: Path, shape: tuple[int, ...]) -> Self | None:
-        """The index that `write_index` left in a folder; None if it left none.
+        """Load the index that `write_index` wrote; None if there is none.
 
         Raises:
             InputError: it is damaged, or of other vectors than those of a shape [n, d].
@@ -78,7 +78,7 @@ class VectorIndex:
 
     @staticmethod
     def reaches(k: int) -> bool:
-        """Whether the first k of all are to be had from it; more are searched for exactly."""
+        """Whether it can find k hits; more are searched for exactly."""
         return k * _MORE <= _DEEPEST
 
     def search(
@@ -88,7 +88,7 @@ class VectorIndex:
         ties: Ties,
         k: int,
     ) -> Hits:
-        """The k nearest of `vectors` [m, d] to `queries` [n, d], but for those it overlooks."""
+        """Find the approximately k nearest of `vectors` [m, d] to `queries` [n, d]."""
         found = [self._index.search(query, k * _MORE).keys for query in queries]
         least = min(map(len, found), default=0)
         candidates = np.stack([one[:least] for one in found]).astype(np.int64)
@@ -100,9 +100,9 @@ class VectorIndex:
 
 
 def write_index(vectors: NDArray[np.float32], folder: Path, exact: int = EXACT) -> None:
-    """Write an index of unit vectors [n, d], if they are more than `exact`.
+    """Write an index of unit vectors [n, d], if there are more than `exact`.
 
-    By one thread: more would make another index each time.
+    One thread keeps the result deterministic.
     """
     if len(vectors) <= exact:
         return
@@ -129,8 +129,8 @@ class DenseRetriever(Retriever):
     """Cosines between a request and the unit vectors of tools, `vectors` [n_tools, d].
 
     With `training`, the encoder is fine-tuned on the train queries first, and saved with the
-    retriever. A method says what it is in `summary`, how tools are embedded in `embed_bank`, and
-    how a train query is answered without having been seen in `search_held_out`.
+    retriever. A method describes itself in `summary`, embeds tools in `embed_bank`, and searches
+    for unseen train queries in `search_held_out`.
     """
 
     config: DenseConfig
@@ -145,23 +145,22 @@ class DenseRetriever(Retriever):
 
     @property
     def unseen(self) -> NDArray[np.bool_] | None:
-        """Which tools [n_tools] no train query uses; None if that makes no difference here.
+        """Which tools [n_tools] no train query uses; None if that makes no difference.
 
-        Their `vectors` are of another kind than the others', and so are their cosines:
-        `search` brings these to one scale.
+        Their `vectors` and cosines are of another kind; `search` brings them to one scale.
         """
         return None
 
     @property
     def query_mean(self) -> NDArray[np.float32]:
-        """What is taken out of the vector of every request [d]; zeros if nothing is."""
+        """The vector [d] that is subtracted from every request; zeros by default."""
         return np.zeros(self.vectors.shape[1], np.float32)
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
-        """Fine-tune the encoder, if so configured, and embed the tools.
+        """Fine-tune the encoder, if configured, and embed the tools.
 
         Raises:
-            InputError: no pair can be made of the queries, or the encoder can't be trained.
+            InputError: no pair can be made of the queries, or the encoder cannot be trained.
         """
         self.tools, self.card, self.tuned = bank.tool_names, "", None
         if self.config.training is not None:
@@ -169,7 +168,7 @@ class DenseRetriever(Retriever):
         self.embed_bank(bank)
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
-        """Hits for every train query as of a retriever that has not seen it.
+        """Return held-out hits for every train query.
 
         With `training`, encoders are fine-tuned on a part of the queries each.
         """
@@ -178,34 +177,33 @@ class DenseRetriever(Retriever):
         return self.search_held_out(bank, k)
 
     def extend(self, tools: Sequence[Tool]) -> None:
-        """Add vectors of descriptions; an index of the vectors has them not, and goes."""
+        """Add vectors of descriptions, and drop the index, which lacks them."""
         self.vectors = np.concatenate([self.vectors, self.embed_tools(tools)])
         self.index = None
 
     def keep(self, rows: NDArray[np.int64]) -> None:
-        """Keep some vectors; an index of the vectors has others, and goes."""
+        """Keep some vectors, and drop the index, which has others."""
         super().keep(rows)
         self.index = None
 
     @abstractmethod
     def embed_bank(self, bank: Bank) -> None:
-        """Make `vectors` of the bank's tools, by `encoder`."""
+        """Embed the bank's tools into `vectors`."""
 
     @abstractmethod
     def search_held_out(self, bank: Bank, k: int) -> Hits:
-        """Hits for every train query by an encoder that was not trained on any."""
+        """Return hits for every train query by an encoder that was not trained on any."""
 
     @abstractmethod
     def own_vectors(self, bank: Bank) -> NDArray[np.float32]:
-        """Vectors of each train query's own tools, made as if without that query.
+        """Return vectors of each train query's own tools, made without that query.
 
-        [n_train, most, d], parallel to `train_relevance(bank).tools`; zeros where that is padded.
-        What a second stage may see of a tool while it is trained on a query that uses it. An
-        encoder that was fine-tuned on the query has seen it all the same.
+        [n_train, most, d], parallel to `train_relevance(bank).tools`; zeros for padding. A second
+        stage reads these while it is trained on the query. A fine-tuned encoder has still seen it.
         """
 
     def embed(self, queries: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors [n, d] of requests, in the space of `vectors`.
+        """Embed requests as unit vectors [n, d], in the space of `vectors`.
 
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
@@ -213,11 +211,11 @@ class DenseRetriever(Retriever):
         return self.encoder.of_width(self.vectors.shape[1]).encode_queries(queries)
 
     def embed_train(self, bank: Bank) -> NDArray[np.float32]:
-        """Unit vectors [n_train, d] of the bank's train queries, in the space of `vectors`."""
+        """Embed the bank's train queries as unit vectors [n_train, d]."""
         return self.embed([query.query for query in bank.train_queries])
 
     def embed_tools(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
-        """Unit vectors [n, d] that tools have here by their descriptions alone.
+        """Embed the descriptions of tools as unit vectors [n, d].
 
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
@@ -226,30 +224,30 @@ class DenseRetriever(Retriever):
         return encoder.encode_documents(self.read(tools))
 
     def read(self, tools: Sequence[Tool]) -> list[str]:
-        """The texts that are embedded for tools."""
+        """Return the texts that are embedded for tools."""
         return [title_and_summary(tool) for tool in tools]
 
     @property
     def encoder(self) -> Encoder:
-        """What embeds requests and tools."""
+        """The encoder of requests and tools."""
         return self.tuned or load_encoder(self.config.encoder)
 
     def save_parts(self, folder: Path) -> None:
-        """Write the fine-tuned encoder; one that was not is named, not copied."""
+        """Write the fine-tuned encoder; a frozen one is named, not copied."""
         if self.tuned is not None:
             self.tuned.save(Path(self._saved(folder).model))
 
     def pack_config(self, folder: Path, packing: Packing) -> DenseConfig:
-        """The settings with the encoder, fine-tuned or not, as ONNX."""
+        """Write the encoder as ONNX, and return the settings that name it."""
         encoder = packing.write_encoder(self.encoder, folder)
         return self.config.model_copy(update={"encoder": encoder, "training": None})
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:  # noqa: ARG002
-        """Write an index of the vectors where they are many; the encoder is written already."""
+        """Write an index of the vectors if there are many."""
         write_index(self.vectors, folder)
 
     def load_parts(self, folder: Path) -> None:
-        """Read the fine-tuned encoder, and the index of the vectors.
+        """Load the fine-tuned encoder, and the index of the vectors.
 
         Raises:
             InputError: one is missing or damaged.
@@ -262,7 +260,7 @@ class DenseRetriever(Retriever):
 
     @property
     def _trainable(self) -> SentenceConfig:
-        """Its encoder, which can be fine-tuned; of others `DenseConfig` refuses a training."""
+        """The settings of its encoder; `DenseConfig` refuses a training of any other type."""
         config = self.config.encoder
         assert isinstance(config, SentenceConfig)
         return config
@@ -310,9 +308,9 @@ _PSEUDO_TEXTS = 20
 
 
 def common_part(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The mean [d] of unit vectors [n, d], drawn toward zero where n is small.
+    """Return the mean [d] of unit vectors [n, d], as if 20 more were zero.
 
-    As if 20 vectors more had lain at zero, so that a handful of queries is not taken for all.
+    So a handful of queries does not count as representative.
     """
     total = vectors.sum(axis=0, dtype=np.float64)
     return np.asarray(total / (len(vectors) + _PSEUDO_TEXTS), dtype=np.float32)
@@ -321,7 +319,7 @@ def common_part(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 def take_out(
     common: NDArray[np.float32], vectors: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Unit vectors [n, d] less `common` [d], of unit length again."""
+    """Subtract `common` [d] from unit vectors [n, d], and normalise them again."""
     rest = vectors - common
     lengths = np.linalg.norm(rest, axis=1, keepdims=True)
     return np.asarray(rest / np.maximum(lengths, 1e-9), dtype=np.float32)

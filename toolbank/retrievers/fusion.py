@@ -17,9 +17,8 @@ from toolbank.retrievers.two_stage import TwoStage
 class FusionRetriever(TwoStage):
     """The mean of several retrievers' scores, each standardised over its first hits.
 
-    A convex combination of normalised scores, as hybrid search has it (arXiv 2210.11934); the
-    norm is the z-score. A tool that is not among a retriever's first hits has the score of the
-    last one that is.
+    A convex combination of normalised scores (hybrid search, arXiv 2210.11934), with the z-score as
+    norm. A tool that is not among a retriever's first hits has the score of the last of them.
     """
 
     config: FusionConfig
@@ -29,10 +28,10 @@ class FusionRetriever(TwoStage):
         self.take_stages(context.fitted)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+        """Return indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
-        A tool that is among no retriever's first `candidates` hits comes after all others, and one
-        that is not among k of them either is no hit.
+        A tool that is not among a retriever's first `candidates` hits comes last; a tool that is
+        not among the top k of any retriever is no hit.
         """
         n_tools, first = len(self.tools), self.config.candidates
         hits = [s.search(queries, max(first, k)) for s in self.stages.values()]
@@ -53,9 +52,8 @@ class FusionRetriever(TwoStage):
 def standardise(hits: Hits, n_tools: int) -> NDArray[np.float64]:
     """Scores [n, n_tools] in standard deviations above the mean of the request's hits.
 
-    Of a tool that is none of them: that of the last one. Where there were fewer hits than
-    asked for, the other tools have nothing for them: they count as hits at 0, or at the score
-    of the last one if that is lower.
+    A tool that is no hit has the score of the last hit. If there are fewer hits than requested,
+    the other tools count as hits with score 0, or the score of the last hit if that is lower.
     """
     indices, scores = hits
     real, width = indices >= 0, max(indices.shape[1], 1)
@@ -71,7 +69,7 @@ def standardise(hits: Hits, n_tools: int) -> NDArray[np.float64]:
 
 
 def mark(indices: NDArray[np.int64], n_tools: int) -> NDArray[np.bool_]:
-    """Which tools [n, n_tools] are among each request's hits [n, k]."""
+    """Mark the tools [n, n_tools] that are among each request's hits [n, k]."""
     marked = np.zeros((len(indices), n_tools + 1), np.bool_)
     np.put_along_axis(marked, indices, True, axis=1)
     return marked[:, :n_tools]

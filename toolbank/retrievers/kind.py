@@ -29,85 +29,85 @@ if TYPE_CHECKING:
 
 
 Baseline = Literal["words", "nearest neighbours", "descriptions", "decomposition"]
-"""What others are held against: what can be done without training, and by what."""
+"""The kinds of baselines: methods without training."""
 
 
 class RetrieverConfig(Config):
-    """The settings of a retriever; a subclass's `type`, a `Literal`, says of which method.
+    """The settings of a retriever; the `type` of a subclass is a `Literal` of its name.
 
-    The properties are all that a run, its plan and its report know of a method.
+    A run, its plan and its report know a method only by these properties.
     """
 
     has_vectors: ClassVar[bool] = False
-    """Whether it has vectors of tools that others can build on: a `DenseRetriever`."""
+    """Whether it has tool vectors that others can build on: a `DenseRetriever`."""
 
     needs_order: ClassVar[bool] = False
     """Whether it learns the order in which a query's tools are called."""
 
     asks_of_train: ClassVar[bool] = True
-    """Whether it asks a model of train queries, too, where another learns from its hits."""
+    """Whether it also asks a model about train queries if another method learns from its hits."""
 
     combines: ClassVar[bool] = False
-    """Whether it combines the scores of all retrievers that it needs: a fusion."""
+    """Whether it combines the scores of the retrievers that it needs, as a fusion does."""
 
     score: ClassVar[str] = "on a scale of its own: the higher, the better"
-    """What the score of a hit is, for people."""
+    """Description of the score of a hit, for people."""
 
     scores_compare: ClassVar[bool] = True
-    """Whether a score says as much of one request as of another; a rank or a z-score does not."""
+    """Whether scores compare between requests; ranks and z-scores do not."""
 
     type: str
     name: str = Field(
         default="",
         pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
-        description="in tables, and of its folder; unset: the type",
+        description="label in tables and folder name; default: the type",
     )
 
     @property
     def label(self) -> str:
-        """What tables, folders and other retrievers of the recipe call it."""
+        """Its name in tables, folders and other retrievers of the recipe."""
         return self.name or self.type
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Labels of the retrievers that it builds on, its first stage first."""
+        """Labels of the retrievers that it builds on, the first stage first."""
         return ()
 
     @property
     def needs_vectors(self) -> str:
-        """Which of `needs` has to have vectors of tools; "" if none."""
+        """Which of `needs` must have tool vectors; "" if none."""
         return ""
 
     @property
     def needs_queries(self) -> bool:
-        """Whether it can't be fitted without train queries; so it is unless a method says no."""
+        """Whether its fit requires train queries."""
         return True
 
     @property
     def encoders(self) -> tuple[EncoderConfig, ...]:
-        """The encoders that it loads itself: those among its settings."""
+        """The encoders among its settings, which it loads."""
         return tuple(value for _, value in self if isinstance(value, EncoderConfig))
 
     @property
     def trainings(self) -> tuple[TrainingConfig, ...]:
-        """How it trains weights: the trainings among its settings that are set."""
+        """The trainings of weights among its settings."""
         return tuple(value for _, value in self if isinstance(value, TrainingConfig))
 
     @property
     def learns_from(self) -> str:
-        """Which of `needs` it learns from held-out hits of; "" if of none."""
+        """Which of `needs` it learns from by held-out hits; "" if none."""
         return ""
 
     @property
     def folds(self) -> int:
-        """Into how many parts train queries are cut to give its hits for each held out."""
+        """Number of folds of its held-out hits for train queries."""
         return 2
 
     def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:  # noqa: ARG002
-        """Its own trainings in a fit on a bank, in their order and with the titles they have.
+        """List its own trainings in a fit on a bank, in their order.
 
         Raises:
-            InputError: it can't be trained on this bank.
+            InputError: it cannot be trained on this bank.
         """
         return [
             PlannedTraining(self.label, self.type, "", training, None)
@@ -116,27 +116,27 @@ class RetrieverConfig(Config):
 
     @property
     def lexical(self) -> bool:
-        """Whether it finds by the words of requests alone, what another wording hides from it."""
+        """Whether it matches only words, so that another wording hides a tool."""
         return False
 
     @property
     def baseline(self) -> Baseline | None:
-        """Which of the retrievers it is that others are held against; None if none."""
+        """The kind of baseline that it is; None if it is none."""
         return None
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Files of the user's that it reads, in a fit or a search: their content shapes it."""
+        """Files of the user that it reads; their content shapes the result."""
         return ()
 
     @property
     def templates(self) -> tuple[str, ...]:
-        """The prompt templates that it fills in a search: their content shapes it."""
+        """Prompt templates of its searches; their content shapes the result."""
         return ()
 
     @property
     def asks(self) -> SearchModelConfig | None:
-        """The language model that it asks when it searches; None if none."""
+        """The language model that it asks in a search; None if none."""
         return None
 
     def sample_calls(
@@ -144,17 +144,14 @@ class RetrieverConfig(Config):
         tools: Sequence[Tool],  # noqa: ARG002
         texts: Sequence[str],  # noqa: ARG002
     ) -> tuple[list[ChatRequest], list[Mapping[str, Any]]]:
-        """What it asks of these requests over these tools, or the like, and answers as long.
-
-        For a plan, of a method that asks a language model.
-        """
+        """Sample calls to its language model, and answers of typical length, for `plan`."""
         return [], []
 
 
 class TwoStageConfig(RetrieverConfig):
-    """The settings of a method that works on what another retriever finds."""
+    """The settings of a method that builds on another retriever."""
 
-    first_stage: str = Field(description="a retriever of the recipe")
+    first_stage: str = Field(description="name of a retriever")
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -163,21 +160,21 @@ class TwoStageConfig(RetrieverConfig):
 
 
 class DenseConfig(RetrieverConfig):
-    """The settings of a method by the cosines of an encoder, fine-tuned or as it is."""
+    """The settings of a method by the cosines of an encoder, fine-tuned or frozen."""
 
     has_vectors: ClassVar[bool] = True
 
     encoder: AnyEncoder = SentenceConfig()
     training: EncoderTraining | None = Field(
-        default=None, description="of the encoder; unset: it stays as it is"
+        default=None, description="fine-tune the encoder; unset: frozen"
     )
 
     @model_validator(mode="after")
     def _can_train(self) -> Self:
         if self.training is not None and not self.encoder.trains:
             raise ValueError(
-                f"`training` is of a sentence encoder, and {self.encoder.label} is read by "
-                f"{self.encoder.type}; leave it out, or name a sentence encoder by `model` alone"
+                f"`training` needs a sentence encoder, and {self.encoder.label} is of type "
+                f"{self.encoder.type}; remove it, or give a sentence encoder by `model` alone"
             )
         return self
 
@@ -211,16 +208,16 @@ def plan_training(
 
 @dataclass(frozen=True)
 class RetrieverKind:
-    """A method: the model of its settings, and where its class lies, as "module:Class".
+    """A method: the model of its settings, and the place of its class, "module:Class".
 
-    The class is imported when it is used; the settings' module imports nothing heavy.
+    The class is imported on first use; the module of the settings imports nothing heavy.
     """
 
     config: type[RetrieverConfig]
     retriever: str
 
     def find_class(self) -> Any:
-        """The class of its retrievers."""
+        """Import the class of its retrievers."""
         module, _, name = self.retriever.partition(":")
         return getattr(import_module(module), name)
 
@@ -231,10 +228,10 @@ def plan_fits(
     bank: Bank,
     seed: int,
 ) -> Iterator[PlannedTraining]:
-    """The trainings of some of a recipe's retrievers, all of which are `others`.
+    """List the trainings of some of a recipe's retrievers; `others` are all of them.
 
     Raises:
-        InputError: one of them can't be trained on this bank.
+        InputError: one of them cannot be trained on this bank.
     """
     by_label = {config.label: config for config in others}
     for config in configs:
@@ -248,14 +245,13 @@ def plan_fit(
     seed: int,
     of: str = "",
 ) -> Iterator[PlannedTraining]:
-    """The trainings of a retriever's fit on a bank.
+    """List the trainings of a retriever's fit on a bank, those for held-out hits included.
 
-    `others` has the retrievers that it builds on, and those that they build on, by label; where
-    one is fitted anew for it, without a part of the train queries, that is among them. `of` says
-    for which fit this one is.
+    `others` holds all retrievers that it builds on, by label. `of` names the fit that this one is
+    for.
 
     Raises:
-        InputError: it can't be trained on this bank.
+        InputError: it cannot be trained on this bank.
     """
     if config.learns_from:
         asks = f"for {name_training(config.label, of)}"

@@ -24,6 +24,7 @@ from toolbank.retrievers.stored import (
 
 _K1, _B = 1.5, 0.75
 _WORD = re.compile(r"\b\w\w+\b")
+# Lucene's English stop words.
 _STOP_WORDS = frozenset(
     [
         "a",
@@ -61,15 +62,14 @@ _STOP_WORDS = frozenset(
         "with",
     ]
 )
-"""Lucene's English ones."""
 
 
 class LexicalIndex(Stored):
     """BM25 (Lucene's variant, k1 = 1.5, b = 0.75) over texts.
 
-    Lower case, English stop words left out, no stemming. What a word gives to a text is worked
-    out beforehand, as by BM25S (arXiv 2407.03618): `weights` of the texts at `places`, those of
-    word w from `starts[w]` to `starts[w + 1]`.
+    Lower case, without English stop words, no stemming. The weight of each word in each text is
+    precomputed, as in BM25S (arXiv 2407.03618): `weights` of the texts at `places`, those of word
+    w from `starts[w]` to `starts[w + 1]`.
     """
 
     starts: NDArray[np.int64]
@@ -95,9 +95,9 @@ class LexicalIndex(Stored):
         )
 
     def added(self, texts: Sequence[str], places: Sequence[int]) -> Self:
-        """One in which these texts go on those at their places; a new place is a text of its own.
+        """Return an index with these texts appended to those at their places.
 
-        It is the index of all the texts, as if it were made of them.
+        A new place is a new text. The result equals an index of all the texts.
         """
         ids = {word: number for number, word in enumerate(self.vocabulary)}
         words: list[int] = []
@@ -119,7 +119,7 @@ class LexicalIndex(Stored):
         )
 
     def kept(self, rows: NDArray[np.int64]) -> Self:
-        """The index of the texts at some places, in this order."""
+        """Return the index of the texts at some places, in this order."""
         word_of, place_of, times = self._count()
         places = np.full(int(self.n_texts), -1, np.int64)
         places[rows] = np.arange(len(rows))
@@ -141,7 +141,7 @@ class LexicalIndex(Stored):
         times: NDArray[np.int64],
         n_texts: int,
     ) -> Self:
-        """The index of words that are so many times in the texts at some places."""
+        """Build the index from word counts in the texts at some places."""
         index = cls()
         used, word_of = np.unique(word_of, return_inverse=True)
         entries, entry_of = np.unique(
@@ -161,10 +161,10 @@ class LexicalIndex(Stored):
         return index
 
     def _count(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Word, place and number of times of each entry, worked out from the weights.
+        """Recover word, place and count of each entry from the weights: a pack has no texts.
 
-        A pack has no texts. With s the sum of times / damped over a text's words, its length is
-        s * damped; so the mean length is where the lengths that follow from it have that mean.
+        With s the sum of times / damped over a text's words, its length is s * damped. The mean
+        length is the fixed point of these lengths, found by bisection.
         """
         n, having = int(self.n_texts), np.diff(self.starts)
         word_of = np.repeat(np.arange(len(having)), having)
@@ -184,22 +184,23 @@ class LexicalIndex(Stored):
 
     @classmethod
     def at(cls, folder: Path, texts: Sequence[str]) -> Self:
-        """The index of texts that is saved in a folder; made anew where there is none.
+        """Load the index of texts from a folder, or build it if the folder does not exist.
 
         Raises:
-            InputError: it is damaged.
+            InputError: it is damaged, or the index of other texts.
         """
         if not folder.is_dir():
             return cls.of(texts)
         index = cls()
         index.load_state(folder, {})
+        demand(int(index.n_texts) == len(texts), folder, "an index of other texts")
         return index
 
     def load_state(self, folder: Path, lengths: dict[str, int]) -> None:
         """Read it.
 
         Raises:
-            InputError: a file is missing or damaged, or one doesn't fit the others.
+            InputError: a file is missing or damaged, or one does not fit the others.
         """
         super().load_state(folder, lengths)
         starts, places = self.starts, self.places
@@ -211,11 +212,11 @@ class LexicalIndex(Stored):
 
     @property
     def is_empty(self) -> bool:
-        """Whether none of the texts has a word that is indexed."""
+        """Whether no text has an indexed word."""
         return not self.vocabulary
 
     def scores(self, requests: Sequence[str]) -> NDArray[np.float32]:
-        """BM25 [n_requests, n_texts] of each text; 0 where it shares no word."""
+        """Return BM25 [n_requests, n_texts] of each text; 0 without a shared word."""
         scores = np.zeros((len(requests), int(self.n_texts)), np.float32)
         for row, request in zip(scores, requests, strict=True):
             for word in _tokenize(request):
@@ -230,7 +231,7 @@ class LexicalIndex(Stored):
 
 
 def _rarity(having: NDArray[np.int64], n_texts: int) -> NDArray[np.float64]:
-    """How rare words are that so many of the texts have."""
+    """Inverse document frequency of words that so many of the texts have."""
     return np.asarray(np.log(1 + (n_texts - having + 0.5) / (having + 0.5)))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -38,13 +37,13 @@ _EXCERPT = 100
 def ask_orders(
     shown: Mapping[str, Shown], config: LlmConfig, template: PromptTemplate
 ) -> dict[str, list[int]]:
-    """For each request, the positions of the tools that the model chooses of those shown, best first.
+    """Ask the model for the order of the shown tools: their positions by request, best first.
 
-    A request that it gave no usable answer for is not among them. How many there are and why,
-    and what was passed over in the other answers, is told.
+    Requests without a usable answer are missing. Messages count these, and the skipped entries of
+    the other answers.
 
     Raises:
-        InputError: the engine or the prompt can't be used.
+        InputError: the engine or the prompt cannot be used.
         ToolbankError: as `ask_searches` does.
     """
     requests = [ask_for_order(template, *pair) for pair in shown.items()]
@@ -66,15 +65,14 @@ def ask_orders(
             orders[text] = answer.value[0]
             passed += answer.value[1]
     if unread:
-        keep = "keeps" if unread.total() == 1 else "keep"
         print_above_bars(
-            f"{config.label}: {unread.total():,} of {count(len(shown), 'request')} {keep} the "
-            f"order of {config.first_stage}, because the model gave none ({join_reasons(unread)})."
+            f"{config.label}: kept the order of {config.first_stage} for {unread.total():,} of "
+            f"{count(len(shown), 'request')}, because the model gave none ({join_reasons(unread)})."
         )
     if passed:
         print_above_bars(
-            f"{config.label}: {count(passed.total(), 'entry', 'entries')} of the model's lists "
-            f"passed over ({join_reasons(passed)})."
+            f"{config.label}: skipped {count(passed.total(), 'entry', 'entries')} of the model's "
+            f"lists ({join_reasons(passed)})."
         )
     return orders
 
@@ -82,11 +80,11 @@ def ask_orders(
 def read_order(
     reply: ChatReply, names: Sequence[str]
 ) -> tuple[list[int], Counter[str]] | Rejection:
-    """The positions of the tools that a reply lists, and what in it was passed over, by reason.
+    """Read the positions of the listed tools, and count the skipped entries by reason.
 
-    A tool is named by its number, from 1, or its name. Passed over is what is no tool that was
-    shown (`unknown`), and what was listed before (`repeated`). A list of nothing else is rejected,
-    an empty one is not: it drops all. Nothing that a reply can hold raises.
+    A tool is given by its number, from 1, or its name. Skipped are entries that are no shown tool
+    (`unknown`), and repetitions (`repeated`). A list with no other entries is rejected. An empty
+    list is valid: it drops all tools. No reply raises.
     """
     answer = check_finish(reply) or find_answer(reply.text, [ORDER_KEY])
     if isinstance(answer, Rejection):
@@ -118,25 +116,24 @@ _SEED_BITS = 16
 class LlmRetriever(TwoStage):
     """The candidates that a model chooses, in its order; then the first stage's other hits.
 
-    It reads all candidates of a request at once (listwise, as of RankGPT, arXiv 2304.09542), in
-    an order that is drawn by lot from the seed, the request and the tools' names: where a tool
-    stands says nothing of what the first stage makes of it. What it drops comes behind what it
-    keeps. Nothing is trained, and no train query is asked about.
+    The model reads all candidates of a request at once (listwise, as RankGPT, arXiv 2304.09542).
+    Their order is drawn from the seed, the request and the tools' names, so a tool's place does not
+    reveal its rank in the first stage. Dropped tools follow the chosen ones. Nothing is trained,
+    and no train query is sent to the model.
     """
 
     config: LlmConfig
     summaries: tuple[str, ...]
     seed: int
-    prompt: PromptTemplate
 
     arrays: ClassVar[Arrays] = {"seed": integers(low=0, high=2**_SEED_BITS)}
     texts: ClassVar[Texts] = {"summaries": "tools"}
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
-        """Take the first stage, and what is said of the tools.
+        """Take the first stage, and the tools' summaries.
 
         Raises:
-            InputError: the engine can't be used.
+            InputError: the engine cannot be used.
         """
         kind = find_engine(self.config)
         kind.check(self.config)
@@ -147,13 +144,13 @@ class LlmRetriever(TwoStage):
         self.prompt = PromptTemplate(RANK_TEMPLATE)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+        """Return indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
-        A score is the reciprocal of the rank. A request whose answer can't be used keeps the
-        first stage's order, which is told.
+        A score is the reciprocal of the rank. A request without a usable answer keeps the first
+        stage's order, and a message counts such requests.
 
         Raises:
-            ToolbankError: the model was not asked about all of them; what was answered is kept.
+            ToolbankError: the model did not answer for all queries; its answers are kept.
         """
         most = self.config.candidates
         found, _ = self.first.search(queries, max(k, most))
@@ -161,12 +158,13 @@ class LlmRetriever(TwoStage):
             text: self._draw_order(text, row[:most])
             for text, row in zip(queries, found, strict=True)
         }
-        # There is nothing to choose of one.
+        # One tool has no order.
         asked = {text: tools for text, tools in shown.items() if len(tools) > 1}
         if fewer := len(shown) - len(asked):
             print_above_bars(
-                f"{self.config.label}: of {count(len(shown), 'request')} {fewer:,} not asked "
-                f"about, because {self.config.first_stage} finds no two tools to choose of."
+                f"{self.config.label}: did not ask the model about {fewer:,} of "
+                f"{count(len(shown), 'request')}, because {self.config.first_stage} finds fewer "
+                "than two tools."
             )
         orders = ask_orders(
             {
@@ -184,30 +182,16 @@ class LlmRetriever(TwoStage):
         return by_rank(found[:, :k])
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
-        """The first stage's hits in its own order: no model is paid for train queries."""
+        """The first stage's hits in its own order: train queries cost no calls."""
         return by_rank(self.first.search_train(bank, k, context)[0])
 
     def extend(self, tools: Sequence[Tool]) -> None:
-        """Add tools to the first stage, and what is said of them."""
+        """Add tools to the first stage, and their summaries."""
         super().extend(tools)
         self.summaries = (*self.summaries, *map(summarise, tools))
 
-    def save_parts(self, folder: Path) -> None:
-        """Write what it is built on, and the prompt."""
-        super().save_parts(folder)
-        self.prompt.save(folder / "prompts")
-
-    def load_parts(self, folder: Path) -> None:
-        """Read what it is built on, and the prompt.
-
-        Raises:
-            InputError: a file is missing or damaged, or of other tools.
-        """
-        super().load_parts(folder)
-        self.prompt = PromptTemplate.saved(RANK_TEMPLATE, folder / "prompts")
-
     def _draw_order(self, text: str, hits: Sequence[int]) -> list[int]:
-        """The tools of some hits in an order that says nothing of how well they do."""
+        """The tools of some hits in an order that does not depend on their ranks."""
 
         def lot(tool: int) -> bytes:
             drawn = f"{self.seed}\n{text}\n{self.tools[tool]}"

@@ -22,7 +22,7 @@ DECOMPOSE_TEMPLATE = "decompose.j2"
 
 
 def ask_for_subtasks(template: PromptTemplate, text: str) -> ChatRequest:
-    """Ask for the subtasks of a request.
+    """Build the prompt that asks for the subtasks of a request.
 
     Raises:
         InputError: the user's prompts/decompose.j2 is broken.
@@ -36,7 +36,7 @@ def ask_for_subtasks(template: PromptTemplate, text: str) -> ChatRequest:
 
 
 class DecomposeConfig(SearchModelConfig):
-    """A language model that splits requests; every reply is kept in a journal of its own."""
+    """A language model that splits requests; its replies are kept in their own journal."""
 
     section: ClassVar[str] = "retrievers.decomposition.decompose"
     call_steps: ClassVar[tuple[str, ...]] = ("decompose",)
@@ -46,7 +46,7 @@ class DecomposeConfig(SearchModelConfig):
     def _check_engine(cls, value: str) -> str:
         if value == "rules":
             raise ValueError(
-                "rules writes queries. To split requests by rules, say `decompose: rules`"
+                "rules writes queries. To split requests by rules, set `decompose: rules`"
             )
         return value
 
@@ -54,27 +54,17 @@ class DecomposeConfig(SearchModelConfig):
 class DecompositionConfig(TwoStageConfig):
     """Split the request into subtasks, and search for each by another retriever."""
 
+    needs_queries: ClassVar[bool] = False
+    baseline: ClassVar[Baseline] = "decomposition"
     score: ClassVar[str] = "1 / rank"
     scores_compare: ClassVar[bool] = False
 
     type: Literal["decomposition"] = "decomposition"
-    first_stage: str = Field(
-        default="descriptions", description="a retriever of the recipe"
-    )
+    first_stage: str = Field(default="descriptions", description="name of a retriever")
     decompose: Annotated[
         Literal["rules"] | DecomposeConfig,
         UnionChoice("should be 'rules', or a mapping of keys"),
-    ] = Field(default="rules", description="rules, or the settings of an engine")
-
-    @property
-    def needs_queries(self) -> bool:
-        """It splits requests by what it knows of language."""
-        return False
-
-    @property
-    def baseline(self) -> Baseline:
-        """What can be done for a request of many parts without learning their order."""
-        return "decomposition"
+    ] = Field(default="rules", description="rules, or an engine")
 
     @property
     def templates(self) -> tuple[str, ...]:
@@ -107,7 +97,7 @@ RANK_TEMPLATE = "rank.j2"
 
 
 ORDER_KEY = "tools"
-"""What an answer holds the numbers of the tools under."""
+"""Key of the tool numbers in an answer."""
 
 
 _SUMMARY_CHARACTERS = 240
@@ -118,7 +108,7 @@ Shown = Sequence[tuple[str, str]]
 
 
 def ask_for_order(template: PromptTemplate, text: str, tools: Shown) -> ChatRequest:
-    """Ask which of these tools a request needs, best first.
+    """Build the prompt that asks which of these tools a request needs, best first.
 
     Raises:
         InputError: the user's prompts/rank.j2 is broken.
@@ -136,17 +126,16 @@ def ask_for_order(template: PromptTemplate, text: str, tools: Shown) -> ChatRequ
 
 
 def summarise(tool: Tool) -> str:
-    """What a prompt says of a tool beside its name, on one line."""
-    said = tool.summary or tool.description
-    return textwrap.shorten(said, _SUMMARY_CHARACTERS, placeholder=" ...")
+    """Shorten what a prompt says of a tool to one line."""
+    text = tool.summary or tool.description
+    return textwrap.shorten(text, _SUMMARY_CHARACTERS, placeholder=" ...")
 
 
 class LlmConfig(SearchModelConfig, TwoStageConfig):
-    """Have a language model order the best hits of a first stage, or drop them.
+    """Have a language model order the best hits of a first stage, or drop them."""
 
-    What it is asked how is among the settings themselves.
-    """
-
+    needs_queries: ClassVar[bool] = False
+    templates: ClassVar[tuple[str, ...]] = (RANK_TEMPLATE,)
     score: ClassVar[str] = "1 / rank"
     scores_compare: ClassVar[bool] = False
     section: ClassVar[str] = "retrievers.llm"
@@ -154,22 +143,10 @@ class LlmConfig(SearchModelConfig, TwoStageConfig):
     asks_of_train: ClassVar[bool] = False
 
     type: Literal["llm"] = "llm"
-    first_stage: str = Field(
-        default="tool2vec", description="a retriever of the recipe"
-    )
+    first_stage: str = Field(default="tool2vec", description="name of a retriever")
     candidates: int = Field(
-        default=20, ge=2, le=200, description="hits of the first stage that it reads"
+        default=20, ge=2, le=200, description="number of hits in the prompt"
     )
-
-    @property
-    def needs_queries(self) -> bool:
-        """It goes by what is said of the tools."""
-        return False
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """The prompt."""
-        return (RANK_TEMPLATE,)
 
     @property
     def asks(self) -> LlmConfig:
@@ -179,7 +156,7 @@ class LlmConfig(SearchModelConfig, TwoStageConfig):
     def sample_calls(
         self, tools: Sequence[Tool], texts: Sequence[str]
     ) -> tuple[list[ChatRequest], list[Mapping[str, Any]]]:
-        """Prompts with tools drawn evenly for the candidates, and an answer that keeps all."""
+        """Prompts with evenly drawn tools as candidates, and an answer that keeps all."""
         template = PromptTemplate(RANK_TEMPLATE)
         step = max(1, len(tools) // self.candidates)
         drawn = [(t.name, summarise(t)) for t in tools[::step][: self.candidates]]

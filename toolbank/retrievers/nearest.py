@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
@@ -23,7 +22,6 @@ from toolbank.retrievers.base import (
     Packing,
     Retriever,
     all_words,
-    title_and_summary,
 )
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.relevance import Relevance, train_relevance
@@ -32,47 +30,21 @@ from toolbank.retrievers.stored import (
     Arrays,
     Stored,
     Texts,
-    demand,
     floats,
     integers,
     renumber,
 )
-from toolbank.retrievers.unseen import DescriptionOdds, spread_rows, unseen_without
+from toolbank.retrievers.unseen import (
+    DescriptionOdds,
+    encode_tools,
+    spread_rows,
+    unseen_without,
+)
 
 _QUERIES, _TOOLS = "to_queries", "to_tools"
 
 
-class SimilarityIndex(Stored, ABC):
-    """Train queries and tools' texts that requests are compared with."""
-
-    @abstractmethod
-    def build(self, queries: Sequence[str], tools: Sequence[Tool]) -> None:
-        """Compare with these, and with nothing else."""
-
-    @abstractmethod
-    def extend(self, tools: Sequence[Tool]) -> None:
-        """Compare with these tools, too; attributes are set anew."""
-
-    @abstractmethod
-    def add_queries(self, queries: Sequence[str]) -> None:
-        """Compare with these queries, too; attributes are set anew."""
-
-    def keep(self, rows: NDArray[np.int64]) -> None:
-        """Compare with these tools alone; attributes are set anew."""
-        self.keep_rows("tools", rows)
-
-    def pack_state(self, folder: Path) -> None:
-        """Write what `load_state` needs to compare, without the text of any query."""
-        self.save_state(folder)
-
-    @abstractmethod
-    def compare(
-        self, requests: Sequence[str]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Similarities [n, n_train] to the queries, and [n, n_tools] from 0 to 1 to the tools."""
-
-
-class EmbeddingIndex(SimilarityIndex):
+class EmbeddingIndex(Stored):
     """Cosines of embedded texts; a tool's text is its name and summary."""
 
     queries: NDArray[np.float32]
@@ -90,7 +62,7 @@ class EmbeddingIndex(SimilarityIndex):
         """Embed them and keep their vectors."""
         encoder = load_encoder(self._encoder)
         self.queries = encoder.encode_queries(queries)
-        self.descriptions = _encode_tools(encoder, tools)
+        self.descriptions = encode_tools(tools, encoder)
 
     def extend(self, tools: Sequence[Tool]) -> None:
         """Embed tools and keep their vectors.
@@ -98,8 +70,7 @@ class EmbeddingIndex(SimilarityIndex):
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        encoder = load_encoder(self._encoder).of_width(self.queries.shape[1])
-        added = _encode_tools(encoder, tools)
+        added = encode_tools(tools, self._sized_encoder)
         self.descriptions = np.concatenate([self.descriptions, added])
 
     def add_queries(self, queries: Sequence[str]) -> None:
@@ -108,9 +79,12 @@ class EmbeddingIndex(SimilarityIndex):
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        encoder = load_encoder(self._encoder).of_width(self.queries.shape[1])
-        added = encoder.encode_queries(queries)
+        added = self._sized_encoder.encode_queries(queries)
         self.queries = np.concatenate([self.queries, added])
+
+    def pack_state(self, folder: Path) -> None:
+        """Write the vectors; there are no texts in them."""
+        self.save_state(folder)
 
     def compare(
         self, requests: Sequence[str]
@@ -120,14 +94,17 @@ class EmbeddingIndex(SimilarityIndex):
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        encoder = load_encoder(self._encoder).of_width(self.queries.shape[1])
-        vectors = encoder.encode_queries(requests)
+        vectors = self._sized_encoder.encode_queries(requests)
         to_tools = (1 + cosine_scores(vectors, self.descriptions)) * np.float32(0.5)
         return cosine_scores(vectors, self.queries), to_tools
 
+    @property
+    def _sized_encoder(self) -> Encoder:
+        return load_encoder(self._encoder).of_width(self.queries.shape[1])
 
-class Bm25Index(SimilarityIndex):
-    """BM25 of texts; a tool's text is all that is said of it."""
+
+class Bm25Index(Stored):
+    """BM25 of texts; a tool's text is its name and full description."""
 
     queries: tuple[str, ...]
     documents: tuple[str, ...]
@@ -142,26 +119,26 @@ class Bm25Index(SimilarityIndex):
         self.extend(tools)
 
     def extend(self, tools: Sequence[Tool]) -> None:
-        """Index tools; how rare a word is counts over all of them, old and new."""
+        """Index more tools; word rarity counts over all tools."""
         added, before = tuple(all_words(tool) for tool in tools), len(self.documents)
         self.documents += added
         places = range(before, len(self.documents))
         self._to_tools = self._to_tools.added(added, places)
 
     def add_queries(self, queries: Sequence[str]) -> None:
-        """Index queries; how rare a word is counts over all of them, old and new."""
+        """Index more queries; word rarity counts over all queries."""
         before = len(self.queries)
         self.queries += tuple(queries)
         places = range(before, len(self.queries))
         self._to_queries = self._to_queries.added(queries, places)
 
-    def keep(self, rows: NDArray[np.int64]) -> None:
-        """Index some of the tools; how rare a word is counts over these."""
-        super().keep(rows)
+    def keep_rows(self, length: str, rows: NDArray[np.int64]) -> None:
+        """Keep some of the tools; word rarity counts over these."""
+        super().keep_rows(length, rows)
         self._to_tools = self._to_tools.kept(rows)
 
     def pack_state(self, folder: Path) -> None:
-        """Write the indices, and nothing in place of the texts."""
+        """Write the indices, with empty texts."""
         wordless = copy(self)
         wordless.queries = ("",) * len(self.queries)
         wordless.documents = ("",) * len(self.documents)
@@ -170,7 +147,7 @@ class Bm25Index(SimilarityIndex):
         self._to_tools.save_state(folder / _TOOLS)
 
     def load_state(self, folder: Path, lengths: dict[str, int]) -> None:
-        """Read the texts, and index them where their indices aren't there.
+        """Load the texts, and their indices, which are built if missing.
 
         Raises:
             InputError: a file is missing or damaged, or not of so many queries and tools.
@@ -178,11 +155,6 @@ class Bm25Index(SimilarityIndex):
         super().load_state(folder, lengths)
         self._to_queries = LexicalIndex.at(folder / _QUERIES, self.queries)
         self._to_tools = LexicalIndex.at(folder / _TOOLS, self.documents)
-        for index, texts in (
-            (self._to_queries, self.queries),
-            (self._to_tools, self.documents),
-        ):
-            demand(int(index.n_texts) == len(texts), folder, "indices of other texts")
 
     def compare(
         self, requests: Sequence[str]
@@ -192,28 +164,23 @@ class Bm25Index(SimilarityIndex):
         return self._to_queries.scores(requests), to_tools / (1 + to_tools)
 
 
-def _encode_tools(encoder: Encoder, tools: Sequence[Tool]) -> NDArray[np.float32]:
-    return encoder.encode_documents([title_and_summary(tool) for tool in tools])
-
-
 _TIE = 0.01
 
 
 class NearestRetriever(Retriever):
     """Votes of the most similar train queries, each weighted by its similarity.
 
-    Similar is what has a high cosine or a high BM25, as `by` says. A tool's score is its share
-    of the votes; among tools with nearly equal shares the similarity to the tool's own text
-    decides. Tools without a vote follow, by that similarity alone; but those that no train
-    query uses, and so can't have one, have the score at which others are as likely needed
-    (`toolbank.retrievers.unseen`).
+    Similarity is the cosine or BM25, by the setting `by`. A tool's score is its share of the votes;
+    among nearly equal shares, the similarity to the tool's own text decides. Tools without a vote
+    follow by that similarity alone. Tools that no train query uses cannot have a vote: they have
+    the score at which others are as likely needed (`toolbank.retrievers.unseen`).
 
     `uses` [n_train, most] are the positions of each train query's tools, padded with -1.
     """
 
     config: NearestConfig
     uses: NDArray[np.int64]
-    index: SimilarityIndex
+    index: EmbeddingIndex | Bm25Index
     described: DescriptionOdds
 
     arrays: ClassVar[Arrays] = {
@@ -236,7 +203,7 @@ class NearestRetriever(Retriever):
         )
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
+        """Return indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
         counts = np.bincount(self.uses[self.uses >= 0], minlength=len(self.tools))
         unseen = (counts == 0)[None]
 
@@ -247,10 +214,10 @@ class NearestRetriever(Retriever):
         return rank_blocks(score, self.draw_ties(queries), k, len(self.uses))
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:  # noqa: ARG002
-        """Hits for every train query, which is never its own neighbour.
+        """Return hits for every train query, which is never its own neighbour.
 
-        Another query with the same words stays one: it would be there without this one, too.
-        By BM25, how rare a word is counts over all train queries, this one among them.
+        Another query with the same words remains a neighbour. With BM25, word rarity counts over
+        all train queries, this one included.
         """
         queries = train_relevance(bank).queries
         unseen = unseen_without(self.uses, len(self.tools))
@@ -264,13 +231,13 @@ class NearestRetriever(Retriever):
         return rank_blocks(score, self.draw_ties(queries), k, len(self.uses))
 
     def extend(self, tools: Sequence[Tool]) -> None:
-        """Make tools found by their texts."""
+        """Add tools by their texts."""
         self.index = copy(self.index)
         self.index.extend(tools)
         self.described = self.described.extended(tools, self._encoder)
 
     def take_asks(self, asked: Relevance) -> None:
-        """Have asks for added tools vote as train queries do."""
+        """Let asks for added tools vote as train queries do."""
         most = max(self.uses.shape[1], asked.tools.shape[1])
         self.uses = np.concatenate(
             [
@@ -281,22 +248,22 @@ class NearestRetriever(Retriever):
         self.index.add_queries(asked.queries)
 
     def keep(self, rows: NDArray[np.int64]) -> None:
-        """Have some of the tools found; a vote for another is nobody's."""
+        """Keep some of the tools; votes for the others are dropped."""
         super().keep(rows)
         self.uses = renumber(self.uses, rows, len(self.tools))
         self.index = copy(self.index)
-        self.index.keep(rows)
+        self.index.keep_rows("tools", rows)
 
     def save_parts(self, folder: Path) -> None:
-        """Write what is compared with; an encoder is named, not copied."""
+        """Write the index; an encoder is named, not copied."""
         self.index.save_state(folder / "index")
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:  # noqa: ARG002
-        """Write what is compared with, without the text of any query."""
+        """Write the index without the text of any query."""
         self.index.pack_state(folder / "index")
 
     def load_parts(self, folder: Path) -> None:
-        """Read what is compared with.
+        """Load the index.
 
         Raises:
             InputError: a file is missing or damaged.
@@ -307,10 +274,10 @@ class NearestRetriever(Retriever):
 
     @property
     def _encoder(self) -> Encoder | None:
-        """What embeds requests and tools; none by BM25."""
+        """The encoder of requests and tools; None with BM25."""
         return None if self.config.by == "bm25" else load_encoder(self.config.encoder)
 
-    def _new_index(self) -> SimilarityIndex:
+    def _new_index(self) -> EmbeddingIndex | Bm25Index:
         if self.config.by == "bm25":
             return Bm25Index()
         return EmbeddingIndex(self.config.encoder)

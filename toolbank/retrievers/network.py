@@ -24,13 +24,13 @@ N = TypeVar("N", bound=torch.nn.Module)
 def read_transformer(
     encoder: str, choose: Callable[[Path], Any], **settings: Any
 ) -> tuple[Any, PreTrainedTokenizerBase]:
-    """An encoder's transformer, and its tokenizer.
+    """Load an encoder's transformer, and its tokenizer.
 
-    `choose` says by the folder which of transformers' Auto classes reads it; `settings` go into
-    its configuration.
+    `choose` picks one of transformers' Auto classes by the folder; `settings` go into its
+    configuration.
 
     Raises:
-        InputError: there is no such encoder, or it can't be had or read.
+        InputError: there is no such encoder, or it cannot be found or read.
     """
     from transformers import AutoTokenizer
 
@@ -74,9 +74,9 @@ def save_network(
 def load_network(
     folder: Path, make: Callable[[Any], N]
 ) -> tuple[N, PreTrainedTokenizerBase]:
-    """Read a network on a transformer, which `make` makes of the latter's configuration.
+    """Load a network that `make` creates from a transformer's configuration.
 
-    No code that lies there is run, and nothing unpickled.
+    No code from the folder is run, and nothing is unpickled.
 
     Raises:
         InputError: a file is missing or damaged, or its weights are another network's.
@@ -96,7 +96,7 @@ def load_network(
 
 
 def load_weights(folder: Path, network: torch.nn.Module) -> None:
-    """Read the weights that `save_network` wrote into a network, ready to be used.
+    """Load the weights that `save_network` wrote, and switch to evaluation mode.
 
     Raises:
         InputError: the file is missing or damaged, or its weights are another network's.
@@ -112,11 +112,11 @@ def load_weights(folder: Path, network: torch.nn.Module) -> None:
 
 
 def make_transformer(config: Any, auto: Any) -> Any:
-    """A transformer of a configuration, its weights still to be read."""
+    """Create a transformer from a configuration, without weights."""
     return auto.from_config(config, trust_remote_code=False, dtype=torch.float32)
 
 
 def drop_pooler(body: Any) -> None:
-    """Leave out a layer that is not read: a training in many processes would miss it."""
+    """Remove a layer without gradient, which a distributed training would miss."""
     if getattr(body, "pooler", None) is not None:
         body.pooler = None

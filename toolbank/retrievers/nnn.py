@@ -45,9 +45,9 @@ def solve(gram: Floats, target: Floats, l1: float, l2: float) -> Floats:
     Of each request, `gram` [n, m, m] is D'D of the vectors of its m candidates, and `target`
     [n, m] is D'q; gives w [n, m]. By FISTA (Beck and Teboulle 2009) that starts its momentum
     anew where the objective would rise (O'Donoghue and Candes 2015). A request is done when no
-    weight would move by more than 1e-7 in a step of the plain gradient, scaled by the step's
-    length: so far it is from the conditions of Karush, Kuhn and Tucker. After 5,000 steps it
-    is taken as it is. What one request gets does not depend on the others.
+    weight would move by more than 1e-7 in a plain gradient step, scaled by the step's length: its
+    distance from the Karush-Kuhn-Tucker conditions. It stops after 5,000 steps. The result of a
+    request does not depend on the others.
     """
     weights = np.zeros_like(target)
     # Bounds the largest eigenvalue: the largest sum of a row's absolute values.
@@ -85,18 +85,18 @@ _L2 = (3.0, 0.1, 0.3, 1.0, 10.0)
 class NnnRetriever(TwoStage):
     """Non-negative elastic net over the best candidates of a dense first stage.
 
-    A tool near to the request is passed over where another explains the same part of it, and
-    one that explains what is left is found: a request for several tools lies between them.
+    The vector of a request for several tools is between the tools' vectors. A near tool is skipped
+    if another one explains the same part of the request.
 
-    A tool of weight w > 0 has the score 1 + w. All others follow, by the first stage's cosine.
+    A tool of weight w > 0 has the score 1 + w. The others follow by the first stage's cosine.
 
-    A tool that no train query uses explains nothing: its vector is of its description, to which
-    a request is never as near as to other requests. Where the first stage tells such tools
-    apart (`unseen`), they keep the ranks that its own search gives them, at scores between
-    those of their neighbours (see `keep_ranks`), and the others share the ranks that are left.
+    A tool that no train query uses has the vector of its description, which is always farther from
+    a request than the mean of queries. If the first stage distinguishes such tools (`unseen`), they
+    keep their ranks, with scores between their neighbours' (see `keep_ranks`), and the others share
+    the remaining ranks.
 
-    `l1` and `l2` are the strengths: as configured, or else those of some with the best Recall@5
-    on the bank's validation queries.
+    `l1` and `l2` are the configured strengths, or those with the best Recall@5 on the validation
+    queries.
     """
 
     config: NnnConfig
@@ -131,20 +131,19 @@ class NnnRetriever(TwoStage):
         self.l1, self.l2 = max(choices, key=try_out)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
+        """Return indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
         return self._find(self.draw_ties(queries), *self._ask_first(queries, k), k)
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
-        """Hits for every train query, its own tools' vectors made without it.
+        """Return hits for every train query; its own tools' vectors are made without it.
 
-        Over a trained first stage, whose encoder has seen the query, they are of others that
-        have not.
+        If the first stage is trained, its encoder has seen the query, so it is cross-fitted.
         """
         if self.dense.config.trainings:
             return super().search_train(bank, k, context)
         relevance = train_relevance(bank)
         uses, ties = relevance.tools, self.draw_ties(relevance.queries)
-        own = _Own(uses, self.dense.own_vectors(bank))
+        own = _OwnVectors(uses, self.dense.own_vectors(bank))
         embedded = self.dense.embed_train(bank)
         counts = np.bincount(uses[uses >= 0], minlength=len(self.tools))
         if self.dense.unseen is None or counts.min(initial=2) > 1:
@@ -160,7 +159,7 @@ class NnnRetriever(TwoStage):
     def _ask_first(
         self, queries: Sequence[str], k: int
     ) -> tuple[NDArray[np.float32], Hits | None]:
-        """Requests as unit vectors [n, d], and the first stage's hits if tools are unseen."""
+        """Unit vectors [n, d] of requests, and the first stage's hits if tools are unseen."""
         embedded, unseen = self.dense.embed(queries), self.dense.unseen
         if unseen is None or not unseen.any():
             return embedded, None
@@ -172,21 +171,18 @@ class NnnRetriever(TwoStage):
         unseen = self.dense.unseen
         if first is None or unseen is None:
             return self._explain(ties, embedded, k)
-        return self._mix(
-            ties,
-            first,
-            lambda rows: np.broadcast_to(unseen, (len(embedded[rows]), len(unseen))),
-            embedded,
-        )
+        shape = len(embedded), len(unseen)
+        every = np.broadcast_to(unseen, shape)
+        return self._mix(ties, first, lambda rows: every[rows], embedded)
 
     def _explain(
         self,
         ties: Ties,
         embedded: NDArray[np.float32],
         k: int,
-        own: _Own | None = None,
+        own: _OwnVectors | None = None,
     ) -> Hits:
-        """Hits [n, k] of requests given as unit vectors [n, d]."""
+        """Hits [n, k] of requests, given as unit vectors [n, d]."""
         return rank_blocks(
             lambda rows: self._score(
                 embedded[rows], ties.of(rows), own and own.of(rows), None
@@ -202,9 +198,9 @@ class NnnRetriever(TwoStage):
         first: Hits,
         find_unseen: Callable[[slice], NDArray[np.bool_]],
         embedded: NDArray[np.float32],
-        own: _Own | None = None,
+        own: _OwnVectors | None = None,
     ) -> Hits:
-        """As `_explain`, but that unseen tools have their ranks in the first stage's hits."""
+        """As `_explain`, but unseen tools keep their ranks of the first stage."""
         k, parts = first[0].shape[1], []
         for block in blocks(len(embedded), self._width(embedded)):
             unseen = find_unseen(block)
@@ -216,7 +212,7 @@ class NnnRetriever(TwoStage):
         return join(parts, k)
 
     def _width(self, embedded: NDArray[np.float32]) -> int:
-        """How many numbers it takes to explain a request."""
+        """Count the numbers in memory per request."""
         most = min(self.config.candidates, len(self.tools))
         width: int = len(self.tools) + most * (most + embedded.shape[1])
         return width
@@ -225,7 +221,7 @@ class NnnRetriever(TwoStage):
         self,
         embedded: NDArray[np.float32],
         ties: Ties,
-        own: _Own | None,
+        own: _OwnVectors | None,
         unseen: NDArray[np.bool_] | None,
     ) -> NDArray[np.float32]:
         """Scores [n, n_tools] of requests given as unit vectors [n, d]; -inf of unseen tools."""
@@ -238,10 +234,10 @@ class NnnRetriever(TwoStage):
         vectors = self.dense.vectors[candidates]
         if own:
             own.put_vectors(vectors, candidates)
-        # Of fewer used tools than candidates; a vector of zeros explains nothing.
-        left_out = np.isinf(cosines)
-        vectors[left_out] = 0
-        target = np.where(left_out, np.float32(0), cosines)
+        # There may be fewer used tools than candidates; a vector of zeros explains nothing.
+        missing = np.isinf(cosines)
+        vectors[missing] = 0
+        target = np.where(missing, np.float32(0), cosines)
         gram = (vectors @ vectors.transpose(0, 2, 1)).astype(np.float64)
         weights = solve(gram, target.astype(np.float64), self.l1, self.l2)
         joined = np.where(weights > _LEAST_WEIGHT, 1 + weights, cosines)
@@ -250,15 +246,15 @@ class NnnRetriever(TwoStage):
 
 
 @dataclass(frozen=True)
-class _Own:
+class _OwnVectors:
     """Indices of train queries' own tools [n, most], padded with -1, and vectors [n, most, d]."""
 
     tools: NDArray[np.int64]
     vectors: NDArray[np.float32]
 
-    def of(self, block: slice) -> _Own:
+    def of(self, block: slice) -> _OwnVectors:
         """Those of some of the queries."""
-        return _Own(self.tools[block], self.vectors[block])
+        return _OwnVectors(self.tools[block], self.vectors[block])
 
     def put_cosines(
         self, scores: NDArray[np.float32], embedded: NDArray[np.float32]

@@ -19,10 +19,9 @@ _RULES_WEIGHT = 0.25
 class Relevance:
     """Queries, and the indices of their tools, [n_queries, most], padded with -1.
 
-    `spared` [n_queries, most], padded alike, are tools that would serve in place of one of those,
-    as far as that was verified: no query is taught to stay away from them. `weights` [n_queries] say how much each query tells of its tools, in queries of a language
-    model or a person. One by the `rules` engine counts for a quarter: its words are mostly the
-    reference's own.
+    `spared` [n_queries, most], padded alike, are verified alternatives of these tools: they are
+    never negatives. `weights` [n_queries] are 1 for queries by a person or a language model. A query
+    by the `rules` engine counts for a quarter, because its words are mostly the reference's own.
     """
 
     queries: list[str]
@@ -32,15 +31,15 @@ class Relevance:
 
 
 def train_relevance(bank: Bank) -> Relevance:
-    """The labels of `Bank.train_queries`; a tool counts once a query, by whichever name.
+    """Resolve the labels of `Bank.train_queries`, each tool once per query.
 
-    Names that the bank lacks are no labels.
+    Names that the bank lacks are skipped.
     """
     return find_relevance(bank, bank.train_queries)
 
 
 def find_relevance(bank: Bank, queries: Sequence[Query]) -> Relevance:
-    """The labels of these queries, as of `train_relevance`."""
+    """Resolve the labels of these queries, as in `train_relevance`."""
     used = [
         {bank.index[n] for n in query.tools if n in bank.index} for query in queries
     ]
@@ -72,7 +71,7 @@ RECALL_AT = 5
 
 
 def validation_queries(bank: Bank) -> list[Query]:
-    """The queries of split "validation" that have a tool of the bank; others tell nothing."""
+    """Return the validation queries that have a tool of the bank."""
     return [
         query
         for query in bank.split("validation")
@@ -83,10 +82,9 @@ def validation_queries(bank: Bank) -> list[Query]:
 def validation_recall(
     search: Callable[[Sequence[str], int], Hits], bank: Bank
 ) -> float:
-    """Mean Recall@5 of a search on `validation_queries`, of which there must be some.
+    """Return mean Recall@5 of a search on `validation_queries`, which must not be empty.
 
-    With a millionth of the mean nDCG@5: of epochs that find as much, the one whose tools stand
-    higher is better. Where nearly all is found, many do.
+    A millionth of the mean nDCG@5 is added: among epochs of equal recall, the better ranking wins.
     """
     relevance = find_relevance(bank, validation_queries(bank))
     hits = search(relevance.queries, RECALL_AT)
@@ -96,6 +94,6 @@ def validation_recall(
 
 
 def mean_recall(hits: Hits, relevance: Relevance) -> float:
-    """Mean Recall@5 of the first five hits of queries, of which there must be some."""
+    """Return mean Recall@5 of queries, which must not be empty."""
     found = find_gold(hits[0], relevance.tools)
     return float(recall(found, (relevance.tools >= 0).sum(axis=1), RECALL_AT).mean())

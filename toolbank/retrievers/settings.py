@@ -1,4 +1,4 @@
-"""The settings of the methods that ask no language model: what recipes say and plans need of each."""
+"""The settings of the methods that do not ask a language model."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ if TYPE_CHECKING:
 
 
 class Bm25Config(RetrieverConfig):
-    """BM25 over the tools' names and descriptions, and the requests that use them if so said."""
+    """BM25 over the tools' names and descriptions, and optionally their train queries."""
 
+    lexical: ClassVar[bool] = True
     score: ClassVar[str] = "BM25, a sum over the words in common: 0 without any"
 
     type: Literal["bm25"] = "bm25"
     requests: bool = Field(
         default=False,
-        description="index the train queries that use a tool with its text",
+        description="also index the train queries of each tool",
     )
 
     @property
     def folds(self) -> int:
-        """More with requests, as each part is indexed in no time."""
+        """More with requests, because indexing is fast."""
         return 10 if self.requests else super().folds
 
     @property
@@ -46,13 +47,8 @@ class Bm25Config(RetrieverConfig):
         return self.requests
 
     @property
-    def lexical(self) -> bool:
-        """By the words of the tools' texts."""
-        return True
-
-    @property
     def baseline(self) -> Baseline | None:
-        """What words alone can do, if it learns from no request."""
+        """The lexical baseline, if it indexes no requests."""
         return None if self.requests else "words"
 
 
@@ -60,12 +56,12 @@ BM25 = RetrieverKind(Bm25Config, "toolbank.retrievers.bm25:Bm25Retriever")
 
 
 class DescriptionsTraining(EncoderTraining):
-    """Requests are drawn to the descriptions that they are searched by."""
+    """Draws requests to the descriptions of their tools."""
 
     pairs: tuple[PairKind, ...] = Field(
         default=("query-description",),
         min_length=1,
-        description="what is drawn together: queries that share a tool, a query and its tools",
+        description="positive pairs",
     )
 
 
@@ -77,10 +73,10 @@ class DescriptionsConfig(DenseConfig):
     type: Literal["descriptions"] = "descriptions"
     text: Literal["summary", "full"] = Field(
         default="summary",
-        description="full: the description and the parameters too, as far as the encoder reads",
+        description="full: also description and parameters",
     )
     training: DescriptionsTraining | None = Field(
-        default=None, description="of the encoder; unset: it stays as it is"
+        default=None, description="fine-tune the encoder; unset: frozen"
     )
 
     @property
@@ -90,7 +86,7 @@ class DescriptionsConfig(DenseConfig):
 
     @property
     def baseline(self) -> Baseline | None:
-        """What can be done without queries, if its encoder is not trained on any."""
+        """The baseline without queries, if its encoder is frozen."""
         return None if self.training else "descriptions"
 
 
@@ -103,16 +99,19 @@ DESCRIPTIONS = RetrieverKind(
 class NearestConfig(RetrieverConfig):
     """The tools of the most similar train queries."""
 
+    baseline: ClassVar[Baseline] = "nearest neighbours"
     score: ClassVar[str] = (
         "a tool's share of what similar requests used: 0 or less without any"
     )
 
     type: Literal["nearest"] = "nearest"
     by: Literal["embedding", "bm25"] = Field(
-        default="embedding", description="what similar means; bm25 uses no encoder"
+        default="embedding", description="similarity; bm25 needs no encoder"
     )
     encoder: AnyEncoder = SentenceConfig()
-    neighbours: int = Field(default=10, ge=1, description="train queries that vote")
+    neighbours: int = Field(
+        default=10, ge=1, description="number of voting train queries"
+    )
 
     @property
     def encoders(self) -> tuple[EncoderConfig, ...]:
@@ -123,11 +122,6 @@ class NearestConfig(RetrieverConfig):
     def lexical(self) -> bool:
         """By the words of train queries, if not by an encoder."""
         return self.by == "bm25"
-
-    @property
-    def baseline(self) -> Baseline:
-        """What can be done by train queries without training."""
-        return "nearest neighbours"
 
 
 NEAREST = RetrieverKind(NearestConfig, "toolbank.retrievers.nearest:NearestRetriever")
@@ -142,11 +136,9 @@ class Tool2VecConfig(DenseConfig):
 
     type: Literal["tool2vec"] = "tool2vec"
     description_weight: float = Field(
-        default=2.0, ge=0, description="queries that the description counts for"
+        default=2.0, ge=0, description="weight of the description, in queries"
     )
-    centre: bool = Field(
-        default=True, description="take out what all queries have in common"
-    )
+    centre: bool = Field(default=True, description="subtract the mean of all queries")
 
 
 TOOL2VEC = RetrieverKind(
@@ -154,16 +146,16 @@ TOOL2VEC = RetrieverKind(
 )
 
 
-# Of the last layer's own training: quick, as only a matrix is trained on features that stay.
+# Training of the last layer alone: fast, because the features do not change.
 _HEAD_EPOCHS, _HEAD_BATCH, _HEAD_LEARNING_RATE = 20, 128, 5e-3
 
 _OF_A_HEAD = {"batch_size": 128, "learning_rate": 2e-3}
 
 
 class MlcTraining(TrainingConfig):
-    """As the paper trains it, but for fewer epochs: it has 100 on ToolBank, 30 on ToolBench.
+    """The paper's settings with fewer epochs: it has 100 on ToolBank, 30 on ToolBench.
 
-    With `frozen`, unless said otherwise, the learning rate is 2e-3 and a batch has 128.
+    With `frozen`, the default learning rate is 2e-3 and the default batch size 128.
     """
 
     epochs: float = Field(default=20, gt=0, description="passes over the train queries")
@@ -181,18 +173,18 @@ class MlcConfig(RetrieverConfig):
     encoder: SentenceConfig = SentenceConfig()
     frozen: bool = Field(
         default=False,
-        description="train a head on the encoder's vectors, and not its weights",
+        description="train only a head on frozen vectors",
     )
     description_weight: float | None = Field(
         default=None,
         ge=0,
-        description="queries that what Tool2Vec says of a tool counts for; unset: by validation, or 64",
+        description="weight of Tool2Vec, in queries; unset: chosen by validation, or 64",
     )
     training: MlcTraining = MlcTraining()
 
     @property
     def folds(self) -> int:
-        """More where a part is trained quickly."""
+        """More with a frozen encoder, because the training is fast."""
         return 5 if self.frozen else super().folds
 
     def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:  # noqa: ARG002
@@ -230,12 +222,12 @@ class MlcConfig(RetrieverConfig):
 
 
 def name_last_layer(config: MlcConfig) -> str:
-    """What the training of the last layer alone is called."""
+    """Name the training of the last layer alone."""
     return f"last layer of {config.label}"
 
 
 def suit_the_last_layer(training: TrainingConfig) -> TrainingConfig:
-    """The settings of the last layer's own training."""
+    """Adapt the settings to the training of the last layer alone."""
     return training.model_copy(
         update={
             "epochs": _HEAD_EPOCHS,
@@ -257,9 +249,9 @@ class RefinerTraining(TrainingConfig):
     """
 
     epochs: float = Field(default=10, gt=0, description="passes over the train queries")
-    learning_rate: float = Field(default=3e-4, gt=0, description="its highest")
+    learning_rate: float = Field(default=3e-4, gt=0, description="peak")
     schedule: Literal["linear", "cosine", "constant"] = Field(
-        default="cosine", description="of the learning rate after the warm-up"
+        default="cosine", description="learning rate after warm-up"
     )
 
 
@@ -272,16 +264,12 @@ class RefinerConfig(TwoStageConfig):
     )
 
     type: Literal["refiner"] = "refiner"
-    first_stage: str = Field(
-        default="tool2vec", description="a retriever of the recipe"
-    )
+    first_stage: str = Field(default="tool2vec", description="name of a retriever")
     vectors: str = Field(
         default="tool2vec",
-        description="the retriever whose vectors stand for the tools",
+        description="name of the dense retriever whose tool vectors it reads",
     )
-    candidates: int = Field(
-        default=64, ge=1, description="hits of the first stage that are judged"
-    )
+    candidates: int = Field(default=64, ge=1, description="number of hits to rerank")
     encoder: SentenceConfig = SentenceConfig()
     training: RefinerTraining = RefinerTraining()
 
@@ -316,16 +304,15 @@ class ProtipTraining(TrainingConfig):
     """Defaults of ProTIP."""
 
     epochs: float = Field(default=10, gt=0, description="passes over the train queries")
-    learning_rate: float = Field(default=1e-4, gt=0, description="its highest")
+    learning_rate: float = Field(default=1e-4, gt=0, description="peak")
 
 
 class ProtipConfig(RetrieverConfig):
     """Find the tools of a plan in its order; needs queries whose tools are ordered.
 
-    Published: BERT-base-uncased, random negatives; the margin is not told. Here the random
-    negatives of a batch are shared by its plans, so that no tool comes near a request without
-    having been one of its negatives. Hard ones alone are found anew too seldom for a short
-    training.
+    The paper uses BERT-base-uncased and random negatives, and does not give the margin. Here the
+    plans of a batch share their random negatives, so that no tool comes near a request without
+    having been its negative. Hard negatives alone are mined too rarely for a short training.
     """
 
     needs_order: ClassVar[bool] = True
@@ -339,13 +326,13 @@ class ProtipConfig(RetrieverConfig):
     margin: float = Field(
         default=0.35,
         gt=0,
-        description="in mean distances between requests and tools before training",
+        description="in mean query-tool distances before training",
     )
     negatives: Literal["random", "hard"] = Field(
         default="random",
-        description="hard: the nearest tools that are not the plan's, found anew each epoch",
+        description="hard: nearest wrong tools, mined each epoch",
     )
-    steps: int = Field(default=6, ge=1, description="of a search, at most")
+    steps: int = Field(default=6, ge=1, description="most steps of a search")
     training: ProtipTraining = ProtipTraining()
 
     def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:
@@ -375,26 +362,20 @@ class NnnConfig(TwoStageConfig):
     0.3 and 3.
     """
 
+    needs_queries: ClassVar[bool] = False
     score: ClassVar[str] = (
         "1 + a tool's weight in what explains the request; of others, below 1, the cosine"
     )
 
     type: Literal["nnn"] = "nnn"
     first_stage: str = Field(
-        default="tool2vec", description="a dense retriever of the recipe"
+        default="tool2vec", description="name of a dense retriever"
     )
-    candidates: int = Field(
-        default=64, ge=1, description="hits of the first stage that are weighed"
-    )
-    l1: float | None = Field(default=None, ge=0, description="more, fewer tools")
+    candidates: int = Field(default=64, ge=1, description="number of hits to weigh")
+    l1: float | None = Field(default=None, ge=0, description="higher: fewer tools")
     l2: float | None = Field(
-        default=None, ge=0, description="more, and the weights are more alike"
+        default=None, ge=0, description="higher: more even weights"
     )
-
-    @property
-    def needs_queries(self) -> bool:
-        """It learns nothing but its strengths, from validation queries where there are any."""
-        return False
 
     @property
     def needs_vectors(self) -> str:
@@ -408,6 +389,7 @@ NNN = RetrieverKind(NnnConfig, "toolbank.retrievers.nnn:NnnRetriever")
 class FusionConfig(TwoStageConfig):
     """The sum of several retrievers' scores, each brought to one scale: hybrid search."""
 
+    needs_queries: ClassVar[bool] = False
     score: ClassVar[str] = (
         "standard deviations above the hits of each retriever, on average: compare it within one "
         "search"
@@ -416,22 +398,17 @@ class FusionConfig(TwoStageConfig):
     combines: ClassVar[bool] = True
 
     type: Literal["fusion"] = "fusion"
-    first_stage: str = Field(
-        default="tool2vec", description="a retriever of the recipe"
-    )
+    first_stage: str = Field(default="tool2vec", description="name of a retriever")
     beside: tuple[str, ...] = Field(
-        default=("bm25",), min_length=1, description="others that count as much"
+        default=("bm25",),
+        min_length=1,
+        description="names of further retrievers, of equal weight",
     )
     candidates: int = Field(
         default=100,
         ge=1,
-        description="first hits of each that are weighed; others come last",
+        description="hits to weigh of each; the rest comes last",
     )
-
-    @property
-    def needs_queries(self) -> bool:
-        """It learns nothing of its own."""
-        return False
 
     @property
     def needs(self) -> tuple[str, ...]:

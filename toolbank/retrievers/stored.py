@@ -1,4 +1,4 @@
-"""State that is declared, and by that checked, saved and loaded: arrays and texts of a folder."""
+"""Declared state that is saved, loaded and checked: the arrays and texts of a folder."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ AGAIN = "Fit it again: toolbank train RUN."
 
 @dataclass(frozen=True)
 class Array:
-    """What an array has to be.
+    """The declaration of an array.
 
-    A `str` in the shape names a length, which is the same wherever the name stands. Values are
-    finite, and from `low` up to `high`; those of integers stay below `high`, which may be such a
-    length, too.
+    A `str` in the shape names a length; the same name means the same length. Values are finite and
+    from `low` to `high`; integers are below `high`, which may also name a length.
     """
 
     shape: tuple[int | str, ...]
@@ -69,11 +68,11 @@ Texts = Mapping[str, str]
 
 
 class Stored:
-    """A thing whose state is attributes that its class declares.
+    """Base of classes whose saved state is declared attributes.
 
-    `arrays` are in one file of a folder, vectors.safetensors; each of `texts`, whose value is
-    the name of its length, is a list in a JSON file of its own name; and each of `parts`, which
-    are such things themselves, has a folder of its own name.
+    `arrays` are saved to one file, vectors.safetensors. Each of `texts` is a list in a JSON file of
+    its name; its value names its length. Each of `parts`, which are `Stored` too, has a folder of
+    its name.
     """
 
     arrays: ClassVar[Arrays] = {}
@@ -96,7 +95,7 @@ class Stored:
             getattr(self, name).save_state(folder / name)
 
     def load_state(self, folder: Path, lengths: dict[str, int]) -> None:
-        """Read the declared attributes; `lengths` are those known, to which the read ones come.
+        """Read the declared attributes; known `lengths` are checked, new ones are added.
 
         Raises:
             InputError: a file is missing or damaged, or is not what is declared.
@@ -120,9 +119,9 @@ class Stored:
             setattr(self, name, part)
 
     def keep_rows(self, length: str, rows: NDArray[np.int64]) -> None:
-        """Keep these entries, in this order, of all that has this length first.
+        """Keep these entries, in this order, of everything with this first length.
 
-        They are made anew: a copy of this one keeps its own.
+        Attributes are replaced, so a copy keeps its own.
         """
         for name, declared in self.arrays.items():
             if declared.shape[:1] == (length,):
@@ -140,9 +139,9 @@ class Stored:
 def renumber(
     places: NDArray[np.int64], rows: NDArray[np.int64], n_before: int
 ) -> NDArray[np.int64]:
-    """Positions among `n_before` things as those among `rows` of them; -1 where it is gone.
+    """Map positions among `n_before` entries to positions among `rows`; -1 if removed.
 
-    -1, of padding, stays.
+    The -1 of padding stays.
     """
     new = np.full(n_before + 1, -1, np.int64)
     new[rows] = np.arange(len(rows))
@@ -160,9 +159,9 @@ def save_arrays(folder: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None
 def load_arrays(
     folder: Path, declared: Mapping[str, Array], lengths: dict[str, int]
 ) -> dict[str, NDArray[Any]]:
-    """The declared arrays of vectors.safetensors; `lengths` are as of `Stored.load_state`.
+    """Load the declared arrays of vectors.safetensors; `lengths` as in `Stored.load_state`.
 
-    They are the file, mapped into memory, and can't be written to: processes share them.
+    They are memory-mapped and read-only: processes share them.
 
     Raises:
         InputError: the file is missing or damaged, or an array is not what is declared.
@@ -189,7 +188,7 @@ def load_arrays(
 def _map_arrays(path: Path) -> dict[str, NDArray[Any]]:
     from safetensors import safe_open
 
-    # It looks whether the file is sound, and where arrays lie it does not tell.
+    # safe_open validates the file, but does not return the offsets of the arrays.
     with safe_open(path, "numpy") as sound:
         kinds = {name: sound.get_slice(name).get_dtype() for name in sound.keys()}  # noqa: SIM118
     with path.open("rb") as file:
@@ -208,7 +207,7 @@ def _map_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def demand(holds: bool, path: Path, what: str) -> None:
-    """Refuse a file that does not fit the others; `what` says what is wrong with it.
+    """Refuse a damaged file unless a condition holds; `what` describes the damage.
 
     Raises:
         InputError: it does not hold.
@@ -250,7 +249,7 @@ def _check_values(
         return
     if not values.size:
         return
-    # Of numbers among which one is none, so is the least.
+    # The minimum is NaN if any value is.
     least, most = values.min(), values.max()
     finite = bool(np.isfinite(least) and np.isfinite(most))
     demand(finite, path, f"{name} has numbers that are not finite")

@@ -27,8 +27,8 @@ Rows = slice | NDArray[np.int64]
 class Centroids:
     """Unit vectors of train queries [n, d] and of descriptions [n_tools, d], and their sums.
 
-    `uses` [n, most] are the indices of each query's tools, padded with -1; `weights` [n] what a
-    query counts for.
+    `uses` [n, most] are the indices of each query's tools, padded with -1; `weights` [n] are the
+    weights of the queries.
     """
 
     queries: NDArray[np.float32]
@@ -65,7 +65,7 @@ def make_centroids(
     weights: NDArray[np.float64],
     description_weight: float,
 ) -> Centroids:
-    """Sum up; a description counts for as many queries as its weight says."""
+    """Sum the weighted vectors of queries and descriptions by tool."""
     sums = tool_sums(weights[:, None] * queries, descriptions, uses, description_weight)
     return Centroids(queries, descriptions, uses, weights, sums)
 
@@ -100,16 +100,15 @@ class Tool2VecRetriever(DenseRetriever):
     """Cosine between a request and the mean of the train queries that use a tool.
 
     The paper's mean is drawn toward the description: v_t = normalised (sum of E(q) over the
-    queries of t + w E(description)). So a tool that no query uses is its description, and one
-    with few queries stays near it. With `centre`, what all queries have in common, and apart
-    from it what all descriptions have in common, is taken out of every vector first: it says
-    nothing about the tool, and without it no tool is near to every request. With `training`,
-    the encoder is fine-tuned on the train queries first.
+    queries of t + w E(description)). A tool that no query uses is its description, and a tool with
+    few queries stays near it. With `centre`, the mean of all queries is subtracted from queries,
+    and the mean of all descriptions from descriptions, so no tool is near to every request. With
+    `training`, the encoder is fine-tuned on the train queries first.
 
-    Cosines of descriptions are lower than those of queries' means, so a tool that no query uses
-    has the cosine at which others are as likely needed (`toolbank.retrievers.unseen`).
+    Cosines with descriptions are lower than those with means of queries. A tool that no query uses
+    gets the cosine at which other tools are as likely needed (`toolbank.retrievers.unseen`).
 
-    `common` [d] is what is taken out of a request.
+    `common` [d] is subtracted from a request.
     """
 
     config: Tool2VecConfig
@@ -132,14 +131,14 @@ class Tool2VecRetriever(DenseRetriever):
 
     @property
     def unseen(self) -> NDArray[np.bool_]:
-        """Which tools [n_tools] no train query uses; added ones among them."""
+        """Which tools [n_tools] no train query uses, added ones included."""
         return ~self.seen
 
     @property
     def query_mean(self) -> NDArray[np.float32]:
-        """What all train queries have in common [d], and is taken out of a request.
+        """The mean of the train queries [d], which is subtracted from a request.
 
-        An ask counts once for each of the siblings that share it.
+        An ask counts once for each sibling that shares it.
         """
         return self.common
 
@@ -151,8 +150,8 @@ class Tool2VecRetriever(DenseRetriever):
         self.common = np.zeros(queries.shape[1], np.float32)
         self.common_to_descriptions = self.common
         if self.config.centre:
-            # Once for each sibling that shares an ask: where many tools lie, they would be near
-            # to every request.
+            # An ask counts for each sibling that shares it: otherwise tools in dense regions would
+            # be near to every request.
             tools = [len(query.tools) for query in bank.asked]
             times = [1] * (len(queries) - len(tools)) + tools
             self.common = common_part(np.repeat(queries, times, axis=0))
@@ -175,10 +174,9 @@ class Tool2VecRetriever(DenseRetriever):
         )
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+        """Return indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
-        Scores are cosines; an unseen tool has that of a seen one that is as likely needed, for
-        which all are looked at.
+        Scores are cosines. An unseen tool has the cosine of an equally likely seen tool.
         """
         encoded, ties = self.embed(queries), self.draw_ties(queries)
         if self.index is not None and self.index.reaches(k) and self.seen.all():
@@ -188,18 +186,18 @@ class Tool2VecRetriever(DenseRetriever):
         )
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:
-        """Write an index where it is searched: where a query uses every tool."""
+        """Write an index if it is searched, that is, if queries use every tool."""
         if self.seen.all():
             super().pack_parts(folder, packing)
 
     def log_odds(self, queries: Sequence[str]) -> NDArray[np.float64]:
-        """Log-odds [n, n_tools] that a request needs a tool."""
+        """Return log-odds [n, n_tools] that a request needs a tool."""
         slope, intercept = self.described.scale
         scores = self._score(self.embed(queries), queries).astype(np.float64)
         return np.asarray(slope * scores + intercept)
 
     def search_held_out(self, bank: Bank, k: int) -> Hits:
-        """Hits for every train query; its tools' vectors are made as if without it."""
+        """Return hits for every train query; its tools' vectors are made without it."""
         centroids = self._centroids(bank)
         unseen = unseen_without(centroids.uses, len(self.vectors))
         queries = train_relevance(bank).queries
@@ -213,16 +211,13 @@ class Tool2VecRetriever(DenseRetriever):
         return rank_blocks(score, self.draw_ties(queries), k)
 
     def extend(self, tools: Sequence[Tool]) -> None:
-        """Add vectors of descriptions; no train query uses these tools."""
+        """Add the vectors of descriptions."""
         super().extend(tools)
         self.seen = np.concatenate([self.seen, np.zeros(len(tools), np.bool_)])
         self.described = self.described.extended(tools, self.encoder)
 
     def take_asks(self, asked: Relevance) -> None:
-        """Average the asks for added tools and their descriptions, as a fit with them would.
-
-        What all queries have in common stays as it was in the fit.
-        """
+        """Average the asks for added tools and their descriptions; `common` does not change."""
         centroids = make_centroids(
             self.embed(asked.queries),
             self.vectors,
@@ -235,20 +230,19 @@ class Tool2VecRetriever(DenseRetriever):
         self.seen = self.seen | known
 
     def embed(self, queries: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors [n, d] of requests, less what all train queries have in common."""
+        """Embed requests [n, d], with `common` subtracted."""
         return take_out(self.common, super().embed(queries))
 
     def embed_tools(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
-        """Unit vectors [n, d] of descriptions, less what all of them have in common."""
+        """Embed descriptions [n, d], with their mean subtracted."""
         return take_out(self.common_to_descriptions, super().embed_tools(tools))
 
     def own_vectors(self, bank: Bank) -> NDArray[np.float32]:
-        """Vectors [n_train, most, d] of each train query's own tools; zeros where padded.
+        """Return vectors [n_train, most, d] of each train query's own tools; zeros for padding.
 
-        Of a mean v over n queries that is (n v - q) / (n - 1), and the same with weights and
-        a description in the sum. It equals a new fit without the query, but for `common`, in
-        which the query stays: one part in n_train + 20; and, with `training`, but for the
-        encoder, which was fine-tuned on the query.
+        For a mean v over n queries this is (n v - q) / (n - 1), and likewise with weights and a
+        description in the sum. It equals a new fit without the query, except that `common` still
+        contains it (one part in n_train + 20), and that a fine-tuned encoder has seen it.
         """
         return self._centroids(bank).without(slice(None))
 
@@ -260,7 +254,7 @@ class Tool2VecRetriever(DenseRetriever):
         return self.described.place(cosines, self.unseen[None], queries, self.encoder)
 
     def _compare(self, centroids: Centroids, queries: Rows) -> NDArray[np.float32]:
-        """Cosines [n, n_tools] of train queries, their own tools as if without them."""
+        """Cosines [n, n_tools] of train queries; their own tools' vectors are made without them."""
         vectors, uses = centroids.queries[queries], centroids.uses[queries]
         cosines = cosine_scores(vectors, self.vectors)
         rows, places = np.nonzero(uses >= 0)
@@ -270,7 +264,7 @@ class Tool2VecRetriever(DenseRetriever):
         return cosines
 
     def _centroids(self, bank: Bank) -> Centroids:
-        """The sums that `vectors` were made of, from the bank that it was fitted on."""
+        """The sums behind `vectors`, from the bank that it was fitted on."""
         relevance = train_relevance(bank)
         return make_centroids(
             self.embed(relevance.queries),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +19,20 @@ from toolbank.retrievers.relevance import Relevance
 from toolbank.retrievers.stored import demand
 from toolbank.system.errors import InputError
 
+if TYPE_CHECKING:
+    from toolbank.llm.templates import PromptTemplate
+
 
 class TwoStage(Retriever):
-    """A retriever that is built on those that its configuration needs.
+    """A retriever that builds on the retrievers that its configuration needs.
 
-    `stages` are these by their labels, each saved in a folder of its own. A fit begins with
-    `take_stages`.
+    `stages` holds these by label; each is saved in its own folder. A fit begins with
+    `take_stages`. `prompt` is the template of a method that asks a language model in a search.
     """
 
     config: TwoStageConfig
     stages: Mapping[str, Retriever]
+    prompt: PromptTemplate
 
     @property
     def built_on(self) -> Mapping[str, Retriever]:
@@ -47,10 +52,10 @@ class TwoStage(Retriever):
         return retriever
 
     def take_stages(self, fitted: Mapping[str, Retriever]) -> None:
-        """Build on these, and take over their tools.
+        """Set `stages` and `tools`.
 
         Raises:
-            InputError: one that has to have vectors of tools has none.
+            InputError: the stage that must have tool vectors has none.
         """
         self.stages = {label: fitted[label] for label in self.config.needs}
         self.tools = self.first.tools
@@ -58,23 +63,23 @@ class TwoStage(Retriever):
         if vectors and not isinstance(self.stages[vectors], DenseRetriever):
             raise InputError(
                 f"retrievers: {self.name} needs vectors of tools, and {vectors} "
-                f"({self.stages[vectors].config.type}) has none. Name one that has, such as "
-                "one of type tool2vec or descriptions."
+                f"({self.stages[vectors].config.type}) has none. Name a retriever of type "
+                "tool2vec or descriptions."
             )
 
     def extend(self, tools: Sequence[Tool]) -> None:
-        """Add tools to what it is built on."""
+        """Add tools to the stages."""
         self.stages = {
             label: stage.add_tools(tools) for label, stage in self.stages.items()
         }
 
     def take_asks(self, asked: Relevance) -> None:
-        """Give asks to what it is built on; `extend` has made copies of it."""
+        """Give asks to the stages, which `extend` has copied."""
         for stage in self.stages.values():
             stage.take_asks(asked)
 
     def keep(self, rows: NDArray[np.int64]) -> None:
-        """Keep some of the tools in what it is built on."""
+        """Keep some of the tools in the stages."""
         super().keep(rows)
         places = rows.tolist()
         self.stages = {
@@ -82,17 +87,19 @@ class TwoStage(Retriever):
         }
 
     def save_parts(self, folder: Path) -> None:
-        """Write what it is built on, each into a folder of its own."""
+        """Write each stage to its own folder, and the prompt."""
         for label, stage in self.stages.items():
             stage.save(_folder(folder, label))
+        if self.config.templates:
+            self.prompt.save(folder / "prompts")
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:
-        """Pack what it is built on, each into a folder of its own."""
+        """Pack each stage into its own folder."""
         for label, stage in self.stages.items():
             stage.pack(_folder(folder, label), packing)
 
     def load_parts(self, folder: Path) -> None:
-        """Read what it is built on.
+        """Load the stages and the prompt.
 
         Raises:
             InputError: a file is missing or damaged, or of other tools.
@@ -107,6 +114,10 @@ class TwoStage(Retriever):
         for label, stage in self.stages.items():
             same = stage.tools == tools
             demand(same, _folder(folder, label), "not of the tools here")
+        for name in self.config.templates:
+            from toolbank.llm.templates import PromptTemplate
+
+            self.prompt = PromptTemplate.saved(name, folder / "prompts")
 
 
 def _folder(folder: Path, label: str) -> Path:

@@ -17,7 +17,7 @@ from toolbank.retrievers.base import all_words, title_and_summary
 from toolbank.retrievers.dense import common_part, take_out
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.relevance import Relevance
-from toolbank.retrievers.stored import Arrays, Stored, Texts, demand, floats
+from toolbank.retrievers.stored import Arrays, Stored, Texts, floats
 
 Rows = NDArray[np.int64]
 
@@ -25,16 +25,16 @@ _PAIRS = 2_000_000
 
 
 def spread_rows(n_queries: int, n_columns: int) -> Rows:
-    """Positions of queries, evenly spread, that make no more pairs than are needed.
+    """Choose evenly spread queries, at most so many that `_PAIRS` pairs result.
 
-    `n_columns` is with how many tools or texts each of them is compared.
+    Each query is compared with `n_columns` tools or texts.
     """
     wanted = min(n_queries, max(1, _PAIRS // max(n_columns, 1)))
     return np.linspace(0, n_queries - 1, wanted).astype(np.int64)
 
 
 def mark_uses(uses: Rows, n_tools: int) -> NDArray[np.bool_]:
-    """Whether a query uses a tool [n, n_tools], by `uses` [n, most] padded with -1."""
+    """Mark the tools [n, n_tools] of each query, given `uses` [n, most] padded with -1."""
     # The last column takes the padding and is cut off.
     marked = np.zeros((len(uses), n_tools + 1), np.bool_)
     np.put_along_axis(marked, uses, True, axis=1)
@@ -44,7 +44,7 @@ def mark_uses(uses: Rows, n_tools: int) -> NDArray[np.bool_]:
 def unseen_without(
     uses: Rows, n_tools: int
 ) -> Callable[[slice | Rows], NDArray[np.bool_]]:
-    """Gives for train queries [n] which tools [n, n_tools] no other train query uses."""
+    """Make a function that marks the tools [n, n_tools] that no other train query uses."""
     counts = np.bincount(uses[uses >= 0], minlength=n_tools)
 
     def find(rows: slice | Rows) -> NDArray[np.bool_]:
@@ -58,10 +58,10 @@ def unseen_without(
 
 
 def keep_ranks(first: Hits, unseen: NDArray[np.bool_], others: Hits) -> Hits:
-    """Hits [n, k] in which unseen tools have their ranks of `first`, and the rest are `others`.
+    """Merge hits [n, k]: unseen tools keep their ranks of `first`, the rest are `others`.
 
-    `first` are all tools' hits [n, k], `unseen` [n, k] which of them are of unseen tools, and
-    `others` [n, k] the other tools' hits, padded with scores of -inf where there are too few.
+    `first` are the hits [n, k] of all tools, `unseen` [n, k] marks the unseen tools among them, and
+    `others` [n, k] are the hits of the other tools, padded with scores of -inf.
 
     Of two others and j unseen tools between them, the scores of these part the way down from
     the one to the other at 1 / 2, 1 / 3, ... 1 / (j + 1) from below. Above the first and below
@@ -70,7 +70,7 @@ def keep_ranks(first: Hits, unseen: NDArray[np.bool_], others: Hits) -> Hits:
     scores = others[1].astype(np.float64)
     best = scores[:, :1]
     scores = np.concatenate([np.where(np.isinf(best), 1, best + 1), scores], axis=1)
-    # How many others stand at or before a rank, and how many unseen ones since the last.
+    # The number of other tools up to a rank, and of unseen tools since the last of them.
     place = (~unseen).astype(np.int64).cumsum(axis=1)
     ranks = np.arange(unseen.shape[1])
     last = np.maximum.accumulate(np.where(unseen, -1, ranks), axis=1)
@@ -84,10 +84,9 @@ def keep_ranks(first: Hits, unseen: NDArray[np.bool_], others: Hits) -> Hits:
 
 
 class WordRanks:
-    """Ranks of `documents` by BM25 among those of a fit, which need not be theirs any more.
+    """Ranks of `documents` by BM25 among the documents of the fit, `fitted`, with their `index`.
 
-    So the rank of one does not depend on what is added and removed beside it. `index` is that of
-    the fit's, `fitted`.
+    So the rank of a document does not depend on added or removed ones.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class WordRanks:
     def find(
         self, queries: Sequence[str], documents: NDArray[np.int64]
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """BM25 and ranks of some documents, both [n, m]; of several that are as near, the last's."""
+        """BM25 and ranks of some documents, both [n, m]; ties have the last rank."""
         places = self._places[documents]
         fitted = self._index.scores(queries)
         scores = fitted[:, places]
@@ -122,9 +121,9 @@ class WordRanks:
 def _count_above(
     own: NDArray[np.float32], others: NDArray[np.float32]
 ) -> NDArray[np.int64]:
-    """How many of a row of others [n, m] are as high as each of its own [n, k], or higher.
+    """Count the scores in a row of others [n, m] that are at least each own score [n, k].
 
-    None is below 0, and most have 0, sharing no word.
+    No score is below 0, and most are 0.
     """
     counts = np.full(own.shape, others.shape[1])
     for row, mine, all_others in zip(counts, own, others, strict=True):
@@ -144,11 +143,11 @@ def regress(
     weight: NDArray[np.float64],
     least_slope: float,
 ) -> NDArray[np.float64]:
-    """Slopes [m] and, last, the intercept of the log-odds that something holds.
+    """Fit a logistic regression: slopes [m] and, last, the intercept of the log-odds.
 
-    Logistic regression over `features` [n, m]; `holds` [n]. The coefficients [m + 1] are drawn
-    to `prior` with the precisions `weight`. A slope that would be below `least_slope` is set to
-    it, and the other coefficients are fitted beside it.
+    `features` are [n, m], `holds` [n]. The coefficients [m + 1] are drawn to `prior` with the
+    precisions `weight`. A slope below `least_slope` is set to it, and the other coefficients are
+    fitted again.
     """
     ones = np.ones((len(features), 1))
     columns = np.concatenate([features, ones], axis=1).astype(np.float64)
@@ -173,7 +172,7 @@ def _solve(
 ) -> NDArray[np.float64]:
     """Coefficients of a logistic regression on `features` [n, m], by Newton's method.
 
-    `holds` [n] is what is regressed. `given` [n] are log-odds that are there already; the
+    `holds` [n] is the response, and `given` [n] is a fixed offset of the log-odds. The
     coefficients are normally distributed around `prior` with precisions `weight`.
     """
 
@@ -208,27 +207,25 @@ _USUAL_SCALE_WEIGHT = np.array([0.01, 0.1])
 _LEAST_SCALE = 4.0
 _WORDS = "words"
 _LOG_ODDS = np.array([1.0, 0.0])
-# Of all tools: to copy the vectors of more takes longer than to look at all of them.
+# Share of all tools: copying the vectors of more takes longer than comparing with all.
 _FEW = 0.25
 
 Places = NDArray[np.int64]
 
 
 class DescriptionOdds(Stored):
-    """Log-odds that a request needs a tool, before anything is learnt of the tool's use.
+    """Log-odds that a request needs a tool, by the tool's description alone.
 
-    A logistic regression on the cosine of a request and a description, with what all requests
-    and what all descriptions have in common taken out, and on one over the description's rank
-    by BM25 among those of the fit. It is fitted to the train queries and the tools that they
-    use. Descriptions have seen no query, so it holds for tools that no query uses. It is weakly
-    drawn to what holds for other banks, so that it is finite with few examples or none; and
-    what is nearer is never the less likely.
+    A logistic regression on the cosine of a request and a description, each less its common part,
+    and on one over the description's BM25 rank among those of the fit. It is fitted to the train
+    queries and their tools. Descriptions do not depend on queries, so it also holds for tools that
+    no query uses. A weak prior from other banks keeps it finite with few examples. No slope is
+    negative.
 
     `vectors` [n_tools, d] are the descriptions' unit vectors. Without an encoder d is 0, and
-    BM25 b, as b / (1 + b), stands for the cosine. `scale` [2] makes log-odds of a method's
-    scores (Platt 1999), by a slope and an intercept; unless it is fitted, these are log-odds.
-    `documents` are what BM25 reads of the tools, `fitted` what it read of those of the fit, and
-    `words` their index.
+    b / (1 + b) of the BM25 b replaces the cosine. `scale` [2] turns a method's scores into log-odds
+    by a slope and an intercept (Platt 1999); by default, the scores are log-odds. `documents` are
+    the texts of the tools for BM25, `fitted` those of the fit, and `words` the index of `fitted`.
     """
 
     vectors: NDArray[np.float32]
@@ -255,7 +252,7 @@ class DescriptionOdds(Stored):
     ) -> Self:
         """Embed the descriptions, and fit the regression to the train queries."""
         queries = _encode_queries(relevance.queries, encoder)
-        described = _encode_tools(tools, encoder)
+        described = encode_tools(tools, encoder)
         self.common_query = np.zeros(described.shape[1], np.float32)
         if len(queries):
             self.common_query = common_part(queries)
@@ -281,12 +278,12 @@ class DescriptionOdds(Stored):
     def fit_scale(
         self, scores: NDArray[np.float32], uses: Rows, unseen: NDArray[np.bool_]
     ) -> None:
-        """Learn which log-odds a method's scores stand for.
+        """Fit `scale`, which turns a method's scores into log-odds.
 
-        A tool that no other query uses has no score that tells what a request for it would
-        have. If such pairs were skipped, a bank with one query per tool would have no example
-        of a needed tool, and every score would mean "not needed". So the query's own tool
-        counts with the score of the best tool that the query does not need.
+        A tool that no other query uses has no meaningful score for its query. If such pairs were
+        skipped, a bank with one query per tool would have no example of a needed tool, and every
+        score would mean "not needed". So the query's own tool counts with the score of the best
+        tool that the query does not need.
 
         Args:
             scores: [n, n_tools], of train queries by a retriever that has not seen them.
@@ -313,9 +310,9 @@ class DescriptionOdds(Stored):
         queries: Sequence[str],
         encoder: Encoder | None,
     ) -> NDArray[np.float32]:
-        """A method's scores [n, n_tools], but of `unseen` tools by their descriptions.
+        """Replace the scores [n, n_tools] of `unseen` tools by scores from their descriptions.
 
-        Those are what a seen tool of the same log-odds would have, to six decimals.
+        These are the scores of seen tools of the same log-odds, rounded to six decimals.
 
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
@@ -336,7 +333,7 @@ class DescriptionOdds(Stored):
         encoder: Encoder | None,
         tools: Places | None = None,
     ) -> NDArray[np.float64]:
-        """Log-odds [n, m] of m tools, or of all, by the descriptions alone.
+        """Return log-odds [n, m] of m tools, or of all, by the descriptions alone.
 
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
@@ -354,39 +351,37 @@ class DescriptionOdds(Stored):
         return odds
 
     def extended(self, tools: Sequence[Tool], encoder: Encoder | None) -> Self:
-        """One with further tools; what was fitted stays, and so does this one.
+        """Return a copy with further tools, without fitting again.
 
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
         if encoder is not None:
             encoder = encoder.of_width(self.vectors.shape[1])
-        added = take_out(self.common_description, _encode_tools(tools, encoder))
+        added = take_out(self.common_description, encode_tools(tools, encoder))
         grown = copy(self)
         grown.vectors = np.concatenate([self.vectors, added])
         grown.documents = (*self.documents, *(all_words(tool) for tool in tools))
         return grown
 
     def save_state(self, folder: Path) -> None:
-        """Write it, with the index of words: to make that of 16,000 tools takes half a second."""
+        """Write it, with the index of words: building that takes half a second for 16,000 tools."""
         super().save_state(folder)
         self.words.save_state(folder / _WORDS)
 
     def load_state(self, folder: Path, lengths: dict[str, int]) -> None:
-        """Read it; the index of words is made anew where an earlier version has left none.
+        """Read it, with the index of words.
 
         Raises:
             InputError: a file is missing or damaged, or not of these tools.
         """
         super().load_state(folder, lengths)
         self.words = LexicalIndex.at(folder / _WORDS, self.fitted)
-        of_these = int(self.words.n_texts) == len(self.fitted)
-        demand(of_these, folder / _WORDS, "an index of other texts")
 
     def _compare(
         self, queries: Sequence[str], encoded: NDArray[np.float32], tools: Places
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What the regression is on, of requests and m tools: nearness and 1 / rank, [n, m].
+        """The features of requests and m tools: nearness and 1 / rank, both [n, m].
 
         `encoded` [n, d] are the requests' unit vectors.
         """
@@ -412,9 +407,8 @@ def _encode_queries(
     return encoder.encode_queries(queries)
 
 
-def _encode_tools(
-    tools: Sequence[Tool], encoder: Encoder | None
-) -> NDArray[np.float32]:
+def encode_tools(tools: Sequence[Tool], encoder: Encoder | None) -> NDArray[np.float32]:
+    """Unit vectors [n, d] of names and summaries; d is 0 without an encoder."""
     if encoder is None:
         return np.zeros((len(tools), 0), np.float32)
     return encoder.encode_documents([title_and_summary(tool) for tool in tools])

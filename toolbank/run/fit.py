@@ -99,8 +99,9 @@ def take_part() -> None:
 
 
 def _fit(fit: Fit) -> Retriever:
-    from toolbank.retrievers import answering_for, create_retriever, load_retriever
+    from toolbank.retrievers import create_retriever, load_retriever
     from toolbank.retrievers.base import FitContext
+    from toolbank.system.extras import telling_extras
 
     folder = RunFolder(fit.run)
     retriever = create_retriever(fit.config)
@@ -114,7 +115,7 @@ def _fit(fit: Fit) -> Retriever:
         planned=fit.planned,
     )
     bank = load_labelled(folder, fit.labels)
-    with answering_for(fit.config, "be fitted"):
+    with telling_extras():
         retriever.fit(bank, context)
     return retriever
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.retrievers.small_methods import fit_one
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.retrievers import calibration_fit as fit
@@ -59,9 +60,7 @@ def fit_on_validation(retriever, bank, **options):
 
 @pytest.fixture(scope="module")
 def retriever():
-    made = create_retriever(Bm25Config())
-    made.fit(make_bank())
-    return made
+    return fit_one(Bm25Config(), make_bank())
 
 
 @pytest.fixture(scope="module")
@@ -206,8 +205,7 @@ def test_requests_of_the_same_domain_are_not_foreign():
 
 
 def test_tools_left_out_do_not_show_in_what_a_fusion_is_judged_by(retriever):
-    other = create_retriever(Bm25Config(name="other", requests=True))
-    other.fit(make_bank())
+    other = fit_one(Bm25Config(name="other", requests=True), make_bank())
     fusion = create_retriever(FusionConfig(first_stage="bm25", beside=("other",)))
     fusion.fit(make_bank(), FitContext(fitted={"bm25": retriever, "other": other}))
     queries = [query.query for query in make_bank().queries]

@@ -4,18 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.retrievers.calibration.test_calibration import TOOLS, make_bank
+from tests.retrievers.small_methods import fit_one
 from toolbank.bank.bank import Bank
-from toolbank.retrievers import create_retriever
 from toolbank.retrievers.calibration_fit import (
     measure_calibration,
+    measure_reliability,
     read_calibration_record,
     write_calibration,
 )
 from toolbank.retrievers.calibration_requests import CalibrationRequests, Nearness
 from toolbank.retrievers.settings import Bm25Config
-from toolbank.system.files import write_json
 
 REQUESTS = CalibrationRequests(
     make_bank().split("validation"),
@@ -27,8 +29,7 @@ REQUESTS = CalibrationRequests(
 
 @pytest.fixture(scope="module")
 def measured():
-    retriever = create_retriever(Bm25Config())
-    retriever.fit(make_bank())
+    retriever = fit_one(Bm25Config(), make_bank())
     return measure_calibration(retriever, make_bank(), REQUESTS)
 
 
@@ -51,16 +52,27 @@ def test_they_are_written_and_read(measured, tmp_path):
     assert record.requests == replace(REQUESTS, queries=())
 
 
-def test_a_list_as_version_0_7_0_wrote_it_says_that_nothing_is_known(tmp_path):
-    path = tmp_path / "calibration.json"
-    write_json(path, [{"retriever": "bm25", "n_validation": 90, "threshold": 0.83}])
-    record = read_calibration_record(path)
-    assert record.retrievers == ()
-    assert "an earlier version" in record.requests.reason
-
-
 def test_without_test_queries_there_is_nothing_to_tell():
     bank = Bank(TOOLS, make_bank().split("validation"))
-    retriever = create_retriever(Bm25Config())
-    retriever.fit(bank)
+    retriever = fit_one(Bm25Config(), bank)
     assert measure_calibration(retriever, bank, REQUESTS) is None
+
+
+def test_the_error_of_a_worked_example():
+    chances = np.array([0.15, 0.05, 0.95, 0.95, 0.55, 0.55])
+    holds = np.array([0, 0, 1, 0, 1, 1], bool)
+    found = measure_reliability(chances, holds)
+    # Bins: .05 held 0; .15 held 0; .55 held 1 of 1, twice; .95 held half.
+    wanted = (0.05 + 0.15 + 2 * 0.45 + 2 * 0.45) / 6
+    assert found.error == pytest.approx(wanted)
+    assert found.counts.tolist() == [1, 1, 2, 2]
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=50))
+def test_the_error_is_a_distance_of_shares(pairs):
+    chances = np.array([chance for chance, _ in pairs], float)
+    holds = np.array([held for _, held in pairs], bool)
+    found = measure_reliability(chances, holds)
+    assert 0 <= found.error <= 1
+    assert found.counts.sum() == len(pairs)
+    assert measure_reliability(holds.astype(float), holds).error == 0

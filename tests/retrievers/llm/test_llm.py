@@ -3,21 +3,17 @@
 import io
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.retrievers.llm.reranker import answer_by_words, asked, shown
+from tests.retrievers.small_methods import fit_one
 from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.records import Tool
-from toolbank.llm.chat import ChatReply, Rejection
-from toolbank.retrievers import create_retriever
-from toolbank.retrievers.base import FitContext
+from toolbank.llm.chat import ChatReply
 from toolbank.retrievers.llm import read_order
 from toolbank.retrievers.llm_settings import LlmConfig
 from toolbank.retrievers.settings import Bm25Config
-from toolbank.run.recipe import load_recipe
-from toolbank.run.stage import files_read
 from toolbank.system.errors import InputError, ToolbankError
 
 REQUEST = "play a song, or stop the speakers of the house"
@@ -37,8 +33,6 @@ def many(bank):
 @pytest.fixture
 def fit(many, tmp_path):
     def fit(server, *, seed=0, **settings):
-        first = create_retriever(Bm25Config())
-        first.fit(many)
         config = LlmConfig(
             first_stage="bm25",
             base_url=server.url,
@@ -48,9 +42,7 @@ def fit(many, tmp_path):
             max_outage=0,
             **settings,
         )
-        retriever = create_retriever(config)
-        retriever.fit(many, FitContext(seed=seed, fitted={"bm25": first}))
-        return retriever
+        return fit_one(config, many, fit_one(Bm25Config(), many), seed=seed)
 
     return fit
 
@@ -121,8 +113,8 @@ def test_nothing_is_asked_for_twice_nor_of_train_queries_nor_where_there_is_no_c
         retriever = fit(server)
         retriever.search([REQUEST, "irrigation", REQUEST, "nonesuch"], 5)
         assert [asked(call) for call in server.calls] == [REQUEST]
-        told = "llm: of 3 requests 2 not asked about, because bm25 finds no two tools"
-        assert told in " ".join(capsys.readouterr().err.split())
+        told = " ".join(capsys.readouterr().err.split())
+        assert "llm: did not ask" in told and "2 of 3" in told and "bm25" in told
         retriever.search([REQUEST], 9)
         retriever.search_train(many, 3)
         assert len(server.calls) == 1
@@ -151,7 +143,7 @@ def test_a_reply_that_can_not_be_used_leaves_the_first_stages_order_and_is_told(
         retriever = fit(server)
         assert find(retriever) == find(retriever.first)
     told = " ".join(capsys.readouterr().err.split())
-    assert "llm: 1 of 1 request keeps the order of bm25, because the model" in told
+    assert "llm: kept the order of bm25 for 1 of 1" in told
     assert f"({reason} 1)" in told
 
 
@@ -171,7 +163,7 @@ def test_a_call_that_fails_for_good_leaves_that_requests_order(fit, capsys):
             ],
             find(retriever.first, jazz)[:3],
         ]
-    assert "llm: 1 of 2 requests keeps the order of bm25" in capsys.readouterr().err
+    assert "1 of 2" in capsys.readouterr().err
 
 
 def test_a_key_that_is_refused_ends_the_search_and_nothing_that_came_is_lost(fit):
@@ -206,20 +198,6 @@ def test_tools_are_read_by_number_or_name_and_what_is_none_is_counted(
     assert read_order(reply, ["a.one", "b.two", "c.three"]) == (order, passed)
 
 
-def test_a_reply_that_was_cut_off_is_none():
-    reply = ChatReply('{"tools": [1]}', "m", finish="cut-off")
-    found = read_order(reply, ["a", "b"])
-    assert isinstance(found, Rejection)
-    assert found.reason == "cut-off"
-
-
-def test_what_was_passed_over_is_told(fit, capsys):
-    with ChatServer(lambda _: Answer.json({"tools": [1, 1, 77]})) as server:
-        find(fit(server))
-    told = " ".join(capsys.readouterr().err.split())
-    assert "2 entries of the model's lists passed over (repeated 1, unknown 1)" in told
-
-
 def test_what_a_tool_says_of_itself_is_no_template_and_stays_on_its_line(fit):
     with ChatServer(answer_by_words) as server:
         grown = fit(server).add_tools(
@@ -235,36 +213,22 @@ def test_what_a_tool_says_of_itself_is_no_template_and_stays_on_its_line(fit):
         assert said in shown(server.calls[-1]).values()
 
 
-def test_an_engine_that_can_not_rank_is_refused_at_the_fit(fit):
-    with (
-        ChatServer(answer_by_words) as server,
-        pytest.raises(InputError, match="'nowhere'"),
-    ):
-        fit(server, engine="nowhere")
-
-
 def test_the_prompt_is_the_users_own_where_there_is_one(fit, tmp_path, monkeypatch):
-    (tmp_path / "prompts").mkdir()
     monkeypatch.chdir(tmp_path)
-    path = tmp_path / "mine.yaml"
-    path.write_text(
-        "{name: mine, sources: [{type: python, package: json}], retrievers: [{type: bm25}, "
-        "{type: llm, first_stage: bm25, model: m, replies: r.sqlite}]}"
-    )
-
-    def digests():
-        recipe = load_recipe(str(path)).recipe
-        (config,) = (c for c in recipe.retrievers if c.type == "llm")
-        assert config.replies == Path("r.sqlite")
-        return files_read(config, recipe)
-
-    ours = digests()
+    (tmp_path / "prompts").mkdir()
     own = "Pick: {{ request }} {% for tool in tools %}{{ tool.name }} {% endfor %}"
     (tmp_path / "prompts" / "rank.j2").write_text(own)
-    assert digests() != ours
     with ChatServer(lambda _: Answer.json({"tools": [1]})) as server:
         find(fit(server))
         assert server.calls[0].prompt.startswith(f"Pick: {REQUEST} ")
+
+
+def test_an_engine_that_can_not_rank_is_refused_at_the_fit(fit):
+    with (
+        ChatServer(answer_by_words) as server,
+        pytest.raises(InputError, match="nowhere"),
+    ):
+        fit(server, engine="nowhere")
 
 
 class Terminal(io.StringIO):
@@ -272,22 +236,18 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_shows_how_far_many_requests_are(fit, monkeypatch):
-    requests = [f"{REQUEST}, {n} times" for n in range(6)]
+@pytest.mark.parametrize(
+    ("is_terminal", "n", "shows"),
+    [(True, 6, True), (True, 1, False), (False, 6, False)],
+)
+def test_a_terminal_shows_how_far_many_requests_are(
+    fit, monkeypatch, is_terminal, n, shows
+):
     with ChatServer(answer_by_words) as server:
         retriever = fit(server)
-        monkeypatch.setattr(sys, "stderr", Terminal())
-        retriever.search(requests, 5)
-        shown_of_many = sys.stderr.getvalue()
-        monkeypatch.setattr(sys, "stderr", Terminal())
-        retriever.search(["one song"], 5)
-        shown_of_one = sys.stderr.getvalue()
+        monkeypatch.setattr(sys, "stderr", Terminal() if is_terminal else io.StringIO())
+        retriever.search([f"{REQUEST}, {n} times" for n in range(n)], 5)
+        said = sys.stderr.getvalue()
+    assert bool(said) == shows
     for part in ("requests 0/6", "0 not accepted", "replies/s"):
-        assert part in shown_of_many
-    assert not shown_of_one
-
-
-def test_nothing_is_shown_off_a_terminal(fit, capsys):
-    with ChatServer(answer_by_words) as server:
-        fit(server).search([REQUEST, "another song"], 5)
-    assert not capsys.readouterr().err
+        assert (part in said) == shows

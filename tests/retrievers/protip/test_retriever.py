@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import toolbank.retrievers.protip.retriever as retriever_module
+from tests.retrievers.small_methods import NAMES, fit_one, name_query, named_bank
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
@@ -21,24 +22,17 @@ from toolbank.retrievers.protip.training import PlanExamples
 from toolbank.retrievers.settings import ProtipConfig, ProtipTraining
 from toolbank.system.errors import InputError
 
-NAMES = ["rain", "song", "light", "parcel", "mail", "road", "rose", "house"]
-
 
 @pytest.fixture(scope="module")
 def bank():
-    tools = tuple(Tool(name=n, kind="function", summary=f"the {n}") for n in NAMES)
-    queries = tuple(
-        Query(
-            id=f"{a}{b}",
-            query=f"please {NAMES[a]} then {NAMES[b]}",
-            tools=(NAMES[a], NAMES[b]),
-            split="validation" if (a + 2 * b) % 5 == 0 else "train",
+    return named_bank(
+        name_query(
+            "please {} then {}", "train" if (a + 2 * b) % 5 else "validation", a, b
         )
         for a in range(8)
         for b in range(8)
         if a != b
     )
-    return Bank(tools, queries)
 
 
 def encoder_at(folder, kind="minilm", dropout=0.0):
@@ -49,28 +43,7 @@ def encoder_at(folder, kind="minilm", dropout=0.0):
 def fit(bank, encoder, epochs=2.0, **settings):
     training = ProtipTraining(epochs=epochs, learning_rate=3e-3, batch_size=16)
     config = ProtipConfig(encoder=encoder, training=training, **settings)
-    retriever = ProtipRetriever(config)
-    retriever.fit(bank)
-    return retriever
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_encoder_trains_saves_loads_and_searches(bank, kind, tmp_path):
-    retriever = fit(bank, encoder_at(tmp_path / "tiny", kind), negatives="hard")
-    texts = [query.query for query in bank.split("validation")]
-    retriever.save(tmp_path / "saved")
-    loaded = load_retriever(tmp_path / "saved")
-    assert loaded.tools == tuple(NAMES)
-    assert loaded.stop_threshold == retriever.stop_threshold
-    np.testing.assert_array_equal(
-        retriever.search(texts, 5)[0], loaded.search(texts, 5)[0]
-    )
-    assert loaded.plan(texts) == retriever.plan(texts)
-    card = (tmp_path / "saved/README.md").read_text()
-    assert "ProTIP" in card
-    loaded.save(tmp_path / "again")
-    assert (tmp_path / "again/README.md").read_text() == card
-    assert not list((tmp_path / "saved").rglob("*.bin"))
+    return fit_one(config, bank)
 
 
 @pytest.fixture(scope="module")
@@ -121,34 +94,6 @@ def test_the_next_step_is_that_of_the_plan(bank, trained):
     assert hits[0, -1] == first
     assert scores[0, -1] == -np.inf
     assert (np.diff(scores[0]) <= 0).all()
-
-
-def test_a_tool_without_use_is_found_by_its_description(bank, tmp_path):
-    train = tuple(q for q in bank.split("train") if "house" not in q.tools)
-    retriever = fit(Bank(bank.tools, train), encoder_at(tmp_path / "tiny"))
-    assert np.flatnonzero(retriever.unseen).tolist() == [NAMES.index("house")]
-    indices, scores = retriever.search(["house: the house"], 8)
-    assert NAMES.index("house") in indices[0, :3]
-    assert sorted(indices[0].tolist()) == list(range(8))
-    assert (np.diff(scores[0]) <= 0).all()
-
-
-def test_a_bank_whose_order_means_nothing_is_refused(bank):
-    unordered = Bank(bank.tools, bank.queries, {"ordered": False})
-    with pytest.raises(InputError, match="order of a query's tools means nothing"):
-        ProtipRetriever(ProtipConfig()).fit(unordered)
-
-
-def test_a_bank_without_train_plans_is_refused(bank):
-    with pytest.raises(InputError, match="needs train queries with tools"):
-        ProtipRetriever(ProtipConfig()).fit(Bank(bank.tools))
-
-
-def test_a_history_must_be_of_tools_that_are_there(trained):
-    with pytest.raises(InputError, match="no tool here is called so"):
-        trained.plan(["x"], [["nowhere"]])
-    with pytest.raises(InputError, match="2 requests and 1 histories"):
-        trained.plan(["x", "y"], [["rain"]])
 
 
 def test_without_validation_ranks_are_measured_on_plans_not_trained_on(
@@ -255,3 +200,36 @@ def test_plans_keep_the_order_and_repeat_no_tool(bank):
         id="q", query="x", tools=("road", "gone", "mail", "road"), split="train"
     )
     assert read_plans(Bank(bank.tools), (query,)) == [ToolPlan("x", (5, 4))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_encoder_trains_and_plans_the_same_once_loaded(
+    bank, kind, tmp_path
+):
+    retriever = fit(bank, encoder_at(tmp_path / "tiny", kind), negatives="hard")
+    texts = [query.query for query in bank.split("validation")]
+    retriever.save(tmp_path / "saved")
+    loaded = load_retriever(tmp_path / "saved")
+    assert loaded.plan(texts) == retriever.plan(texts)
+    assert "ProTIP" in loaded.card
+
+
+@pytest.mark.parametrize(
+    ("queries", "info", "named"),
+    [(True, {"ordered": False}, "ordered: false"), (False, {}, "train queries")],
+)
+def test_a_bank_that_has_no_plans_is_refused(bank, queries, info, named):
+    other = Bank(bank.tools, bank.queries if queries else (), info)
+    with pytest.raises(InputError, match=named):
+        ProtipRetriever(ProtipConfig()).fit(other)
+
+
+@pytest.mark.parametrize(
+    ("queries", "histories", "named"),
+    [(["x"], [["nowhere"]], "nowhere"), (["x", "y"], [["rain"]], "1 histories")],
+)
+def test_a_history_must_fit_the_tools_and_the_requests(
+    trained, queries, histories, named
+):
+    with pytest.raises(InputError, match=named):
+        trained.plan(queries, histories)

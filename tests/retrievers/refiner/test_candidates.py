@@ -45,7 +45,7 @@ def test_every_gold_tool_is_a_label_of_its_own():
 
 def test_candidates_are_the_hits_and_nothing_else():
     rows = make_rows([[7, 1], [1, 2]], [[6, 8], [0, -1]])
-    assert rows.rows.candidates.tolist() == [[7, 1], [1, 2]]
+    assert rows.candidates.tolist() == [[7, 1], [1, 2]]
     assert not any(row["labels"].any() for row in rows)
 
 

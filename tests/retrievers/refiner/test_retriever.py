@@ -1,21 +1,22 @@
 """ToolRefiner from fit to search, with tiny encoders of every shape."""
 
+from shutil import copytree
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from tests.retrievers.small_methods import fit_one
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.retrievers import create_retriever, load_retriever
-from toolbank.retrievers.base import FitContext
+from toolbank.retrievers import load_retriever
 from toolbank.retrievers.nearest import NearestRetriever
 from toolbank.retrievers.settings import (
     Bm25Config,
     DescriptionsConfig,
     NearestConfig,
-    NnnConfig,
     RefinerConfig,
     RefinerTraining,
     Tool2VecConfig,
@@ -36,14 +37,8 @@ def encoders(tmp_path_factory):
     }
 
 
-def fit(config, bank, *needed, seed=0, checkpoints=None):
-    fitted = {}
-    for other in needed:
-        fitted[other.label] = create_retriever(other)
-        fitted[other.label].fit(bank)
-    retriever = create_retriever(config)
-    retriever.fit(bank, FitContext(seed, checkpoints, fitted=fitted))
-    return retriever
+def fit(config, bank, *needed):
+    return fit_one(config, bank, *(fit_one(other, bank) for other in needed))
 
 
 def refiner(encoder, **settings):
@@ -98,29 +93,6 @@ def test_first_stage_and_vectors_are_saved_once_where_they_are_one(fitted, tmp_p
     assert "recall@5" in card
 
 
-def test_first_stage_and_vectors_may_be_of_two_retrievers(encoders, bank, tmp_path):
-    encoder = encoders["minilm"]
-    made = fit(
-        refiner(encoder, first_stage="bm25", vectors="descriptions"),
-        bank,
-        Bm25Config(),
-        DescriptionsConfig(encoder=encoder),
-    )
-    made.save(tmp_path)
-    loaded = load_retriever(tmp_path)
-    same(loaded.search(REQUESTS, 6), made.search(REQUESTS, 6))
-    bell = Tool(name="door.bell", kind="function", summary="Ring the bell of a house.")
-    loaded = loaded.add_tools([bell])
-    assert loaded.tools == (*made.tools, "door.bell")
-    indices, _ = loaded.search(["ring the bell of that house"], 4)
-    assert 6 in indices[0]
-    loaded.save(tmp_path / "grown")
-    grown = load_retriever(tmp_path / "grown")
-    same(grown.search(REQUESTS, 7), loaded.search(REQUESTS, 7))
-    with pytest.raises(InputError, match=r"door\.bell"):
-        loaded.add_tools([bell])
-
-
 def test_no_train_query_is_searched_by_what_has_seen_it(encoders, bank, monkeypatch):
     encoder = encoders["minilm"]
     asked = []
@@ -141,33 +113,6 @@ def test_no_train_query_is_searched_by_what_has_seen_it(encoders, bank, monkeypa
         Tool2VecConfig(encoder=encoder),
     )
     assert set(asked) == {"quiet"}
-
-
-def test_its_own_train_hits_are_of_parts_that_have_not_seen_the_query(
-    encoders, bank, monkeypatch
-):
-    encoder = encoders["minilm"]
-    config = refiner(encoder)
-    made = fit(config, bank, Tool2VecConfig(encoder=encoder))
-    fitted, asked = [], []
-    fit_tool2vec, search = Tool2VecRetriever.fit, Tool2VecRetriever.search
-
-    def remember(self, bank, context):
-        fitted.append(self)
-        self.met = {query.query for query in bank.split("train")}
-        fit_tool2vec(self, bank, context)
-
-    def check(self, queries, k):
-        asked.extend(queries)
-        assert not self.met & set(queries)
-        return search(self, queries, k)
-
-    monkeypatch.setattr(Tool2VecRetriever, "fit", remember)
-    monkeypatch.setattr(Tool2VecRetriever, "search", check)
-    indices, _ = made.search_train(bank, 3, FitContext(seed=1))
-    assert indices.shape == (4, 3)
-    assert sorted(asked) == sorted(query.query for query in bank.split("train"))
-    assert len(fitted) == 2
 
 
 def test_a_first_stage_that_finds_few_tools_or_none_will_do(encoders, bank, tmp_path):
@@ -243,46 +188,34 @@ def paired_tools():
     return Bank(tools, queries), np.array([[i % 8, 8 + i % 8] for i in range(16)])
 
 
-def test_a_first_stage_on_the_vectors_retriever_grows_with_it(encoders, bank):
-    encoder = encoders["minilm"]
-    vectors = create_retriever(Tool2VecConfig(encoder=encoder))
-    vectors.fit(bank)
-    first = create_retriever(NnnConfig(l1=0.1, l2=1.0))
-    first.fit(bank, FitContext(fitted={"tool2vec": vectors}))
-    made = create_retriever(refiner(encoder, first_stage="nnn"))
-    made.fit(bank, FitContext(fitted={"tool2vec": vectors, "nnn": first}))
-    bell = Tool(name="door.bell", kind="function", summary="Ring the bell.")
-    grown = made.add_tools([bell])
-    assert grown.tools == (*(t.name for t in bank.tools), "door.bell")
-    assert grown.search(REQUESTS, 7)[0].shape == (4, 7)
-    assert made.tools == vectors.tools == tuple(t.name for t in bank.tools)
-
-
-def test_vectors_are_needed(encoders, bank):
-    config = refiner(encoders["minilm"], first_stage="bm25", vectors="bm25")
-    with pytest.raises(InputError, match=r"vectors of tools, and bm25 .* has none"):
-        fit(config, bank, Bm25Config())
-
-
 def test_train_queries_are_needed(encoders, bank):
     with pytest.raises(InputError, match="no train queries"):
         fit(refiner(encoders["minilm"]), Bank(bank.tools))
 
 
-def test_weights_that_can_not_be_are_told(encoders, bank, tmp_path):
+@pytest.fixture(scope="module")
+def saved(encoders, bank, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved")
     encoder = encoders["minilm"]
-    made = fit(refiner(encoder), bank, Tool2VecConfig(encoder=encoder))
-    made.save(tmp_path)
-    path = tmp_path / "model" / "model.safetensors"
+    fit(refiner(encoder), bank, Tool2VecConfig(encoder=encoder)).save(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda weights: weights["project.weight"].__setitem__((0, 0), np.nan),
+        lambda weights: weights.update(
+            {"project.weight": weights["project.weight"][:, :-1].copy()}
+        ),
+        lambda weights: weights.pop("first_stage.bias"),
+    ],
+)
+def test_weights_that_can_not_be_are_refused(saved, tmp_path, damage):
+    copytree(saved, tmp_path / "damaged")
+    path = tmp_path / "damaged" / "model" / "model.safetensors"
     weights = load_file(path)
-    wrong = weights["project.weight"].copy()
-    wrong[0, 0] = np.nan
-    rest = {k: v for k, v in weights.items() if k != "first_stage.bias"}
-    for damaged in (
-        {**weights, "project.weight": wrong},
-        {**weights, "project.weight": wrong[:, :-1].copy()},
-        rest,
-    ):
-        save_file(damaged, path)
-        with pytest.raises(InputError, match=r"model.* Fit it again: toolbank train"):
-            load_retriever(tmp_path)
+    damage(weights)
+    save_file(weights, path)
+    with pytest.raises(InputError, match=r"model.*toolbank train"):
+        load_retriever(tmp_path / "damaged")

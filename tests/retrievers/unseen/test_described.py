@@ -1,7 +1,6 @@
 """Unseen tools: log-odds by their descriptions, and where these place them among others."""
 
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -94,13 +93,6 @@ def test_without_queries_the_regression_is_finite(encoder, bank):
     assert np.isfinite(described.log_odds(["a song"], encoder)).all()
 
 
-def test_tools_that_read_alike_have_the_same_log_odds(encoder):
-    twins = tuple(tool("x", "Same.") for _ in range(5))
-    relevance = train_relevance(Bank(twins))
-    described = DescriptionOdds().fit(twins, relevance, encoder)
-    assert len(set(described.log_odds(["the same"], encoder)[0].tolist())) == 1
-
-
 def test_an_added_tool_is_as_one_that_was_there(encoder, bank):
     none = train_relevance(Bank(bank.tools))
     part = DescriptionOdds().fit(bank.tools[:-1], none, encoder)
@@ -109,17 +101,6 @@ def test_an_added_tool_is_as_one_that_was_there(encoder, bank):
     odds = grown.log_odds([bank.tools[-1].summary], encoder)
     assert odds.argmax() == len(bank.tools) - 1
     np.testing.assert_array_equal(part.log_odds(["be quiet"], encoder), before)
-
-
-def test_saved_it_comes_back(described, encoder, bank, tmp_path):
-    described.save_state(tmp_path)
-    again = DescriptionOdds()
-    again.load_state(tmp_path, {"tools": len(bank.tools)})
-    np.testing.assert_array_equal(
-        again.log_odds(["a song"], encoder), described.log_odds(["a song"], encoder)
-    )
-    with pytest.raises(InputError, match=r"vectors is \[6, 32\], expected \[3, "):
-        again.load_state(tmp_path, {"tools": 3})
 
 
 def test_the_scale_is_that_of_a_logistic_regression():
@@ -182,18 +163,6 @@ def test_no_more_pairs_are_taken_than_needed(n_queries):
     rows = spread_rows(n_queries, 1000)
     assert len(rows) == min(n_queries, 2000)
     assert len(set(rows.tolist())) == len(rows)
-
-
-def test_one_of_an_earlier_version_is_read_without_its_index(
-    described, encoder, tmp_path
-):
-    described.save_state(tmp_path)
-    shutil.rmtree(tmp_path / "words")
-    again = DescriptionOdds()
-    again.load_state(tmp_path, {})
-    np.testing.assert_array_equal(
-        again.log_odds(["a song"], encoder), described.log_odds(["a song"], encoder)
-    )
 
 
 def test_an_index_of_other_texts_is_refused(described, tmp_path):

@@ -4,11 +4,16 @@ from functools import cache
 
 import pytest
 
-from tests.retrievers.small_methods import TRAINED, configure, encoder_for, fit
+from tests.retrievers.small_methods import (
+    TRAINED,
+    configure,
+    encoder_for,
+    fit,
+    fit_one,
+)
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.retrievers import create_retriever
 from toolbank.retrievers.settings import NearestConfig, Tool2VecConfig
 
 SUBJECTS = (
@@ -99,14 +104,12 @@ def test_tools_with_few_queries_are_found_among_tools_with_none(
         for number in range(n_train)
     )
     encoder = fit_once("descriptions").config.encoder
-    retriever = create_retriever(
-        {
-            "tool2vec": Tool2VecConfig(encoder=encoder),
-            "nearest": NearestConfig(encoder=encoder),
-            "nearest-bm25": NearestConfig(by="bm25"),
-        }[label]
-    )
-    retriever.fit(Bank(bank.tools, queries))
+    config = {
+        "tool2vec": Tool2VecConfig(encoder=encoder),
+        "nearest": NearestConfig(encoder=encoder),
+        "nearest-bm25": NearestConfig(by="bm25"),
+    }[label]
+    retriever = fit_one(config, Bank(bank.tools, queries))
     used = [place for place in range(len(SUBJECTS)) if place not in unused]
     asked = [FORMS[3].format(" and ".join(SUBJECTS[p].split()[:2])) for p in used]
     indices, _ = retriever.search(asked, 3)

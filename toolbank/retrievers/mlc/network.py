@@ -35,10 +35,10 @@ def make_rows(
     spared: NDArray[np.int64],
     weights: NDArray[np.float64],
 ) -> Rows:
-    """A row a query that has a label: what the model reads of it, its labels, its weight.
+    """Make a row per labelled query: the model's input, the labels, and the weight.
 
-    `labels` [n, most] and `spared` [n, any], the labels of which it says nothing, are padded with
-    -1; `weights` [n].
+    `labels` [n, most] and `spared` [n, any], the labels that do not count, are padded with -1;
+    `weights` [n].
     """
     return [
         {
@@ -55,12 +55,12 @@ def make_rows(
 
 
 def stack_vectors(vectors: Sequence[NDArray[np.float32]]) -> dict[str, torch.Tensor]:
-    """Vectors of some queries as the argument of what reads vectors."""
+    """Stack vectors as the argument of a model that reads vectors."""
     return {"vectors": torch.from_numpy(np.stack(vectors))}
 
 
 class Collator:
-    """Makes a batch of rows; `batch` makes the model's arguments of what it reads of them."""
+    """Collates rows; `batch` turns their inputs into arguments of the model."""
 
     def __init__(
         self, batch: Callable[[list[Any]], dict[str, torch.Tensor]], n_labels: int
@@ -97,8 +97,8 @@ def multi_label_loss(
 def prior_log_odds(counts: torch.Tensor, total: float) -> torch.Tensor:
     """Log-odds [n_labels] of labels that hold for `counts` of `total` examples.
 
-    What a classifier's bias begins with: most labels hold for few examples, and without it the
-    first epochs go into learning just that. Half an example is added to either side.
+    The initial bias of a classifier. Most labels hold for few examples, and without it the first
+    epochs learn only that. Half an example is added to either side.
     """
     return torch.log((counts + 0.5) / (total - counts + 0.5))
 
@@ -189,7 +189,7 @@ class SequenceClassifier(nn.Module):
 class MeanClassifier(nn.Module):
     """A linear layer on the mean of the tokens' states; logits [n, n_labels].
 
-    For sentence encoders, whose meaning lies there and not in [CLS].
+    For sentence encoders that are trained with mean pooling.
     """
 
     def __init__(self, model: Any) -> None:
@@ -261,13 +261,13 @@ _SEQUENCE = "ForSequenceClassification"
 def make_classifier(
     encoder: str, labels: Sequence[str]
 ) -> tuple[TransformerClassifier, PreTrainedTokenizerBase]:
-    """An encoder's transformer with a new last layer, still to be trained.
+    """Create a classifier on an encoder's transformer, still to be trained.
 
-    Tokens' states are averaged where the folder says that the encoder was trained so, as most
-    sentence encoders are; else [CLS] is taken, as the paper takes it.
+    Token states are averaged if the folder declares mean pooling, as most sentence encoders do;
+    otherwise [CLS] is used, as in the paper.
 
     Raises:
-        InputError: there is no such encoder, it can't be had or read, or its architecture has
+        InputError: there is no such encoder, it cannot be found or read, or its architecture has
             no classifier with biases.
     """
     from transformers import AutoModel, AutoModelForSequenceClassification
@@ -323,14 +323,14 @@ def load_classifier(
 
 
 def _check_head(model: Any, encoder: str) -> None:
-    """Demand a last layer with biases, which begin at the labels' prior log-odds."""
+    """Require a last layer with biases, which start at the labels' prior log-odds."""
     head = getattr(model, "classifier", None)
     layers = head.modules() if isinstance(head, torch.nn.Module) else ()
     linear = [layer for layer in layers if isinstance(layer, torch.nn.Linear)]
     if not linear or linear[-1].bias is None:
         raise InputError(
             f"encoder.model: {encoder} is of the type {model.config.model_type!r}, whose "
-            "classifier mlc can't train. Take another encoder, such as DeBERTa-v3, or train a "
+            "classifier mlc cannot train. Use another encoder, such as DeBERTa-v3, or train a "
             "head alone: `frozen: true`."
         )
 

@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 
 
 _MODEL, _PRIOR = "model", "tool2vec"
-# Queries that Tool2Vec counts for: without validation queries the first of these, and else the one
-# with the best recall, the first of those that do alike.
+# Weights of Tool2Vec in queries. The first is the default without validation queries, and wins ties.
 _WEIGHTS = (64.0, 0.0, 4.0, 16.0, 256.0)
 _DESCRIPTION = (
     "MLC (arXiv 2409.02141): a classifier with a label for each tool, trained by binary "
@@ -55,22 +54,22 @@ _DESCRIPTION = (
 
 
 class MlcRetriever(Retriever):
-    """A classifier with a label for each tool that a train query uses; all labels independent.
+    """A classifier with an independent label for each tool that a train query uses.
 
-    Scores are log-odds: the classifier's, mixed with those by Tool2Vec, which count like
-    `description_weight` queries that use the tool: much where few do, and alone where none does.
-    Unless given, that weight is the one with the best Recall@5 on validation queries. The
-    classifier is an encoder with a linear layer on [CLS], or on the mean of the tokens for encoders
-    trained so; with `frozen` it is a head of two layers on the encoder's vectors. Trained by binary
-    cross-entropy, each label's bias beginning at its prior log-odds; a query by the `rules` engine
-    counts for a quarter.
+    Scores are log-odds: a weighted mean of the classifier's and Tool2Vec's. Tool2Vec counts like
+    `description_weight` queries of a tool, so it dominates for tools with few queries and decides
+    alone for tools without any. By default, the weight with the best Recall@5 on the validation
+    queries is chosen. The classifier is an encoder with a linear layer on [CLS], or on the mean of
+    the tokens if the encoder was trained so. With `frozen` it is a head of two layers on the
+    encoder's vectors. It is trained by binary cross-entropy; each label's bias starts at its prior
+    log-odds. A query by the `rules` engine counts for a quarter.
 
-    Where the encoder is trained, the linear layer is first trained alone, on what the encoder
-    as it is gives it to read; then all weights are, from there (LP-FT, arXiv 2202.10054). A
-    layer that is still random would pull the encoder away from what it knows.
+    If the encoder is trained, the linear layer is trained alone first, on the features of the
+    original encoder, and then all weights together (LP-FT, arXiv 2202.10054). A random layer would
+    distort the encoder.
 
-    `labels` [n_tools] are the tools' labels, -1 without one; `shares` [n_tools] what Tool2Vec
-    has in a tool's log-odds.
+    `labels` [n_tools] are the tools' labels, -1 without one; `shares` [n_tools] is the weight of
+    Tool2Vec in a tool's log-odds.
     """
 
     config: MlcConfig
@@ -90,7 +89,7 @@ class MlcRetriever(Retriever):
         """Train the classifier; the best epoch by Recall@5 on validation queries stays.
 
         Raises:
-            InputError: the encoder can't be had or read, or a setting is not for this machine.
+            InputError: the encoder cannot be found or read, or a setting is not for this machine.
         """
         relevance = train_relevance(bank)
         used = np.unique(relevance.tools[relevance.tools >= 0])
@@ -123,17 +122,17 @@ class MlcRetriever(Retriever):
         )
 
     def extend(self, tools: Sequence[Tool]) -> None:
-        """Have tools found by their descriptions; nothing is trained."""
+        """Add tools by their descriptions."""
         self.prior = self.prior.add_tools(tools)
         self.labels = np.append(self.labels, np.full(len(tools), -1, np.int64))
         self.shares = np.append(self.shares, np.ones(len(tools)))
 
     def take_asks(self, asked: Relevance) -> None:
-        """Have added tools found by their asks, too, as Tool2Vec finds them."""
+        """Use asks for added tools in Tool2Vec."""
         self.prior.take_asks(asked)
 
     def keep(self, rows: NDArray[np.int64]) -> None:
-        """Have some of the tools found; the labels of the others are nobody's."""
+        """Keep some of the tools."""
         super().keep(rows)
         self.prior = self.prior.pick_tools(rows.tolist())
         used = np.flatnonzero(self.labels >= 0)
@@ -147,7 +146,7 @@ class MlcRetriever(Retriever):
                 self.labels[used] = np.arange(len(used))
 
     def save_parts(self, folder: Path) -> None:
-        """Write the classifier and Tool2Vec; an encoder that is not trained is named, not copied."""
+        """Write the classifier and Tool2Vec; a frozen encoder is named, not copied."""
         from toolbank.retrievers.mlc.network import VectorClassifier, save_classifier
         from toolbank.retrievers.network import save_network
 
@@ -164,9 +163,6 @@ class MlcRetriever(Retriever):
             InputError: a file is missing or damaged.
         """
         used = np.flatnonzero(self.labels >= 0)
-        known = self.labels[used]
-        one_each = len(np.unique(known)) == len(known)
-        demand(one_each, folder / ARRAYS, "a label of two tools")
         self.classifier = self.tokenizer = self.network = None
         if is_retriever(folder / _PRIOR):
             prior = load_retriever(folder / _PRIOR)
@@ -183,7 +179,7 @@ class MlcRetriever(Retriever):
             self._load_classifier(folder / _MODEL, used)
 
     def pack_config(self, folder: Path, packing: Packing) -> MlcConfig:  # noqa: ARG002
-        """The settings as they are: the networks are written beside them."""
+        """Keep the settings: `pack_parts` writes the networks."""
         return self.config
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:
@@ -230,7 +226,7 @@ class MlcRetriever(Retriever):
     def _train(
         self, bank: Bank, relevance: Relevance, context: FitContext
     ) -> tuple[float, dict[str, Training]]:
-        """Train on the queries; gives Tool2Vec's weight, and how it went."""
+        """Train on the queries; returns the weight of Tool2Vec, and the trainings."""
         import torch
 
         from toolbank.retrievers.mlc.network import (
@@ -264,29 +260,29 @@ class MlcRetriever(Retriever):
         )
         with torch.no_grad():
             self.classifier.last.bias.copy_(prior)
-        lengths: list[int] | None = None
         trainings: dict[str, Training] = {}
         if not self.config.frozen:
-            lengths = [len(row["input"]) for row in rows]
             trainings["last layer alone"] = self._train_last(rows, context)
+        queries = validation_queries(bank)
         trainings["classifier"] = train_model(
             Objective(self.classifier),
             rows,
             self.config.training,
             context,
             collate=Collator(self._batch, len(counts)),
-            lengths=lengths,
-            validate=_validation(self, bank),
+            lengths=None if self.config.frozen else [len(row["input"]) for row in rows],
+            validate=(lambda: validation_recall(self.search, bank))
+            if queries
+            else None,
             title=self.name,
         )
-        queries = validation_queries(bank)
         if given is None and queries:
             weight = self._choose_weight(find_relevance(bank, queries), uses)
             self.shares = _prior_shares(uses, weight)
         return weight, trainings
 
     def _choose_weight(self, wanted: Relevance, uses: NDArray[np.float64]) -> float:
-        """The weight that is best on validation queries."""
+        """The weight with the best recall on validation queries."""
         found: dict[float, list[Hits]] = {weight: [] for weight in _WEIGHTS}
         ties = self.draw_ties(wanted.queries)
         for block in blocks(len(wanted.queries), len(self.tools)):
@@ -300,7 +296,7 @@ class MlcRetriever(Retriever):
         )
 
     def _train_last(self, rows: Rows, context: FitContext) -> Training:
-        """Train the last layer on the features that the encoder gives as it is."""
+        """Train the last layer on the features of the original encoder."""
         from toolbank.retrievers.mlc.network import (
             Collator,
             LastLayer,
@@ -344,7 +340,7 @@ class MlcRetriever(Retriever):
     def _both_log_odds(
         self, queries: Sequence[str]
     ) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
-        """Those by Tool2Vec and those by the classifier, 0 without a label."""
+        """Log-odds by Tool2Vec, and by the classifier; 0 without a label."""
         prior = self.prior.log_odds(queries)
         classified = np.zeros(prior.shape, np.float32)
         if self.classifier is not None or self.network is not None:
@@ -365,7 +361,7 @@ class MlcRetriever(Retriever):
     def _apply(
         self, of_batch: Callable[..., torch.Tensor], inputs: Sequence[Any], width: int
     ) -> NDArray[np.float32]:
-        """What the classifier, or a part of it, gives of inputs: [n, width]; dropout off."""
+        """Apply the classifier, or a part of it, to inputs: [n, width]; dropout is off."""
         import torch
 
         from toolbank.training.text import batches_by_length
@@ -403,7 +399,7 @@ class MlcRetriever(Retriever):
         return min(self.config.training.max_length, longest)
 
     def _batch(self, inputs: list[Any]) -> dict[str, torch.Tensor]:
-        """What `_read` gave of some queries, as the classifier's arguments."""
+        """Results of `_read` as the classifier's arguments."""
         from toolbank.retrievers.mlc.network import stack_vectors
         from toolbank.training.text import pad, pad_id
 
@@ -413,10 +409,7 @@ class MlcRetriever(Retriever):
 
 
 def _prior_shares(uses: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
-    """Tool2Vec's share [n_tools] in a tool's log-odds, by the queries that use the tool.
-
-    It counts like so many queries: weight / (weight + uses), and 1 without any use.
-    """
+    """Weight [n_tools] of Tool2Vec: weight / (weight + uses), and 1 without any use."""
     return np.where(uses > 0, weight / np.maximum(weight + uses, 1e-9), 1.0)
 
 
@@ -425,13 +418,6 @@ def _mix(
     classified: NDArray[np.float32],
     shares: NDArray[np.float64],
 ) -> NDArray[np.float32]:
-    """Log-odds [n, n_tools], of as many decimals as do not depend on the batch."""
+    """Log-odds [n, n_tools], rounded so that they do not depend on the batch."""
     mixed = shares * prior + (1 - shares) * classified
     return np.round(mixed, 6).astype(np.float32)
-
-
-def _validation(retriever: MlcRetriever, bank: Bank) -> Callable[[], float] | None:
-    """What gives Recall@5 on the validation queries; None without any that has a tool."""
-    if not validation_queries(bank):
-        return None
-    return lambda: validation_recall(retriever.search, bank)

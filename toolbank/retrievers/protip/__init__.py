@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def mean_encoder(name: str, max_length: int) -> SentenceTransformer:
-    """The body of an encoder under a mean of tokens, whatever it is pooled by elsewhere.
+    """Load the body of an encoder with mean pooling, whatever its own pooling is.
 
     Vectors keep their lengths: ProTIP subtracts them, and compares by L2 distance.
 
     Raises:
-        InputError: there is no such model, or it can't be had or read.
+        InputError: there is no such model, or it cannot be found or read.
     """
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling
@@ -35,7 +35,7 @@ def mean_encoder(name: str, max_length: int) -> SentenceTransformer:
 def embed(
     encoder: SentenceTransformer, texts: Sequence[str], batch_size: int
 ) -> NDArray[np.float32]:
-    """Vectors [n, d] of texts, not normalised."""
+    """Embed texts [n, d], not normalised."""
     if not texts:
         return np.zeros((0, encoder.get_embedding_dimension() or 0), np.float32)
     return np.asarray(

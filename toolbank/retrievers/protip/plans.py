@@ -37,13 +37,13 @@ class ToolPlan:
 
 
 def divide_plans(bank: Bank, seed: int) -> tuple[list[ToolPlan], list[ToolPlan]]:
-    """The plans to train on, and those to measure on: of validation, or else held back.
+    """Return the plans to train on, and those to measure on: validation, or held back.
 
-    Asks are plans of one step, which any of the siblings that share one serves. None is held
-    back, as how long plans are is measured, too.
+    Asks are plans of one step, which any of their siblings serves. None of them is held back,
+    because the lengths of plans are measured, too.
 
     Raises:
-        InputError: the bank says that the order of its queries' tools means nothing.
+        InputError: the order of the tools in the bank's queries means nothing.
     """
     train, known = (read_plans(bank, bank.split(s)) for s in ("train", "validation"))
     if not known:
@@ -53,16 +53,16 @@ def divide_plans(bank: Bank, seed: int) -> tuple[list[ToolPlan], list[ToolPlan]]
 
 
 def read_plans(bank: Bank, queries: Sequence[Query]) -> list[ToolPlan]:
-    """The plans of some queries; one none of whose tools the bank has is none.
+    """Read the plans of the queries that have a tool of the bank.
 
     Raises:
-        InputError: the bank says that the order of its queries' tools means nothing.
+        InputError: the order of the tools in the bank's queries means nothing.
     """
     if not bank.info.get("ordered", True):
         raise InputError(
             "retrievers: protip learns the order in which tools are called, and in this bank "
-            "the order of a query's tools means nothing (`ordered: false`). Leave it out, or "
-            "use a dataset whose tools are ordered."
+            "the order of a query's tools means nothing (`ordered: false`). Remove it, or use a "
+            "dataset whose tools are ordered."
         )
     plans = []
     for query in queries:
@@ -79,7 +79,7 @@ def read_plans(bank: Bank, queries: Sequence[Query]) -> list[ToolPlan]:
 def hold_back(
     plans: Sequence[ToolPlan], seed: int
 ) -> tuple[list[ToolPlan], list[ToolPlan]]:
-    """The plans to train on, and a tenth of them, drawn by the seed, to measure on.
+    """Split off a tenth of the plans, drawn by the seed, to measure on.
 
     Each tool of a plan that is held back is in one to train on, so there can be fewer.
     """

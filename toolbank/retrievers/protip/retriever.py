@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 RANKS = 20
-"""How many are measured; those after them are taken to be like the last."""
+"""Number of measured ranks; later ranks count like the last."""
 
 _FALL = 1e-4
 
@@ -53,9 +53,9 @@ _FALL = 1e-4
 def measure_ranks(
     hits: NDArray[np.int64], plans: Sequence[Sequence[int]]
 ) -> NDArray[np.float64]:
-    """Log-odds [ranks] that the hit of a rank is one of the plan's tools; they never rise.
+    """Measure the log-odds [ranks] that a hit of a rank is a tool of the plan; they never rise.
 
-    `hits` [n, ranks] are what was found for the requests of `plans`, the indices of their tools.
+    `hits` [n, ranks] are the hits for the requests of `plans`, which hold indices of tools.
     """
     right = np.array(
         [np.isin(row, plan) for row, plan in zip(hits, plans, strict=True)]
@@ -67,7 +67,7 @@ def measure_ranks(
 def score_hits(
     hits: NDArray[np.int64], by_rank: NDArray[np.float64], n_tools: int
 ) -> NDArray[np.float32]:
-    """Log-odds [n, n_tools] of hits [n, k] by their ranks, which always fall; -inf of the rest."""
+    """Return falling log-odds [n, n_tools] of hits [n, k] by rank; -inf for all other tools."""
     ranks = np.arange(hits.shape[1])
     falling = by_rank[np.minimum(ranks, len(by_rank) - 1)] - _FALL * ranks
     scores = np.full((len(hits), n_tools), -np.inf, np.float32)
@@ -79,9 +79,9 @@ _CHOICES = 100
 
 
 def choose_threshold(trace: SearchTrace, plans: Sequence[Sequence[int]]) -> float:
-    """The least residual of a step for which the tools that are taken are most like the plans'.
+    """Choose the least residual of a step by the mean F1 of the taken tools.
 
-    By the mean F1 of a request's tools; among equals, the one that ends plans sooner.
+    Among equals, the one that ends plans sooner.
     """
     shares = np.linspace(0, 1, _CHOICES)
     choices = np.unique(np.quantile(trace.residuals, shares, method="lower"))
@@ -100,7 +100,7 @@ def choose_threshold(trace: SearchTrace, plans: Sequence[Sequence[int]]) -> floa
 def _mean_f1(
     found: NDArray[np.int64], sizes: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> float:
-    """Of plans [n] that end after so many steps; `found` [n, steps] are right ones up to each."""
+    """Mean F1 of plans of these lengths [n]; `found` [n, steps] counts the right tools so far."""
     hits = found[np.arange(len(found)), lengths - 1]
     return float((2 * hits / (sizes + lengths)).mean())
 
@@ -109,24 +109,19 @@ _ENCODER = "encoder"
 
 
 class ProtipRetriever(Retriever):
-    """The tool nearest to the request, then the one nearest to what is left of it, and so on.
+    """Finds the tool nearest to the request, then the one nearest to the rest, and so on.
 
-    Step j of a plan looks for x_j = E(q) - sum of E(t_i) over i < j, by L2 distance to E(t),
-    where E is the mean of an encoder's token vectors, not normalised: in training as in search.
-    A plan ends where what is left is too small against the distance of the nearest tool;
-    `stop_threshold` is how small.
+    Step j of a plan searches for x_j = E(q) - sum of E(t_i) over i < j, by L2 distance to E(t). E
+    is the mean of an encoder's token vectors, not normalised. A plan ends when the norm of the
+    rest over the distance of the nearest tool is below `stop_threshold`.
 
-    A tool that no train plan uses has its E(t) like every other, but training draws no request
-    to it, and a plan seldom takes it. In `search` it also stands where its description alone
-    puts it (`toolbank.retrievers.unseen`), if that is the better place.
-
-    `by_rank` [ranks] are the log-odds of the other hits, and `unseen` says which tools [n_tools]
-    no train plan uses.
+    Training draws no request to a tool that no train plan uses (`unseen` [n_tools]), so a plan
+    rarely takes it. In `search` it has the better of this rank and the rank by its description
+    (`toolbank.retrievers.unseen`). `by_rank` [ranks] are the log-odds of the other hits.
 
     `stop_threshold` and `by_rank` are measured on the validation plans. Without any, a tenth of
-    the train plans is held back from the training for it; and where those are too few,
-    `stop_threshold` is 1 and `by_rank` is measured on the train plans, whose hits are better
-    than others'.
+    the train plans is held back for it. If those are too few, `stop_threshold` is 1 and `by_rank`
+    is measured on the train plans.
     """
 
     config: ProtipConfig
@@ -152,7 +147,7 @@ class ProtipRetriever(Retriever):
 
         Raises:
             InputError: the order of the bank's tools means nothing, no train query has a tool,
-                or the encoder or a setting of the training can't be had.
+                or the encoder or a setting of the training cannot be found.
         """
         from toolbank.retrievers.protip import mean_encoder
         from toolbank.retrievers.protip.training import find_used, train_plans
@@ -161,7 +156,7 @@ class ProtipRetriever(Retriever):
         if not plans:
             raise InputError(
                 f"retrievers: {self.name} needs train queries with tools, and there are none. "
-                "Generate or import some, or leave it out."
+                "Generate or import some, or remove it."
             )
         validation = read_plans(bank, bank.split("validation"))
         encoder = locate(self.config.encoder)
@@ -204,7 +199,7 @@ class ProtipRetriever(Retriever):
         )
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+        """Return indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
         The steps' hits interleaved, and the tools without use among them. A score is the
         log-odds that such a hit is right.
@@ -222,10 +217,10 @@ class ProtipRetriever(Retriever):
     def plan(
         self, queries: Sequence[str], histories: Sequence[Sequence[str]] = ()
     ) -> list[tuple[str, ...]]:
-        """The tools that each request is still to be served by, in call order.
+        """Plan the remaining tools of each request, in call order.
 
-        `histories` are those that were called already, if any; none of them is planned again.
-        Where nothing was called, at least one is planned.
+        `histories` are the tools that were called already; they are not planned again. Without a
+        history, at least one tool is planned.
 
         Raises:
             InputError: a tool of a history is not known.
@@ -243,9 +238,9 @@ class ProtipRetriever(Retriever):
     def search_next(
         self, queries: Sequence[str], histories: Sequence[Sequence[str]], k: int
     ) -> Hits:
-        """The best tools for each request's next step: two arrays [n_queries, k].
+        """Find the best tools for each request's next step: two arrays [n_queries, k].
 
-        Scores are negative distances. Tools called already come last, at -inf.
+        Scores are negative distances. Tools that were called already come last, at -inf.
 
         Raises:
             InputError: a tool of a history is not known.
@@ -273,7 +268,6 @@ class ProtipRetriever(Retriever):
         Raises:
             InputError: a file is missing or damaged.
         """
-        demand(len(self.by_rank) > 0, folder, "no ranks")
         self.network = None
         if OnnxNetwork.lies_in(folder / _ENCODER):
             self.network = OnnxNetwork(folder / _ENCODER)
@@ -286,7 +280,7 @@ class ProtipRetriever(Retriever):
         demand(fits, folder / _ENCODER, "not of the vectors")
 
     def pack_config(self, folder: Path, packing: Packing) -> ProtipConfig:  # noqa: ARG002
-        """The settings as they are: the encoders are written beside them."""
+        """Keep the settings: `pack_parts` writes the encoders."""
         return self.config
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:
@@ -310,7 +304,7 @@ class ProtipRetriever(Retriever):
 
     @property
     def _untrained(self) -> Encoder:
-        """The encoder as it was before the training."""
+        """The original encoder."""
         return load_encoder(self.config.encoder if self.onnx is None else self.onnx)
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -347,16 +341,15 @@ class ProtipRetriever(Retriever):
     ) -> SearchTrace:
         if histories and len(histories) != len(queries):
             raise InputError(
-                f"{self.name}: {len(queries)} requests and {len(histories)} histories. Give "
-                "one a request, empty where nothing was called."
+                f"{self.name}: {len(queries)} requests and {len(histories)} histories. Give one "
+                "history per request; it may be empty."
             )
         numbers = {name: number for number, name in enumerate(self.tools)}
-        for name in (name for history in histories for name in history):
-            if name not in numbers:
-                raise InputError(
-                    f"{self.name}: the history has {name!r}, and no tool here is called so. Give "
-                    "names that stand in its `tools`, or add the tool first (`add_tools`)."
-                )
+        if unknown := {n for h in histories for n in h} - numbers.keys():
+            raise InputError(
+                f"{self.name}: there is no tool {min(unknown)!r}, which a history has. Give names "
+                "of its `tools`, or add the tool first (`add_tools`)."
+            )
         used = [[numbers[name] for name in history] for history in histories]
         return trace_search(
             self._embed_queries(queries),

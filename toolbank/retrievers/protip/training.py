@@ -30,7 +30,7 @@ Mined = Sequence[Sequence[Sequence[int]]]
 
 
 class PlanExample(TypedDict):
-    """A request as tokens, its plan, and tools that are none of it.
+    """A request as tokens, its plan, and negative tools.
 
     `drawn` are random ones; `mined` are hard ones of every step, or empty.
     """
@@ -45,8 +45,8 @@ class PlanExamples(Sequence[PlanExample]):
     """Every plan an example, with new negatives in each epoch.
 
     `queries` are the plans' requests as tokens. Negatives are random tools of other plans, one a
-    step, or what `mine` gives for every step of every plan when an epoch begins. A tool that no
-    plan uses is none: it would be driven away from all requests, and drawn to none.
+    step, or the result of `mine` for every step of every plan at the start of an epoch. A tool
+    that no plan uses is never a negative: it would be pushed away from all requests.
     """
 
     def __init__(
@@ -66,17 +66,17 @@ class PlanExamples(Sequence[PlanExample]):
         self._mined_for: int | None = None
 
     def set_epoch(self, epoch: int) -> None:
-        """Draw or mine for an epoch that begins; what was mined for it is not mined again."""
+        """Start an epoch: draw or mine its negatives, unless they are mined already."""
         self._epoch = epoch
         if self._mine and self._mined_for != epoch:
             self._mined, self._mined_for = self._mine(), epoch
 
     def save_epoch(self) -> dict[str, Any]:
-        """What was mined for the epoch, by the weights at its beginning."""
+        """Return the negatives that were mined at the start of the epoch."""
         return {"epoch": self._mined_for, "mined": self._mined}
 
     def load_epoch(self, saved: Mapping[str, Any]) -> None:
-        """Take over what `save_epoch` gave."""
+        """Restore the result of `save_epoch`."""
         self._mined_for, self._mined = saved["epoch"], saved["mined"]
 
     def __len__(self) -> int:
@@ -107,7 +107,7 @@ def find_used(plans: Sequence[ToolPlan]) -> list[int]:
 
 
 class PlanCollator:
-    """Examples as a batch in which every tool stands once.
+    """Collates examples into a batch that has every tool once.
 
     Gives `queries` and `tools` as padded tokens, `plans` [n, steps] the places of each plan's
     tools among those of the batch, padded with -1, `positives` [n, steps, m] the tools that serve
@@ -156,7 +156,7 @@ class PlanCollator:
 
 
 def step_queries(queries: Tensor, tools: Tensor) -> Tensor:
-    """What each step of a plan asks for: x_j = E(q) - sum of E(t_i) over i < j (eq. 1).
+    """Compute the query of each step: x_j = E(q) - sum of E(t_i) over i < j (eq. 1).
 
     `queries` [n, d] are the requests' vectors, `tools` [n, steps, d] those of their tools in
     call order, zeros after a plan's end. Returns [n, steps, d].
@@ -166,7 +166,7 @@ def step_queries(queries: Tensor, tools: Tensor) -> Tensor:
 
 
 def contrastive_losses(distances: Tensor, is_positive: Tensor, margin: float) -> Tensor:
-    """The loss of each pair: y D^2 / 2 + (1 - y) max(0, m - D)^2 / 2 (eq. 3).
+    """Compute the loss of each pair: y D^2 / 2 + (1 - y) max(0, m - D)^2 / 2 (eq. 3).
 
     Hadsell, Chopra and LeCun 2006. `distances` are D >= 0, and `is_positive` y, of one shape.
     """
@@ -187,9 +187,8 @@ def plan_loss(
 
     `queries` [n, d] and `tools` [m, d] are vectors, `plans` [n, steps] the places in `tools`
     of each request's tools in call order, padded with -1; `positives` and `negatives`
-    [n, steps, m] say which tools serve a step and which are none of it. Published is one random
-    negative pair beside a positive one. Here the mean of several weighs as much as that one;
-    which they are is the caller's.
+    [n, steps, m] mark the positive and negative tools of a step. The paper has one random negative
+    pair per positive pair. Here the mean of several negative pairs has the same weight.
     """
     there = plans >= 0
     own = tools[plans.clamp(min=0)] * there[:, :, None]
@@ -208,7 +207,7 @@ Vectors = NDArray[np.float32]
 def mine_negatives(
     plans: Sequence[ToolPlan], queries: Vectors, tools: Vectors, most: int
 ) -> list[list[list[int]]]:
-    """The nearest tools to every step of every plan by L2 distance, of those other plans use.
+    """Find the nearest tools to every step of every plan by L2 distance, of other plans' tools.
 
     `queries` [n, d] are the vectors of the plans' requests and `tools` [m, d] those of all tools;
     gives at most `most` tools for each step, nearest first.
@@ -275,8 +274,8 @@ def train_plans(
 ) -> Training:
     """Train an encoder on plans; `tools` are all tools' texts, prefix and all.
 
-    The margin is in units of the mean distance between a request and a tool before training, so
-    that it suits vectors of any length. `validate` gives Recall@5 on the validation queries.
+    The margin is in units of the mean distance between a request and a tool before training.
+    `validate` returns Recall@5 on the validation queries.
     """
     size = config.encoder.batch_size
     queries = [config.encoder.query_prefix + plan.query for plan in plans]

@@ -13,11 +13,10 @@ _LEAST_SLOPE = 0.1
 
 
 def first_stage_features(scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What a first stage thinks of its candidates [n, k, 2], by its falling scores [n, k].
+    """Compute features [n, k, 2] of candidates from a first stage's falling scores [n, k].
 
-    The score, less the mean and by the deviation of the request's candidates, so that it means
-    the same whatever the first stage; and one over the rank. Zeros where there is no candidate,
-    at scores of -inf.
+    The score, standardised over the request's candidates, and one over the rank. Zeros where there
+    is no candidate, at scores of -inf.
     """
     features = np.zeros((*scores.shape, 2), np.float32)
     counts = np.isfinite(scores).sum(axis=1)
@@ -30,11 +29,11 @@ def first_stage_features(scores: NDArray[np.float32]) -> NDArray[np.float32]:
 def fit_log_odds(
     features: NDArray[np.float32], labels: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float32], float]:
-    """Slopes [2] and intercept of a label's log-odds by these features alone.
+    """Fit slopes [2] and intercept of a label's log-odds by these features.
 
-    `features` [m, 2] and `labels` [m] are the candidates' of all requests. Drawn to what
-    holds for Tool2Vec on UltraTool, so that few requests do; the slopes are above zero, so that
-    the first stage's order is theirs.
+    `features` [m, 2] and `labels` [m] are those of all candidates. The prior is the fit for
+    Tool2Vec on UltraTool, so few requests suffice. The slopes are positive, so the order of the
+    first stage is kept.
     """
     found = regress(features, labels, _PRIOR, _PRIOR_WEIGHT, _LEAST_SLOPE)
     return found[:2].astype(np.float32), float(found[2])

@@ -65,26 +65,21 @@ class RefinerRows(Sequence[Row]):
 
 
 @dataclass(frozen=True)
-class TrainRows(Sequence[Row]):
-    """`rows` with `labels` [n, k] and `weights` [n], and with vectors made without the query.
+class TrainRows(RefinerRows):
+    """Rows with `labels` [n, k] and `weights` [n], and with vectors made without the query.
 
-    A label is 1 or 0, or -1 where a candidate would serve in place of a tool that is needed.
-    A query's own tools, `own_tools` [n, most] padded with -1, have the vectors `own`
-    [n, most, d].
+    A label is 1 or 0, or -1 for a candidate that would serve in place of a needed tool. A query's
+    own tools, `own_tools` [n, most] padded with -1, have the vectors `own` [n, most, d].
     """
 
-    rows: RefinerRows
     labels: NDArray[np.int8]
     weights: NDArray[np.float64]
     own_tools: NDArray[np.int64]
     own: NDArray[np.float32]
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def __getitem__(self, index: Any) -> Any:
-        row = self.rows[index]
-        candidates = self.rows.found(index)
+        row = super().__getitem__(index)
+        candidates = self.found(index)
         n = len(candidates)
         place, which = np.nonzero(candidates[:, None] == self.own_tools[index])
         row["vectors"][place] = self.own[index, which]
@@ -103,15 +98,14 @@ def train_rows(
     relevance: Relevance,
     own: NDArray[np.float32],
 ) -> TrainRows:
-    """Rows of the train queries, by hits of a first stage that has not seen them.
+    """Label rows of the train queries, with hits of a first stage that has not seen them.
 
-    Gold tools that the first stage missed are not put in: they will be missed at search as
-    well.
+    Gold tools that the first stage missed are not added: a search misses them as well.
     """
     labels = find_gold(rows.candidates, relevance.tools).astype(np.int8)
     labels[find_gold(rows.candidates, relevance.spared)] = -1
     return TrainRows(
-        rows,
+        **vars(rows),
         labels=labels,
         weights=relevance.weights,
         own_tools=relevance.tools,
@@ -161,7 +155,7 @@ def check_body(body: Body, name: str) -> None:
     if getattr(body.config, "conv_kernel_size", 0) > 0:
         raise InputError(
             f"encoder.model: {name} has a convolution, by which a tool's score would depend on "
-            "the candidates beside it. Take another encoder, such as DeBERTa-v3."
+            "the other candidates. Use another encoder, such as DeBERTa-v3."
         )
 
 
@@ -180,10 +174,9 @@ def read_together(
     """Hidden states [b, n, hidden] at the tools, after one pass over words and tools.
 
     `words` [b, l, width] and `tools` [b, n, width] are input embeddings; the masks [b, l] and
-    [b, n] are 1 where those are real. All tools stand at one place, whatever their order and
-    however long the request and its padding: with absolute positions at the last one that the
-    body has, with relative ones just before the request. Where the body knows two types of
-    tokens, tools are of the second.
+    [b, n] are 1 where these are real. All tools have one position, whatever their order and the
+    length of the request: the last absolute position of the body, or, with relative positions,
+    just before the request. If the body has two token types, tools are of the second.
     """
     inputs = torch.cat([words, tools], dim=1)
     mask = torch.cat([word_mask, tool_mask], dim=1)
@@ -274,7 +267,7 @@ class RefinerModel(nn.Module):
         nn.init.zeros_(self.head.weight)
 
     def start_from(self, slopes: torch.Tensor, intercept: float) -> None:
-        """Set u [2] and b: what the first stage says of a candidate before any training."""
+        """Set u [2] and b, the log-odds by the first stage before any training."""
         with torch.no_grad():
             self.first_stage.weight.copy_(slopes[None])
             self.first_stage.bias.fill_(intercept)
@@ -292,15 +285,14 @@ class RefinerModel(nn.Module):
         """Logits [b, n], and with `labels` [b, n] the loss: binary cross-entropy.
 
         `input_ids` and `attention_mask` [b, l] are the request's tokens, `vectors`
-        [b, n, dimension] and `features` [b, n, 2] the candidates'. Where `candidate_mask`
-        [b, n] is 0 there is none: its logit says nothing, and the loss, the mean over all
-        real candidates, each times its request's of `weights` [b], leaves it out, as it does one
-        whose label is -1.
+        [b, n, dimension] and `features` [b, n, 2] the candidates'. The loss is the mean over the
+        candidates, weighted by their requests' `weights` [b]. It skips candidates whose
+        `candidate_mask` [b, n] is 0 or whose label is -1.
         """
         words = self.body.get_input_embeddings()(input_ids)
         tools = self.project(vectors)
         states = read_together(self.body, words, tools, attention_mask, candidate_mask)
-        # In 32 bits: the scores of near candidates differ by less than 16 can tell.
+        # In 32 bits: scores of similar candidates differ by less than 16 bits resolve.
         with torch.autocast(states.device.type, enabled=False):
             logits = self.head(states.float()) + self.first_stage(features.float())
             logits = logits[..., 0]
@@ -321,7 +313,7 @@ def make_refiner(
     """A network still to be trained on an encoder's transformer.
 
     Raises:
-        InputError: there is no such encoder, it can't be read, or its architecture does not
+        InputError: there is no such encoder, it cannot be read, or its architecture does not
             serve.
     """
     from transformers import AutoModel

@@ -40,25 +40,23 @@ _BATCH = 32
 
 
 class RefinerRetriever(TwoStage):
-    """A first stage's candidates, in the order of their logits; its other hits follow.
+    """Reranks a first stage's candidates by their logits; its other hits follow.
 
-    One pass of an encoder over the request's tokens and the candidates' projected vectors gives
-    a logit for each candidate. It is trained by binary cross-entropy at every candidate. The
-    candidates are those of a first stage that has not seen the query, and its own tools' vectors
-    are made without it: so it meets in training what it will meet at search. Where the encoder
-    of those vectors is fine-tuned, though, it has seen the query, and draws it and its tools
-    nearer to each other than they will be at search.
+    One pass of an encoder over the request's tokens and the candidates' projected vectors gives a
+    logit for each candidate. It is trained by binary cross-entropy. In training, as in search, the
+    candidates are those of a first stage that has not seen the query, and the vectors of the
+    query's tools are computed without the query. A fine-tuned encoder of these vectors has seen
+    the query, though, so the query and its tools are nearer to each other than in a search.
 
-    A tool that no train query uses has a vector of another kind: of its description. Where the
-    retriever of the vectors tells such tools apart (`unseen`), they keep the ranks that the
-    first stage gives them, and the others share the ranks that are left.
+    The vector of a tool that no train query uses is of another kind: it is of the description. If
+    the dense retriever distinguishes such tools (`unseen`), they keep their ranks of the first
+    stage, and the others share the remaining ranks.
 
-    It departs from the paper in three ways. The candidates have no order: all stand at one
-    position. The logits begin as the log-odds by the first stage's score and rank, held out in
-    training, and the network learns what those leave open. And it trains for fewer epochs. On 303
-    train queries of UltraTool held back for validation, one epoch of MiniLM on 32 candidates of a
-    frozen Tool2Vec brings its Recall@3 from 83.0 to 85.7; begun at nothing, and told the scores
-    with the vectors, it comes to 81.4.
+    Three departures from the paper: all candidates share one position, so they have no order; the
+    logits start at the log-odds by the first stage's held-out score and rank; and it trains for
+    fewer epochs. On 303 train queries of UltraTool held back for validation, one epoch of MiniLM on
+    32 candidates of a frozen Tool2Vec raises Recall@3 from 83.0 to 85.7. Without the initial
+    log-odds, and with the scores as inputs, it reaches 81.4.
     """
 
     config: RefinerConfig
@@ -85,7 +83,7 @@ class RefinerRetriever(TwoStage):
         if not train:
             raise InputError(
                 f"retrievers: {self.name} learns from train queries, and this bank has no train "
-                "queries. Generate or import some, or leave it out."
+                "queries. Generate or import some, or remove it."
             )
         self.take_stages(context.fitted)
         seed_weights(context.seed)
@@ -93,9 +91,9 @@ class RefinerRetriever(TwoStage):
             locate(self.config.encoder), self.dense.vectors.shape[1]
         )
         rows = self._train_rows(bank, context)
-        told = (rows.rows.candidates >= 0) & (rows.labels >= 0)
+        labelled = (rows.candidates >= 0) & (rows.labels >= 0)
         slopes, intercept = fit_log_odds(
-            rows.rows.features[told], rows.labels[told] == 1
+            rows.features[labelled], rows.labels[labelled] == 1
         )
         self.model.start_from(torch.from_numpy(slopes), intercept)
         training = train_model(
@@ -104,7 +102,7 @@ class RefinerRetriever(TwoStage):
             self.config.training,
             context,
             collate=partial(collate, pad_id=pad_id(self.tokenizer)),
-            lengths=[len(ids) for ids in rows.rows.ids],
+            lengths=[len(ids) for ids in rows.ids],
             validate=self._make_validation(bank),
             title=self.name,
             part="refiner",
@@ -122,10 +120,10 @@ class RefinerRetriever(TwoStage):
         )
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+        """Return indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
-        A candidate's score is its logit; an unseen tool's stands between those of its neighbours
-        (see `keep_ranks`). Those of the other hits go on down from the lowest in steps of one.
+        A candidate's score is its logit; an unseen tool's is between those of its neighbours (see
+        `keep_ranks`). The other hits follow below the lowest, in steps of one.
         """
         depth = max(k, self.config.candidates)
         hits = self.first.search(queries, depth)
@@ -134,7 +132,7 @@ class RefinerRetriever(TwoStage):
         return indices[:, :k], scores[:, :k]
 
     def save_parts(self, folder: Path) -> None:
-        """Write what it is built on, and the network."""
+        """Write the stages and the network."""
         from toolbank.retrievers.network import save_network
 
         super().save_parts(folder)
@@ -164,11 +162,11 @@ class RefinerRetriever(TwoStage):
             self.model.cuda()
 
     def pack_config(self, folder: Path, packing: Packing) -> RefinerConfig:  # noqa: ARG002
-        """The settings as they are: the network is written beside them."""
+        """Keep the settings: `pack_parts` writes the network."""
         return self.config
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:
-        """Pack what it is built on, and write the network as ONNX."""
+        """Pack the stages, and write the network as ONNX."""
         super().pack_parts(folder, packing)
         if self.network is not None:
             self.network.write(folder / _MODEL)
@@ -204,7 +202,7 @@ class RefinerRetriever(TwoStage):
         )
 
     def _make_validation(self, bank: Bank) -> Callable[[], float] | None:
-        """What gives Recall@5 on the validation queries, if any, by the weights as they are."""
+        """Make a function of Recall@5 on the validation queries; None without any."""
         queries = [query.query for query in validation_queries(bank)]
         if not queries:
             return None
@@ -232,7 +230,7 @@ class RefinerRetriever(TwoStage):
         return min(self.config.training.max_length, longest_request(self.model.body))
 
     def _refine(self, ids: Sequence[Ids], hits: Hits, ties: Ties) -> Hits:
-        """The first of the hits in the order of their logits, the others after them."""
+        """Order the first hits by their logits; the others follow."""
         n = min(self.config.candidates, hits[0].shape[1])
         candidates, others = hits[0][:, :n], hits[0][:, n:]
         judged = candidates, hits[1][:, :n]
@@ -266,7 +264,7 @@ class RefinerRetriever(TwoStage):
     def _judge_each(
         self, network: OnnxNetwork, ids: Sequence[Ids], hits: Hits
     ) -> NDArray[np.float32]:
-        """Logits by ONNX, a request at a time: none hangs on another."""
+        """Logits by ONNX, one request at a time, so that none depends on another."""
         logits = np.zeros(hits[0].shape, np.float32)
         features = first_stage_features(hits[1])
         for row, (tokens, candidates) in enumerate(zip(ids, hits[0], strict=True)):
