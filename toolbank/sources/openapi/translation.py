@@ -6,22 +6,56 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from toolbank.sources.checks import (
-    COUNTS,
-    HOLD_LIST,
-    HOLD_NAMED,
-    HOLD_ONE,
-    TYPES,
-    VALUES,
-    are_texts,
-    is_number,
-    is_pattern,
-)
+from toolbank.sources.checks import is_pattern
 from toolbank.sources.documents import Document
 from toolbank.sources.openapi.references import Findings
 from toolbank.system.text import escape
 
 Schema = dict[str, Any]
+_TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
+_COUNTS = (
+    *("minLength", "maxLength", "minItems", "maxItems"),
+    *("minProperties", "maxProperties", "minContains", "maxContains"),
+)
+_HOLD_ONE = (
+    *("items", "additionalProperties", "unevaluatedItems", "unevaluatedProperties"),
+    *("not", "if", "then", "else", "contains", "propertyNames", "contentSchema"),
+)
+_HOLD_LIST = ("allOf", "anyOf", "oneOf", "prefixItems")
+_HOLD_NAMED = ("properties", "patternProperties", "dependentSchemas")
+"""Keywords that hold a schema, a list of them, or some by name."""
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_step(value: Any) -> bool:
+    return _is_number(value) and value > 0
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+_VALUES: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("title", "description", "format"), _is_text),
+    **dict.fromkeys(("contentEncoding", "contentMediaType"), _is_text),
+    **dict.fromkeys(("default", "const"), lambda _: True),
+    **dict.fromkeys(("enum", "examples"), _is_list),
+    **dict.fromkeys(("minimum", "maximum"), _is_number),
+    "multipleOf": _is_step,
+    "pattern": lambda value: _is_text(value) and is_pattern(value),
+}
+"""Whether a keyword, which is copied, can have a value."""
 
 
 def _read_flag(schema: Schema, key: str, item: Any) -> bool:
@@ -32,7 +66,7 @@ def _read_flag(schema: Schema, key: str, item: Any) -> bool:
 
 def _read_count(schema: Schema, key: str, item: Any) -> bool:
     """3.0 is a count, too."""
-    if not is_number(item) or item < 0 or item != item // 1:
+    if not _is_number(item) or item < 0 or item != item // 1:
         return False
     schema[key] = int(item)
     return True
@@ -40,20 +74,20 @@ def _read_count(schema: Schema, key: str, item: Any) -> bool:
 
 def _read_limit(schema: Schema, key: str, item: Any) -> bool:
     """`exclusiveMinimum` is a flag of `minimum` up to OpenAPI 3.0 (see `join_keywords`)."""
-    if is_number(item):
+    if _is_number(item):
         schema[key] = item
-    return is_number(item) or isinstance(item, bool)
+    return _is_number(item) or isinstance(item, bool)
 
 
 def _read_names(schema: Schema, key: str, item: Any) -> bool:
-    if not are_texts(item):
+    if not _are_names(item):
         return False
     schema[key] = list(dict.fromkeys(item))
     return True
 
 
 def _read_name_lists(schema: Schema, key: str, item: Any) -> bool:
-    if not isinstance(item, dict) or not all(map(are_texts, item.values())):
+    if not isinstance(item, dict) or not all(map(_are_names, item.values())):
         return False
     schema[key] = {name: list(dict.fromkeys(item[name])) for name in item}
     return True
@@ -61,16 +95,16 @@ def _read_name_lists(schema: Schema, key: str, item: Any) -> bool:
 
 def _read_type(schema: Schema, key: str, item: Any) -> bool:
     if isinstance(item, str):
-        if item in TYPES:
+        if item in _TYPES:
             schema[key] = item
         elif item == "file":
             schema[key], schema["format"] = "string", "binary"
         else:
             return False
         return True
-    if not are_texts(item):
+    if not _are_names(item):
         return False
-    known = [name for name in dict.fromkeys(item) if name in TYPES]
+    known = [name for name in dict.fromkeys(item) if name in _TYPES]
     if known:
         schema[key] = known
     return len(known) == len(set(item))
@@ -81,10 +115,10 @@ def _read_example(schema: Schema, _: str, item: Any) -> bool:
     return True
 
 
-READERS: dict[str, Callable[[Schema, str, Any], bool]] = {
+_READERS: dict[str, Callable[[Schema, str, Any], bool]] = {
     **dict.fromkeys(("deprecated", "readOnly", "writeOnly", "uniqueItems"), _read_flag),
     **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum"), _read_limit),
-    **dict.fromkeys(COUNTS, _read_count),
+    **dict.fromkeys(_COUNTS, _read_count),
     "required": _read_names,
     "dependentRequired": _read_name_lists,
     "type": _read_type,
@@ -213,10 +247,10 @@ class Translation:
             if key in _HOLDERS:
                 holder = _HOLDERS[key]
                 is_sound = holder(self, schema, key, item, document, pointer)
-            elif key in READERS:
-                is_sound = READERS[key](schema, key, item)
-            elif key in VALUES:
-                is_sound = VALUES[key](item)
+            elif key in _READERS:
+                is_sound = _READERS[key](schema, key, item)
+            elif key in _VALUES:
+                is_sound = _VALUES[key](item)
                 if is_sound:
                     schema[key] = item
             else:
@@ -237,96 +271,55 @@ class Translation:
         said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."
         self.wrong(f"`{key}` can't be {said}", document, f"{pointer}/{key}")
 
-
-# Each puts a keyword into the schema, and says whether its value is one.
-_Holder = Callable[[Translation, Schema, str, Any, Document, str], bool]
-
-
-def _read_schema(
-    translation: Translation,
-    schema: Schema,
-    key: str,
-    item: Any,
-    document: Document,
-    pointer: str,
-) -> bool:
-    if isinstance(item, bool) and key in _RESTS:
-        schema[key] = item
+    def _read_schema(
+        self, schema: Schema, key: str, item: Any, document: Document, pointer: str
+    ) -> bool:
+        if isinstance(item, bool) and key in _RESTS:
+            schema[key] = item
+            return True
+        if not isinstance(item, dict | bool):
+            return False
+        schema[key] = self.translate(item, document, f"{pointer}/{key}")
         return True
-    if not isinstance(item, dict | bool):
-        return False
-    schema[key] = translation.translate(item, document, f"{pointer}/{key}")
-    return True
+
+    def _read_list(
+        self, schema: Schema, key: str, item: Any, document: Document, pointer: str
+    ) -> bool:
+        if not isinstance(item, list):
+            return False
+        if item:
+            new = "prefixItems" if key == "items" else key
+            schema[new] = [
+                self.translate(part, document, f"{pointer}/{key}/{index}")
+                for index, part in enumerate(item)
+            ]
+        return bool(item)
+
+    def _read_items(
+        self, schema: Schema, key: str, item: Any, document: Document, pointer: str
+    ) -> bool:
+        """A list of schemas, which is `prefixItems` today, may be empty."""
+        read = self._read_list if isinstance(item, list) else self._read_schema
+        return item == [] or read(schema, key, item, document, pointer)
+
+    def _read_named(
+        self, schema: Schema, key: str, item: Any, document: Document, pointer: str
+    ) -> bool:
+        """Schemas by name. A name is no keyword, not even `$ref`."""
+        if not isinstance(item, dict):
+            return False
+        schema[key] = {
+            name: self.translate(part, document, f"{pointer}/{key}/{escape(name)}")
+            for name, part in item.items()
+            if key != "patternProperties" or is_pattern(name)
+        }
+        return True
 
 
-def _read_items(
-    translation: Translation,
-    schema: Schema,
-    key: str,
-    item: Any,
-    document: Document,
-    pointer: str,
-) -> bool:
-    """A list of schemas is what `prefixItems` is now."""
-    if not isinstance(item, list):
-        return _read_schema(translation, schema, key, item, document, pointer)
-    if item:
-        schema["prefixItems"] = _translated(translation, item, document, pointer, key)
-    return True
-
-
-def _read_list(
-    translation: Translation,
-    schema: Schema,
-    key: str,
-    item: Any,
-    document: Document,
-    pointer: str,
-) -> bool:
-    if not isinstance(item, list):
-        return False
-    if item:
-        schema[key] = _translated(translation, item, document, pointer, key)
-    return bool(item)
-
-
-def _read_named(
-    translation: Translation,
-    schema: Schema,
-    key: str,
-    item: Any,
-    document: Document,
-    pointer: str,
-) -> bool:
-    """Schemas by name. A name is no keyword, not even `$ref`."""
-    if not isinstance(item, dict):
-        return False
-    translate = translation.translate
-    schema[key] = {
-        str(name): translate(part, document, f"{pointer}/{key}/{escape(str(name))}")
-        for name, part in item.items()
-        if key != "patternProperties" or is_pattern(name)
-    }
-    return True
-
-
-def _translated(
-    translation: Translation,
-    items: list[Any],
-    document: Document,
-    pointer: str,
-    key: str,
-) -> list[Schema]:
-    return [
-        translation.translate(part, document, f"{pointer}/{key}/{index}")
-        for index, part in enumerate(items)
-    ]
-
-
-_HOLDERS: dict[str, _Holder] = {
-    **dict.fromkeys(HOLD_ONE, _read_schema),
-    "items": _read_items,
-    **dict.fromkeys(HOLD_LIST, _read_list),
-    **dict.fromkeys(HOLD_NAMED, _read_named),
+_HOLDERS = {
+    **dict.fromkeys(_HOLD_ONE, Translation._read_schema),
+    **dict.fromkeys(_HOLD_LIST, Translation._read_list),
+    **dict.fromkeys(_HOLD_NAMED, Translation._read_named),
+    "items": Translation._read_items,
 }
-"""Keywords that hold schemas."""
+"""Read a keyword that holds schemas, and return whether its value is one."""
