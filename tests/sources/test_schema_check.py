@@ -104,7 +104,7 @@ def test_the_dialect_that_a_schema_names_is_not_downloaded():
             {"type": "object", "properties": {"a": {"type": "b"}}},
             "properties.a.type:",
         ),
-        ({"type": "object", "$defs": {"a": {"type": "b"}}}, "$defs.a.type:"),
+        ({"type": "object", "$defs": {"a": {"type": "b"}}}, "['$defs'].a.type:"),
         ({"type": "object", "required": "a"}, "required:"),
     ],
 )
