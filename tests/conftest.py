@@ -42,6 +42,16 @@ settings.load_profile("toolbank")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser):
+    help_text = "write what is read of tests/corpus now as expected"
+    parser.addoption("--update-corpus", action="store_true", help=help_text)
+
+
+@pytest.fixture
+def update_corpus(request):
+    return request.config.getoption("--update-corpus")
+
+
 @pytest.fixture(autouse=True, scope="module")
 def what_is_there_is_not_searched_for_garbage():
     """Each training searches all objects for garbage, and the libraries' are a million."""

@@ -13,11 +13,47 @@ from jsonschema import Draft202012Validator
 from toolbank.sources.checks import SchemaCheck, explain_unsound
 
 KEYWORDS = st.sampled_from(
-    "type title description format pattern default const enum examples deprecated readOnly "
-    "minimum exclusiveMinimum multipleOf minLength maxItems minContains required $ref $defs "
-    "dependentRequired properties patternProperties items prefixItems additionalProperties not "
-    "if contains propertyNames allOf anyOf uniqueItems $id $anchor $schema dependentSchemas "
-    "definitions x-more".split()
+    [
+        "type",
+        "title",
+        "description",
+        "format",
+        "pattern",
+        "default",
+        "const",
+        "enum",
+        "examples",
+        "deprecated",
+        "readOnly",
+        "minimum",
+        "exclusiveMinimum",
+        "multipleOf",
+        "minLength",
+        "maxItems",
+        "minContains",
+        "required",
+        "$ref",
+        "$defs",
+        "dependentRequired",
+        "properties",
+        "patternProperties",
+        "items",
+        "prefixItems",
+        "additionalProperties",
+        "not",
+        "if",
+        "contains",
+        "propertyNames",
+        "allOf",
+        "anyOf",
+        "uniqueItems",
+        "$id",
+        "$anchor",
+        "$schema",
+        "dependentSchemas",
+        "definitions",
+        "x-more",
+    ]
 )
 VALUES = st.one_of(
     st.none(),

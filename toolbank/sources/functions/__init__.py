@@ -60,6 +60,8 @@ def _read_tools(config: FunctionsSource, _: Path) -> Collected:
             found.left_out.add(_UNREAD, place)
             if unread[_UNREAD] <= _TOLD:
                 said = " ".join(str(error).split())[:300]
+                if isinstance(error, RecursionError):
+                    said = "nested too deep"
                 problems.append(f"{config.path}, {place}: left out, {said}")
             elif unread[_UNREAD] == _TOLD + 1:
                 problems.append(f"{config.path}: and more that are left out")
