@@ -43,13 +43,3 @@ def test_a_wrong_keyword_is_dropped_alone_at_any_depth(
     assert mended == {**parameters, "properties": {"n": expected}}
     assert what
     assert not check.explain(mended)
-
-
-def test_a_property_that_calls_itself_required_is_so():
-    a = {"type": "string", "required": True}
-    inner = {"type": "object", "properties": {"a": a, "b": {}}, "required": ["b"]}
-    schema = {"type": "object", "properties": {"o": inner, "a": a}}
-    mended, _ = mend_parameters(schema, SchemaCheck())
-    assert mended["required"] == ["a"]
-    assert mended["properties"]["o"]["required"] == ["b", "a"]
-    assert mended["properties"]["a"] == {"type": "string"}
