@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -32,11 +32,12 @@ from toolbank.sources.openapi.settings import OpenApiSource
 from toolbank.sources.openapi.signature import (
     FORMS,
     Body,
-    BodyReader,
     OperationSignature,
     bare,
     choose,
     is_json,
+    read_body,
+    read_body_parameter,
     read_media,
 )
 from toolbank.sources.openapi.translation import Schema
@@ -104,69 +105,49 @@ _MOST = 100_000
 would have all of them in each tool."""
 
 
-class ResponseReader:
-    """Reads responses; one that is not described leaves the output unknown."""
-
-    def __init__(
-        self,
-        schemas: Schemas,
-        references: References,
-        findings: Findings,
-        version: OpenApiVersion,
-    ) -> None:
-        self._schemas = schemas
-        self._references = references
-        self._findings = findings
-        self._version = version
-
-    def read(self, operation: Operation) -> Schema | None:
-        """The JSON Schema of what an operation gives, with its `$defs`, where that is said."""
-        responses = operation.node.child("responses")
-        if not isinstance(responses.value, dict):
-            self._findings.note(
-                "an operation without `responses`", operation.node.place
-            )
-            return None
-        for node in self._good(responses):
-            schema = self._schema(node)
-            if schema is not None:
-                schema, place = self._schemas.target(schema), operation.node.place
-                return self._schemas.complete(dict(schema), [schema], place, _MOST)
+def read_response(
+    operation: Operation, schemas: Schemas, version: OpenApiVersion
+) -> Schema | None:
+    """Read the JSON Schema of an operation's result, with its `$defs`; None if unknown."""
+    responses = operation.node.child("responses")
+    if not isinstance(responses.value, dict):
+        what = "an operation without `responses`"
+        schemas.references.findings.note(what, operation.node.place)
         return None
+    for listed in _good_responses(responses):
+        node = schemas.references.follow_or_report(listed, "response")
+        schema = _response_schema(node, schemas, version) if node else None
+        if schema is not None:
+            schema = schemas.target(schema)
+            return schemas.complete(dict(schema), [schema], operation.node.place, _MOST)
+    return None
 
-    def _good(self, responses: Node) -> Iterator[Node]:
-        """The responses of 2xx, or where there are none, the default one."""
-        nodes = responses.members()
-        good = [
-            code for code in nodes if re.fullmatch(r"2(\d\d|XX)", code, re.IGNORECASE)
-        ]
-        for code in good or ["default"]:
-            if code not in nodes:
-                continue
-            try:
-                node = self._references.follow(nodes[code])
-            except UnresolvedError as error:
-                what = f"the `$ref` of a response {error}, and is left out"
-                self._findings.problem(what, nodes[code].place)
-                continue
-            yield node
 
-    def _schema(self, node: Node) -> Schema | None:
-        if self._version.is_swagger:
-            schema = node.child("schema")
-            return None if schema.value is None else self._schemas.read(schema)
-        contents = {
-            name: media
-            for name, media in node.child("content").members().items()
-            if is_json(name) or name in ("*/*", "application/*")
-        }
-        name = choose(contents)
-        if not name:
-            return None
-        media = contents[name]
-        if media.get("schema") is None and media.get("itemSchema") is None:
-            return None
-        return read_media(name, media, self._schemas)
+def _good_responses(responses: Node) -> list[Node]:
+    """The responses of 2xx, or else the default one."""
+    nodes = responses.members()
+    good = [code for code in nodes if re.fullmatch(r"2(\d\d|XX)", code, re.IGNORECASE)]
+    return [nodes[code] for code in good or ["default"] if code in nodes]
+
+
+def _response_schema(
+    node: Node, schemas: Schemas, version: OpenApiVersion
+) -> Schema | None:
+    if version.is_swagger:
+        schema = node.child("schema")
+        return None if schema.value is None else schemas.read(schema)
+    contents = {
+        name: media
+        for name, media in node.child("content").members().items()
+        if is_json(name) or name in ("*/*", "application/*")
+    }
+    name = choose(contents)
+    if not name:
+        return None
+    media = contents[name]
+    if media.get("schema") is None and media.get("itemSchema") is None:
+        return None
+    return read_media(name, media, schemas)
 
 
 def list_security(operation: Operation, root: Node) -> tuple[tuple[str, ...], ...]:
@@ -271,7 +252,7 @@ def read_description(config: OpenApiSource) -> Collected:
     )
     document = documents.open(config.spec)
     root = Node(document.content, document, "")
-    return _OpenApiReader(root, References(documents), config.label).read()
+    return _OpenApiReader(root, References(documents, Findings()), config.label).read()
 
 
 class _OpenApiReader:
@@ -279,30 +260,17 @@ class _OpenApiReader:
         self._root = root
         self._label = label
         self._references = references
-        self._findings = Findings()
+        self._findings = references.findings
         self._version = read_version(root, self._findings)
-        self._schemas = Schemas(
-            references, self._findings, siblings=self._version.has_json_schema
-        )
-        self._parameters = ParameterReader(
-            self._schemas,
-            references,
-            self._findings,
-            self._version,
-            find_credentials(root, references, self._version),
-        )
-        self._bodies = BodyReader(self._schemas, references, self._findings)
-        self._responses = ResponseReader(
-            self._schemas, references, self._findings, self._version
-        )
+        self._schemas = Schemas(references, siblings=self._version.has_json_schema)
+        credentials = find_credentials(root, references, self._version)
+        self._parameters = ParameterReader(self._schemas, self._version, credentials)
         if not isinstance(root.child("info").value, dict):
             what = "no `info`, which should say what the API is called"
             self._findings.note(what, root.place)
 
     def read(self) -> Collected:
-        operations = list_operations(
-            self._root, self._references, self._version, self._findings
-        )
+        operations = list_operations(self._root, self._references, self._version)
         names = name_operations(operations, self._findings)
         tools: list[Tool] = []
         parameters = 0
@@ -358,7 +326,7 @@ class _OpenApiReader:
             description=description,
             signature=operation.route,
             parameters=signature.schema(operation.node.place),
-            output_schema=self._responses.read(operation),
+            output_schema=read_response(operation, self._schemas, self._version),
             deprecated="Deprecated." if _is_deprecated(operation) else "",
             url=_text(operation.node.get("externalDocs", "url")),
             source=self._label,
@@ -375,10 +343,11 @@ class _OpenApiReader:
 
     def _body(self, operation: Operation, bodies: list[Node]) -> Body | None:
         if not self._version.is_swagger:
-            return self._bodies.read(operation)
+            return read_body(operation, self._schemas)
         if not bodies:
             return None
-        return self._bodies.read_parameter(bodies[-1], self._consumed(operation))
+        consumed = self._consumed(operation)
+        return read_body_parameter(bodies[-1], consumed, self._schemas)
 
     def _content_type(
         self,

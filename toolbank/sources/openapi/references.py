@@ -70,11 +70,54 @@ class Node(NamedTuple):
                 yield self.child(index)
 
 
-class References:
-    """Follows references within a document and to others."""
+_EXAMPLES = 3
+_LONGEST = 600
+_MOST_LINES = 50
 
-    def __init__(self, documents: Documents) -> None:
+
+@dataclass
+class Findings:
+    """What is wrong with a description.
+
+    `problems` name what could not be read, `notes` what is unusual, each with its places (file
+    and pointer). `left_out` counts the operations that became no tool, by reason.
+    """
+
+    problems: dict[str, list[str]] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+    def problem(self, what: str, place: str) -> None:
+        """Add a place that could not be read."""
+        self.problems.setdefault(what, []).append(place)
+
+    def note(self, what: str, place: str) -> None:
+        """Add a place that is unusual, and was read."""
+        self.notes.setdefault(what, []).append(place)
+
+
+def describe(label: str, found: Mapping[str, list[str]]) -> tuple[str, ...]:
+    """Write a line for each of the first fifty findings: how often it is, and where first."""
+    lines = [_line(label, *one) for one in islice(found.items(), _MOST_LINES)]
+    if len(found) > _MOST_LINES:
+        lines.append(f"{label}: {len(found) - _MOST_LINES:,} more that are not shown")
+    return tuple(lines)
+
+
+def _line(label: str, what: str, places: list[str]) -> str:
+    different = list(Counter(places))
+    shown = ", ".join(different[:_EXAMPLES])
+    times = f" ({len(places):,} times), first" if len(places) > 1 else ""
+    line = f"{label}: {what}{times} at {shown}"
+    return "".join(s if s.isprintable() else "?" for s in line)[:_LONGEST]
+
+
+class References:
+    """Follows references within a document and to others, and collects the findings on it."""
+
+    def __init__(self, documents: Documents, findings: Findings) -> None:
         self.documents = documents
+        self.findings = findings
         self._found: dict[tuple[str, str], Node | UnresolvedError] = {}
         self._anchors: dict[str, dict[str, Node]] = {}
         self.may_pass = False
@@ -108,6 +151,15 @@ class References:
                 said.setdefault("description", text)
             node = self.resolve(node.document, reference)
         raise UnresolvedError("leads back to itself")
+
+    def follow_or_report(self, node: Node, what: str) -> Node | None:
+        """Follow a reference as `follow` does; one that leads nowhere is a problem."""
+        try:
+            return self.follow(node)
+        except UnresolvedError as error:
+            problem = f"the `$ref` of a {what} {error}; it is left out"
+            self.findings.problem(problem, node.place)
+            return None
 
     def _resolve(self, document: Document, reference: str, depth: int) -> Node:
         key = (document.place, reference)
@@ -203,49 +255,6 @@ def _named(root: Node) -> Iterator[tuple[str, Node]]:
             waiting += [node.child(key) for key in reversed(node.value)]
         elif isinstance(node.value, list):
             waiting += reversed([*node.elements()])
-
-
-_EXAMPLES = 3
-_LONGEST = 600
-_MOST_LINES = 50
-
-
-@dataclass
-class Findings:
-    """Lines for people, gathered by what they say.
-
-    `problems` go by what could not be read, `notes` by what is otherwise unusual, each with the
-    places (file and pointer) that it is so of. `left_out` are the operations that became no tool,
-    by reason.
-    """
-
-    problems: dict[str, list[str]] = field(default_factory=dict)
-    notes: dict[str, list[str]] = field(default_factory=dict)
-    left_out: LeftOut = field(default_factory=LeftOut)
-
-    def problem(self, what: str, place: str) -> None:
-        """Something could not be read there."""
-        self.problems.setdefault(what, []).append(place)
-
-    def note(self, what: str, place: str) -> None:
-        """Something there is not as it should be, and was read all the same."""
-        self.notes.setdefault(what, []).append(place)
-
-
-def describe(label: str, found: Mapping[str, list[str]]) -> tuple[str, ...]:
-    """A line for each thing that was found, the first fifty: how often, and where first."""
-    lines = [_line(label, *one) for one in islice(found.items(), _MOST_LINES)]
-    if len(found) > _MOST_LINES:
-        lines.append(f"{label}: {len(found) - _MOST_LINES:,} more that are not shown")
-    return tuple(lines)
-
-
-def _line(label: str, what: str, places: list[str]) -> str:
-    different = list(Counter(places))
-    shown = ", ".join(different[:_EXAMPLES])
-    times = f" ({len(places):,} times), first" if len(places) > 1 else ""
-    line = f"{label}: {what}{times} at {shown}"
-    return "".join(s if s.isprintable() else "?" for s in line)[:_LONGEST]
 
 
 _READ = "Swagger 2.0 and OpenAPI 3.0, 3.1 and 3.2 are read"

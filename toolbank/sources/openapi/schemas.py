@@ -12,7 +12,6 @@ from urllib.parse import unquote, urlsplit
 
 from toolbank.sources.documents import Document
 from toolbank.sources.openapi.references import (
-    Findings,
     Node,
     References,
     UnresolvedError,
@@ -81,12 +80,10 @@ _SAID = {"$ref", "title", "description", "deprecated", "readOnly", "writeOnly"}
 class Schemas:
     """Translated schemas, each shared one translated once and the same object in all tools."""
 
-    def __init__(
-        self, references: References, findings: Findings, *, siblings: bool
-    ) -> None:
-        self._references = references
-        self._findings = findings
-        self._translation = Translation(self._refer, findings, siblings=siblings)
+    def __init__(self, references: References, *, siblings: bool) -> None:
+        self.references = references
+        self._findings = references.findings
+        self._translation = Translation(self._refer, self._findings, siblings=siblings)
         self.derive = self._translation.derive
         self._names: dict[tuple[str, str], str] = {}
         self._taken: set[str] = set()
@@ -194,10 +191,10 @@ class Schemas:
     def _refer(self, reference: str, document: Document, pointer: str) -> str:
         """The name of what a reference leads to, which is translated later."""
         try:
-            node = self._references.resolve(document, reference)
+            node = self.references.resolve(document, reference)
             name = self._names.get(node.key)
             if name is None:
-                self._references.follow(node)  # which may be a circle of references
+                self.references.follow(node)  # which may be a circle of references
                 name = self._names[node.key] = self._name(node)
                 self._waiting.append((name, node))
         except UnresolvedError as error:

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolbank.bank.records import Argument, Place
-from toolbank.sources.openapi.operations import Operation, OperationParameter
-from toolbank.sources.openapi.references import (
-    Findings,
-    Node,
-    References,
-    UnresolvedError,
+from toolbank.sources.openapi.operations import (
+    Operation,
+    OperationParameter,
+    read_style,
 )
+from toolbank.sources.openapi.references import Node
 from toolbank.sources.openapi.schemas import Schemas
 from toolbank.sources.openapi.translation import Schema
 
@@ -165,93 +164,53 @@ class Body:
         return "form" if is_form(self.content_type) else "body"
 
 
-class BodyReader:
-    """Reads bodies of OpenAPI, and those of Swagger 2.0 that are one parameter."""
-
-    def __init__(
-        self, schemas: Schemas, references: References, findings: Findings
-    ) -> None:
-        self._schemas = schemas
-        self._references = references
-        self._findings = findings
-
-    def read(self, operation: Operation) -> Body | None:
-        """The request body of an operation, None where it takes none."""
-        listed = operation.node.child("requestBody")
-        if listed.value is None:
-            return None
-        try:
-            node = self._references.follow(listed)
-        except UnresolvedError as error:
-            self._findings.problem(
-                f"the `$ref` of a request body {error}, and is left out", listed.place
-            )
-            return None
-        contents = node.child("content").members()
-        if not contents:
-            self._findings.problem(
-                "a request body without `content` is left out", node.place
-            )
-            return None
-        content_type = choose(contents)
-        listed = contents[content_type]
-        try:
-            media = self._references.follow(listed)
-        except UnresolvedError as error:
-            self._findings.problem(
-                f"the `$ref` of a content type {error}, and is left out", listed.place
-            )
-            return None
-        schema = read_media(content_type, media, self._schemas)
-        body = self._body(
-            content_type,
-            schema,
-            words=node,
-            required=node.get("required") is True,
-        )
-        return replace(body, styles=_read_styles(media.child("encoding")))
-
-    def read_parameter(self, node: Node, content_types: Sequence[str]) -> Body:
-        """The body that a parameter of Swagger 2.0 describes."""
-        schema = node.child("schema")
-        name = node.get("name")
-        return self._body(
-            choose(content_types) or _JSON,
-            self._schemas.read(schema) if schema.value is not None else {},
-            words=node,
-            required=node.get("required") is True,
-            name=name if isinstance(name, str) and name else "body",
-        )
-
-    def _body(
-        self,
-        content_type: str,
-        schema: Schema,
-        *,
-        words: Node,
-        required: bool,
-        name: str = "body",
-    ) -> Body:
-        flat = flatten(schema, self._schemas.target)
-        if flat is not None and flat.rules and not required:
-            flat = None  # they hold only where a body is given
-        text = words.get("description")
-        if isinstance(text, str) and text and "description" not in schema:
-            schema = self._schemas.derive({**schema, "description": text}, [schema])
-        sent = _JSON if content_type in _ANY else content_type
-        return Body(sent, required, schema, flat, name)
+def read_body(operation: Operation, schemas: Schemas) -> Body | None:
+    """Read the request body of an operation; None if it takes none."""
+    references = schemas.references
+    listed = operation.node.child("requestBody")
+    if listed.value is None:
+        return None
+    node = references.follow_or_report(listed, "request body")
+    if node is None:
+        return None
+    contents = node.child("content").members()
+    if not contents:
+        what = "a request body without `content` is left out"
+        references.findings.problem(what, node.place)
+        return None
+    content_type = choose(contents)
+    media = references.follow_or_report(contents[content_type], "content type")
+    if media is None:
+        return None
+    schema = read_media(content_type, media, schemas)
+    styles = {
+        name: read_style(said.get("style") or said.get("contentType"), said)
+        for name, said in media.child("encoding").members().items()
+    }
+    return replace(_body(content_type, schema, node, schemas), styles=styles)
 
 
-def _read_styles(encoding: Node) -> dict[str, tuple[str, bool | None]]:
-    found = {}
-    for name, said in encoding.members().items():
-        style = said.get("style") or said.get("contentType")
-        explode = said.get("explode")
-        found[name] = (
-            style if isinstance(style, str) else "",
-            explode if isinstance(explode, bool) else None,
-        )
-    return found
+def read_body_parameter(
+    node: Node, content_types: Sequence[str], schemas: Schemas
+) -> Body:
+    """Read the body that a parameter of Swagger 2.0 describes."""
+    schema = node.child("schema")
+    name = node.get("name")
+    read = schemas.read(schema) if schema.value is not None else {}
+    body = _body(choose(content_types) or _JSON, read, node, schemas)
+    return replace(body, name=name) if isinstance(name, str) and name else body
+
+
+def _body(content_type: str, schema: Schema, node: Node, schemas: Schemas) -> Body:
+    required = node.get("required") is True
+    flat = flatten(schema, schemas.target)
+    if flat is not None and flat.rules and not required:
+        flat = None  # they hold only where a body is given
+    text = node.get("description")
+    if isinstance(text, str) and text and "description" not in schema:
+        schema = schemas.derive({**schema, "description": text}, [schema])
+    sent = _JSON if content_type in _ANY else content_type
+    return Body(sent, required, schema, flat)
 
 
 def read_media(content_type: str, media: Node, schemas: Schemas) -> Schema:
@@ -284,40 +243,24 @@ class OperationSignature:
         return tuple(self._arguments)
 
     def add(self, parameters: Sequence[OperationParameter]) -> None:
-        """Add parameters; one of another place whose name is taken has its place behind it."""
+        """Add parameters; a name that is taken gets its place as a suffix."""
         for one in parameters:
             name = self._put(one.property, one.place, one.schema, required=one.required)
-            self._arguments.append(
-                Argument(
-                    property=name,
-                    place=one.place,
-                    name=one.name,
-                    style=one.style,
-                    explode=one.explode,
-                )
-            )
+            self._argue(name, one.place, one.name, one.style, one.explode)
 
     def add_body(self, body: Body) -> None:
-        """Add a body's properties, or all of it as one."""
+        """Add the properties of a body, or the whole body as one."""
         if body.flat is None:
             name = self._put(body.name, "body", body.schema, required=body.required)
-            self._arguments.append(Argument(property=name, place=body.place))
+            self._argue(name, body.place)
             return
         flat, names = body.flat, dict[str, str]()
         for name, schema in flat.properties.items():
             if schema.get("readOnly") is True:
                 continue  # it is in responses only
             names[name] = self._put(name, body.place, schema, required=False)
-            style, explode = body.styles.get(name, ("", None))
-            self._arguments.append(
-                Argument(
-                    property=names[name],
-                    place=body.place,
-                    name=name,
-                    style=style,
-                    explode=explode,
-                )
-            )
+            styles = body.styles.get(name, ("", None))
+            self._argue(names[name], body.place, name, *styles)
         required = [names[name] for name in flat.required if name in names]
         if body.required:
             self._required += required
@@ -347,6 +290,20 @@ class OperationSignature:
         schema |= self._more
         return self._schemas.complete(
             schema, [*self._properties.values(), *self._parts], place
+        )
+
+    def _argue(
+        self,
+        name: str,
+        place: Place,
+        sent: str = "",
+        style: str = "",
+        explode: bool | None = None,
+    ) -> None:
+        self._arguments.append(
+            Argument(
+                property=name, place=place, name=sent, style=style, explode=explode
+            )
         )
 
     def _put(self, wish: str, place: Place, schema: Schema, *, required: bool) -> str:
