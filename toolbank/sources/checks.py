@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -57,10 +57,8 @@ def _metaschema() -> Draft202012Validator:
     """
     from jsonschema_rs import Draft202012Validator
 
-    formats = {
-        "regex": is_pattern,
-        **dict.fromkeys(("uri", "uri-reference"), lambda _: True),
-    }
+    formats: dict[str, Callable[[str], bool]] = {"regex": is_pattern}
+    formats |= dict.fromkeys(("uri", "uri-reference"), lambda _: True)
     return Draft202012Validator(
         {"$ref": _METASCHEMA}, formats=formats, validate_formats=True
     )

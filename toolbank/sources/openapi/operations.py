@@ -156,9 +156,8 @@ def _follow_item(path: str, node: Node, references: References) -> tuple[Node, .
 
 
 def _methods(item: Node, version: OpenApiVersion) -> Iterator[tuple[str, Node]]:
-    methods = _METHODS
-    if (version.major, version.minor) >= (3, 2):
-        methods = (*methods, "query")
+    is_newer = (version.major, version.minor) >= (3, 2)
+    methods = (*_METHODS, "query") if is_newer else _METHODS
     for key, node in item.members().items():
         if key.lower() in methods:
             yield key.lower(), node
