@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sources.corpus import CORPUS, check_collected, corpus_files
+from tests.corpus_files import CORPUS, check_collected, corpus_files
 from toolbank.bank.function_reader import find_functions, read_entry
 from toolbank.sources import SOURCES
 from toolbank.sources.functions import FunctionsSource

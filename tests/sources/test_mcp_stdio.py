@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources.corpus import check_collected, corpus_files
+from tests.corpus_files import check_collected, corpus_files
 from toolbank.sources import SOURCES
 from toolbank.sources.mcp.settings import McpSource
 from toolbank.system.errors import InputError, ToolbankError

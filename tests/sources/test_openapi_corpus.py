@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from tests.sources.corpus import CORPUS, check_collected, corpus_files
+from tests.corpus_files import CORPUS, check_collected, corpus_files
 from tests.sources.openapi_specs import assert_sound, described, operation, read
 from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.settings import OpenApiSource

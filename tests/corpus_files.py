@@ -1,4 +1,4 @@
-"""Files of sources in tests/corpus, each with the tools expected of it in NAME.tools.json.
+"""Files in tests/corpus, each with the tools expected of it in NAME.tools.json.
 
 `pytest --update-corpus` writes what is read now as expected: look through the difference.
 """
@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from toolbank.sources.kind import Collected
 
-CORPUS = Path(__file__).parents[1] / "corpus"
+CORPUS = Path(__file__).with_name("corpus")
 
 
 def corpus_files(folder: str) -> list[Path]:
@@ -31,8 +33,17 @@ def check_collected(
         "problems": collected.problems,
         "notes": collected.notes,
     }
-    text = json.dumps(read, indent=1, ensure_ascii=False).replace(str(place), file.name)
     expected = file.with_name(f"{file.name}.tools.json")
+    check_expected(expected, read, {str(place): file.name}, update=update)
+
+
+def check_expected(
+    file: Path, value: Any, names: Mapping[str, str] = {}, *, update: bool
+) -> None:
+    """Compare a value as JSON, in which `names` stand for paths of this machine."""
+    text = json.dumps(value, indent=1, ensure_ascii=False)
+    for path, name in names.items():
+        text = text.replace(path, name)
     if update:
-        expected.write_text(f"{text}\n", "utf-8")
-    assert f"{text}\n" == expected.read_text("utf-8")
+        file.write_text(f"{text}\n", "utf-8")
+    assert f"{text}\n" == file.read_text("utf-8")
