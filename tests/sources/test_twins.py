@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tests.sources.packages import MakePackage
-from toolbank.bank.files import read_tools
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.bank.twins import find_first_twins
 from toolbank.config.assets import find_asset
@@ -159,14 +158,3 @@ def test_numpys_matmul_has_its_twin(tmp_path):
     assert found["numpy.matmul"] == ("numpy.linalg.matmul",)
     assert found["numpy.amax"] == ("numpy.max",)
     assert found["numpy.sin"] == ()
-
-
-def test_tools_of_a_bank_from_before_have_none(tmp_path):
-    import polars as pl
-
-    from toolbank.bank.files import write_tools
-
-    write_tools(tmp_path / "new.parquet", [Tool(name="a")])
-    old = pl.read_parquet(tmp_path / "new.parquet").drop("twins")
-    old.write_parquet(tmp_path / "old.parquet")
-    assert read_tools(tmp_path / "old.parquet") == (Tool(name="a"),)
