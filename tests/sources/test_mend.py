@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.sources.checks import SchemaCheck
-from toolbank.sources.listed import mend_parameters
+from toolbank.sources.tool_list import repair_parameters
 
 _SOUND: dict[str, Any] = {
     "type": "number",
@@ -39,7 +39,7 @@ def test_a_wrong_keyword_is_dropped_alone_at_any_depth(
             )
     parameters = {"type": "object", "properties": {"n": given_}, "required": ["n"]}
     check = SchemaCheck()
-    mended, what = mend_parameters(parameters, check)
+    mended, what = repair_parameters(parameters, check)
     assert mended == {**parameters, "properties": {"n": expected}}
     assert what
     assert not check.explain(mended)

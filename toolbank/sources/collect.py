@@ -12,12 +12,12 @@ from toolbank.config.assets import Asset, find_asset, has_asset
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
 from toolbank.sources.merge import (
-    Merged,
+    ToolMerger,
+    add_prefix,
+    assign_labels,
+    assign_server_names,
     mark_twins,
     read_named,
-    tell_apart,
-    tell_servers_apart,
-    with_prefix,
 )
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
@@ -30,7 +30,7 @@ _OPENAPI = "openapi:"
 def collect_tools(
     sources: Sequence[SourceConfig], cache: Path, former: Sequence[Tool] = ()
 ) -> Collected:
-    """Read every source; of two tools that have a name in common the first counts (`Merged`).
+    """Read every source; of two tools that have a name in common the first counts (`ToolMerger`).
 
     `cache` is a folder that a source may keep files in, as a crawl does its pages. Of the `former`
     tools, those of a part that can't be read now stay. The tools are sorted by name, and say which
@@ -73,7 +73,7 @@ def collect_anew(
 
 
 def name_sources(sources: Sequence[SourceConfig]) -> list[dict[str, str]]:
-    """Map the labels of each source to those that its tools have in the bank (`tell_apart`).
+    """Map the labels of each source to those that its tools have in the bank (`assign_labels`).
 
     Raises:
         InputError: two sources are called the same by the user.
@@ -85,7 +85,7 @@ def name_sources(sources: Sequence[SourceConfig]) -> list[dict[str, str]]:
         except ToolbankError:
             # What is wrong with it is said when it is read.
             labels.append((source.label,))
-    return tell_apart(sources, labels)
+    return assign_labels(sources, labels)
 
 
 def _merge(
@@ -95,7 +95,7 @@ def _merge(
     former: Sequence[Tool],
 ) -> Collected:
     own = [told[source.label] for source, told in zip(sources, labels, strict=True)]
-    merged = Merged(sources, own)
+    merged = ToolMerger(sources, own)
     infos: list[dict[str, Any]] = []
     notes: list[str] = []
     for n, one in enumerate(collected):
@@ -103,7 +103,7 @@ def _merge(
         new = len({tool.name for tool in one.tools}) - len(known)
         infos.append({**one.info, "tools": new, "repeated": len(one.tools) - new})
         notes += [*one.notes, *_describe_known(merged, n, known, new)]
-    tools = tell_servers_apart(merged.sort())
+    tools = assign_server_names(merged.sort())
     if not tools:
         raise InputError(
             "sources: no tool was found. Give a source that has some, such as "
@@ -216,7 +216,7 @@ def _read(source: SourceConfig, cache: Path, labels: Mapping[str, str]) -> Colle
         for tool in read.tools
     )
     if source.prefix:
-        tools = with_prefix(tools, source.prefix)
+        tools = add_prefix(tools, source.prefix)
     unread = tuple(dict.fromkeys(map(find_label, read.unread)))
     if not read.complete and not unread:
         unread = tuple(labels.values())
@@ -299,7 +299,7 @@ def _describe_unknown(
 
 
 def _describe_known(
-    merged: Merged, source: int, known: Mapping[str, int], new: int
+    merged: ToolMerger, source: int, known: Mapping[str, int], new: int
 ) -> list[str]:
     """A line where tools of a source are those of one before."""
     repeated = sorted(known)

@@ -32,7 +32,7 @@ _SHOWN = 100
 
 
 @dataclass
-class Merged:
+class ToolMerger:
     """Tools by name, the source that each was read from first, and whose each name or alias is.
 
     A source goes by its position among `sources`, and in messages by its label in `labels`.
@@ -68,8 +68,8 @@ class Merged:
             known[name] = self.first[there.name]
             if there.name != name:
                 continue
-            if _say_same(there, tool):
-                self.tools[name] = _of_both(there, tool)
+            if _are_equal(there, tool):
+                self.tools[name] = _with_both_sources(there, tool)
             elif not self._read_one_api(known[name], source):
                 differ.append(name)
         if differ:
@@ -99,7 +99,7 @@ class Merged:
         for one in (tool.name, *tool.aliases):
             there = self.tools.get(self.names.get(one, ""))
             if there is not None and (
-                _say_same(there, tool)
+                _are_equal(there, tool)
                 or self._read_one_api(self.first[there.name], source)
             ):
                 return there
@@ -119,7 +119,7 @@ class Merged:
         )
 
 
-def tell_apart(
+def assign_labels(
     sources: Sequence[SourceConfig], labels: Sequence[Sequence[str]]
 ) -> list[dict[str, str]]:
     """Map the labels of each source to those that its tools have in the bank.
@@ -136,7 +136,7 @@ def tell_apart(
         for label in dict.fromkeys(own):
             owners[label].append(source)
     told = {
-        label: _tell_label(label, those)
+        label: _distinguish_labels(label, those)
         for label, those in owners.items()
         if len({one.place for one in those}) > 1
     }
@@ -146,7 +146,7 @@ def tell_apart(
     ]
 
 
-def tell_servers_apart(tools: Iterable[Tool]) -> list[Tool]:
+def assign_server_names(tools: Iterable[Tool]) -> list[Tool]:
     """The tools with another name for each MCP server that shares its own with one elsewhere."""
     tools = list(tools)
     owners: dict[str, set[str]] = defaultdict(set)
@@ -167,7 +167,7 @@ def tell_servers_apart(tools: Iterable[Tool]) -> list[Tool]:
     return [rename(tool) for tool in tools]
 
 
-def with_prefix(tools: Iterable[Tool], prefix: str) -> tuple[Tool, ...]:
+def add_prefix(tools: Iterable[Tool], prefix: str) -> tuple[Tool, ...]:
     """The tools as prefix/tool, and so wherever one of them names another.
 
     Texts stay as they are.
@@ -191,7 +191,7 @@ def with_prefix(tools: Iterable[Tool], prefix: str) -> tuple[Tool, ...]:
     )
 
 
-def _say_same(one: Tool, other: Tool) -> bool:
+def _are_equal(one: Tool, other: Tool) -> bool:
     return _without_place(one) == _without_place(other)
 
 
@@ -200,7 +200,7 @@ def _without_place(tool: Tool) -> Tool:
     return tool.model_copy(update={**_PLACE, "signature": signature})
 
 
-def _of_both(one: Tool, other: Tool) -> Tool:
+def _with_both_sources(one: Tool, other: Tool) -> Tool:
     """The first tool, with the sources of both."""
     sources = dict.fromkeys((*one.sources, *other.sources))
     return one.model_copy(update={"source": ", ".join(sources)})
@@ -210,7 +210,7 @@ def _key(source: SourceConfig) -> tuple[str, str]:
     return str(source.place), source.prefix or ""
 
 
-def _tell_label(
+def _distinguish_labels(
     label: str, sources: Sequence[SourceConfig]
 ) -> dict[tuple[str, str], str]:
     """The labels of sources that share one, by place and prefix."""

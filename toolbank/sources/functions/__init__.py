@@ -43,9 +43,9 @@ _ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 def _read_tools(config: FunctionsSource, _: Path) -> Collected:
     from toolbank.bank.function_reader import read_entry
     from toolbank.sources.functions.rows import read_rows
-    from toolbank.sources.listed import ListedTools
+    from toolbank.sources.tool_list import ToolList
 
-    found = ListedTools()
+    found = ToolList()
     problems: list[str] = []
     repeated: list[str] = []
     unread = found.left_out.counts
@@ -76,7 +76,7 @@ def _read_tools(config: FunctionsSource, _: Path) -> Collected:
         problems=tuple(problems),
         notes=(
             *found.left_out.lines(config.label),
-            *found.describe_mended(config.label),
+            *found.describe_repairs(config.label),
             *_describe_repeated(config.label, repeated),
         ),
         check=found.check,

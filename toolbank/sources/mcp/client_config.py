@@ -33,7 +33,7 @@ _LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 _OF_EDITORS = re.compile(r"input:.*|command:.*|config:.*|workspace.*|file.*|selected.*")
 
 
-class _WrongError(ValueError):
+class _EntryError(ValueError):
     """What is wrong with the entry of a server, without what it says."""
 
 
@@ -73,12 +73,12 @@ def read_client_config(path: Path, wanted: tuple[str, ...] | None) -> ClientConf
     for name, entry in _read_entries(path, wanted).items():
         try:
             if not isinstance(entry, dict):
-                raise _WrongError("its entry is no JSON object")
+                raise _EntryError("its entry is no JSON object")
             if entry.get("disabled") is True and wanted is None:
                 found.disabled.append(name)
             else:
                 found.servers.append(_read_server(name, entry))
-        except _WrongError as error:
+        except _EntryError as error:
             found.wrong[name] = str(error)
     return found
 
@@ -125,16 +125,16 @@ def _read_server(name: str, entry: Mapping[str, Any]) -> Server:
     """A server from its entry.
 
     Raises:
-        _WrongError: what is wrong with it.
+        _EntryError: what is wrong with it.
     """
     kind = entry.get("type") or entry.get("transport")
     url = next((entry[key] for key in _URLS if entry.get(key)), None)
     if kind == "stdio" or (entry.get("command") and not url):
         return _read_command(name, entry)
     if not url:
-        raise _WrongError("it has neither `command` nor `url`")
+        raise _EntryError("it has neither `command` nor `url`")
     if kind not in (None, "sse", *_STREAMABLE):
-        raise _WrongError("its type is none of stdio, http and sse")
+        raise _EntryError("its type is none of stdio, http and sse")
     return _read_address(name, entry, url, kind == "sse")
 
 
@@ -147,7 +147,7 @@ def _read_command(name: str, entry: Mapping[str, Any]) -> Server:
     environment = _mapping(entry, "env")
     expanded = [_expand(word, "command", os.environ.get) for word in words]
     if not (expanded and expanded[0].strip()):
-        raise _WrongError("its command is empty")
+        raise _EntryError("its command is empty")
     return Server(
         name,
         tuple(expanded),
@@ -165,7 +165,7 @@ def _find_folder(folder: Any) -> str:
     try:
         return str(Path(_expand(folder, "cwd", os.environ.get)).expanduser())
     except RuntimeError as error:
-        raise _WrongError("cwd is in the home of a user who is not here") from error
+        raise _EntryError("cwd is in the home of a user who is not here") from error
 
 
 def _read_address(
@@ -189,17 +189,17 @@ def _read_address(
     except ValueError:
         valid = False
     if not (valid and address.isprintable()):
-        raise _WrongError("its url is no http or https address")
+        raise _EntryError("its url is no http or https address")
     for key, value in headers.items():
         if not (key.isascii() and value.isascii() and f"{key}{value}".isprintable()):
-            raise _WrongError(f"headers.{key} has a sign that no header has")
+            raise _EntryError(f"headers.{key} has a sign that no header has")
     place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     try:
         grants = tuple(
             grant_to_send(variable, place, "url") for variable in dict.fromkeys(sent)
         )
     except InputError as error:
-        raise _WrongError(
+        raise _EntryError(
             "its url is no address that a token can be sent to"
         ) from error
     return Server(name, url=address, headers=headers, uses_sse=uses_sse, grants=grants)
@@ -210,7 +210,7 @@ def _expand(text: Any, key: str, look_up: Callable[[str], str | None]) -> str:
     if isinstance(text, bool | int | float):
         text = str(text).lower() if isinstance(text, bool) else str(text)
     if not isinstance(text, str) or "\0" in text:
-        raise _WrongError(f"{key} is no text")
+        raise _EntryError(f"{key} is no text")
 
     def replace(match: re.Match[str]) -> str:
         inner = match[1]
@@ -218,7 +218,7 @@ def _expand(text: Any, key: str, look_up: Callable[[str], str | None]) -> str:
             return str(Path.home())
         variable = _VARIABLE.fullmatch(inner)
         if _OF_EDITORS.fullmatch(inner) or not variable:
-            raise _WrongError(
+            raise _EntryError(
                 f"{key} has a ${{{inner.partition(':')[0]}...}} in it that only its editor can "
                 "fill in; name a variable of the environment instead, as ${env:NAME}"
             )
@@ -226,7 +226,7 @@ def _expand(text: Any, key: str, look_up: Callable[[str], str | None]) -> str:
         if value is None:
             value = variable[2]
         if value is None:
-            raise _WrongError(
+            raise _EntryError(
                 f"{key} names the environment variable {variable[1]}, which is not set"
             )
         return value
@@ -239,11 +239,11 @@ def _mapping(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
     if not isinstance(value, dict) or not all(
         name and "=" not in name and name.isprintable() for name in value
     ):
-        raise _WrongError(f"{key} is no object of names and texts")
+        raise _EntryError(f"{key} is no object of names and texts")
     return value
 
 
 def _list(value: Any, key: str) -> list[Any]:
     if not isinstance(value, list):
-        raise _WrongError(f"{key} is no list")
+        raise _EntryError(f"{key} is no list")
     return value

@@ -23,12 +23,12 @@ from tqdm import tqdm
 from toolbank.bank.function_reader import parse_function
 from toolbank.bank.records import McpCall
 from toolbank.sources.kind import Collected
-from toolbank.sources.listed import ListedTools
 from toolbank.sources.mcp.client_config import ClientConfig
 from toolbank.sources.mcp.connection import Connection, ServerError
 from toolbank.sources.mcp.http import connect
 from toolbank.sources.mcp.settings import McpSource, Server
 from toolbank.sources.mcp.stdio import start
+from toolbank.sources.tool_list import ToolList
 from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.http import PrivateAddressError
@@ -161,7 +161,7 @@ _LOGGERS = ("mcp", "client", "httpx2", "httpcore2")
 
 
 @dataclass
-class Listing:
+class ToolListing:
     """What a server calls itself, "" where it doesn't say, and its tools as it wrote them.
 
     Nothing secret of the server is in them: `hidden` is in how many it was, and `unnamed` are
@@ -176,7 +176,7 @@ class Listing:
     unnamed: list[str] = field(default_factory=list)
 
 
-async def list_tools(server: Server, config: McpSource) -> Listing:
+async def list_tools(server: Server, config: McpSource) -> ToolListing:
     """Ask a server for its tools, all pages of them.
 
     Raises:
@@ -192,8 +192,8 @@ async def list_tools(server: Server, config: McpSource) -> Listing:
     return _hide_secrets(listing, server)
 
 
-def _hide_secrets(listing: Listing, server: Server) -> Listing:
-    hidden = Listing(server.hide(listing.name), trouble=listing.trouble)
+def _hide_secrets(listing: ToolListing, server: Server) -> ToolListing:
+    hidden = ToolListing(server.hide(listing.name), trouble=listing.trouble)
     if hidden.name != listing.name:
         hidden.name = ""
     for tool in listing.tools:
@@ -207,7 +207,7 @@ def _hide_secrets(listing: Listing, server: Server) -> Listing:
 
 
 @contextmanager
-def quiet_logs() -> Iterator[None]:
+def silence_loggers() -> Iterator[None]:
     """Keep to themselves what the libraries log: addresses, headers, messages of servers."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     before = [logger.propagate for logger in loggers]
@@ -235,10 +235,10 @@ def _open(
 
 async def _list_tools(
     transport: AbstractAsyncContextManager[Any], connection: Connection
-) -> Listing:
+) -> ToolListing:
     about = Implementation(name="toolbank", version=__version__)
     async with Client(transport, client_info=about) as client:
-        listing = Listing(client.server_info.name if client.server_info else "")
+        listing = ToolListing(client.server_info.name if client.server_info else "")
         tools = listing.tools
         seen: set[str] = set()
         names: set[str] = set()
@@ -290,7 +290,7 @@ def _is_named(tool: Any) -> bool:
 
 
 def read_tools(
-    entries: Sequence[Any], server: str, source: str, found: ListedTools
+    entries: Sequence[Any], server: str, source: str, found: ToolList
 ) -> None:
     """Add the tools that a server lists to those found, as `server/tool`, in its order."""
     for entry in entries:
@@ -340,13 +340,13 @@ _UNNAMED = "its name has something in it that may be secret"
 
 
 @dataclass
-class Read:
+class ServerResults:
     """What came of the servers: by name what each lists, or why it gave nothing.
 
     `disabled` are those that their file has switched off.
     """
 
-    listings: dict[str, Listing] = field(default_factory=dict)
+    listings: dict[str, ToolListing] = field(default_factory=dict)
     failed: dict[str, ServerError] = field(default_factory=dict)
     disabled: list[str] = field(default_factory=list)
 
@@ -359,15 +359,17 @@ def read_servers(config: McpSource, found: ClientConfig) -> Collected:
         ToolbankError: none did, for reasons that may pass.
     """
     wrong = {name: ServerError(reason) for name, reason in found.wrong.items()}
-    read = Read(failed=wrong, disabled=found.disabled)
-    with quiet_logs():
+    read = ServerResults(failed=wrong, disabled=found.disabled)
+    with silence_loggers():
         aio.run(_ask(config, found.servers, read))
     if not read.listings:
         raise _refuse(config, read)
     return _collect(config, read)
 
 
-async def _ask(config: McpSource, servers: Sequence[Server], read: Read) -> None:
+async def _ask(
+    config: McpSource, servers: Sequence[Server], read: ServerResults
+) -> None:
     limit = anyio.CapacityLimiter(_AT_ONCE)
     asked: list[str] = []
 
@@ -395,7 +397,7 @@ async def _ask(config: McpSource, servers: Sequence[Server], read: Read) -> None
 
 
 async def _show_progress(
-    bar: tqdm[Any], asked: Sequence[str], read: Read, total: int
+    bar: tqdm[Any], asked: Sequence[str], read: ServerResults, total: int
 ) -> None:
     """Say once a second which servers are waited for."""
     for seconds in itertools.count(1):
@@ -417,8 +419,8 @@ def _fall_back(config: McpSource) -> str:
     return config.label.removeprefix("mcp:").replace("/", "-")
 
 
-def _collect(config: McpSource, read: Read) -> Collected:
-    found = ListedTools()
+def _collect(config: McpSource, read: ServerResults) -> Collected:
+    found = ToolList()
     problems = list(_describe_failed(config, read))
     notes = [f"{config.label}: {name}: is switched off there" for name in read.disabled]
     for name, listing in sorted(read.listings.items()):
@@ -449,16 +451,14 @@ def _collect(config: McpSource, read: Read) -> Collected:
             **found.left_out.as_info(),
         },
         problems=(*problems, *found.left_out.lines(config.label)),
-        notes=(*notes, *found.describe_mended(config.label)),
+        notes=(*notes, *found.describe_repairs(config.label)),
         complete=not read.failed,
         unread=() if config.config is None else tuple(f"mcp:{n}" for n in read.failed),
         check=found.check,
     )
 
 
-def _explain_empty(
-    config: McpSource, problems: Sequence[str], found: ListedTools
-) -> str:
+def _explain_empty(config: McpSource, problems: Sequence[str], found: ToolList) -> str:
     said = [*problems, *found.left_out.lines(config.label)]
     if said:
         return f"sources: {said[0]}."
@@ -468,7 +468,7 @@ def _explain_empty(
     )
 
 
-def _refuse(config: McpSource, read: Read) -> ToolbankError:
+def _refuse(config: McpSource, read: ServerResults) -> ToolbankError:
     kind = (
         ToolbankError
         if any(error.may_pass for error in read.failed.values())
@@ -484,7 +484,7 @@ def _refuse(config: McpSource, read: Read) -> ToolbankError:
     return kind(f"sources: {lines}. {hint}")
 
 
-def _describe_failed(config: McpSource, read: Read) -> Iterator[str]:
+def _describe_failed(config: McpSource, read: ServerResults) -> Iterator[str]:
     for name, error in sorted(read.failed.items()):
         server = f"{name}: " if name and config.config is not None else ""
         yield f"{config.label}: {server}{error}"

@@ -29,7 +29,7 @@ _FLAT = frozenset({"$ref", "type", "properties", "required", "allOf"})
 
 
 @dataclass
-class Flat:
+class FlatObject:
     """An object's properties, which of them it requires, and what else holds of them together.
 
     `rules` are keywords that go by the names of properties; `rest` is the schema of properties
@@ -42,13 +42,13 @@ class Flat:
     rest: Any = True
 
 
-def flatten(schema: Schema, target: Callable[[Schema], Schema]) -> Flat | None:
+def flatten(schema: Schema, target: Callable[[Schema], Schema]) -> FlatObject | None:
     """The properties of an object, those of all parts of its `allOf` among them.
 
     `target` gives what a schema that is a reference leads to. None for what is no object, has no
     properties, or can't be told by its properties alone, such as one of several objects.
     """
-    flat = Flat()
+    flat = FlatObject()
     if not _add(flat, schema, target, 0) or not flat.properties:
         return None
     for name in flat.required:  # which may be one that is not described
@@ -57,7 +57,7 @@ def flatten(schema: Schema, target: Callable[[Schema], Schema]) -> Flat | None:
 
 
 def _add(
-    flat: Flat, schema: Schema, target: Callable[[Schema], Schema], depth: int
+    flat: FlatObject, schema: Schema, target: Callable[[Schema], Schema], depth: int
 ) -> bool:
     schema = target(schema)
     if depth > 20 or not _is_object(schema) or "$ref" in schema:
@@ -154,7 +154,7 @@ class Body:
     content_type: str
     required: bool
     schema: Schema
-    flat: Flat | None
+    flat: FlatObject | None
     name: str = "body"
     styles: Mapping[str, tuple[str, bool | None]] = field(default_factory=dict)
 

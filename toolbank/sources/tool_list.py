@@ -12,7 +12,7 @@ from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
 
 
-def mend_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], str]:
+def repair_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], str]:
     """The parameters of a tool as a JSON Schema of an object, and what was mended, or "".
 
     A property of which there is prose instead of a schema has that as its description; one whose
@@ -33,7 +33,7 @@ def mend_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], st
     mended = {
         **schema,
         "type": "object",
-        "properties": {n: _mend_property(p, check) for n, p in properties.items()},
+        "properties": {n: _repair_property(p, check) for n, p in properties.items()},
     }
     if not check.explain(mended):
         return mended, "a schema that is no JSON Schema in parts"
@@ -48,7 +48,7 @@ def mend_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], st
     return (_nothing() if check.explain(bare) else bare), trouble
 
 
-def _mend_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
+def _repair_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
     if isinstance(schema, str):
         return {"description": schema}
     if not isinstance(schema, dict):
@@ -59,10 +59,10 @@ def _mend_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
     if isinstance(schema.get("properties"), dict):
         nested = _with_required(schema)
         nested["properties"] = {
-            n: _mend_property(p, check) for n, p in schema["properties"].items()
+            n: _repair_property(p, check) for n, p in schema["properties"].items()
         }
     if isinstance(schema.get("items"), dict):
-        nested["items"] = _mend_property(schema["items"], check)
+        nested["items"] = _repair_property(schema["items"], check)
     return {
         key: part
         for key, part in nested.items()
@@ -92,7 +92,7 @@ _EXAMPLES = 3
 _LONGEST_NAME = 60
 
 
-class ListedTools:
+class ToolList:
     """The tools of a list by name, `left_out` what became none, `check` that of their schemas.
 
     A schema that is none is mended where that can be. Of two of one name the first counts.
@@ -106,7 +106,7 @@ class ListedTools:
 
     def add(self, tool: Tool, parameters: Any, output: Any, place: str) -> None:
         """Take a tool with its schemas as the list has them; `place` says where it stands there."""
-        sound, trouble = mend_parameters(parameters, self.check)
+        sound, trouble = repair_parameters(parameters, self.check)
         troubles = [trouble] if trouble else []
         if output is not None and not self._is_schema(output):
             output = None
@@ -123,7 +123,7 @@ class ListedTools:
         for trouble in troubles:
             self._mended.setdefault(trouble, []).append(tool.name)
 
-    def describe_mended(self, label: str) -> Iterator[str]:
+    def describe_repairs(self, label: str) -> Iterator[str]:
         """Lines for people on the schemas that were mended, after a label."""
         for trouble, names in self._mended.items():
             shown = (one_line(name, _LONGEST_NAME) for name in names[:_EXAMPLES])
