@@ -122,10 +122,9 @@ _EXAMPLE = '{"type": "object", "properties": {"city": {"type": "string"}}}'
 def check_tools(
     tools: Iterable[Tool], label: str, check: SchemaCheck | None = None
 ) -> None:
-    """Refuse a tool without a name, or that no file holds, or whose parameters describe no object.
+    """Refuse tools without a name, that JSON in UTF-8 can't hold, or with unsound parameters.
 
-    All that is said of a tool is JSON that can be written as UTF-8; its parameters are a JSON
-    Schema of an object. Those that `check` has found sound are not looked at again.
+    Parameters are a JSON Schema of an object. Schemas that `check` knows are not checked again.
 
     Raises:
         InputError: names the source by its label, the tool, and what is wrong with it.
@@ -134,23 +133,21 @@ def check_tools(
     writer = _Writer()
     for tool in tools:
         if not tool.name.strip():
-            said = (tool.summary or tool.description or "nothing is said of it")[
-                :_SHOWN
-            ]
+            text = (tool.summary or tool.description or "without description")[:_SHOWN]
             raise InputError(
-                f"sources: {label}: a tool has no name ({said}). Give each its full name, such as "
-                "weather.forecast."
+                f"sources: {label}: a tool has no name ({text}). Give each tool its full name, "
+                "such as weather.forecast."
             )
         if trouble := writer.explain(tool):
             raise InputError(
-                f"sources: {label}: what is said of {tool.name[:_SHOWN]!a} can't be written as "
-                f"JSON ({trouble}). Leave out what JSON in UTF-8 doesn't have, such as NaN or half "
+                f"sources: {label}: the tool {tool.name[:_SHOWN]!a} cannot be written as JSON "
+                f"({trouble}). Remove values that JSON in UTF-8 does not have, such as NaN or half "
                 "a surrogate pair."
             )
         if trouble := check.explain(tool.parameters):
             raise InputError(
-                f"sources: {label}: the parameters of {tool.name[:_SHOWN]} are no JSON Schema of "
-                f"an object ({trouble}). They should look like {_EXAMPLE}."
+                f"sources: {label}: the parameters of {tool.name[:_SHOWN]} are not a JSON Schema "
+                f"of an object ({trouble}). Write them like {_EXAMPLE}."
             )
 
 
@@ -188,13 +185,13 @@ class SchemaCheck:
 
 
 class _Writer:
-    """Writes all that is said of tools; once what they share as the same object."""
+    """Writes the fields of tools as JSON; objects that tools share are written once."""
 
     def __init__(self) -> None:
         self._written: dict[int, Any] = {}
 
     def explain(self, tool: Tool) -> str:
-        """Why no file of a bank or an export could hold it, or ""; begins with the field."""
+        """Say which field can't be written and why, or ""."""
         for field in Tool.model_fields:
             value = getattr(tool, field)
             try:
@@ -207,7 +204,7 @@ class _Writer:
         return ""
 
     def _new_parts(self, value: dict[str, Any]) -> list[Any]:
-        """What of a value was not written yet; of those that hold others, each by itself."""
+        """The parts of a schema that were not written before."""
         parts: list[Any] = []
         for key, part in value.items():
             if not isinstance(part, dict) or key not in _HOLDERS:
@@ -228,10 +225,10 @@ def _plain(value: Any) -> Any:
 
 
 def _write(value: Any) -> None:
-    """Write a value as a file would hold it.
+    """Write a value.
 
     Raises:
-        TypeError, ValueError: JSON in UTF-8 can't.
+        TypeError, ValueError: JSON in UTF-8 can't hold it.
     """
     if isinstance(value, str) and value.isascii():
         return
