@@ -407,7 +407,7 @@ def test_plan_and_preview_start_nothing(write, light, tmp_path):
         "generate: {engine: rules, queries: 10}\n"
     )
     loaded = load_recipe(str(recipe))
-    with pytest.raises(InputError, match=r"starts .*light_mcp.* Have them read first"):
+    with pytest.raises(InputError, match=r"starts .*light_mcp.* Read them first: "):
         describe_plan(loaded, tmp_path / "run")
     with pytest.raises(InputError, match=r"starts .*light_mcp"):
         list(preview_attempts(loaded.recipe, tmp_path / "run", 2))

@@ -134,11 +134,10 @@ def test_a_users_file_counts_and_reads_the_source_anew_when_it_changes(
     assert found[f"{package}.a"] == (f"{package}.b",)
     assert found[f"{package}.c"] == ()
     file.write_text(f"{package}.a {package}.bb\n")
-    assert f"{file}: 1 name of no tool, such as {package}.bb, passed over" in (
-        collect_tools([source], tmp_path).notes
-    )
+    (note,) = collect_tools([source], tmp_path).notes
+    assert note.startswith(f"{file}: 1 name of no tool, such as {package}.bb")
     file.write_text(f"\n{package}.a\n")
-    with pytest.raises(InputError, match=r"\.twins, line 2: .*a stands alone"):
+    with pytest.raises(InputError, match=r"\.twins, line 2: .*a has no twin"):
         collect_tools([source], tmp_path)
     file.write_bytes(b"\xff")
     with pytest.raises(InputError, match=r"\.twins: can't be read"):
