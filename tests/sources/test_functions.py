@@ -56,7 +56,7 @@ def test_what_lists_no_function_is_refused(tmp_path: Path, content: str) -> None
 def test_a_table_without_the_columns_names_them(tmp_path: Path) -> None:
     path = tmp_path / "tools.csv"
     path.write_text("tool,about\na,b\n")
-    with pytest.raises(InputError, match="no column description and none name"):
+    with pytest.raises(InputError, match="column description and name"):
         read(path)
 
 

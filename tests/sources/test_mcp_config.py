@@ -100,7 +100,7 @@ def test_only_wanted_servers_are_started(write, light, tmp_path):
     source = write({"a": light("a"), "b": light("b")}, servers=("b",))
     assert {t.call.source for t in KIND.read(source, tmp_path).tools} == {"b"}
     assert not (tmp_path / "a.json.pid").exists()
-    with pytest.raises(InputError, match=r"no server 'c' in it\. There are: a, b"):
+    with pytest.raises(InputError, match=r"no server 'c'\..*: a, b"):
         KIND.read(write({"a": light("a"), "b": light("b")}, servers=("c",)), tmp_path)
 
 
@@ -132,7 +132,7 @@ def test_a_variable_goes_to_the_host_of_a_file_after_the_users_word(
             KIND.read(source, tmp_path)
         assert not asked
         monkeypatch.setenv("TOOLBANK_GRANTS", grant_of(url, "MY_TOKEN"))
-        with pytest.raises(InputError, match="wants a token"):
+        with pytest.raises(InputError, match="requires a token"):
             KIND.read(source, tmp_path)
         assert asked[0][1]["Authorization"] == f"Bearer {SECRETS['header']}"
 
@@ -167,7 +167,7 @@ def test_nothing_of_a_file_is_copied_or_said(write, light, tmp_path, capfd, capl
         assert any(SECRETS["query"] in path for path, *_ in asked)
     said = capfd.readouterr()
     shown = said.out + said.err + caplog.text
-    assert "far: it answers with HTTP status 500" in " ".join(shown.split())
+    assert "far: it returned HTTP status 500" in " ".join(shown.split())
     files = [path for path in out.rglob("*") if path.is_file()]
     assert any(path.name == "tools.parquet" for path in files)
     for secret in SECRETS.values():
@@ -230,8 +230,8 @@ def test_what_a_server_says_again_of_its_secrets_is_hidden(
     if secret == shown:
         assert [tool.name for tool in c] == [f"works/c_{secret}"] and "***" not in said
     else:
-        assert not c and "its name has something in it that may be secret" in said
-        assert "*** stands in 1 tool" in said and secret not in said
+        assert not c and "may be secret" in said
+        assert "*** replaces" in said and secret not in said
         assert secret not in json.dumps(read.info)
 
 
@@ -341,7 +341,9 @@ def test_what_reads_like_another_command_is_refused_whatever_was_trusted(
     line = shlex.join([entry["command"], *entry["args"]])
     trusted = f"start {line}; start docker run --rm -e TZ=UTC {line}"
     monkeypatch.setenv("TOOLBANK_GRANTS", trusted)
-    with pytest.raises(InputError, match=r"no name of a variable|reads like") as caught:
+    with pytest.raises(
+        InputError, match=r"not the name of a variable|reads like"
+    ) as caught:
         KIND.read(source, tmp_path)
     assert told in str(caught.value)
 

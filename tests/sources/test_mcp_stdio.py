@@ -87,16 +87,16 @@ def test_a_list_is_read_as_expected(light, tmp_path, file, update_corpus):
 
 
 FAULTS = {
-    "dies at start": "it ended (exit code 3) before it had listed its tools",
-    "dies in the middle": "it was killed (signal 9)",
-    "floods stdout": "it floods stdout with what is no message",
-    "endless line": "one message is over 32 MB",
-    "huge message": "one message is over 32 MB",
-    "wrong answer": "the tools that it lists are no list",
-    "error": "it answers with an error: no database (code -32000)",
-    "not JSON-RPC": "on stdout it said what is no message",
-    "cursor is a number": "it answers outside the protocol",
-    "hangs": "it gave no list of tools within 0.5 seconds (timeout_s)",
+    "dies at start": "(exit code 3)",
+    "dies in the middle": "(signal 9)",
+    "floods stdout": "it floods stdout",
+    "endless line": "over 32 MB",
+    "huge message": "over 32 MB",
+    "wrong answer": "its tools are not a list",
+    "error": "no database (code -32000)",
+    "not JSON-RPC": "stdout is not a message",
+    "cursor is a number": "the protocol",
+    "hangs": "within 0.5 seconds (timeout_s)",
 }
 
 
@@ -117,8 +117,8 @@ def test_a_server_that_misbehaves_is_one_clear_message(light, tmp_path, fault, c
 @pytest.mark.parametrize(
     ("fault", "said", "tools"),
     [
-        ("repeats a cursor", "the same page again and again (its cursor repeats)", 5),
-        ("pages for ever", "it gives pages for ever, and nothing new in them", 1),
+        ("repeats a cursor", "its cursor repeats", 5),
+        ("pages for ever", "endless pages", 1),
     ],
 )
 def test_of_pages_without_end_those_that_are_new_are_read(
@@ -149,7 +149,7 @@ def test_a_program_that_is_not_there_is_named(tmp_path, monkeypatch):
     trust(monkeypatch, source.command)
     with pytest.raises(
         InputError,
-        match=r"can't be started: No such file.*: no such program; give the program",
+        match=r"cannot be started: No such file.*: no such program; give the program",
     ):
         KIND.read(source, tmp_path)
 
