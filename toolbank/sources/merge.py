@@ -218,7 +218,7 @@ def _distinguish_labels(
     paths = list(dict.fromkeys(p for s in sources if isinstance(p := s.place, Path)))
     ends = dict(zip(paths, _differing_ends(paths), strict=True))
     prefixes = Counter(prefix for _, prefix in {_key(source) for source in sources})
-    told: dict[tuple[str, str], str] = {}
+    distinct: dict[tuple[str, str], str] = {}
     for source in sources:
         place, prefix = source.place, source.prefix
         if isinstance(place, Path):
@@ -229,8 +229,8 @@ def _distinguish_labels(
         else:
             digest = hashlib.sha256(str(place).encode()).hexdigest()
             text = f"{called} {digest[:6]}"
-        told[_key(source)] = f"{kind}:{text}"
-    return told
+        distinct[_key(source)] = f"{kind}:{text}"
+    return distinct
 
 
 def _differing_ends(paths: Sequence[Path]) -> list[str]:

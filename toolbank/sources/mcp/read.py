@@ -368,25 +368,25 @@ async def _ask(
     config: McpSource, servers: Sequence[Server], read: ServerResults
 ) -> None:
     limit = anyio.CapacityLimiter(_AT_ONCE)
-    asked: list[str] = []
+    pending: list[str] = []
 
     async def ask(server: Server) -> None:
         async with limit:
-            asked.append(server.name or config.label)
+            pending.append(server.name or config.label)
             try:
                 listing = await list_tools(server, config)
                 name = server.name or _clean(listing.name) or _fall_back(config)
                 read.listings[name] = listing
             except ServerError as error:
                 read.failed[server.name] = error
-            asked.remove(server.name or config.label)
+            pending.remove(server.name or config.label)
 
     with tqdm(
         bar_format="{desc}", dynamic_ncols=True, leave=False, disable=None
     ) as bar:
         async with anyio.create_task_group() as tasks:
             if not bar.disable:
-                tasks.start_soon(_show_progress, bar, asked, read, len(servers))
+                tasks.start_soon(_show_progress, bar, pending, read, len(servers))
             async with anyio.create_task_group() as asking:
                 for server in servers:
                     asking.start_soon(ask, server)
@@ -394,7 +394,7 @@ async def _ask(
 
 
 async def _show_progress(
-    bar: tqdm[Any], asked: Sequence[str], read: ServerResults, total: int
+    bar: tqdm[Any], pending: Sequence[str], read: ServerResults, total: int
 ) -> None:
     """Show once a second which servers have not answered."""
     for seconds in itertools.count(1):
@@ -403,7 +403,7 @@ async def _show_progress(
         many = f"{done:,} of {total:,} servers; " if total > 1 else ""
         # The last columns are for the cursor and ^C.
         width = bar.format_dict["ncols"] - 3
-        said = f"{many}{seconds} s, waiting for {', '.join(asked)}"
+        said = f"{many}{seconds} s, waiting for {', '.join(pending)}"
         bar.set_description_str(one_line(said, width))
 
 

@@ -50,8 +50,8 @@ def _recognise(location: Location) -> OpenApiSource | None:
     is_file = location.path is not None and location.path.is_file()
     if not (is_file or location.is_url):
         return None
-    is_told = location.is_url and _ADDRESS.search(urlsplit(location.text).path)
-    if not (is_told or _says_version(location.content)):
+    has_typical_name = location.is_url and _ADDRESS.search(urlsplit(location.text).path)
+    if not (has_typical_name or _says_version(location.content)):
         return None
     return OpenApiSource(spec=str(location.path or location.text))
 

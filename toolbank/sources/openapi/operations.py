@@ -28,10 +28,10 @@ _TYPES: dict[type, tuple[str, ...]] = {
 }
 """The keys of a path or an operation whose value has to be of a type."""
 _TYPE_ERRORS = {
-    str: "no text",
-    bool: "neither true nor false",
-    list: "no list",
-    dict: "no object",
+    str: "not a text",
+    bool: "not true or false",
+    list: "not a list",
+    dict: "not an object",
 }
 
 
@@ -73,7 +73,7 @@ def list_operations(
     for key in ("paths", "x-ms-paths"):
         paths = root.child(key)
         if paths.value is not None and not isinstance(paths.value, dict):
-            findings.problem(f"`{key}` is no object", paths.place)
+            findings.problem(f"`{key}` is not an object", paths.place)
         for path, node in paths.members().items():
             if not path.startswith("x-"):
                 items = _follow_item(path, node, references)
@@ -102,7 +102,7 @@ def _operations(
             _check_types(operation.node, findings)
             yield operation
         else:
-            findings.problem("an operation that is no object", operation.node.place)
+            findings.problem("an operation that is not an object", operation.node.place)
             findings.left_out.add("operation that can't be read", operation.route)
 
 
@@ -116,7 +116,7 @@ def _check_types(node: Node, findings: Findings) -> None:
                 findings.problem(what, node.child(key).place)
     for tag in node.child("tags").elements():
         if not isinstance(tag.value, str):
-            findings.problem("a tag is no text", tag.place)
+            findings.problem("a tag is not a text", tag.place)
 
 
 def _count_calls_of_the_api(
@@ -147,7 +147,7 @@ def _follow_item(path: str, node: Node, references: References) -> tuple[Node, .
     """The path item; if it is a reference, before it what is next to the reference."""
     item = references.follow_or_report(node, "path")
     if item and not isinstance(item.value, dict):
-        references.findings.problem("a path that is no object", item.place)
+        references.findings.problem("a path that is not an object", item.place)
         item = None
     if item is None:
         references.findings.left_out.add(_UNREADABLE_PATH, path)
@@ -240,9 +240,7 @@ class ParameterReader:
                 key, holder = (parameter.place, _identity(node)), listed.place
                 holder = holder.rpartition("/")[0]
                 if lists.get(key) == holder:
-                    what = (
-                        "a parameter that its list has twice, of which the last counts"
-                    )
+                    what = "a parameter is listed twice, of which the last counts"
                     self._findings.note(what, listed.place)
                 parameters[key], lists[key] = parameter, holder
         return [*parameters.values(), *_undeclared(operation, parameters)], bodies
@@ -257,7 +255,8 @@ class ParameterReader:
         name, place = node.get("name"), node.get("in")
         if not isinstance(name, str) or not name or place not in _PLACES:
             self._findings.problem(
-                "a parameter without a `name` or a place (`in`) is left out", node.place
+                "a parameter without a `name` or a place (`in`); it is skipped",
+                node.place,
             )
             return None
         identity = _identity(node)

@@ -45,9 +45,9 @@ from toolbank.system.errors import InputError
 
 
 def name_operations(operations: Sequence[Operation], findings: Findings) -> list[str]:
-    """A name for each operation, of its operationId or else of its method and path.
+    """Name operations by their operationId, or else by method and path.
 
-    Those that would share a name have method and path behind it, whatever their order.
+    Operations that would share a name get method and path as a suffix, in any order.
     """
     _note_repeated(operations, findings)
     plain = [_plain_name(operation) for operation in operations]
@@ -70,12 +70,12 @@ def _route_name(operation: Operation) -> str:
 
 
 def _clean(text: str) -> str:
-    """Letters, digits, `_`, `.` and `-`; all else becomes `_`."""
+    """Replace all but letters, digits, `_`, `.` and `-` by `_`."""
     return re.sub(r"_{2,}", "_", re.sub(r"[^\w.-]+", "_", text)).strip("_.-")
 
 
 def _numbered(names: Sequence[str], operations: Sequence[Operation]) -> list[str]:
-    """Names that are still the same (/a-b? and /a-b) get numbers, in the order of their routes."""
+    """Number names that are still equal (/a-b? and /a-b), in the order of their routes."""
     order = sorted(range(len(names)), key=lambda i: (names[i], operations[i].route))
     named, taken, next_numbers = list(names), set(names), dict[str, int]()
     for index in order:
@@ -101,7 +101,7 @@ def _note_repeated(operations: Sequence[Operation], findings: Findings) -> None:
 
 
 _MOST = 100_000
-"""Characters of the schemas that an output refers to: an API of objects that all refer to one another
+"""Characters of the schemas that an output refers to: an API whose objects all refer to each other
 would have all of them in each tool."""
 
 
@@ -151,7 +151,7 @@ def _response_schema(
 
 
 def list_security(operation: Operation, root: Node) -> tuple[tuple[str, ...], ...]:
-    """The groups of schemes that the operation says, or else the description."""
+    """List the groups of security schemes of the operation, or else of the description."""
     own = operation.node.get("security")
     listed = own if isinstance(own, list) else root.get("security")
     groups = listed if isinstance(listed, list) else []
@@ -161,7 +161,7 @@ def list_security(operation: Operation, root: Node) -> tuple[tuple[str, ...], ..
 def find_credentials(
     root: Node, references: References, version: OpenApiVersion
 ) -> frozenset[tuple[str, str]]:
-    """Place and name of the keys that security schemes send."""
+    """Find place and name of the keys that security schemes send."""
     where = (
         ("securityDefinitions",)
         if version.is_swagger
@@ -180,10 +180,10 @@ def find_credentials(
 
 
 def find_server(operation: Operation, root: Node, version: OpenApiVersion) -> str:
-    """The first server of the operation, its path or the description, its variables filled.
+    """Find the first server of the operation, its path or the description, or "".
 
-    One that is relative starts at the description's address. It holds no name, password or
-    query, which may be a key; "" where none is proposed.
+    Variables are replaced, and a relative URL is resolved against that of the description. User
+    name, password and query are removed: they may be secrets.
     """
     own = operation.nearest("servers")
     if version.is_swagger:
@@ -235,15 +235,15 @@ def _without_secrets(address: str) -> str:
 
 
 _MOST_PARAMETERS = 1_000_000
-"""Of all tools: 4,000 operations that take one object of 4,000 properties would need gigabytes."""
+"""Of all tools: 4,000 operations with an object of 4,000 properties would need gigabytes."""
 
 
 def read_description(config: OpenApiSource) -> Collected:
-    """The tools of a description, and what became of the operations that are none.
+    """Read the tools of a description.
 
     Raises:
-        InputError: it can't be read, is none of OpenAPI, or none of its operations can be read.
-        ToolbankError: it can't be had now, which may pass.
+        InputError: it can't be read, is not OpenAPI, or has no operation that can be read.
+        ToolbankError: it can't be read now; trying again may help.
     """
     documents = Documents(
         root=config.root,
@@ -266,7 +266,7 @@ class _OpenApiReader:
         credentials = find_credentials(root, references, self._version)
         self._parameters = ParameterReader(self._schemas, self._version, credentials)
         if not isinstance(root.child("info").value, dict):
-            what = "no `info`, which should say what the API is called"
+            what = "no `info`, which should name the API"
             self._findings.note(what, root.place)
 
     def read(self) -> Collected:
@@ -288,12 +288,12 @@ class _OpenApiReader:
             parameters += len(tools[-1].parameters["properties"])
             if parameters > _MOST_PARAMETERS:
                 raise InputError(
-                    f"{self._root.document.address}: its operations take over "
+                    f"{self._root.document.address}: its operations have over "
                     f"{_MOST_PARAMETERS:,} parameters in all. Give a part of it."
                 )
         self._schemas.fill()
         for place in self._references.documents.repeated:
-            what = "a key that an object gives more than once, of which the last counts"
+            what = "a repeated key of an object, of which the last counts"
             self._findings.note(what, place)
         findings = self._findings
         problems = describe(self._label, findings.problems)
@@ -373,7 +373,7 @@ class _OpenApiReader:
 
 
 def _words(operation: Operation) -> tuple[str, str]:
-    """Summary and description; without a summary, the description's first sentence is it."""
+    """Summary and description; without a summary, the first sentence of the description is it."""
     summary = _text(operation.node.get("summary"))
     description = _text(operation.node.get("description"))
     if not summary and not description:
@@ -411,8 +411,8 @@ def _explain_nothing(root: Node, findings: Findings, problems: tuple[str, ...]) 
     if left_out:
         why = "; ".join(problems[:3])
         return (
-            f"{address}#/paths: has no operation that can be read (left out are {left_out}). "
-            f"Give a description of what can be called{f', or mend it ({why})' if why else ''}."
+            f"{address}#/paths: no operation can be read (skipped: {left_out}). Give a description "
+            f"of operations{f', or correct it ({why})' if why else ''}."
         )
     return (
         f"{address}#/paths: the description has no operations. Give one that lists paths with "

@@ -1,4 +1,4 @@
-"""What an operation takes: one JSON Schema, and the place of each property in the request."""
+"""Build the JSON Schema of an operation's arguments, and their places in the request."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _SAID = frozenset(
         *("readOnly", "writeOnly", "minProperties", "maxProperties"),
     }
 )
-"""Keywords that a list of parameters does without."""
+"""Keywords that are dropped when an object becomes a list of parameters."""
 
 _FLAT = frozenset({"$ref", "type", "properties", "required", "allOf"})
 
 
 @dataclass
 class FlatObject:
-    """An object's properties, which of them it requires, and what else holds of them together.
+    """The properties of an object, and which are required.
 
-    `rules` are keywords that go by the names of properties; `rest` is the schema of properties
-    that have no name, True for anything.
+    `rules` are keywords that refer to properties by name; `rest` is the schema of additional
+    properties, True for anything.
     """
 
     properties: dict[str, Schema] = field(default_factory=dict)
@@ -43,15 +43,15 @@ class FlatObject:
 
 
 def flatten(schema: Schema, target: Callable[[Schema], Schema]) -> FlatObject | None:
-    """The properties of an object, those of all parts of its `allOf` among them.
+    """List the properties of an object, including those of its `allOf`.
 
-    `target` gives what a schema that is a reference leads to. None for what is no object, has no
-    properties, or can't be told by its properties alone, such as one of several objects.
+    `target` follows a schema that is a reference. Return None if the schema is not an object, has
+    no properties, or has more than properties, such as one of several objects.
     """
     flat = FlatObject()
     if not _add(flat, schema, target, 0) or not flat.properties:
         return None
-    for name in flat.required:  # which may be one that is not described
+    for name in flat.required:  # it may lack a description
         flat.properties.setdefault(name, {})
     return flat
 
@@ -93,7 +93,7 @@ def _is_object(schema: Schema) -> bool:
 
 
 def _is_rule(key: str, item: Any) -> bool:
-    """Whether a keyword says no more than which properties go together."""
+    """Whether a keyword only says which properties occur together."""
     if key == "dependentRequired":
         return True
     parts = item if isinstance(item, list) else [item]
@@ -110,22 +110,22 @@ _JSON_TYPE = re.compile(r"(?:application|text|\*)/(?:[\w.+-]*\+)?json")
 
 
 def is_json(content_type: str) -> bool:
-    """Whether a content type is one of JSON, such as application/vnd.github+json."""
+    """Whether a content type is JSON, such as application/vnd.github+json."""
     return bool(_JSON_TYPE.fullmatch(bare(content_type)))
 
 
 def is_form(content_type: str) -> bool:
-    """Whether a content type is one of forms."""
+    """Whether a content type is a form."""
     return bare(content_type) in FORMS
 
 
 def choose(content_types: Iterable[str]) -> str:
-    """The content type to send, "" of none; one of the same rank that is listed first."""
+    """Choose the content type to send: the first of the best rank, "" if there are none."""
     return min(content_types, key=_rank, default="")
 
 
 def bare(content_type: str) -> str:
-    """A content type without its parameters."""
+    """Remove the parameters of a content type."""
     return content_type.partition(";")[0].strip().lower()
 
 
@@ -146,9 +146,9 @@ _ANY = ("*/*", "application/*")
 
 @dataclass(frozen=True)
 class Body:
-    """The body of a request; `flat` are its properties, None where it is told as a whole.
+    """The body of a request; `flat` are its properties, or None if it is one argument.
 
-    `styles` are the style, or else the content type, and `explode` of properties that say them.
+    `styles` are the style (or else the content type) and `explode` of properties with an encoding.
     """
 
     content_type: str
@@ -160,7 +160,7 @@ class Body:
 
     @property
     def place(self) -> Place:
-        """Where it goes."""
+        """The place in the request."""
         return "form" if is_form(self.content_type) else "body"
 
 
@@ -175,7 +175,7 @@ def read_body(operation: Operation, schemas: Schemas) -> Body | None:
         return None
     contents = node.child("content").members()
     if not contents:
-        what = "a request body without `content` is left out"
+        what = "a request body without `content`; it is skipped"
         references.findings.problem(what, node.place)
         return None
     content_type = choose(contents)
@@ -205,7 +205,7 @@ def _body(content_type: str, schema: Schema, node: Node, schemas: Schemas) -> Bo
     required = node.get("required") is True
     flat = flatten(schema, schemas.target)
     if flat is not None and flat.rules and not required:
-        flat = None  # they hold only where a body is given
+        flat = None  # the rules apply only if there is a body
     text = node.get("description")
     if isinstance(text, str) and text and "description" not in schema:
         schema = schemas.derive({**schema, "description": text}, [schema])
@@ -214,7 +214,7 @@ def _body(content_type: str, schema: Schema, node: Node, schemas: Schemas) -> Bo
 
 
 def read_media(content_type: str, media: Node, schemas: Schemas) -> Schema:
-    """The schema of what is sent as a content type; without one, anything of JSON, or a text."""
+    """Read the schema of a media type; without one, it is any JSON, or a text."""
     schema, item = media.child("schema"), media.child("itemSchema")
     if schema.value is not None:
         return schemas.read(schema)
@@ -227,7 +227,7 @@ def read_media(content_type: str, media: Node, schemas: Schemas) -> Schema:
 
 
 class OperationSignature:
-    """Gathers the properties of one operation; no two have the same name."""
+    """Collects the properties of an operation under unique names."""
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
@@ -239,7 +239,7 @@ class OperationSignature:
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
-        """Where each property goes."""
+        """The place of each property in the request."""
         return tuple(self._arguments)
 
     def add(self, parameters: Sequence[OperationParameter]) -> None:
@@ -270,7 +270,7 @@ class OperationSignature:
                 for name in names.values()
                 if required != [name]
             }
-        rules = [_renamed(rule, names) for rule in flat.rules]
+        rules = [_rename(rule, names) for rule in flat.rules]
         for rule in rules:
             if rule.keys() & self._more.keys():
                 self._more = {"allOf": rules}
@@ -283,7 +283,7 @@ class OperationSignature:
             self._parts.append(flat.rest)
 
     def schema(self, place: str) -> Schema:
-        """The JSON Schema of all, with the `$defs` that it needs; `place` is the operation's."""
+        """Build the JSON Schema with its `$defs`; `place` is that of the operation."""
         schema: Schema = {"type": "object", "properties": self._properties}
         if self._required:
             schema["required"] = list(dict.fromkeys(self._required))
@@ -317,10 +317,10 @@ class OperationSignature:
         return name
 
 
-def _renamed(rule: Any, names: dict[str, str]) -> Any:
-    """A rule on which properties go together, by the names that they have here."""
+def _rename(rule: Any, names: dict[str, str]) -> Any:
+    """Replace names of properties in a rule."""
     if isinstance(rule, list):
-        return [_renamed(part, names) for part in rule]
+        return [_rename(part, names) for part in rule]
     if not isinstance(rule, dict):
         return rule
     renamed: dict[str, Any] = {}
@@ -333,5 +333,5 @@ def _renamed(rule: Any, names: dict[str, str]) -> Any:
                 for name, others in item.items()
             }
         else:
-            renamed[key] = _renamed(item, names)
+            renamed[key] = _rename(item, names)
     return renamed

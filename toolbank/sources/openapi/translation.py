@@ -59,13 +59,13 @@ _VALUES: dict[str, Callable[[Any], bool]] = {
 
 
 def _read_flag(schema: Schema, key: str, item: Any) -> bool:
-    if item is True:  # false says no more than its absence
+    if item is True:  # false is the default
         schema[key] = True
     return isinstance(item, bool)
 
 
 def _read_count(schema: Schema, key: str, item: Any) -> bool:
-    """3.0 is a count, too."""
+    """3.0 is also a count."""
     if not _is_number(item) or item < 0 or item != item // 1:
         return False
     schema[key] = int(item)
@@ -73,7 +73,7 @@ def _read_count(schema: Schema, key: str, item: Any) -> bool:
 
 
 def _read_limit(schema: Schema, key: str, item: Any) -> bool:
-    """`exclusiveMinimum` is a flag of `minimum` up to OpenAPI 3.0 (see `join_keywords`)."""
+    """Up to OpenAPI 3.0, `exclusiveMinimum` is a flag of `minimum` (see `join_keywords`)."""
     if _is_number(item):
         schema[key] = item
     return _is_number(item) or isinstance(item, bool)
@@ -124,11 +124,11 @@ _READERS: dict[str, Callable[[Schema, str, Any], bool]] = {
     "type": _read_type,
     "example": _read_example,
 }
-"""Each puts a keyword into the schema, and says whether its value is one."""
+"""Write a keyword into the schema, and return whether its value is valid."""
 
 
 def join_keywords(schema: Schema, value: dict[str, Any]) -> Schema:
-    """Translate what is said by two keywords together."""
+    """Translate keywords that depend on another one."""
     for limit, exclusive in (
         ("minimum", "exclusiveMinimum"),
         ("maximum", "exclusiveMaximum"),
@@ -162,7 +162,7 @@ def _or_null(schema: Schema) -> Schema:
 
 
 Refer = Callable[[str, Document, str], str]
-"""The name in `$defs` of what a reference leads to, by document and pointer; "" for nothing."""
+"""Name the target of a reference in `$defs`, by document and pointer; "" if there is none."""
 
 _SHOWN = 60
 _RESTS = frozenset(
@@ -171,22 +171,21 @@ _RESTS = frozenset(
         *("unevaluatedItems", "unevaluatedProperties"),
     }
 )
-"""What holds of all that have no name of their own; false is said of them as it is."""
+"""Keywords on additional values, for which false is kept."""
 _ANNOTATIONS = frozenset(
     {
         *("title", "description", "default", "example", "examples"),
         *("deprecated", "readOnly", "writeOnly", "nullable", "x-nullable"),
     }
 )
-"""What counts beside a `$ref` up to OpenAPI 3.0; constraints there don't."""
+"""Up to OpenAPI 3.0, only these keywords count next to a `$ref`."""
 
 
 class Translation:
-    """Translates schemas, and knows which names of `$defs` each one refers to.
+    """Translates schemas, and knows the names of `$defs` that each one refers to.
 
-    What isn't as its keyword has to be is left out and told as a problem; what JSON Schema has
-    neither by this nor by another name (xml, discriminator, x-...) is left out. `siblings`:
-    whether constraints beside a `$ref` count, as from OpenAPI 3.1 on.
+    Invalid values of keywords are problems. Keywords that JSON Schema lacks (xml, discriminator,
+    x-...) are skipped. `siblings`: whether constraints next to a `$ref` count, as from OpenAPI 3.1.
     """
 
     def __init__(self, refer: Refer, findings: Findings, *, siblings: bool) -> None:
@@ -194,11 +193,11 @@ class Translation:
         self._findings = findings
         self._siblings = siblings
         self._refs: set[str] = set()
-        # By the identity of schemas, which are kept here so that it stays theirs.
+        # By identity. The schemas are kept so that no other one gets the identity.
         self._refs_of: dict[int, tuple[Schema, frozenset[str]]] = {}
 
     def translate(self, value: Any, document: Document, pointer: str) -> Schema:
-        """A schema that stands at a pointer of a document."""
+        """Translate the schema at a pointer of a document."""
         outer, self._refs = self._refs, set()
         schema = self._schema(value, document, pointer)
         if self._refs:
@@ -208,19 +207,19 @@ class Translation:
         return schema
 
     def refs_of(self, schema: Schema) -> frozenset[str]:
-        """The names that a schema of `translate` or `derive` refers to."""
+        """Return the names that a schema of `translate` or `derive` refers to."""
         known = self._refs_of.get(id(schema))
         return known[1] if known else frozenset()
 
     def derive(self, schema: Schema, parts: Iterable[Schema]) -> Schema:
-        """Have a schema that was made of such parts be known to refer to what they do."""
+        """Record that a schema refers to the same names as its parts."""
         refs = frozenset[str]().union(*map(self.refs_of, parts))
         if refs:
             self._refs_of[id(schema)] = schema, refs
         return schema
 
     def wrong(self, what: str, document: Document, pointer: str) -> None:
-        """Say what of a schema could not be read."""
+        """Report a part of a schema that can't be read."""
         self._findings.problem(what, f"{document.address}#{pointer}")
 
     def _schema(self, value: Any, document: Document, pointer: str) -> Schema:
@@ -229,7 +228,7 @@ class Translation:
         if value is False:
             return {"not": {}}
         if not isinstance(value, dict):
-            self.wrong("a schema that is no object", document, pointer)
+            self.wrong("a schema that is not an object", document, pointer)
             return {}
         schema: Schema = {}
         reference = value.get("$ref", value.get("$dynamicRef"))
@@ -242,7 +241,7 @@ class Translation:
             if not self._siblings:
                 value = {key: value[key] for key in value if key in _ANNOTATIONS}
         elif reference is not None:
-            self.wrong("a `$ref` that is no text", document, pointer)
+            self.wrong("a `$ref` that is not a text", document, pointer)
         for key, item in value.items():
             if key in _HOLDERS:
                 holder = _HOLDERS[key]
@@ -260,16 +259,16 @@ class Translation:
         return join_keywords(schema, value)
 
     def _refuse(self, key: str, item: Any, document: Document, pointer: str) -> None:
-        """Say that a keyword has a value that it can't have; null stands for nothing."""
+        """Report an invalid value of a keyword; null counts as absent."""
         if item is None or (key == "required" and isinstance(item, bool)):
             return
         if key == "pattern" and isinstance(item, str):
-            what = "a `pattern` that Python can't read is left out"
+            what = "a `pattern` that Python cannot read; it is skipped"
             self._findings.note(what, f"{document.address}#{pointer}")
             return
         said = json.dumps(item)
         said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."
-        self.wrong(f"`{key}` can't be {said}", document, f"{pointer}/{key}")
+        self.wrong(f"`{key}` cannot be {said}", document, f"{pointer}/{key}")
 
     def _read_schema(
         self, schema: Schema, key: str, item: Any, document: Document, pointer: str
@@ -298,14 +297,14 @@ class Translation:
     def _read_items(
         self, schema: Schema, key: str, item: Any, document: Document, pointer: str
     ) -> bool:
-        """A list of schemas, which is `prefixItems` today, may be empty."""
+        """Read `items`; a list of schemas is `prefixItems` today, and may be empty."""
         read = self._read_list if isinstance(item, list) else self._read_schema
         return item == [] or read(schema, key, item, document, pointer)
 
     def _read_named(
         self, schema: Schema, key: str, item: Any, document: Document, pointer: str
     ) -> bool:
-        """Schemas by name. A name is no keyword, not even `$ref`."""
+        """Read schemas by name. A name is not a keyword, not even `$ref`."""
         if not isinstance(item, dict):
             return False
         schema[key] = {
@@ -322,4 +321,4 @@ _HOLDERS = {
     **dict.fromkeys(_HOLD_NAMED, Translation._read_named),
     "items": Translation._read_items,
 }
-"""Read a keyword that holds schemas, and return whether its value is one."""
+"""Write a keyword with schemas, and return whether its value is valid."""
