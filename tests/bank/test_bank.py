@@ -226,7 +226,7 @@ def test_frames_hold_the_rows_of_a_bank(tmp_path):
         assert frames.attempts.columns == list(AttemptRecord.model_fields)
         assert frames.asks.is_empty()
         assert frames.info == {"name": "small"}
-    with pytest.raises(InputError, match="no bank in it"):
+    with pytest.raises(InputError, match="no bank"):
         load_bank(tmp_path / "nothing")
 
 
