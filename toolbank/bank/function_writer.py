@@ -223,20 +223,10 @@ def _name_all(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-_KEYS = frozenset(
-    {
-        *(
-            "format",
-            "title",
-            "description",
-            "nullable",
-            "default",
-            "pattern",
-            "example",
-        ),
-        *("minItems", "maxItems", "minProperties", "maxProperties"),
-        *("minLength", "maxLength", "minimum", "maximum"),
-    }
+_KEYS = (
+    *("format", "title", "description", "nullable", "default", "pattern", "example"),
+    *("minItems", "maxItems", "minProperties", "maxProperties"),
+    *("minLength", "maxLength", "minimum", "maximum"),
 )
 _LONGEST_NAME = 64
 _FORMATS = ("float", "double", "int32", "int64", "date-time")

@@ -28,27 +28,19 @@ def make_units(by: SplitBy, tools: Sequence[Tool]) -> Units | None:
     if by == "random":
         return None
     index = Bank(tuple(tools)).index
-
-    def own_names(query: Query) -> list[str]:
-        places = (index.get(name) for name in query.tools)
-        return [
-            name if place is None else tools[place].name
-            for name, place in zip(query.tools, places, strict=True)
-        ]
-
-    def as_set(query: Query) -> frozenset[str]:
-        return frozenset(["\n".join(sorted(set(own_names(query))))])
-
-    def as_families(query: Query) -> frozenset[str]:
-        return frozenset(families.get(name, name) for name in own_names(query))
-
     families = {tool.name: find_family(tool) for tool in tools}
-    kinds: dict[SplitBy, Units] = {
-        "set": as_set,
-        "tool": lambda query: frozenset(own_names(query)),
-        "family": as_families,
-    }
-    return kinds[by]
+
+    def find_units(query: Query) -> frozenset[str]:
+        names = {
+            tools[index[name]].name if name in index else name for name in query.tools
+        }
+        if by == "set":
+            return frozenset(["\n".join(sorted(names))])
+        if by == "family":
+            return frozenset(families.get(name, name) for name in names)
+        return frozenset(names)
+
+    return find_units
 
 
 def find_held_out(

@@ -203,7 +203,7 @@ def _parse_yaml(text: str, where: str) -> tuple[Any, list[str]]:
         if root is None:
             raise InputError(f"{where}: is empty. Give a document in JSON or YAML.")
         maker = _Maker(where)
-        value = maker.make(root)
+        value, _ = maker.make(root)
         return value, _places(value, maker.repeated)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
@@ -225,15 +225,12 @@ class _Maker:
         self._made: dict[int, tuple[Any, int]] = {}
         self._open: set[int] = set()
 
-    def make(self, node: yaml.Node) -> Any:
-        """Construct the value of a node.
+    def make(self, node: yaml.Node) -> tuple[Any, int]:
+        """Construct the value of a node, and count its values.
 
         Raises:
             InputError: an alias contains itself, a key is no text, or there are too many values.
         """
-        return self._make(node)[0]
-
-    def _make(self, node: yaml.Node) -> tuple[Any, int]:
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node), 1
         known = self._made.get(id(node))
@@ -242,11 +239,8 @@ class _Maker:
         if id(node) in self._open:
             raise self._refused(node, "an alias is inside its own anchor")
         self._open.add(id(node))
-        made = (
-            self._list(node)
-            if isinstance(node, yaml.SequenceNode)
-            else self._mapping(node)
-        )
+        is_list = isinstance(node, yaml.SequenceNode)
+        made = self._list(node) if is_list else self._mapping(node)
         self._open.discard(id(node))
         if made[1] > _MOST_VALUES:
             raise self._refused(
@@ -256,8 +250,8 @@ class _Maker:
         self._made[id(node)] = made
         return made
 
-    def _list(self, node: yaml.SequenceNode) -> tuple[Any, int]:
-        made = [self._make(one) for one in node.value]
+    def _list(self, node: yaml.Node) -> tuple[Any, int]:
+        made = [self.make(one) for one in node.value]
         return [value for value, _ in made], 1 + sum(size for _, size in made)
 
     def _mapping(self, node: yaml.Node) -> tuple[Any, int]:
@@ -268,7 +262,7 @@ class _Maker:
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise self._refused(key, "a key that is not a text")
-            one, its_size = self._make(value)
+            one, its_size = self.make(value)
             size += its_size
             if key.tag != _MERGE:
                 if key.value in values:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from anyio.abc import ObjectReceiveStream
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCResponse
 
@@ -142,7 +142,7 @@ class Incoming:
         return values
 
 
-class Messages:
+class Messages(ObjectReceiveStream[SessionMessage | Exception]):
     """A stream of messages that moves the tools of a page to `Connection.tools`.
 
     The SDK refuses a whole page for one tool that violates the protocol, so it gets pages without
@@ -155,39 +155,18 @@ class Messages:
 
     async def receive(self) -> SessionMessage | Exception:
         """The next message."""
-        return self._take(await self._stream.receive())
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._stream.aclose()
-
-    def __aiter__(self) -> AsyncIterator[SessionMessage | Exception]:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        return self._take(await self._stream.__anext__())
-
-    async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
-        await self._stream.__aexit__(kind, error, trace)
-        return None
-
-    def __getattr__(self, name: str) -> Any:
-        # Streams of HTTP have the context of the sender.
-        return getattr(self._stream, name)
-
-    def _take(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+        item: SessionMessage | Exception = await self._stream.receive()
         if isinstance(item, SessionMessage):
             message = item.message
             if isinstance(message, JSONRPCResponse) and "tools" in message.result:
                 self._connection.tools = message.result["tools"]
                 message.result["tools"] = []
         return item
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    def __getattr__(self, name: str) -> Any:
+        # Streams of HTTP have the context of the sender.
+        return getattr(self._stream, name)

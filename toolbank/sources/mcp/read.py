@@ -66,14 +66,11 @@ def explain(
 
 def _find_cause(error: BaseException) -> BaseException:
     """Find the error of a group that caused the others."""
+    sequels = (anyio.BrokenResourceError, anyio.ClosedResourceError)
     while isinstance(error, BaseExceptionGroup):
         leaves = error.exceptions
-        error = next((e for e in leaves if not _is_sequel(e)), leaves[0])
+        error = next((e for e in leaves if not isinstance(e, sequels)), leaves[0])
     return error
-
-
-def _is_sequel(error: BaseException) -> bool:
-    return isinstance(error, anyio.BrokenResourceError | anyio.ClosedResourceError)
 
 
 def _explain_process(
@@ -304,13 +301,10 @@ def read_tools(
             reason = "what is said of it is no JSON in UTF-8"
             found.left_out.add(reason, f"{server}/{name}")
         else:
+            kinds = {"title": str, "description": str, "annotations": dict}
             said = {
                 key: entry[key]
-                for key, kind in (
-                    ("title", str),
-                    ("description", str),
-                    ("annotations", dict),
-                )
+                for key, kind in kinds.items()
                 if isinstance(entry.get(key), kind)
             }
             if "description" in said:
@@ -465,11 +459,8 @@ def _explain_empty(config: McpSource, problems: Sequence[str], found: ToolList) 
 
 
 def _refuse(config: McpSource, read: ServerResults) -> ToolbankError:
-    kind = (
-        ToolbankError
-        if any(error.may_pass for error in read.failed.values())
-        else InputError
-    )
+    may_pass = any(error.may_pass for error in read.failed.values())
+    kind = ToolbankError if may_pass else InputError
     lines = "\n".join(_describe_failed(config, read))
     if config.config is not None:
         hint = f"Correct its entry in {config.config}, or choose others with `servers`."

@@ -90,11 +90,9 @@ def _numbered(names: Sequence[str], operations: Sequence[Operation]) -> list[str
 
 
 def _note_repeated(operations: Sequence[Operation], findings: Findings) -> None:
-    said = [
-        (operation.node.value.get("operationId"), operation) for operation in operations
-    ]
-    counts = Counter(name for name, _ in said if isinstance(name, str))
-    for name, operation in said:
+    ids = [operation.node.get("operationId") for operation in operations]
+    counts = Counter(name for name in ids if isinstance(name, str))
+    for name, operation in zip(ids, operations, strict=True):
         if isinstance(name, str) and counts[name] > 1:
             what = f"the operationId {name[:80]!r} is given more than once"
             findings.note(what, operation.node.place)
@@ -327,7 +325,9 @@ class _OpenApiReader:
             signature=operation.route,
             parameters=signature.schema(operation.node.place),
             output_schema=read_response(operation, self._schemas, self._version),
-            deprecated="Deprecated." if _is_deprecated(operation) else "",
+            deprecated="Deprecated."
+            if operation.node.get("deprecated") is True
+            else "",
             url=_text(operation.node.get("externalDocs", "url")),
             source=self._label,
             tags=_tags(operation),
@@ -391,16 +391,9 @@ def _text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _is_deprecated(operation: Operation) -> bool:
-    return operation.node.get("deprecated") is True
-
-
 def _tags(operation: Operation) -> tuple[str, ...]:
-    tags = operation.node.get("tags")
-    named = (
-        [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
-    )
-    return tuple(dict.fromkeys(named))
+    tags = (tag.value for tag in operation.node.child("tags").elements())
+    return tuple(dict.fromkeys(tag for tag in tags if isinstance(tag, str)))
 
 
 def _explain_nothing(root: Node, findings: Findings, problems: tuple[str, ...]) -> str:

@@ -244,14 +244,10 @@ def _named(root: Node) -> Iterator[tuple[str, Node]]:
     while waiting:
         node = waiting.pop()
         if isinstance(node.value, dict):
-            for keyword, form in (
-                ("$anchor", "#{}"),
-                ("$dynamicAnchor", "#{}"),
-                ("$id", "{}"),
-                ("$self", "{}"),
-            ):
+            for keyword in ("$anchor", "$dynamicAnchor", "$id", "$self"):
                 if isinstance(name := node.value.get(keyword), str):
-                    yield form.format(name), node
+                    is_anchor = keyword in ("$anchor", "$dynamicAnchor")
+                    yield f"#{name}" if is_anchor else name, node
             waiting += [node.child(key) for key in reversed(node.value)]
         elif isinstance(node.value, list):
             waiting += reversed([*node.elements()])
@@ -307,11 +303,8 @@ def read_version(root: Node, findings: Findings) -> OpenApiVersion:
         )
     said = str(content[key])
     found = re.match(r"(\d{1,4})(?:\.(\d{1,4}))?", said)
-    version = (
-        OpenApiVersion(int(found[1]), int(found[2] or 0))
-        if found
-        else OpenApiVersion(0, 0)
-    )
+    numbers = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+    version = OpenApiVersion(*numbers)
     if version.major != (3 if key == "openapi" else 2):
         raise InputError(
             f"{address}#/{key}: the version {said[:40]!r} is not supported. {_READ}: convert the "
