@@ -459,6 +459,11 @@ def _explain_empty(config: McpSource, problems: Sequence[str], found: ToolList) 
 
 
 def _refuse(config: McpSource, read: ServerResults) -> ToolbankError:
+    if not read.failed:
+        return InputError(
+            f"{config.config}: all servers in it are disabled ({', '.join(read.disabled)}). Enable "
+            "one there, or name it in `servers`."
+        )
     may_pass = any(error.may_pass for error in read.failed.values())
     kind = ToolbankError if may_pass else InputError
     lines = "\n".join(_describe_failed(config, read))
