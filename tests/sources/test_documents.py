@@ -200,7 +200,7 @@ def test_no_file_outside_of_the_folder_is_read(tmp_path: Path) -> None:
         str(tmp_path / "secret.json"),
         f"file://{tmp_path}/secret.json",
     ):
-        with pytest.raises(InputError, match="outside of .*`root:`"):
+        with pytest.raises(InputError, match=r"outside of .*`root:`"):
             documents.follow(spec, reference)
 
 
