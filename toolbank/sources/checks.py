@@ -73,7 +73,10 @@ def _first_error(schema: dict[str, Any]) -> str:
         Draft202012Validator.META_SCHEMA,
         format_checker=Draft202012Validator.FORMAT_CHECKER,
     )
-    error = best_match(validator.iter_errors(schema))
+    try:
+        error = best_match(validator.iter_errors(schema))
+    except RecursionError:
+        return ": it is unsound, and nested too deep to say where"
     return (
         "" if error is None else f"{error.json_path.removeprefix('$')}: {error.message}"
     )
