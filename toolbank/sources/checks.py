@@ -23,7 +23,7 @@ _MOST_INVALID_NAMES = 100
 
 def explain_unsound(schema: dict[str, Any]) -> str:
     """Say what the metaschema finds wrong with a schema, after its path; "" if it is sound."""
-    if _is_too_deep(schema):
+    if is_too_deep(schema, _DEEPEST):
         return f": it is nested over {_DEEPEST} levels deep"
     try:
         if _metaschema().is_valid(schema):
@@ -35,9 +35,10 @@ def explain_unsound(schema: dict[str, Any]) -> str:
     return _first_error(schema)
 
 
-def _is_too_deep(schema: Any) -> bool:
+def is_too_deep(schema: Any, levels: int) -> bool:
+    """Whether lists and objects are nested more than so many levels deep."""
     level = [schema]
-    for _ in range(_DEEPEST):
+    for _ in range(levels):
         level = [
             part
             for one in level

@@ -7,9 +7,13 @@ from typing import Any
 
 from toolbank.bank.bank import LeftOut
 from toolbank.bank.records import Tool
-from toolbank.sources.checks import SchemaCheck
+from toolbank.sources.checks import SchemaCheck, is_too_deep
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
+
+
+_DEEPEST = 60
+"""Levels of a schema that is repaired: the time grows with their square."""
 
 
 def repair_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], str]:
@@ -24,6 +28,8 @@ def repair_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], 
         return _nothing(), "no schema"
     if not isinstance(schema, dict):
         return _nothing(), "a schema that is not an object"
+    if is_too_deep(schema, _DEEPEST):
+        return _nothing(), "an unsound schema that is nested too deep"
     kind, properties = schema.get("type", "object"), schema.get("properties")
     properties = {} if properties is None else properties
     if not isinstance(properties, dict) or (kind != "object" and not properties):
