@@ -11,7 +11,6 @@ from toolbank.sources.checks import SchemaCheck, is_too_deep
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
 
-
 _DEEPEST = 60
 """Levels of a schema that is repaired: the time grows with their square."""
 
