@@ -157,5 +157,5 @@ def test_tools_of_held_out_requests_are_known():
 
 
 def test_tools_are_held_back_in_one_way():
-    with pytest.raises(ValueError, match="leave one of the two out"):
+    with pytest.raises(ValueError, match="remove one of them"):
         SplitConfig(by="tool", withhold_tools=0.1)

@@ -132,7 +132,7 @@ def test_the_help_names_what_each_kind_of_source_takes(tmp_path):
     ("given", "content", "said"),
     [
         ("nothing-there", None, "no such file, folder or package. Give one of these: "),
-        ("notes.txt", "Buy milk.", "nothing that tools can be read from"),
+        ("notes.txt", "Buy milk.", "tools cannot be read from it"),
         ("broken.json", "{", "broken.json"),
         ("none.json", '{"openapi": "9.0", "paths": {}}', "none.json"),
         ("empty.json", "[]", "lists no function"),
@@ -200,7 +200,7 @@ def test_what_an_address_gives_is_looked_at(tmp_path, address):
         ("page", "is a web page (HTML or XML), not JSON or YAML."),
         ("docs", f"It links to {url}/openapi.json; give that."),
         ("sphinx.html", "no inventory there"),
-        ("note", "nothing is there that tools can be read from"),
+        ("note", "nothing at this address"),
         ("gone", "HTTP status 404. Check the address. Give one of these: "),
         ("gone", "an MCP server's URL (https://HOST/mcp)"),
         ("gone.json", "HTTP status 404"),

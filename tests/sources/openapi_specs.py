@@ -47,17 +47,6 @@ def read(folder: Path, description: Any, **options: Any) -> Collected:
     return collected
 
 
-def read_tool(folder: Path, description: Any) -> Tool:
-    (tool,) = read(folder, description).tools
-    return tool
-
-
-def read_operation(folder: Path, method: str = "get", **said: Any) -> Tool:
-    """The tool of a single operation of /pets."""
-    more = said.pop("description_of", {})
-    return read_tool(folder, described({"/pets": {method: operation(**said)}}, **more))
-
-
 def assert_sound(tool: Tool) -> None:
     """Schemas are ones of JSON Schema 2020-12, references lead to `$defs`, arguments to properties."""
     for schema in (tool.parameters, tool.output_schema):

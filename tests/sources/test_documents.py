@@ -129,12 +129,12 @@ def test_of_a_key_that_is_repeated_the_last_counts_and_its_place_is_told(
         ("", "is empty"),
         ("# nothing\n", "is empty"),
         ("<!doctype html><html>", "is a web page (HTML or XML)"),
-        ("just words", "no mapping and no list"),
+        ("just words", "not a mapping or a list"),
         ('{"a": 1,}', "line 1, column 9: not valid JSON"),
-        ('{"a": NaN}', "NaN is no number"),
+        ('{"a": NaN}', "NaN is not"),
         ("a: [1\nb: 2", "line 2, column 2: not valid YAML"),
-        ("a: &x [*x]", "line 1, column 4: an alias stands inside"),
-        ("? [a]\n: 1", "line 1, column 3: a key that is no text"),
+        ("a: &x [*x]", "line 1, column 4: an alias"),
+        ("? [a]\n: 1", "line 1, column 3: a key"),
         ("[" * 200_000, "nested too deep"),
         ("a: " + "[" * 30_000 + "]" * 30_000, "nested too deep"),
         ("a: " + "[" * 30_000, "nested too deep"),
@@ -143,7 +143,7 @@ def test_of_a_key_that_is_repeated_the_last_counts_and_its_place_is_told(
         ("- " * 30_000 + "a", "nested too deep"),
         ("\n".join(" " * n + "a:" for n in range(2_000)), "nested too deep"),
         ('{"a": 1e999}', "1e999"),
-        ("a\0b", "is no text"),
+        ("a\0b", "is not text"),
     ],
 )
 def test_what_can_not_be_read_is_told_with_its_line(text: str, said: str) -> None:
@@ -157,7 +157,7 @@ def test_aliases_that_explode_are_refused() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"] + [
         f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)
     ]
-    with pytest.raises(InputError, match="aliases written out"):
+    with pytest.raises(InputError, match="aliases expanded"):
         parse_document("\n".join(lines).encode(), "bomb.yaml")
 
 
@@ -200,7 +200,7 @@ def test_no_file_outside_of_the_folder_is_read(tmp_path: Path) -> None:
         str(tmp_path / "secret.json"),
         f"file://{tmp_path}/secret.json",
     ):
-        with pytest.raises(InputError, match="lies outside of"):
+        with pytest.raises(InputError, match=r"outside of .*`root:`"):
             documents.follow(spec, reference)
 
 
@@ -235,7 +235,7 @@ def test_what_is_no_file_that_can_be_read_is_told(tmp_path: Path) -> None:
     for place, said in (
         (tmp_path, "is a folder"),
         (tmp_path / "absent.json", "No such file"),
-        (Path("/dev/zero"), "is no plain file"),
+        (Path("/dev/zero"), "is not a regular file"),
     ):
         with pytest.raises(InputError, match=said):
             Documents().open(str(place))

@@ -49,7 +49,7 @@ def test_no_other_origin_is_asked_unless_it_is_named(
     reference = f"{other.url}part.json"
     documents = Documents()
     spec = documents.open(f"{site.url}spec.json")
-    with pytest.raises(InputError, match="`hosts:` names the hosts"):
+    with pytest.raises(InputError, match="`hosts:`"):
         documents.follow(spec, reference)
     # A host that is named still has to be public, or let in.
     documents = Documents(hosts=("127.0.0.1",))
@@ -64,7 +64,7 @@ def test_no_other_origin_is_asked_unless_it_is_named(
 @pytest.mark.parametrize("reference", ["file:///etc/hostname", "FILE:/etc/hostname"])
 def test_no_file_is_read_for_a_url(site: SiteServer, reference: str) -> None:
     documents = Documents(private_addresses=True)
-    with pytest.raises(InputError, match="no file is read"):
+    with pytest.raises(InputError, match="cannot refer to a file"):
         documents.follow(documents.open(f"{site.url}spec.json"), reference)
 
 
@@ -78,7 +78,7 @@ def test_redirects_are_followed_on_this_site_alone(
     spec = documents.open(f"{site.url}old.json")
     assert spec.address == f"{site.url}spec.json"
     assert documents.follow(spec, "more/part.yaml").content == {"b": 2}
-    with pytest.raises(InputError, match="leads to another place"):
+    with pytest.raises(InputError, match=r"away\.json: .* another site"):
         documents.follow(spec, "away.json")
     with pytest.raises(InputError, match="redirected in a loop"):
         documents.follow(spec, "loop.json")

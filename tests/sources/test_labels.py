@@ -21,7 +21,7 @@ from toolbank.search.calls.caller import ToolCaller, describe_leave
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.functions import FunctionsSource
 from toolbank.sources.mcp.settings import McpSource
-from toolbank.sources.merge import tell_apart
+from toolbank.sources.merge import assign_labels
 from toolbank.sources.openapi.settings import OpenApiSource
 from toolbank.system.errors import InputError
 
@@ -104,11 +104,11 @@ def test_addresses_of_one_path_are_told_apart_without_their_queries():
         OpenApiSource(spec=f"https://api.example/openapi.json?key={key}")
         for key in ("secret-1", "secret-2")
     )
-    told = tell_apart([one, other], [[one.label], [other.label]])
+    told = assign_labels([one, other], [[one.label], [other.label]])
     labels = [next(iter(each.values())) for each in told]
     assert len({*labels}) == 2
     assert "secret" not in str(labels)
-    assert tell_apart([one, one], [[one.label]] * 2)[0] == {one.label: one.label}
+    assert assign_labels([one, one], [[one.label]] * 2)[0] == {one.label: one.label}
 
 
 def test_commands_of_one_program_are_told_apart(tmp_path):
@@ -116,7 +116,7 @@ def test_commands_of_one_program_are_told_apart(tmp_path):
         McpSource(command=("docker", "run", "-i", image), prefix=prefix)
         for image, prefix in (("tides", "t"), ("ports", None), ("ships", None))
     ]
-    told = tell_apart(sources, [[one.label] for one in sources])
+    told = assign_labels(sources, [[one.label] for one in sources])
     labels = [label for each in told for label in each.values()]
     assert labels[0] == "mcp:docker run t"
     assert len({*labels}) == 3
@@ -240,7 +240,7 @@ PATHS = st.lists(
 def test_different_paths_have_different_labels_wherever_they_are(paths, folder):
     def tell(root):
         sources = [FunctionsSource(path=Path(root, path)) for path in paths]
-        told = tell_apart(sources, [[one.label] for one in sources])
+        told = assign_labels(sources, [[one.label] for one in sources])
         return [next(iter(each.values())) for each in told]
 
     labels = tell(folder)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from dataclasses import asdict
 
 import pytest
 import yaml
 
+from tests.corpus_files import check_expected, corpus_files
 from tests.servers.named import GRANTS, grant_of, read_line
 from tests.sources.test_mcp_http import answering
 from tests.sources.test_mcp_stdio import FAULTS, KIND, LIGHT, TOOLS
@@ -66,6 +68,25 @@ def light(tmp_path):
     return make
 
 
+@pytest.mark.parametrize(
+    "file", corpus_files("mcp_clients"), ids=lambda file: file.name
+)
+def test_a_file_is_read_as_expected(file, monkeypatch, update_corpus):
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("MY_TOKEN", "value-of-my-token")
+    read = read_client_config(file, None)
+    found = {
+        "servers": [
+            {**asdict(server), "grants": list(map(str, server.grants))}
+            for server in read.servers
+        ],
+        "wrong": read.wrong,
+        "disabled": read.disabled,
+    }
+    expected = file.with_name(f"{file.name}.tools.json")
+    check_expected(expected, found, update=update_corpus)
+
+
 @pytest.mark.parametrize("key", ["mcpServers", "servers"])
 def test_each_server_is_the_prefix_of_its_tools(write, light, tmp_path, key):
     read = KIND.read(write({"Two words": light("a"), "b": light("b")}, key), tmp_path)
@@ -75,73 +96,29 @@ def test_each_server_is_the_prefix_of_its_tools(write, light, tmp_path, key):
     assert read.tools[0].call.source == "Two words"
 
 
-def test_a_file_may_have_comments_and_commas_as_editors_leave_them(write, light):
-    source = write({"a//b": light("a"), "c,]": light("c")}, "servers")
-    text = source.config.read_text()
-    source.config.write_text(
-        "// servers\n" + text[:-1] + ", // the last\n /* of all, */\n}"
-    )
-    assert [s.name for s in read_client_config(source.config, None).servers] == [
-        "a//b",
-        "c,]",
-    ]
-
-
 def test_only_wanted_servers_are_started(write, light, tmp_path):
     source = write({"a": light("a"), "b": light("b")}, servers=("b",))
     assert {t.call.source for t in KIND.read(source, tmp_path).tools} == {"b"}
     assert not (tmp_path / "a.json.pid").exists()
-    with pytest.raises(InputError, match=r"no server 'c' in it\. There are: a, b"):
+    with pytest.raises(InputError, match=r"no server 'c'\..*: a, b"):
         KIND.read(write({"a": light("a"), "b": light("b")}, servers=("c",)), tmp_path)
 
 
 def test_of_several_servers_those_that_work_are_read(write, light, tmp_path):
     servers = {fault: light(fault, fault) for fault in FAULTS if fault != "hangs"}
-    entries = {
-        "no list": {"command": "npx", "args": "x"},
-        "no place": {"env": {}},
-        "of the editor": {"command": "a", "args": ["${input:token}"]},
-        "not set": {"url": "https://example.com/${NO_SUCH_VARIABLE}"},
-        "no words": {"command": [], "type": "stdio"},
-        "no home": {"command": "a", "cwd": "~nobody_of_this_name"},
-        "no address": {"url": "http://["},
-        "of a kind": {"type": "telepathy", "url": "https://example.com"},
-        "off": {"command": "a", "disabled": True, "args": []},
-    }
+    more = {"no place": {"env": {}}, "off": {"command": "a", "disabled": True}}
     source = write({"works": light("works"), **servers})
-    source.config.write_text(
-        json.dumps({"mcpServers": {"works": light("works"), **servers, **entries}})
-    )
+    entries = {"works": light("works"), **servers, **more}
+    source.config.write_text(json.dumps({"mcpServers": entries}))
     read = KIND.read(source, tmp_path)
     assert {tool.call.source for tool in read.tools} == {"works"}
     assert not read.complete
     said = dict(line.split(": ", 2)[1:] for line in read.problems)
     for fault in servers:
         assert FAULTS[fault] in said[fault]
-    assert said["no list"] == "args is no list"
-    assert said["no place"] == "it has neither `command` nor `url`"
-    assert "only its editor can fill in" in said["of the editor"]
-    assert "NO_SUCH_VARIABLE, which is not set" in said["not set"]
-    assert "stdio, http and sse" in said["of a kind"]
-    assert said["no words"] == "its command is empty"
-    assert said["no home"] == "cwd is in the home of a user who is not here"
-    assert said["no address"] == "its url is no http or https address"
+    assert "`url`" in said["no place"]
     assert "off" not in said
     assert any("off" in note for note in read.notes)
-
-
-def test_references_to_variables_are_filled_in(write, light, tmp_path, monkeypatch):
-    monkeypatch.setenv("MY_TOKEN", SECRETS["env"])
-    for text, value in {
-        "${MY_TOKEN}": SECRETS["env"],
-        "${env:MY_TOKEN}": SECRETS["env"],
-        "${NOT_SET:-spare}": "spare",
-        "plain $MY_TOKEN": "plain $MY_TOKEN",
-    }.items():
-        [server] = read_client_config(
-            write({"a": light("a", env={"TOKEN": text})}).config, None
-        ).servers
-        assert server.environment == {"TOKEN": value}
 
 
 def test_a_variable_goes_to_the_host_of_a_file_after_the_users_word(
@@ -155,7 +132,7 @@ def test_a_variable_goes_to_the_host_of_a_file_after_the_users_word(
             KIND.read(source, tmp_path)
         assert not asked
         monkeypatch.setenv("TOOLBANK_GRANTS", grant_of(url, "MY_TOKEN"))
-        with pytest.raises(InputError, match="wants a token"):
+        with pytest.raises(InputError, match="requires a token"):
             KIND.read(source, tmp_path)
         assert asked[0][1]["Authorization"] == f"Bearer {SECRETS['header']}"
 
@@ -190,7 +167,7 @@ def test_nothing_of_a_file_is_copied_or_said(write, light, tmp_path, capfd, capl
         assert any(SECRETS["query"] in path for path, *_ in asked)
     said = capfd.readouterr()
     shown = said.out + said.err + caplog.text
-    assert "far: it answers with HTTP status 500" in " ".join(shown.split())
+    assert "far: it returned HTTP status 500" in " ".join(shown.split())
     files = [path for path in out.rglob("*") if path.is_file()]
     assert any(path.name == "tools.parquet" for path in files)
     for secret in SECRETS.values():
@@ -253,15 +230,9 @@ def test_what_a_server_says_again_of_its_secrets_is_hidden(
     if secret == shown:
         assert [tool.name for tool in c] == [f"works/c_{secret}"] and "***" not in said
     else:
-        assert not c and "its name has something in it that may be secret" in said
-        assert "*** stands in 1 tool" in said and secret not in said
+        assert not c and "may be secret" in said
+        assert "*** replaces" in said and secret not in said
         assert secret not in json.dumps(read.info)
-
-
-def test_keys_that_look_the_same_are_servers_of_their_own(write, light, tmp_path):
-    read = KIND.read(write({"a b": light("a"), "a  b": light("b")}), tmp_path)
-    assert {t.call.source for t in read.tools} == {"a b", "a b (2)"}
-    assert len(read.tools) == 2 * len(TOOLS)
 
 
 def test_another_variable_in_the_file_is_another_command(write, light, tmp_path):
@@ -370,7 +341,9 @@ def test_what_reads_like_another_command_is_refused_whatever_was_trusted(
     line = shlex.join([entry["command"], *entry["args"]])
     trusted = f"start {line}; start docker run --rm -e TZ=UTC {line}"
     monkeypatch.setenv("TOOLBANK_GRANTS", trusted)
-    with pytest.raises(InputError, match=r"no name of a variable|reads like") as caught:
+    with pytest.raises(
+        InputError, match=r"not the name of a variable|reads like"
+    ) as caught:
         KIND.read(source, tmp_path)
     assert told in str(caught.value)
 
@@ -403,12 +376,17 @@ def test_what_a_recipe_passes_on_is_shown(light, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"mcpServers": []}', '{"mcpServers": {}}', "{"]
+    ("text", "said"),
+    [
+        *((text, '"mcpServers"') for text in ("[]", "{}", '{"mcpServers": []}')),
+        *((text, "not valid JSON") for text in ("", "{")),
+        ('{"mcpServers": {"a": {"disabled": true}}}', r"disabled \(a\).*`servers`"),
+    ],
 )
-def test_a_file_without_servers_is_refused(tmp_path, text):
+def test_a_file_without_servers_is_refused(tmp_path, text, said):
     file = tmp_path / "servers.json"
     file.write_text(text)
-    with pytest.raises(InputError, match=r"servers\.json: (there are no|not valid)"):
+    with pytest.raises(InputError, match=rf"servers\.json.*: .*{said}"):
         KIND.read(McpSource(config=file), tmp_path)
 
 
@@ -436,7 +414,7 @@ def test_plan_and_preview_start_nothing(write, light, tmp_path):
         "generate: {engine: rules, queries: 10}\n"
     )
     loaded = load_recipe(str(recipe))
-    with pytest.raises(InputError, match=r"starts .*light_mcp.* Have them read first"):
+    with pytest.raises(InputError, match=r"starts .*light_mcp.* Read them first: "):
         describe_plan(loaded, tmp_path / "run")
     with pytest.raises(InputError, match=r"starts .*light_mcp"):
         list(preview_attempts(loaded.recipe, tmp_path / "run", 2))

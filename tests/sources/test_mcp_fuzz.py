@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolbank.sources.checks import check_tools
-from toolbank.sources.listed import ListedTools
 from toolbank.sources.mcp.client_config import read_client_config
 from toolbank.sources.mcp.connection import Connection, Incoming
 from toolbank.sources.mcp.read import read_tools
 from toolbank.sources.mcp.settings import Server
+from toolbank.sources.tool_list import ToolList
 from toolbank.system.errors import InputError
 
 WORDS = st.sampled_from(
@@ -68,7 +68,7 @@ ENTRIES = st.fixed_dictionaries(
 @settings(deadline=None)
 @given(st.lists(ENTRIES | JSON, max_size=6))
 def test_all_that_is_listed_is_a_sound_tool_or_counted(listed):
-    found = ListedTools()
+    found = ToolList()
     read_tools(listed, "server", "mcp:server", found)
     check_tools(found.tools.values(), "mcp:server")
     assert len(found.tools) + found.left_out.counts.total() == len(listed)

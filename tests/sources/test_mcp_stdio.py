@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpus_files import check_collected, corpus_files
 from toolbank.sources import SOURCES
 from toolbank.sources.mcp.settings import McpSource
 from toolbank.system.errors import InputError, ToolbankError
@@ -32,7 +33,7 @@ def light(tmp_path, monkeypatch):
 
     def make(tools=TOOLS, fault="", page=5, **settings):
         file = tmp_path / f"{len(list(tmp_path.iterdir()))}.json"
-        file.write_text(json.dumps(tools))
+        file.write_text(tools if isinstance(tools, str) else json.dumps(tools))
         command = (sys.executable, "-S", "-I", LIGHT, str(file), fault, str(page))
         trust(monkeypatch, command)
         return McpSource(command=command, **{"timeout_s": 20, **settings})
@@ -78,113 +79,24 @@ def test_all_pages_are_read(light, tmp_path):
     assert is_gone(pid_file(source))
 
 
-def test_a_tool_keeps_all_that_its_server_says(light, tmp_path):
-    schema = {
-        "type": "object",
-        "properties": {"node": {"$ref": "#/$defs/Node"}},
-        "required": ["node"],
-        "$defs": {"Node": {"properties": {"next": {"$ref": "#/$defs/Node"}}}},
-    }
-    told = {
-        "name": "get/weather now",
-        "title": "Weather",
-        "description": "Tell the weather.\n\nIt is that of today.",
-        "inputSchema": schema,
-        "outputSchema": {"type": "object", "properties": {"t": {"type": "number"}}},
-        "annotations": {"readOnlyHint": True, "title": "W"},
-    }
-    [tool] = KIND.read(light([told], name="my.server"), tmp_path).tools
-    assert tool.name == "my.server/get/weather now"
-    assert (tool.title, tool.summary) == ("Weather", "Tell the weather.")
-    assert tool.description == "It is that of today."
-    assert tool.parameters == schema
-    assert tool.output_schema == told["outputSchema"]
-    assert tool.annotations == told["annotations"]
-    assert tool.call.model_dump() == {
-        "type": "mcp",
-        "source": "my.server",
-        "tool": "get/weather now",
-    }
-    assert tool.source == "mcp:my.server"
-
-
-def test_a_docstring_as_description_loses_its_indentation(light, tmp_path):
-    said = "\n    Add numbers.\n\n    Args:\n        a: the first\n    "
-    read = KIND.read(light(tools=[{"name": "add", "description": said}]), tmp_path)
-    [tool] = read.tools
-    assert tool.summary == "Add numbers."
-    assert tool.description == "Args:\n    a: the first"
-
-
-def test_a_description_that_was_cut_within_a_sign_is_read(light, tmp_path):
-    [tool] = KIND.read(
-        light([{"name": "a", "description": "Smile \ud83d"}]), tmp_path
-    ).tools
-    assert tool.summary == "Smile ?"
-
-
-@pytest.mark.parametrize(
-    ("schema", "parameters"),
-    [
-        (None, {}),
-        ("a text", {}),
-        ([], {}),
-        ({"type": "string"}, {}),
-        ({"properties": ["a"]}, {}),
-        ({"properties": {"a": {"type": "string"}}}, {"a": {"type": "string"}}),
-        (
-            {"type": "object", "properties": {"city": "(string) The city."}},
-            {"city": {"description": "(string) The city."}},
-        ),
-        (
-            {
-                "type": "object",
-                "properties": {
-                    "a": {"type": "strng", "description": "An a."},
-                    "b": {"type": "string"},
-                    "c": 3,
-                },
-                "required": "a",
-            },
-            {"a": {"description": "An a."}, "b": {"type": "string"}, "c": {}},
-        ),
-    ],
-)
-def test_a_schema_that_is_none_is_mended_and_named(light, tmp_path, schema, parameters):
-    tools = [*TOOLS, {"name": "odd", "description": "Odd.", "inputSchema": schema}]
-    read = KIND.read(light(tools), tmp_path)
-    [odd] = [tool for tool in read.tools if tool.name == "light-server/odd"]
-    assert odd.parameters["type"] == "object"
-    assert odd.parameters["properties"] == parameters
-    assert len(read.tools) == 13
-    [note] = read.notes
-    assert "odd" in note and "mended" in note
-
-
-def test_what_is_no_tool_is_counted_with_the_reason(light, tmp_path):
-    tools = [*TOOLS, "text", {"name": 3}, {"name": "a\nb"}, {"name": " "}, TOOLS[3]]
-    tools.append({**TOOLS[4], "description": "Another text."})
-    read = KIND.read(light(tools), tmp_path)
-    assert len(read.tools) == len(TOOLS)
-    assert sum(read.info["left_out"].values()) == 6
-    said = "\n".join(read.problems)
-    assert "twice, with the same text: 1 tool, such as light-server/t3" in said
-    assert (
-        "with another text; the first counts: 1 tool, such as light-server/t4" in said
-    )
+@pytest.mark.parametrize("file", corpus_files("mcp"), ids=lambda file: file.name)
+def test_a_list_is_read_as_expected(light, tmp_path, file, update_corpus):
+    source = light(file.read_text("utf-8"), name="my.server")
+    read = KIND.read(source, tmp_path)
+    check_collected(file, read, file, update=update_corpus)
 
 
 FAULTS = {
-    "dies at start": "it ended (exit code 3) before it had listed its tools",
-    "dies in the middle": "it was killed (signal 9)",
-    "floods stdout": "it floods stdout with what is no message",
-    "endless line": "one message is over 32 MB",
-    "huge message": "one message is over 32 MB",
-    "wrong answer": "the tools that it lists are no list",
-    "error": "it answers with an error: no database (code -32000)",
-    "not JSON-RPC": "on stdout it said what is no message",
-    "cursor is a number": "it answers outside the protocol",
-    "hangs": "it gave no list of tools within 0.5 seconds (timeout_s)",
+    "dies at start": "(exit code 3)",
+    "dies in the middle": "(signal 9)",
+    "floods stdout": "it floods stdout",
+    "endless line": "over 32 MB",
+    "huge message": "over 32 MB",
+    "wrong answer": "its tools are not a list",
+    "error": "no database (code -32000)",
+    "not JSON-RPC": "stdout is not a message",
+    "cursor is a number": "the protocol",
+    "hangs": "within 0.5 seconds (timeout_s)",
 }
 
 
@@ -205,8 +117,8 @@ def test_a_server_that_misbehaves_is_one_clear_message(light, tmp_path, fault, c
 @pytest.mark.parametrize(
     ("fault", "said", "tools"),
     [
-        ("repeats a cursor", "the same page again and again (its cursor repeats)", 5),
-        ("pages for ever", "it gives pages for ever, and nothing new in them", 1),
+        ("repeats a cursor", "its cursor repeats", 5),
+        ("pages for ever", "endless pages", 1),
     ],
 )
 def test_of_pages_without_end_those_that_are_new_are_read(
@@ -237,7 +149,7 @@ def test_a_program_that_is_not_there_is_named(tmp_path, monkeypatch):
     trust(monkeypatch, source.command)
     with pytest.raises(
         InputError,
-        match=r"can't be started: No such file.*: no such program; give the program",
+        match=r"cannot be started: No such file.*: no such program; give the program",
     ):
         KIND.read(source, tmp_path)
 

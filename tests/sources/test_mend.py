@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.sources.checks import SchemaCheck
-from toolbank.sources.listed import mend_parameters
+from toolbank.sources.tool_list import repair_parameters
 
 _SOUND: dict[str, Any] = {
     "type": "number",
@@ -39,17 +39,7 @@ def test_a_wrong_keyword_is_dropped_alone_at_any_depth(
             )
     parameters = {"type": "object", "properties": {"n": given_}, "required": ["n"]}
     check = SchemaCheck()
-    mended, what = mend_parameters(parameters, check)
+    mended, what = repair_parameters(parameters, check)
     assert mended == {**parameters, "properties": {"n": expected}}
     assert what
     assert not check.explain(mended)
-
-
-def test_a_property_that_calls_itself_required_is_so():
-    a = {"type": "string", "required": True}
-    inner = {"type": "object", "properties": {"a": a, "b": {}}, "required": ["b"]}
-    schema = {"type": "object", "properties": {"o": inner, "a": a}}
-    mended, _ = mend_parameters(schema, SchemaCheck())
-    assert mended["required"] == ["a"]
-    assert mended["properties"]["o"]["required"] == ["b", "a"]
-    assert mended["properties"]["a"] == {"type": "string"}

@@ -35,72 +35,55 @@ WORDS = st.one_of(
         ["#", "#/", "#a", "other.json", "http://[", "file:///etc/passwd", "../.."]
     ),
 )
-KEYS = st.one_of(
-    NAMES,
-    st.sampled_from(
-        [
-            *(
-                "openapi",
-                "swagger",
-                "paths",
-                "components",
-                "definitions",
-                "schemas",
-                "get",
-            ),
-            *(
-                "post",
-                "parameters",
-                "requestBody",
-                "responses",
-                "content",
-                "schema",
-                "name",
-            ),
-            *(
-                "application/json",
-                "multipart/form-data",
-                "in",
-                "required",
-                "properties",
-            ),
-            *(
-                "type",
-                "items",
-                "allOf",
-                "anyOf",
-                "enum",
-                "default",
-                "example",
-                "nullable",
-            ),
-            *(
-                "servers",
-                "url",
-                "variables",
-                "security",
-                "tags",
-                "summary",
-                "operationId",
-            ),
-            *(
-                "$id",
-                "$anchor",
-                "$defs",
-                "additionalProperties",
-                "description",
-                "minimum",
-            ),
-            *(
-                "exclusiveMinimum",
-                "maxLength",
-                "pattern",
-                "securitySchemes",
-                "info",
-                "host",
-            ),
-        ]
-    ),
+KEYS = NAMES | st.sampled_from(
+    [
+        "openapi",
+        "swagger",
+        "paths",
+        "components",
+        "definitions",
+        "schemas",
+        "get",
+        "post",
+        "parameters",
+        "requestBody",
+        "responses",
+        "content",
+        "schema",
+        "name",
+        "application/json",
+        "multipart/form-data",
+        "in",
+        "required",
+        "properties",
+        "type",
+        "items",
+        "allOf",
+        "anyOf",
+        "enum",
+        "default",
+        "example",
+        "nullable",
+        "servers",
+        "url",
+        "variables",
+        "security",
+        "tags",
+        "summary",
+        "operationId",
+        "$id",
+        "$anchor",
+        "$defs",
+        "additionalProperties",
+        "description",
+        "minimum",
+        "exclusiveMinimum",
+        "maxLength",
+        "pattern",
+        "securitySchemes",
+        "info",
+        "host",
+    ]
 )
 VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(-2, 3), st.floats(allow_nan=False), WORDS
@@ -116,16 +99,12 @@ ANYTHING: st.SearchStrategy[Any] = st.recursive(
 )
 OFTEN = st.sampled_from(
     [
-        *(
-            "#/components/schemas/a",
-            "#/components/schemas/b",
-            "#/components/schemas/a~1b",
-        ),
-        *(
-            "#/components/schemas/a/properties/b",
-            "#/definitions/a",
-            "#/components/responses/a",
-        ),
+        "#/components/schemas/a",
+        "#/components/schemas/b",
+        "#/components/schemas/a~1b",
+        "#/components/schemas/a/properties/b",
+        "#/definitions/a",
+        "#/components/responses/a",
     ]
 )
 REFERENCES = st.builds(lambda target: {"$ref": target}, OFTEN | OFTEN | TARGETS)
@@ -244,12 +223,7 @@ DESCRIPTIONS = st.fixed_dictionaries(
     },
 )
 VERSIONS = st.sampled_from(
-    [
-        {"openapi": "3.0.3"},
-        {"openapi": "3.1.0"},
-        {"openapi": "3.2.0"},
-        {"swagger": "2.0"},
-    ]
+    [{"openapi": v} for v in ("3.0.3", "3.1.0", "3.2.0")] + [{"swagger": "2.0"}]
 )
 FUZZ = settings(
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow]

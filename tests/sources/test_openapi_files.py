@@ -154,7 +154,7 @@ def test_a_part_that_leads_to_another_site_is_named_and_not_asked_for(
     (tool,) = collected.tools
     assert [*tool.parameters["properties"]] == ["owner", "mother"]
     (problem,) = collected.problems
-    assert f"leads to another place, {other.url}parameters.json" in problem
+    assert f"another site, {other.url}parameters.json" in problem
 
 
 def test_a_description_has_the_same_tools_in_one_file_and_in_many(

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tests.sources.packages import MakePackage
-from toolbank.bank.files import read_tools
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.bank.twins import find_first_twins
 from toolbank.config.assets import find_asset
@@ -135,11 +134,10 @@ def test_a_users_file_counts_and_reads_the_source_anew_when_it_changes(
     assert found[f"{package}.a"] == (f"{package}.b",)
     assert found[f"{package}.c"] == ()
     file.write_text(f"{package}.a {package}.bb\n")
-    assert f"{file}: 1 name of no tool, such as {package}.bb, passed over" in (
-        collect_tools([source], tmp_path).notes
-    )
+    (note,) = collect_tools([source], tmp_path).notes
+    assert note.startswith(f"{file}: 1 name of no tool, such as {package}.bb")
     file.write_text(f"\n{package}.a\n")
-    with pytest.raises(InputError, match=r"\.twins, line 2: .*a stands alone"):
+    with pytest.raises(InputError, match=r"\.twins, line 2: .*a has no twin"):
         collect_tools([source], tmp_path)
     file.write_bytes(b"\xff")
     with pytest.raises(InputError, match=r"\.twins: can't be read"):
@@ -159,14 +157,3 @@ def test_numpys_matmul_has_its_twin(tmp_path):
     assert found["numpy.matmul"] == ("numpy.linalg.matmul",)
     assert found["numpy.amax"] == ("numpy.max",)
     assert found["numpy.sin"] == ()
-
-
-def test_tools_of_a_bank_from_before_have_none(tmp_path):
-    import polars as pl
-
-    from toolbank.bank.files import write_tools
-
-    write_tools(tmp_path / "new.parquet", [Tool(name="a")])
-    old = pl.read_parquet(tmp_path / "new.parquet").drop("twins")
-    old.write_parquet(tmp_path / "old.parquet")
-    assert read_tools(tmp_path / "old.parquet") == (Tool(name="a"),)

@@ -157,7 +157,7 @@ def call_mcp(url, _):
 CLIENTS = {
     "crawler": (crawl, "at a private address"),
     "documents": (read_document, "at a private address"),
-    "MCP": (read_mcp, "lies at a private address"),
+    "MCP": (read_mcp, "at a private address"),
     "calls over HTTP": (call_http, "not a public one"),
     "calls to MCP": (call_mcp, "not a public one"),
 }

@@ -1,1 +1,1 @@
-"""What a tool-retrieval dataset is made of."""
+"""The records, files and metrics of a tool-retrieval dataset."""

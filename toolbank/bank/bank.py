@@ -1,4 +1,4 @@
-"""A bank: tools, queries, asks, verified labels, and counts of what was left out."""
+"""A bank: tools, queries, asks and verified labels; and counts of what was skipped."""
 
 from __future__ import annotations
 
@@ -36,21 +36,20 @@ if TYPE_CHECKING:
 
 
 Labels = Literal["verified", "first"]
-"""Which labels of a request count where it has verified ones."""
+"""Which labels of a query count if it has verified ones."""
 
 Grade = Literal["needed", "alternative", "aside"]
 
 GraderKind = Literal["", "check", "model", "person"]
-"""Who gave a label; of two, the later one in this list counts. "" in files of earlier versions."""
+"""Who gave a label; of two, the later kind in this list counts. "" in files of earlier versions."""
 
 
 class Label(Record):
-    """What a tool is to a request, and why.
+    """The grade of a tool for a query, and why.
 
-    A tool that is `needed`; an `alternative`, which serves as well as the needed tool that it
-    `stands_for`; or, with no tool, that the request is set `aside`: it is nothing to learn from.
-    Tools without a row are not needed. `kind` and `source` name who says so: a person's file, a
-    model, or a check.
+    A tool is `needed`, or an `alternative` that can replace the needed tool that it `stands_for`.
+    Without a tool, the query is `aside`: excluded from training. Tools without a row are not
+    needed. `kind` and `source` name the grader: a person's file, a model, or a check.
     """
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
@@ -65,16 +64,16 @@ class Label(Record):
 
     @classmethod
     def alternative(cls, query: str, tool: str, stands_for: str, reason: str) -> Self:
-        """One of a tool that may stand for a needed one."""
+        """Make a label of a tool that can replace a needed one."""
         content = {"query": query, "tool": tool, "for": stands_for, "reason": reason}
         return cls.model_validate({**content, "grade": "alternative"})
 
 
 @dataclass
 class Verified:
-    """The labels of one request: its needed tools, and what may take the place of each.
+    """The labels of one query: its needed tools, and the alternatives to each.
 
-    `aside` is the reason why it is set aside, "" where it is not.
+    `aside` is the reason why it is excluded, or "".
     """
 
     needed: list[str] = field(default_factory=list)
@@ -83,12 +82,12 @@ class Verified:
 
     @property
     def all_alternatives(self) -> tuple[str, ...]:
-        """Those of any needed tool, each once."""
+        """The alternatives to any needed tool, each once."""
         return tuple(dict.fromkeys(chain.from_iterable(self.alternatives.values())))
 
 
 def group_labels(labels: Iterable[Label]) -> Mapping[str, Verified]:
-    """The labels by the id of their request."""
+    """Group labels by the id of their query."""
     of: defaultdict[str, Verified] = defaultdict(Verified)
     for label in labels:
         verified = of[label.query]
@@ -102,13 +101,13 @@ def group_labels(labels: Iterable[Label]) -> Mapping[str, Verified]:
 
 
 class LabelledQuery(Query):
-    """A query for people to use: `tools` by its merged labels, `tools_first` as first labelled."""
+    """A query with merged labels: `tools` are the merged ones, `tools_first` the original ones."""
 
     tools_first: tuple[str, ...] = ()
 
 
 def apply_labels(query: Query, verified: Verified | None) -> LabelledQuery:
-    """The query with the tools that its merged labels need; without labels, its first ones."""
+    """Replace the tools of a query by those that its labels need, if there are any."""
     tools = (tuple(verified.needed) if verified else ()) or query.tools
     row = dict(query)
     return LabelledQuery(**{**row, "tools": tools, "tools_first": query.tools})
@@ -120,20 +119,20 @@ def write_labels(path: Path, labels: Iterable[Label]) -> None:
 
 
 def read_labels(path: Path) -> tuple[Label, ...]:
-    """Read a labels.parquet; a bank without the file has none.
+    """Read a labels.parquet; without the file there are none.
 
     Raises:
-        InputError: the file is damaged, or not of this layout.
+        InputError: the file is damaged, or has another layout.
     """
     return tuple(read_records(path, Label)) if path.exists() else ()
 
 
 @dataclass(frozen=True)
 class Bank:
-    """Tools, the queries that use them, and `info`, the content of bank.json.
+    """Tools, queries, and `info`, the content of bank.json.
 
-    `asks` are requests for one tool each. They are in no split: all are there to learn from.
-    `labels` are what a verification found of the queries' tools; `queries` stay as written.
+    `asks` are queries for one tool each. They are in no split: all are training data. `labels` are
+    the result of a verification; `queries` are not changed by it.
     """
 
     tools: tuple[Tool, ...]
@@ -144,12 +143,12 @@ class Bank:
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        """The tools' own names, in their order."""
+        """The names of the tools, in order."""
         return tuple(tool.name for tool in self.tools)
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Position in `tools` of every name; a tool's own name goes before another's alias."""
+        """Position in `tools` of every name and alias; names win over aliases."""
         positions: dict[str, int] = {}
         for position, tool in enumerate(self.tools):
             for alias in tool.aliases:
@@ -163,14 +162,14 @@ class Bank:
 
     @cached_property
     def train_queries(self) -> tuple[Query, ...]:
-        """What methods learn from: the queries of split "train", and the asks as `asked`."""
+        """The training data: the queries of split "train", and the asks as `asked`."""
         return self.split("train") + self.asked
 
     @cached_property
     def asked(self) -> tuple[Query, ...]:
-        """The asks as train queries, each text once; its tools stand in the bank's order.
+        """The asks as train queries, each text once, with its tools in the bank's order.
 
-        An ask that siblings share has all of them as its tools: any of them serves it alone.
+        An ask of several siblings has all of them as tools: each serves it alone.
         """
         by_text: dict[str, list[Ask]] = {}
         for ask in self.asks:
@@ -194,16 +193,16 @@ class Bank:
 
     @cached_property
     def verified(self) -> Mapping[str, Verified]:
-        """The labels of each request that has some, by its id."""
+        """The labels of each labelled query, by its id."""
         return group_labels(self.labels)
 
     def alternatives(self, query: Query) -> tuple[str, ...]:
-        """The tools that would serve in place of one that a request needs."""
+        """List the alternatives to the tools that a query needs."""
         verified = self.verified.get(query.id)
         return verified.all_alternatives if verified else ()
 
     def without_gone(self) -> Bank:
-        """One without the queries and asks for tools that it lacks, such as after a refresh."""
+        """Remove queries and asks for tools that the bank lacks, such as after a refresh."""
         known = self.index
         return replace(
             self,
@@ -214,10 +213,9 @@ class Bank:
         )
 
     def with_verified(self) -> Bank:
-        """One that is learnt from by its labels: train and validation need what these say.
+        """Apply the labels to the queries of train and validation.
 
-        A request that is set aside is in no split. Test requests, and those without a label, stay
-        as they are.
+        An excluded query is in no split. Test queries and those without labels do not change.
         """
         return replace(self, queries=tuple(map(self._verify, self.queries)))
 
@@ -230,7 +228,7 @@ class Bank:
         return query.model_copy(update={"tools": tuple(verified.needed)})
 
     def without_train_queries(self, rows: Iterable[int]) -> Bank:
-        """One without some of `train_queries`, given by their positions among these."""
+        """Remove some of `train_queries`, given by their positions."""
         n_train = len(self.split("train"))
         out = [(row, self.train_queries[row]) for row in rows]
         queries = {id(query) for row, query in out if row < n_train}
@@ -244,7 +242,7 @@ class Bank:
     def save(self, folder: Path) -> None:
         """Write tools.parquet, queries.parquet, asks.parquet, labels.parquet and bank.json.
 
-        Each is written atomically. Without asks there is no asks.parquet, and so with labels.
+        Each is written atomically. Without asks or labels, their file is removed.
         """
         write_tools(folder / "tools.parquet", self.tools)
         write_queries(folder / "queries.parquet", self.queries)
@@ -265,7 +263,7 @@ class Bank:
         """Read a bank folder.
 
         Raises:
-            InputError: a file is missing, damaged, or not of this layout.
+            InputError: a file is missing, damaged, or has another layout.
         """
         tools = read_tools(folder / "tools.parquet")
         queries = read_queries(folder / "queries.parquet")
@@ -274,7 +272,9 @@ class Bank:
         info = read_json(folder / "bank.json")
         if not isinstance(info, dict):
             raise InputError(
-                explain_foreign_file(folder / "bank.json", TypeError("no JSON object"))
+                explain_foreign_file(
+                    folder / "bank.json", TypeError("not a JSON object")
+                )
             )
         return cls(tools, queries, info, asks, labels)
 
@@ -285,7 +285,7 @@ _SHOWN = 3
 
 @dataclass
 class LeftOut:
-    """How often something was left out for a reason, with a few examples of each."""
+    """Counts what was skipped by reason, with a few examples each."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: defaultdict[str, list[str]] = field(
@@ -293,20 +293,20 @@ class LeftOut:
     )
 
     def add(self, reason: str, example: str) -> None:
-        """Count one more; the first few are kept as examples."""
+        """Count one more; the first few are examples."""
         self.counts[reason] += 1
         if len(self.examples[reason]) < _EXAMPLES:
             self.examples[reason].append(example)
 
     def describe(self) -> dict[str, Any]:
-        """As JSON, by reason: how often, and the examples."""
+        """Return counts and examples by reason, as JSON."""
         return {
             reason: {"count": number, "examples": self.examples[reason]}
             for reason, number in sorted(self.counts.items())
         }
 
     def as_info(self) -> dict[str, Any]:
-        """As the `info` of a source has it, by reason: `left_out` and `left_out_examples`."""
+        """Return the `left_out` and `left_out_examples` of a source's `info`."""
         return {
             "left_out": dict(sorted(self.counts.items())),
             "left_out_examples": {
@@ -315,23 +315,20 @@ class LeftOut:
         }
 
     def lines(self, label: str) -> Iterator[str]:
-        """For each reason a line for people on how many tools, after a label."""
+        """Describe the skipped tools, a line per reason, after a label."""
         for reason, number in sorted(self.counts.items()):
             names = ", ".join(self.examples[reason][:_SHOWN])
-            yield f"{label}: left out, since {reason}: {count(number, 'tool')}, such as {names}"
+            yield f"{label}: skipped because {reason}: {count(number, 'tool')}, such as {names}"
 
 
 @dataclass(frozen=True)
 class BankFrames:
-    """The rows of a bank's files, a column a field of `Tool`, `Query`, `Ask`, `AttemptRecord`.
+    """The files of a bank as frames with the fields of `Tool`, `Query`, `Ask` and `AttemptRecord`.
 
-    `parameters`, `output_schema`, `annotations` and `call` of tools are JSON as text. `asks` has no
-    rows where none were written. `attempts` says how each attempt of the generation ended; it has
-    no rows where the bank is of another's dataset. `info` is bank.json.
-
-    The column `tools` of `queries` has the merged labels, `tools_first` those that a query was
-    written with, and `aside` why it is set aside, "" if it is not. `labels` has a row a label, and
-    none where nothing was verified.
+    `parameters`, `output_schema`, `annotations` and `call` of tools are JSON texts. `attempts` has
+    the result of each attempt of the generation. In `queries`, `tools` are the merged labels,
+    `tools_first` the original ones, and `aside` is why the query is excluded, or "". `labels` has a
+    row per label. `info` is bank.json. Frames of files that a bank lacks are empty.
     """
 
     tools: pl.DataFrame
@@ -344,22 +341,22 @@ class BankFrames:
 
 @telling_extras()
 def load_bank(run: str | Path) -> BankFrames:
-    """Read the bank of a run, or a bank's own folder, as polars frames.
+    """Read a bank from a run or from its own folder, as polars frames.
 
-    Which tools are asked for most, by queries to train on:
+    The most frequent tools of the training queries:
 
         >>> bank = toolbank.load_bank("runs/quickstart")
         >>> train = bank.queries.filter(pl.col("split") == "train")
         >>> train["tools"].explode().value_counts(sort=True).head(3)
 
     Raises:
-        InputError: there is no bank, or a file of it is damaged.
+        InputError: there is no bank, or a file is damaged.
     """
     run = Path(run)
     folder = run if (run / "bank.json").is_file() else run / "bank"
     if not (folder / "bank.json").is_file():
         raise InputError(
-            f"{run}: no bank in it. Give the folder of a run that has made one."
+            f"{run}: there is no bank in it. Give the folder of a run that has created one."
         )
     labels = read_labels(folder / "labels.parquet")
     return BankFrames(
@@ -373,7 +370,7 @@ def load_bank(run: str | Path) -> BankFrames:
 
 
 def _merge_labels(queries: pl.DataFrame, labels: Iterable[Label]) -> pl.DataFrame:
-    """The queries with their merged and first labels, and why any is set aside."""
+    """Add the merged labels, the original labels, and why a query is excluded."""
     import polars as pl
 
     verified = group_labels(labels)

@@ -1,4 +1,4 @@
-"""The catalogue of a run: the tools now, and those that attempts were dealt from before."""
+"""The catalogue of a run: its tools now, and the versions that earlier attempts sampled from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolbank.bank.split import SplitConfig, draw_withheld
 
 @dataclass(frozen=True)
 class CatalogueVersion:
-    """The tools of an earlier version, which deals the attempts before `until`."""
+    """The tools of an earlier version, from which the attempts before `until` are sampled."""
 
     tools: tuple[Tool, ...]
     until: int
@@ -21,9 +21,9 @@ class CatalogueVersion:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The tools of the newest version, and the versions before it, the first one first.
+    """The tools of the newest version, and the versions before it in order.
 
-    An attempt keeps the version that it was begun under, so that its prompt stays what it was.
+    An attempt keeps the version with which it began, so its prompt does not change.
     """
 
     tools: tuple[Tool, ...]
@@ -31,22 +31,22 @@ class Catalogue:
 
     @property
     def begins(self) -> int:
-        """The first attempt that the newest version deals."""
+        """The first attempt that samples from the newest version."""
         return self.earlier[-1].until if self.earlier else 0
 
     def followed_by(self, tools: tuple[Tool, ...], begun: int) -> Catalogue:
-        """One version more, which deals the attempts from number `begun` on."""
+        """Add a version, from which the attempts from number `begun` on are sampled."""
         until = max(begun, self.begins)
         return Catalogue(tools, (*self.earlier, CatalogueVersion(self.tools, until)))
 
     def find_gone(self) -> frozenset[str]:
-        """The names of tools that there were, and that no tool goes by any more."""
+        """Find the names of earlier tools that no tool or alias has any more."""
         known = Bank(self.tools).index
         names = (tool.name for version in self.earlier for tool in version.tools)
         return frozenset(name for name in names if name not in known)
 
     def draw_withheld(self, config: SplitConfig, seed: int) -> frozenset[str]:
-        """The names of the tools whose use is left out of training."""
+        """Draw the names of the tools that are withheld from training."""
         *earlier, names = (
             [tool.name for tool in tools]
             for tools in (*(version.tools for version in self.earlier), self.tools)
@@ -55,5 +55,5 @@ class Catalogue:
 
 
 def find_version(attempt: int, earlier: Sequence[CatalogueVersion]) -> int:
-    """Which version deals an attempt: 0 is the first, and the newest that of `len(earlier)`."""
+    """Find the version of an attempt: 0 is the first, `len(earlier)` the newest."""
     return bisect_right([version.until for version in earlier], attempt)

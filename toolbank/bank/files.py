@@ -1,4 +1,4 @@
-"""Read and write the parquet files of a bank, a row group at a time, and hand them out as polars frames."""
+"""Read and write the parquet files of a bank, a row group at a time, as records or polars frames."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _JSON = ("parameters", "output_schema", "annotations", "call")
 
 
 def make_schema(kind: type[Record]) -> dict[str, pl.DataType]:
-    """The columns of a kind of record: numbers, texts, lists, structs; an object is JSON."""
+    """Return the columns of a kind of record; objects without fixed fields are JSON texts."""
     import polars as pl
 
     return {
@@ -40,7 +40,7 @@ def make_schema(kind: type[Record]) -> dict[str, pl.DataType]:
 
 
 def make_frame(kind: type[Record], records: Iterable[Record]) -> pl.DataFrame:
-    """Records of one kind as a frame, a row a record."""
+    """Make a frame with a row per record."""
     import polars as pl
 
     rows = [make_row(record) for record in records]
@@ -48,7 +48,7 @@ def make_frame(kind: type[Record], records: Iterable[Record]) -> pl.DataFrame:
 
 
 def make_row(record: Record) -> dict[str, Any]:
-    """A record as a row of plain values; what is a JSON object of any keys becomes text."""
+    """Make a row of plain values; objects without fixed fields become JSON texts."""
     row = record.model_dump(by_alias=True)
     if isinstance(record, Tool):
         for name in _JSON:
@@ -60,10 +60,10 @@ def make_row(record: Record) -> dict[str, Any]:
 
 
 def parse_row(kind: type[Record], row: dict[str, Any]) -> dict[str, Any]:
-    """What `make_row` turned into text, as objects again; without a column that tools once had.
+    """Parse the JSON texts of `make_row`, and drop a column of earlier versions.
 
     Raises:
-        KeyError, TypeError, ValueError: the row is of another layout.
+        KeyError, TypeError, ValueError: the row has another layout.
     """
     if kind is Tool:
         row.pop("prompt_name", None)
@@ -94,7 +94,7 @@ def _to_json(value: dict[str, Any]) -> str:
 
 
 _ROW_GROUP = 4096
-# Rows are handed to polars so many at a time: it takes several such frames ahead of what it writes.
+# Rows per frame that polars gets: it takes several frames ahead of what it writes.
 _FRAME = 256
 
 _R = TypeVar("_R", bound=Record)
@@ -108,26 +108,26 @@ def write_tools(path: Path, tools: Iterable[Tool]) -> None:
 def write_queries(path: Path, queries: Iterable[Query]) -> None:
     """Write queries to a parquet file, atomically; same queries, same bytes.
 
-    They are written as they come: no more than a few thousand are held.
+    At most a few thousand are in memory.
     """
     write_records(path, Query, queries)
 
 
 def write_asks(path: Path, asks: Iterable[Ask]) -> None:
-    """Write asks to a parquet file as `write_queries` does queries."""
+    """Write asks as `write_queries` writes queries."""
     write_records(path, Ask, asks)
 
 
 def write_attempts(path: Path, attempts: Iterable[AttemptRecord]) -> None:
-    """Write attempts to a parquet file as `write_queries` does queries."""
+    """Write attempts as `write_queries` writes queries."""
     write_records(path, AttemptRecord, attempts)
 
 
 def read_tools(path: Path) -> tuple[Tool, ...]:
-    """Read a tools.parquet; what an older layout did not have yet is empty.
+    """Read a tools.parquet; fields that an older layout lacks are empty.
 
     Raises:
-        InputError: the file is missing, damaged, or not of this layout.
+        InputError: the file is missing, damaged, or has another layout.
     """
     return tuple(read_records(path, Tool))
 
@@ -136,58 +136,58 @@ def read_queries(path: Path) -> tuple[Query, ...]:
     """Read a queries.parquet.
 
     Raises:
-        InputError: the file is missing, damaged, or not of this layout.
+        InputError: the file is missing, damaged, or has another layout.
     """
     return tuple(read_records(path, Query))
 
 
 def read_asks(path: Path) -> tuple[Ask, ...]:
-    """Read an asks.parquet; a bank without the file has none.
+    """Read an asks.parquet; without the file there are none.
 
     Raises:
-        InputError: the file is damaged, or not of this layout.
+        InputError: the file is damaged, or has another layout.
     """
     return tuple(read_records(path, Ask)) if path.exists() else ()
 
 
 def read_query(path: Path, name: str) -> Query | None:
-    """The query of this id in a queries.parquet, if it is there.
+    """Find a query in a queries.parquet by its id.
 
     Raises:
-        InputError: as of `read_queries`.
+        InputError: as `read_queries`.
     """
     return next(read_records(path, Query, id=name), None)
 
 
 def read_attempts(path: Path) -> Iterator[AttemptRecord]:
-    """Read an attempts.parquet, as its attempts are asked for.
+    """Iterate over the attempts of an attempts.parquet.
 
     Raises:
-        InputError: the file is missing, damaged, or not of this layout.
+        InputError: the file is missing, damaged, or has another layout.
     """
     return read_records(path, AttemptRecord)
 
 
 def read_attempt(path: Path, number: int) -> AttemptRecord | None:
-    """This attempt in an attempts.parquet, if it is there.
+    """Find an attempt in an attempts.parquet by its number.
 
     Raises:
-        InputError: as of `read_attempts`.
+        InputError: as `read_attempts`.
     """
     return next(read_records(path, AttemptRecord, attempt=number), None)
 
 
-def read_frame(path: Path, **wanted: Any) -> pl.DataFrame:
-    """The rows of a parquet file; with `wanted`, those that have these values.
+def read_frame(path: Path, **values: Any) -> pl.DataFrame:
+    """Read the rows of a parquet file, or those with the given values of columns.
 
     Raises:
         InputError: the file is missing, damaged, or has no such column.
     """
-    return _collect(path, _scan(path).filter(**wanted) if wanted else _scan(path))
+    return _collect(path, _scan(path).filter(**values) if values else _scan(path))
 
 
 def read_frames(path: Path) -> Iterator[pl.DataFrame]:
-    """Some thousands of rows of a parquet file at a time, as they are asked for.
+    """Iterate over a parquet file, some thousand rows at a time.
 
     Raises:
         InputError: the file is missing or damaged.
@@ -201,7 +201,7 @@ def read_frames(path: Path) -> Iterator[pl.DataFrame]:
 
 
 def read_column(path: Path, name: str) -> pl.Series:
-    """One column of a parquet file; the others, which may be long texts, are not read.
+    """Read one column of a parquet file, without the others.
 
     Raises:
         InputError: the file is missing, damaged, or has no such column.
@@ -210,13 +210,13 @@ def read_column(path: Path, name: str) -> pl.Series:
 
 
 def explain_foreign_file(path: Path, error: Exception) -> str:
-    """Say that a file is not of this layout."""
+    """Write the message that a file has another layout."""
     why = first_problem(error) if isinstance(error, ValidationError) else error
     return f"{path}: not a file of this version of toolbank ({why})."
 
 
 def write_records(path: Path, kind: type[_R], records: Iterable[_R]) -> None:
-    """Write records of a kind to a parquet file as they come, atomically."""
+    """Write records to a parquet file, atomically, without having all in memory."""
     from polars.io.plugins import register_io_source
 
     left = iter(records)
@@ -226,8 +226,8 @@ def write_records(path: Path, kind: type[_R], records: Iterable[_R]) -> None:
             yield make_frame(kind, some)
 
     rows = register_io_source(make_frames, schema=make_schema(kind))
-    # Polars opens a path in a thread of its own, which may be after the rows failed: it is given
-    # a file that is open.
+    # Polars would open a path in its own thread, perhaps after the rows failed, so it gets an open
+    # file.
     with (
         atomic_path(path) as temporary,
         temporary.open("wb") as file,
@@ -238,7 +238,7 @@ def write_records(path: Path, kind: type[_R], records: Iterable[_R]) -> None:
 
 @contextmanager
 def _with_os_errors() -> Iterator[None]:
-    """Raise what polars only says of the system, such as a full disk, as an OSError."""
+    """Raise errors of the system in polars, such as a full disk, as OSError."""
     from polars.exceptions import PolarsError
 
     try:
@@ -250,13 +250,13 @@ def _with_os_errors() -> Iterator[None]:
         raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
 
 
-def read_records(path: Path, kind: type[_R], **wanted: Any) -> Iterator[_R]:
-    """The records of a parquet file as they are asked for; those that have the wanted values.
+def read_records(path: Path, kind: type[_R], **values: Any) -> Iterator[_R]:
+    """Iterate over the records of a parquet file, or those with the given values.
 
     Raises:
-        InputError: the file is missing, damaged, or not of this layout.
+        InputError: the file is missing, damaged, or has another layout.
     """
-    for frame in [read_frame(path, **wanted)] if wanted else read_frames(path):
+    for frame in [read_frame(path, **values)] if values else read_frames(path):
         for row in frame.iter_rows(named=True):
             try:
                 yield kind.model_validate(parse_row(kind, row))
@@ -275,7 +275,7 @@ def _scan(path: Path) -> pl.LazyFrame:
         how = (
             advise_to_finish(run)
             if is_run_folder(run)
-            else "A run makes it: toolbank run RECIPE."
+            else "Create it with: toolbank run RECIPE"
         )
         raise InputError(f"{path}: no such file. {how}")
     return pl.scan_parquet(path, glob=False)
@@ -291,5 +291,5 @@ def _collect(path: Path, rows: pl.LazyFrame) -> pl.DataFrame:
     except (PolarsError, PanicException, OSError) as error:
         raise InputError(
             f"{path}: damaged or not a parquet file ({error}). "
-            "The command that wrote it makes it again."
+            "Run the command that wrote it again."
         ) from error

@@ -1,4 +1,4 @@
-"""Read tools from the forms in which agents and APIs hold them."""
+"""Read tools from the function formats of APIs and datasets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TYPE_NAMES = {name: name for name in (*_TYPES, "null")} | {
 def describe_tool(
     name: str, description: str, kind: ToolKind = "function", **fields: Any
 ) -> Tool:
-    """A tool whose first paragraph is its summary, and all that follows its description."""
+    """Make a tool whose summary is the first paragraph, and the rest its description."""
     summary, _, rest = description.strip().partition("\n\n")
     return Tool(
         name=name,
@@ -49,13 +49,12 @@ def describe_tool(
 
 
 def parse_tool(row: dict[str, Any]) -> Tool:
-    """A tool from one of the forms in which tools are handed on.
+    """Read a tool of a bank (with `kind`) or a function, as `parse_function`.
 
-    With `kind`, it is a tool of a bank with all its fields. Else as of `parse_function`, which
-    may stand at `function`, as in the function-calling form of chat-completions APIs.
+    The function may be at `function`, as in chat-completions APIs.
 
     Raises:
-        ValueError: what is wrong with it.
+        ValueError: it is invalid.
     """
     if "kind" in row:
         get_text(row, "name")
@@ -71,17 +70,16 @@ def parse_tool(row: dict[str, Any]) -> Tool:
 
 
 def parse_function(row: dict[str, Any]) -> Tool:
-    """A tool from its name, description and parameters, as OpenAI, Anthropic, Gemini or MCP has it.
+    """Read a function of OpenAI, Anthropic, Gemini or MCP.
 
-    The parameters are a JSON Schema of an object at `parameters`, `parametersJsonSchema`,
-    `inputSchema`, `input_schema` or `arguments`; what it gives, one at `outputSchema` or
-    `responseJsonSchema`. With a `summary`, that is the tool's; else it is the first paragraph of
-    the description. `aliases` are other names, `twins` those of tools that no request can tell
-    from it; `title` (or that of the annotations), `annotations` and `tags` are taken as they are.
-    Other keys are passed over.
+    Parameters are a JSON Schema of an object at `parameters`, `parametersJsonSchema`,
+    `inputSchema`, `input_schema` or `arguments`; the output is one at `outputSchema` or
+    `responseJsonSchema`. Without a `summary`, the first paragraph of the description is it.
+    `aliases`, `twins`, `title` (or that of the annotations), `annotations` and `tags` are copied.
+    Other keys are ignored.
 
     Raises:
-        ValueError: what is wrong with it.
+        ValueError: it is invalid.
     """
     name = get_text(row, "name")
     title, summary, description = (
@@ -97,7 +95,7 @@ def parse_function(row: dict[str, Any]) -> Tool:
         if not isinstance(text, str):
             raise ValueError(f'"{key}" is not a string')
     if not summary:
-        # Put together again, they are the same text.
+        # Joined again, they are the same text.
         summary, _, description = description.strip().partition("\n\n")
     tool = Tool(name=name, summary=summary, description=description)
     said: dict[str, Any] = {
@@ -115,7 +113,7 @@ def parse_function(row: dict[str, Any]) -> Tool:
 
 
 def make_parameters(required: Any, optional: Any) -> dict[str, Any]:
-    """A JSON Schema from two lists of {name, type, description}; other entries are passed over."""
+    """Make a JSON Schema of two lists of {name, type, description}; other entries are ignored."""
     properties = {}
     for entry in (*_entries(required), *_entries(optional)):
         name, kind = _name(entry), str(entry.get("type", "")).lower()
@@ -131,10 +129,10 @@ def make_parameters(required: Any, optional: Any) -> dict[str, Any]:
 def _schema(
     row: dict[str, Any], keys: tuple[str, ...] = _SCHEMAS
 ) -> dict[str, Any] | None:
-    """The JSON Schema of an object at the first of the keys that has something.
+    """The JSON Schema of an object at the first of the keys with a value.
 
-    One with properties may have another type: published data have "dict". Properties alone,
-    with no schema about them, are those of an object.
+    With properties, the type may be another one: published data have "dict". Properties may also
+    be without a schema around them.
     """
     key = next((key for key in keys if row.get(key)), None)
     if key is None:
@@ -148,20 +146,20 @@ def _schema(
         if "properties" not in schema and schema.get("type", "object") in _OBJECTS:
             return schema
     raise ValueError(
-        f'"{key}" is no schema of an object; leave it out, or write it as '
+        f'"{key}" is not a schema of an object; remove it, or write it as '
         '{"type": "object", "properties": {"city": {"type": "string"}}}'
     )
 
 
 def _are_properties(schema: dict[str, Any]) -> bool:
-    """Whether these are schemas by name, and not a schema."""
+    """Whether this is an object of properties, not a schema."""
     return all(isinstance(one, dict) for one in schema.values()) and not (
         schema.keys() & (_MAPS | _INNER)
     )
 
 
 def _lower_types(schema: Any) -> Any:
-    """A schema with Gemini's, BFCL's and languages' names of types as JSON Schema has them."""
+    """Replace names of types of Gemini, BFCL and programming languages by those of JSON Schema."""
     if isinstance(schema, list):
         return [_lower_types(one) for one in schema]
     if not isinstance(schema, dict):
@@ -199,12 +197,11 @@ _WRAPS = ("tools", "functions", "functionDeclarations", "function_declarations")
 
 
 def find_functions(content: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
-    """The entries of a list of functions, each with the JSON Pointer to it.
+    """Iterate over the functions of a document, each after its JSON Pointer.
 
-    A list of them; an object that has one at `tools`, `functions` or Gemini's
-    `functionDeclarations`, or an entry that does; BFCL's lines, which have one at `function`; a
-    ToolBench tool, with its `api_list`; or an object of functions, or descriptions, by name. None
-    where it is nothing of this kind.
+    Accepts a list of functions; an object or entry with a list at `tools`, `functions` or Gemini's
+    `functionDeclarations`; lines of BFCL, with a list at `function`; a tool of ToolBench, with its
+    `api_list`; and an object of functions or descriptions by name. Anything else has none.
     """
     if isinstance(content, list):
         for number, entry in enumerate(content):
@@ -226,7 +223,7 @@ def find_functions(content: Any, pointer: str = "") -> Iterator[tuple[str, Any]]
 
 
 def is_function(content: dict[str, Any]) -> bool:
-    """Whether an object is one function in one of the forms."""
+    """Whether an object is a function."""
     inner = content.get("function")
     row = inner if isinstance(inner, dict) else content
     return isinstance(row.get("name"), str) and any(
@@ -236,7 +233,7 @@ def is_function(content: dict[str, Any]) -> bool:
 
 
 def _is_by_name(content: dict[str, Any]) -> bool:
-    """Whether an object describes functions by their names, some in a text alone."""
+    """Whether an object has functions by name; some may be only a description."""
     described = [one for one in content.values() if not isinstance(one, str)]
     return bool(described) and all(
         isinstance(one, dict) and ("description" in one or "parameters" in one)
@@ -245,13 +242,13 @@ def _is_by_name(content: dict[str, Any]) -> bool:
 
 
 def read_entry(entry: Any) -> Tool:
-    """A tool from an entry of `find_functions`.
+    """Read an entry of `find_functions`.
 
     Raises:
-        ValueError: what is wrong with it.
+        ValueError: it is invalid.
     """
     if not isinstance(entry, dict):
-        raise ValueError("no object with name and description")
+        raise ValueError("it is not an object with name and description")
     if "api_name" in entry or "required_parameters" in entry:
         return read_api(entry)
     tool = parse_tool(entry)
@@ -261,7 +258,7 @@ def read_entry(entry: Any) -> Tool:
 
 
 def _find_inside(entry: Any, pointer: str) -> Iterator[tuple[str, Any]] | None:
-    """The entries of a list that an object wraps."""
+    """The functions of a list in an object, or None."""
     if not isinstance(entry, dict):
         return None
     for key in _WRAPS:
@@ -286,7 +283,7 @@ def _find_inside(entry: Any, pointer: str) -> Iterator[tuple[str, Any]] | None:
 
 
 def read_api(api: dict[str, Any]) -> Tool:
-    """A tool of ToolBench's, named TOOL::API (arXiv 2307.16789)."""
+    """Read an API of ToolBench as the tool TOOL::API (arXiv 2307.16789)."""
     names = [_text(api, "tool_name"), _text(api, "api_name")]
     name = "::".join(filter(None, names))
     if not name:

@@ -1,4 +1,4 @@
-"""Write tools in the forms of the APIs that call them."""
+"""Write tools in the function formats of APIs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from toolbank.system.text import unescape
 
 _DEEPEST = 3
 _MOST = 20_000
-"""Objects in a schema that is written out; forty properties that refer to as many each, three
-levels deep, would be 71 MB."""
+"""Objects in an expanded schema; forty properties that refer to forty each, three levels deep,
+would be 71 MB."""
 _DATA = ("default", "enum", "const", "examples")
 _HELD = ("$defs", "definitions")
 
 
 def is_circular(schema: dict[str, Any]) -> bool:
-    """Whether a schema refers to itself, over however many others of its own."""
+    """Whether a schema refers to itself, directly or not."""
     refers: dict[str, set[str]] = {}
     waiting = list(_references(schema))
     while waiting:
@@ -37,10 +37,10 @@ def is_circular(schema: dict[str, Any]) -> bool:
 
 
 def inline_references(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """A schema with what it refers to in its place, three references deep, without `$defs`.
+    """Replace references by their targets, three levels deep, and remove `$defs`.
 
-    What lies deeper or past 20,000 objects, or is not there, is any object; the second value says
-    what that cut, "" for nothing.
+    Deeper references, those past 20,000 objects and broken ones become any object. The second value
+    lists them, or is "".
     """
     cut: set[str] = set()
     left = iter(range(_MOST))
@@ -83,7 +83,7 @@ def _inline(
 
 
 def find_target(root: dict[str, Any], pointer: str) -> Any:
-    """What a JSON Pointer (RFC 6901) of a schema leads to; None where that is nothing."""
+    """Follow a JSON Pointer (RFC 6901) in a schema; None if it leads nowhere."""
     found: Any = root
     path, _, names = pointer.partition("#")
     for name in [] if path else names.split("/")[1:]:
@@ -93,14 +93,14 @@ def find_target(root: dict[str, Any], pointer: str) -> Any:
 
 
 def _references(value: Any) -> Iterator[str]:
-    """The pointers of what a schema refers to."""
+    """The pointers of the references in a schema."""
     waiting = [(value, True)]
     while waiting:
         one, is_schema = waiting.pop()
         if isinstance(one, list):
             waiting += [(inner, True) for inner in one]
         elif isinstance(one, dict):
-            # A property may be called as a keyword is.
+            # A property may be named like a keyword.
             if is_schema and isinstance(one.get("$ref"), str):
                 yield one["$ref"]
             waiting += [
@@ -115,10 +115,10 @@ _REFUSED = (*_COMBINED, "not", "enum", "const", "if", "then", "else")
 
 
 def as_object(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """A schema of parameters that is an object by itself, and what that cut, "" for nothing.
+    """Make the top of a schema of parameters an object; also return what was removed, or "".
 
-    APIs refuse a combination at the top. Its parts' properties are the object's; required are
-    those that the object or a part of `allOf` requires.
+    APIs refuse combinations at the top. The properties of their parts become properties of the
+    object; those that the object or a part of `allOf` requires stay required.
     """
     said = [key for key in _REFUSED if key in schema]
     parts = {
@@ -141,7 +141,7 @@ def as_object(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def merge_all(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema with the parts of its `allOf` in it: what it says itself counts before them."""
+    """Merge the parts of `allOf` into a schema; its own keywords win."""
     parts = schema.get("allOf")
     merged = {key: value for key, value in schema.items() if key != "allOf"}
     for part in parts if isinstance(parts, list) else ():
@@ -159,7 +159,7 @@ def merge_all(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _resolve(part: Any, root: dict[str, Any]) -> Any:
-    """A part, with what it refers to in it."""
+    """Merge the target of a reference into a part."""
     seen: set[str] = set()
     while isinstance(part, dict) and isinstance(part.get("$ref"), str):
         pointer = part["$ref"]
@@ -176,9 +176,9 @@ _OTHERS = re.compile(r"[^a-zA-Z0-9_.-]+")
 
 
 def rename_properties(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """A schema of parameters whose own properties have such names, and what was renamed.
+    """Rename properties that Anthropic refuses; also return what was renamed, or "".
 
-    The names within a parameter are not checked there.
+    Anthropic does not check names within a parameter.
     """
     names = _name_all(schema["properties"])
     renamed = [f"{old} as {new}" for old, new in names.items() if old != new]
@@ -199,14 +199,14 @@ def rename_properties(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def restore_arguments(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call in Anthropic's form, by the tool's own names of its parameters."""
+    """Rename the arguments of a call by Anthropic back to the tool's own names."""
     whole, _ = as_object(tool.parameters)
     names = {new: old for old, new in _name_all(whole["properties"]).items()}
     return {names.get(name, name): value for name, value in arguments.items()}
 
 
 def _name_all(names: Iterable[str]) -> dict[str, str]:
-    """By each name one that is accepted, no two the same; other signs are an underscore."""
+    """Map names to unique accepted names; other characters become underscores."""
     found = {name: name for name in names if _TAKEN.fullmatch(name)}
     taken = set(found)
     for name in names:
@@ -223,20 +223,10 @@ def _name_all(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-_KEYS = frozenset(
-    {
-        *(
-            "format",
-            "title",
-            "description",
-            "nullable",
-            "default",
-            "pattern",
-            "example",
-        ),
-        *("minItems", "maxItems", "minProperties", "maxProperties"),
-        *("minLength", "maxLength", "minimum", "maximum"),
-    }
+_KEYS = (
+    *("format", "title", "description", "nullable", "default", "pattern", "example"),
+    *("minItems", "maxItems", "minProperties", "maxProperties"),
+    *("minLength", "maxLength", "minimum", "maximum"),
 )
 _LONGEST_NAME = 64
 _FORMATS = ("float", "double", "int32", "int64", "date-time")
@@ -250,15 +240,15 @@ _TYPES = {
 
 
 def gemini_name(name: str) -> str:
-    """The name of a function, which begins with a letter or an underscore there."""
+    """Make a function name that begins with a letter or an underscore, as Gemini requires."""
     return name if re.match("[a-zA-Z_]", name) else f"_{name}"[:_LONGEST_NAME]
 
 
 def as_gemini(schema: Any, lost: set[str]) -> dict[str, Any]:
-    """A schema without references as Gemini has it; keys that it has not are added to `lost`.
+    """Write a schema without references for Gemini; keys that it lacks are added to `lost`.
 
-    A union is one alone there, with its description in each of its parts, and an enumeration is of
-    texts that are not empty.
+    There, a union has no other keys, so its description moves into each part; an enumeration has
+    only non-empty texts.
     """
     if not isinstance(schema, dict):
         return {"type": "STRING"}
@@ -284,7 +274,7 @@ def as_gemini(schema: Any, lost: set[str]) -> dict[str, Any]:
 
 
 def _write(schema: dict[str, Any], kind: str, lost: set[str]) -> dict[str, Any]:
-    """One that is no union."""
+    """Write a schema that is not a union."""
     written: dict[str, Any] = {"type": (kind or _guess(schema)).upper()}
     for key, value in schema.items():
         if key == "properties" and isinstance(value, dict):
@@ -311,13 +301,13 @@ def _write(schema: dict[str, Any], kind: str, lost: set[str]) -> dict[str, Any]:
         elif key not in ("type", "items", "properties", "required"):
             lost.add(key)
     if written["type"] == "ARRAY":
-        # One without them is refused.
+        # Gemini refuses an array without items.
         written.setdefault("items", {"type": "STRING"})
     return written
 
 
 def _union(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """The parts that a schema may be one of."""
+    """The parts of `anyOf` or `oneOf`."""
     parts = schema.get("anyOf") or schema.get("oneOf")
     return [p for p in parts if isinstance(p, dict)] if isinstance(parts, list) else []
 
@@ -350,18 +340,18 @@ def _guess(schema: dict[str, Any]) -> str:
 
 
 def write_function(tool: Tool, form: str, name: str = "") -> tuple[dict[str, Any], str]:
-    """A tool in one of `FORMS`, and what of its schemas was cut or renamed to fit, "" for nothing.
+    """Write a tool in one of `FORMS`; also return what was removed or renamed, or "".
 
-    Its name there is `name`, or else as of `function_name`. `toolbank.bank.function_reader.parse_tool`
-    reads each again. What a form can't hold:
+    The name is `name`, or that of `function_name`. `toolbank.bank.function_reader.parse_tool` reads
+    all forms. What they lose:
 
-    - openai, anthropic: title, hints and what the tool gives; a schema that refers to itself is
-      written out three levels deep, and one that is combined at the top is one object
-    - anthropic: names of parameters with signs other than letters, digits and _.-, or over 64;
-      `toolbank.bank.function_writer.restore_arguments` has those of a call
-    - gemini: as openai; all references are written out, types are in capitals, and of JSON Schema
-      only what Gemini's `Schema` has is kept
-    - mcp: nothing of these; a schema keeps its references
+    - openai, anthropic: title, hints and output; a schema that refers to itself is expanded three
+      levels deep, and a combination at the top becomes one object
+    - anthropic: names of parameters with characters other than letters, digits and _.-, or over 64;
+      `toolbank.bank.function_writer.restore_arguments` restores them in a call
+    - gemini: as openai; all references are expanded, and keys that Gemini's `Schema` lacks are
+      removed
+    - mcp: nothing
     """
     return FORMS[form](tool, name or function_name(tool.name))
 
@@ -393,7 +383,7 @@ def _gemini(tool: Tool, name: str) -> tuple[dict[str, Any], str]:
         "name": gemini_name(name),
         "description": tool.full_description,
     }
-    # An object without properties is refused there.
+    # Gemini refuses an object without properties.
     if schema.get("properties"):
         declared["parameters"] = schema
     return declared, _join(top, deep, keys)
@@ -420,7 +410,7 @@ FORMS: dict[str, Callable[[Tool, str], tuple[dict[str, Any], str]]] = {
 
 
 def wrap_functions(functions: list[dict[str, Any]], form: str) -> list[dict[str, Any]]:
-    """Functions as the `tools` of a request: Gemini has them in one object, others as they are."""
+    """Wrap functions as the `tools` of a request: Gemini has them in one object."""
     return [{"functionDeclarations": functions}] if form == "gemini" else functions
 
 

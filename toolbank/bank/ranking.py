@@ -1,4 +1,4 @@
-"""Turn scores into hits and hits into metrics."""
+"""Rank tools by scores, and compute retrieval metrics."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ Order = NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Ties:
-    """An order of the tools for each request, as if drawn by lot.
+    """A pseudo-random order of the tools for each query, to break ties.
 
-    It follows from the request and the tool's name alone: whatever the order of the tools in a
-    file, the same one of two that do alike comes first. Another request draws anew, so that no
-    tool goes before another for all of them, as it would in the order of their names.
+    It depends only on the query and the tool's name, so it is the same for any order of the tools
+    in a file, and no tool is first for all queries.
 
     `queries` [n] and `tools` [m] are hashes.
     """
@@ -32,29 +31,29 @@ class Ties:
         return len(self.queries)
 
     def of(self, rows: slice) -> Ties:
-        """Those of some of the requests."""
+        """Select some queries."""
         return Ties(self.queries[rows], self.tools)
 
     def order(self, rows: slice = slice(None)) -> Order:
-        """Of these requests and all tools [n, m]: of the same score, the least comes first."""
+        """Return the order of all tools for these queries [n, m]; the least comes first."""
         return _mix(self.queries[rows, None] ^ self.tools)
 
     def order_in(self, row: int, tools: NDArray[np.int64]) -> Order:
-        """As `order`, of one request and some tools [k], given by their positions."""
+        """Return the order of some tools [k], given by their positions, for one query."""
         return _mix(self.queries[row] ^ self.tools[tools])
 
     def order_of(self, tools: NDArray[np.int64]) -> Order:
-        """As `order`, of each request's own tools [n, k], given by their positions."""
+        """Return the order of each query's own tools [n, k], given by their positions."""
         return _mix(self.queries[:, None] ^ self.tools[tools])
 
 
 def draw_ties(queries: Sequence[str], tools: tuple[str, ...]) -> Ties:
-    """The order of tools, by their names, for each of these requests."""
+    """Make the order of tools for queries, from their texts and names."""
     return Ties(hash_texts(queries), hash_texts(tools))
 
 
 def hash_texts(texts: Iterable[str]) -> Order:
-    """Hashes [n] of texts, by which lots are drawn."""
+    """Hash texts [n], to break ties."""
     digests = (
         hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).digest()
         for text in texts
@@ -63,7 +62,7 @@ def hash_texts(texts: Iterable[str]) -> Order:
 
 
 def _mix(values: Order) -> Order:
-    """Spread the bits; no two values become one (the end of MurmurHash3)."""
+    """Mix the bits of values, without collisions (finaliser of MurmurHash3)."""
     values = (values ^ (values >> np.uint32(16))) * np.uint32(0x85EBCA6B)
     values = (values ^ (values >> np.uint32(13))) * np.uint32(0xC2B2AE35)
     return values ^ (values >> np.uint32(16))
@@ -72,7 +71,7 @@ def _mix(values: Order) -> Order:
 Hits = tuple[NDArray[np.int64], NDArray[np.float32]]
 """Indices of tools and their scores, two arrays [n_queries, k], best first.
 
-Where a request has fewer hits, its row is filled up with -1 and -inf.
+Rows of queries with fewer hits are padded with -1 and -inf.
 """
 
 _BLOCK_SCORES = 4_000_000
@@ -81,13 +80,10 @@ _BLOCK_SCORES = 4_000_000
 def top_k(
     scores: NDArray[np.float32], k: int, order: Order | Ties | None = None
 ) -> Hits:
-    """The best min(k, m) columns of each row of `scores` [n, m].
+    """Return the best min(k, m) columns of each row of `scores` [n, m].
 
-    Of columns of the same score, that of the lesser `order` [n, m] comes first. `Ties` draw it for
-    tools, of which only those that may be among the best are looked at; without any, it is that of
-    the columns.
-
-    What is not a number comes last.
+    Ties are broken by the least `order` [n, m], computed only where needed if it is `Ties`, or else
+    by the order of the columns. NaN comes last.
 
     Returns indices and scores, both [n, min(k, m)].
     """
@@ -112,21 +108,21 @@ def top_k(
 def cosine_scores(
     queries: NDArray[np.float32], vectors: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Cosines [n, m] of unit vectors [n, d] and [m, d].
+    """Compute the cosines [n, m] of unit vectors [n, d] and [m, d].
 
-    Rounded to six decimals: what differs by less differs by the arithmetic's order only.
+    Rounded to six decimals: smaller differences depend on the order of the arithmetic.
     """
     return np.round(queries @ vectors.T, 6)
 
 
 def blocks(n_queries: int, n_columns: int) -> list[slice]:
-    """Slices of the queries such that a block's score matrix stays small."""
+    """Slice the queries so that the score matrix of a block stays small."""
     size = max(1, _BLOCK_SCORES // max(n_columns, 1))
     return [slice(start, start + size) for start in range(0, n_queries, size)]
 
 
 def join(parts: list[Hits], k: int) -> Hits:
-    """Hits of blocks as the hits of all; of none, two empty arrays [0, k]."""
+    """Concatenate the hits of blocks; without blocks, return empty arrays [0, k]."""
     if not parts:
         return np.zeros((0, k), np.int64), np.zeros((0, k), np.float32)
     indices, scores = zip(*parts, strict=True)
@@ -134,7 +130,7 @@ def join(parts: list[Hits], k: int) -> Hits:
 
 
 def by_rank(indices: NDArray[np.int64]) -> Hits:
-    """Hits of these indices [n, k], the score of rank r, from 1, being 1 / r; -1 fills rows up."""
+    """Make hits of indices [n, k] with the score 1 / rank; -1 is padding."""
     scores = 1 / np.arange(1, indices.shape[1] + 1, dtype=np.float32)
     return indices, np.where(indices >= 0, scores, np.float32(-np.inf))
 
@@ -142,10 +138,10 @@ def by_rank(indices: NDArray[np.int64]) -> Hits:
 def rank_blocks(
     score: Callable[[slice], NDArray[np.float32]], ties: Ties, k: int, width: int = 0
 ) -> Hits:
-    """Hits [n_queries, min(k, n_tools)] by `score`, which gives [n, n_tools] of some queries.
+    """Rank tools by `score`, which returns [n, n_tools] for some queries.
 
-    It is asked for block after block, so that memory holds few scores at once; `width` is of
-    how many numbers it makes one query's scores, if they are more than these.
+    It is called block by block to save memory; `width` is the number of values that it computes
+    per query, if they are more than the tools. Returns hits [n_queries, min(k, n_tools)].
     """
     n_tools = len(ties.tools)
     parts = [
@@ -158,17 +154,16 @@ def rank_blocks(
 def search_vectors(
     queries: NDArray[np.float32], vectors: NDArray[np.float32], ties: Ties, k: int
 ) -> Hits:
-    """The k nearest of `vectors` [m, d] to each of `queries` [n, d] by cosine, exactly."""
+    """Find the k nearest of `vectors` [m, d] to each of `queries` [n, d] by cosine, exactly."""
     return rank_blocks(lambda rows: cosine_scores(queries[rows], vectors), ties, k)
 
 
 def rank_gold(
     score: Callable[[slice], NDArray[np.float32]], ties: Ties, gold: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The rank [n_queries], from 1, of the one column that is right for each query.
+    """Compute the rank [n_queries], from 1, of the gold column of each query, without sorting.
 
-    Among all columns, in the order of `rank_blocks`, without sorting them. `gold` [n_queries] are
-    the columns.
+    The order is that of `rank_blocks`. `gold` [n_queries] are columns.
     """
     parts = [np.zeros(0, np.int64)]
     for rows in blocks(len(ties), len(ties.tools)):
@@ -185,10 +180,7 @@ Values = NDArray[np.float64]
 
 
 def find_gold(hits: NDArray[np.int64], gold: NDArray[np.int64]) -> Found:
-    """Whether each of `hits` [n, depth] is in its query's row of `gold` [n, most].
-
-    Both are padded with -1, which is no tool.
-    """
+    """Say which of `hits` [n, depth] are in their row of `gold` [n, most]; -1 is padding."""
     found = np.zeros(hits.shape, dtype=np.bool_)
     for column in gold.T:
         found |= hits == column[:, None]
@@ -198,11 +190,11 @@ def find_gold(hits: NDArray[np.int64], gold: NDArray[np.int64]) -> Found:
 def find_filled(
     hits: NDArray[np.int64], places: Sequence[Mapping[int, Collection[int]]]
 ) -> Found:
-    """Whether each of `hits` [n, depth] fills a place of its query that those before leave.
+    """Say which of `hits` [n, depth] fill a place of their query that earlier hits do not.
 
-    `places` are, for each query, its needed tools and what may stand for each. Every tool fills
-    one place at most, and so many places are filled by the first k hits as any choice among them
-    can fill: an augmenting path is looked for at every hit (Kuhn 1955). Hits are padded with -1.
+    `places` are, for each query, its needed tools and the alternatives to each. A tool fills at most
+    one place, and the top k hits fill as many places as possible: each hit searches an augmenting
+    path (Kuhn 1955). -1 is padding.
     """
     found = np.zeros(hits.shape, dtype=np.bool_)
     for row, ranked, of_query in zip(found, hits.tolist(), places, strict=True):
@@ -220,7 +212,7 @@ def find_filled(
 def _fill(
     tool: int, fits: Mapping[int, list[int]], filled: dict[int, int], tried: set[int]
 ) -> bool:
-    """Give a tool a place, others making way where they can."""
+    """Assign a place to a tool; others move if they can."""
     for place in fits[tool]:
         if place not in tried:
             tried.add(place)
@@ -231,9 +223,9 @@ def _fill(
 
 
 def recall(found: Found, n_gold: NDArray[np.int64], k: int) -> Values:
-    """Recall@k: the share of a query's tools that are among the first k hits.
+    """Recall@k: the share of a query's tools among the top k hits.
 
-    The denominator is the number of the query's tools, also where it is above k.
+    The denominator is the number of the query's tools, also if it is above k.
     """
     return np.asarray(found[:, :k].sum(axis=1) / n_gold, dtype=np.float64)
 
@@ -250,16 +242,13 @@ def ndcg(found: Found, n_gold: NDArray[np.int64], k: int) -> Values:
 
 
 def mrr(found: Found) -> Values:
-    """Reciprocal rank of the first hit that is one of the query's tools; 0 where none is.
-
-    Over all ranks that were searched.
-    """
+    """Reciprocal rank of the first relevant hit over all searched ranks; 0 without one."""
     first = found.argmax(axis=1) if found.shape[1] else np.zeros(len(found), np.int64)
     return np.where(found.any(axis=1), 1 / (first + 1), 0.0)
 
 
 def comp(found: Found, n_gold: NDArray[np.int64], k: int) -> Values:
-    """COMP@k: 1 where all of a query's tools are among the first k hits, else 0.
+    """COMP@k: 1 if all of a query's tools are among the top k hits, else 0.
 
     COLT, arXiv 2405.16089, section 4.1.2.
     """
@@ -272,13 +261,12 @@ def recall_or_twin(
     first_twins: NDArray[np.int64],
     k: int,
 ) -> Values:
-    """Recall@k where a tool counts as found if it or a twin of it is among the first k hits.
+    """Recall@k where a tool counts as retrieved if it or a twin of it is among the top k hits.
 
-    The share of a query's tools in `gold` [n, most] for which that is so, over all of them, as of
-    `recall`: each is looked for by itself, so that one hit is enough for several that are twins of
-    each other. `hits` [n, depth] and `gold` are positions of tools, padded with -1; `first_twins`
-    [n_tools] is as of `find_first_twins`. A position past its end is of a name that nothing can
-    find, and has no twin. Where there are no twins it equals `recall`.
+    The denominator is that of `recall`. Each tool counts by itself, so one hit is enough for several
+    twins. `hits` [n, depth] and `gold` [n, most] are positions of tools, padded with -1;
+    `first_twins` [n_tools] is that of `find_first_twins`. A position past its end is an unknown
+    name, without twins. Without twins it equals `recall`.
     """
     lost = np.arange(len(first_twins), gold.max(initial=-1) + 1)
     first = np.concatenate([first_twins, lost])
@@ -293,7 +281,7 @@ _Z95 = 1.959963984540054
 
 
 def wilson_interval(count: float, n: int) -> tuple[float, float]:
-    """The 95 % Wilson score interval of the share of `count` among `n`, which is at least 1.
+    """Compute the 95 % Wilson score interval of the share of `count` among `n` >= 1.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
     JASA 22 (1927).

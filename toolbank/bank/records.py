@@ -1,4 +1,4 @@
-"""The rows of a bank: Tool, Query, Ask and their parts."""
+"""The records of a bank: Tool, Query, Ask and their parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Record(BaseModel):
-    """A row, or a part of one: frozen, and of these fields only."""
+    """A row or a part of one: frozen, without other fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -21,11 +21,11 @@ Place = Literal["path", "query", "header", "cookie", "body", "form"]
 
 
 class Argument(Record):
-    """Where a property of a tool's parameters goes in an HTTP request.
+    """The place of a property of a tool's parameters in an HTTP request.
 
-    `name` is what it is called there; "" for a property that is the whole body. `style` and
-    `explode` are OpenAPI's, of what says them; of what is written in a content type of its own,
-    such as application/json, that is its style.
+    `name` is its name there, "" for a property that is the whole body. `style` and `explode` are
+    those of OpenAPI; for a value with its own content type, such as application/json, that is the
+    style.
     """
 
     property: str
@@ -39,8 +39,8 @@ class HttpCall(Record):
     """An operation of an HTTP API.
 
     `path` is a template, such as /pets/{id}. `content_type` is that of the body, "" without one.
-    `security` are the names of security schemes of which one serves, each a group of those that go
-    together; `server` is the address that the API's description proposes.
+    `security` are alternative groups of security schemes, by name; `server` is the URL in the API's
+    description.
     """
 
     type: Literal["http"] = "http"
@@ -53,7 +53,7 @@ class HttpCall(Record):
 
 
 class McpCall(Record):
-    """A tool of an MCP server: the name of the source, and what the server calls the tool."""
+    """A tool of an MCP server: the name of the server, and the tool's name there."""
 
     type: Literal["mcp"] = "mcp"
     source: str
@@ -61,7 +61,7 @@ class McpCall(Record):
 
 
 class PythonCall(Record):
-    """Something of a Python package: its import path, such as numpy.linalg.norm."""
+    """An object of a Python package: its import path, such as numpy.linalg.norm."""
 
     type: Literal["python"] = "python"
     path: str
@@ -72,11 +72,11 @@ Call = Annotated[HttpCall | McpCall | PythonCall, Field(discriminator="type")]
 
 _LONGEST_FUNCTION_NAME = 64
 _DIGITS = (8, 16, 32, 56)
-"""Of the hash that a name ends in where it would be another's; the last are never two tools'."""
+"""Digits of the hash that makes a name unique; the longest never collides."""
 
 
 def function_name(name: str) -> str:
-    """A tool's name with dots as `_`; one with other signs, or too long, ends in a hash of it."""
+    """Make a function name: dots become `_`; with other characters, or if too long, add a hash."""
     plain = name.replace(".", "_")
     if re.fullmatch(r"[a-zA-Z0-9_-]{0,64}", plain):
         return plain
@@ -84,17 +84,16 @@ def function_name(name: str) -> str:
 
 
 def hashed_name(name: str, digits: int = _DIGITS[0]) -> str:
-    """A tool's name with all other signs as `_`, ending in so many hex digits of its hash."""
+    """Replace other characters of a name by `_`, and add hex digits of its hash."""
     legal = re.sub(r"[^a-zA-Z0-9_-]", "_", name)
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{legal[: _LONGEST_FUNCTION_NAME - 1 - digits]}_{digest[:digits]}"
 
 
 def name_functions(names: Collection[str]) -> dict[str, str]:
-    """The name that each tool has as a function, by the tools' names; no two are the same.
+    """Map names of tools to unique function names.
 
-    Where several would have one, each of them ends in a hash instead, so that their order makes
-    no difference.
+    Names that would be equal all get a hash, so their order does not matter.
     """
     found = {name: function_name(name) for name in names}
     for digits in _DIGITS:
@@ -114,7 +113,7 @@ Split = Literal["train", "validation", "test"]
 
 
 class Returned(Record):
-    """One value that a tool gives back; `structure` is its JSON Schema where it is nested."""
+    """A value that a tool returns; `structure` is its JSON Schema if it is nested."""
 
     name: str = ""
     type: str = ""
@@ -123,7 +122,7 @@ class Returned(Record):
 
 
 class Raised(Record):
-    """An exception that a tool raises, or a warning that it gives, and when."""
+    """An exception or a warning of a tool, and when it occurs."""
 
     type: str
     description: str = ""
@@ -133,7 +132,7 @@ VersionChange = Literal["added", "changed", "deprecated", "removed"]
 
 
 class VersionNote(Record):
-    """What a version of the library changed; `parameter` is "" for the whole tool."""
+    """A change in a version of the library; `parameter` is "" for the whole tool."""
 
     change: VersionChange
     version: str
@@ -142,21 +141,20 @@ class VersionNote(Record):
 
 
 class SeeAlso(Record):
-    """A reference from one tool to another, with the one line that the page says of it."""
+    """A reference to another tool, with its description of one line."""
 
     name: str
     description: str = ""
 
 
 class Tool(Record):
-    """One callable (or indexable, or importable) thing of an API reference.
+    """An object of an API reference that can be called, indexed or imported.
 
     `name` is fully qualified and unique in a bank; `aliases` are other names of the same object.
-    `twins` are the names of other tools that no request can tell from it.
-    `parameters` is a JSON Schema of type "object" whose properties stand in signature order;
-    what several of them share stands in its own `$defs`. `output_schema` is a JSON Schema of what
-    the tool gives, `annotations` what its server hints of it (MCP's, such as readOnlyHint), `call`
-    what is needed to call it.
+    `twins` are the names of other tools that no request can distinguish from it.
+    `parameters` is a JSON Schema of type "object" with properties in the order of the signature and
+    its own `$defs`. `output_schema` is a JSON Schema of the result, `annotations` are hints of an
+    MCP server, such as readOnlyHint, and `call` is what is needed to call it.
     """
 
     name: str
@@ -186,18 +184,18 @@ class Tool(Record):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The labels of the sources that say the same of it; its call is the first one's."""
+        """The labels of the sources with this tool; its call is that of the first."""
         return tuple(_NEXT_LABEL.split(self.source))
 
     @property
     def full_description(self) -> str:
-        """The summary and what follows it, as paragraphs."""
+        """The summary and the description, as paragraphs."""
         return "\n\n".join(filter(None, (self.summary, self.description)))
 
     def as_function(self, name: str = "") -> dict[str, Any]:
-        """The tool in the function-calling format of chat-completions APIs.
+        """Write the tool in the function-calling format of chat-completions APIs.
 
-        Its name there is `name`, or else as of `function_name`, which another tool's may be, too.
+        The name is `name`, or that of `function_name`, which may not be unique.
         """
         return {
             "type": "function",
@@ -210,7 +208,7 @@ class Tool(Record):
 
 
 class Provenance(Record):
-    """Where a query came from: enough to find its prompts and replies in the journal."""
+    """The origin of a query: enough to find its prompts and replies in the journal."""
 
     attempt: int
     engine: str
@@ -221,7 +219,7 @@ class Provenance(Record):
 
 
 class Query(Record):
-    """A request in a person's words and the tools that serve it, in call order."""
+    """A user's request and the tools that serve it, in call order."""
 
     id: str
     query: str
@@ -234,7 +232,7 @@ class Query(Record):
 
 
 class Ask(Record):
-    """A request for one tool alone; `kind` is what kind of asking it is, as the recipe has it."""
+    """A query for one tool alone; `kind` is its kind in the recipe."""
 
     tool: str
     kind: str
@@ -243,7 +241,7 @@ class Ask(Record):
 
 
 class AttemptRecord(Record):
-    """How an attempt ended, and the keys of its calls in the journal."""
+    """The outcome of an attempt, and the keys of its calls in the journal."""
 
     attempt: int
     outcome: Literal["accepted", "declined", "rejected", "failed"]

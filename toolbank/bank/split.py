@@ -1,4 +1,4 @@
-"""Split queries into train, validation and test so that the splits share nothing."""
+"""Split queries into train, validation and test, so that the splits share no tools if required."""
 
 from __future__ import annotations
 
@@ -21,41 +21,32 @@ Units = Callable[[Query], frozenset[str]]
 
 
 def make_units(by: SplitBy, tools: Sequence[Tool]) -> Units | None:
-    """What of a request no two splits may share; None where they may share all.
+    """Make a function that returns the units of a query, which splits may not share; or None.
 
-    Its set of tools as one; each tool; or the family of each tool: its first tag, or the module, class
-    or server that its name begins with, or itself where there is neither.
+    Units are the set of tools as a whole, each tool, or the family of each tool (`find_family`).
     """
     if by == "random":
         return None
     index = Bank(tuple(tools)).index
-
-    def own_names(query: Query) -> list[str]:
-        places = (index.get(name) for name in query.tools)
-        return [
-            name if place is None else tools[place].name
-            for name, place in zip(query.tools, places, strict=True)
-        ]
-
-    def as_set(query: Query) -> frozenset[str]:
-        return frozenset(["\n".join(sorted(set(own_names(query))))])
-
-    def as_families(query: Query) -> frozenset[str]:
-        return frozenset(families.get(name, name) for name in own_names(query))
-
     families = {tool.name: find_family(tool) for tool in tools}
-    kinds: dict[SplitBy, Units] = {
-        "set": as_set,
-        "tool": lambda query: frozenset(own_names(query)),
-        "family": as_families,
-    }
-    return kinds[by]
+
+    def find_units(query: Query) -> frozenset[str]:
+        names = {
+            tools[index[name]].name if name in index else name for name in query.tools
+        }
+        if by == "set":
+            return frozenset(["\n".join(sorted(names))])
+        if by == "family":
+            return frozenset(families.get(name, name) for name in names)
+        return frozenset(names)
+
+    return find_units
 
 
 def find_held_out(
     queries: Sequence[Query], tools: Sequence[Tool], units: Units
 ) -> set[str]:
-    """The names of the tools that have a unit in common with a request that is held out."""
+    """Find the names of the tools that share a unit with a query of test or validation."""
     held: set[str] = set()
     for query in queries:
         if query.split in ("test", "validation"):
@@ -65,10 +56,7 @@ def find_held_out(
 
 
 def find_family(tool: Tool) -> str:
-    """The first tag, or the MCP server, or the module or class that the name begins with.
-
-    The name where there is none.
-    """
+    """Find the family of a tool: its first tag, MCP server, module or class; else its name."""
     if tool.tags:
         return tool.tags[0]
     if isinstance(tool.call, McpCall):
@@ -83,15 +71,14 @@ def assign_apart(
     seed: int,
     given: Sequence[Split | None] = (),
 ) -> list[Split | None]:
-    """The split of each request, such that no unit, as a tool, is in requests of two splits.
+    """Assign queries to splits so that no unit, such as a tool, is in two splits.
 
-    `units` are those of each request. Test is grown by what it takes least to take in: a request
-    that adds fewest units, of these the one whose units fewest other requests have; where they
-    are equal, the seed decides. Then validation is, of the requests that share nothing with test. A
-    unit that more requests have than are asked for, and more than half of all, is not taken in, such
-    as the module of most functions: it would leave too little to train on. A request that has units
-    of two splits is in none. Requests that are `given` as test or validation stay so, and nothing is
-    taken in beside them where the number is 0.
+    `units` are those of each query. Test grows by the query that adds the fewest units, and of these
+    by the one whose units the fewest other queries have; the seed breaks ties. Then validation grows
+    from the queries that share nothing with test. A unit of more than half of all queries, and of
+    more than requested, such as the module of most functions, is never held out: too little would
+    be left for training. A query with units of two splits is in none. Queries `given` as test or
+    validation stay, and none are added if the requested number is 0.
     """
     splits: list[Split | None] = [None] * len(units)
     left = set(range(len(units)))
@@ -128,10 +115,7 @@ def assign_apart(
 def _grow(
     units: Sequence[frozenset[str]], rows: set[int], wanted: int, seed: str
 ) -> set[str]:
-    """Units that so many of the rows have none beside, or more where one unit brings several.
-
-    Fewer where there are no more rows without a unit that most have.
-    """
+    """Choose units so that at least `wanted` rows have only these units, if possible."""
     rows_of: defaultdict[str, list[int]] = defaultdict(list)
     for row in sorted(rows):
         for unit in sorted(units[row]):
@@ -164,34 +148,34 @@ def _grow(
 
 
 class SplitConfig(Config):
-    """Shares of the queries held back from training."""
+    """Shares of the queries that are held out."""
 
     by: SplitBy = Field(
         default="random",
-        description="what no two splits share: a set of tools, a tool, or a family (tag, module or "
-        "server) of tools; queries that would straddle two are left out, and counted",
+        description="what splits do not share: a set of tools, a tool, or a family (tag, module or "
+        "server); queries in between are dropped and counted",
     )
     validation: float = Field(
-        default=0.1, ge=0, lt=1, description="share for choosing the best weights"
+        default=0.1, ge=0, lt=1, description="share of validation"
     )
     test: float = Field(
         default=0.1,
         gt=0,
         le=1,
-        description="share for the figures; of a dataset, it may be all",
+        description="share of test; for a dataset, up to 1",
     )
     withhold_tools: float = Field(
         default=0,
         ge=0,
         lt=1,
-        description="share of the tools that no query of train or validation may use",
+        description="share of tools withheld from train and validation",
     )
 
     @model_validator(mode="after")
     def _holds_back_once(self) -> Self:
         if self.withhold_tools and self.by in ("tool", "family"):
             raise ValueError(
-                f"withhold_tools and `by: {self.by}` both hold tools back; leave one of the two out"
+                f"withhold_tools and `by: {self.by}` both withhold tools; remove one of them"
             )
         return self
 
@@ -199,7 +183,7 @@ class SplitConfig(Config):
     def _is_at_most_all(self) -> Self:
         if self.validation + self.test > 1:
             raise ValueError(
-                f"validation ({self.validation}) and test ({self.test}) are more than all"
+                f"validation ({self.validation}) and test ({self.test}) are more than 1 in sum"
             )
         return self
 
@@ -212,11 +196,10 @@ def split_queries(
     gone: frozenset[str] = frozenset(),
     units: Units | None = None,
 ) -> Iterator[Query]:
-    """Give every query its split, as it is asked for; order and content stay.
+    """Iterate over queries with their split set.
 
-    Those of train and validation that use a tool of `withheld` get none, and neither do those of
-    any split that use one that is `gone`. With `units`, no two splits share one, and queries that
-    have units of two get none.
+    Queries of train and validation with a tool of `withheld`, and all queries with a tool of `gone`,
+    are in no split. With `units`, splits share no unit, and queries with units of two are in none.
     """
     splits: Sequence[Split | None] = assign_splits(len(queries), config, seed)
     if units:
@@ -236,10 +219,10 @@ def split_dataset(
     withheld: frozenset[str] = frozenset(),
     units: Units | None = None,
 ) -> list[Query]:
-    """Give a dataset's queries their splits; test and validation that it has itself stay.
+    """Split the queries of a dataset; its own test and validation parts stay.
 
-    Where it has no test or no validation part, this is carved out of all others. Withheld
-    tools and units are as in `split_queries`.
+    A missing part is taken from all other queries. `withheld` and `units` are as in
+    `split_queries`.
     """
     given = [query.split for query in queries]
     free = [i for i, s in enumerate(given) if s not in ("validation", "test")]
@@ -262,9 +245,9 @@ def draw_withheld(
     seed: int,
     earlier: Sequence[Sequence[str]] = (),
 ) -> frozenset[str]:
-    """The names of the tools whose use is left out of training.
+    """Draw the names of the tools that are withheld from training.
 
-    Those of `earlier` versions of the tools stay what they are, withheld or not.
+    Tools of `earlier` versions stay withheld or not.
     """
     withheld: set[str] = set()
     known: set[str] = set()
@@ -277,9 +260,9 @@ def draw_withheld(
 
 
 def assign_splits(count: int, config: SplitConfig, seed: int) -> list[Split]:
-    """The split of each position; shares are rounded.
+    """Assign positions to splits; shares are rounded.
 
-    The published 8:1:1 shares are the default (ToolBank, arXiv 2409.02141).
+    The default is 8:1:1, as published (ToolBank, arXiv 2409.02141).
     """
     n_test, n_validation = round(config.test * count), round(config.validation * count)
     return _carve(count, n_test, n_validation, seed)

@@ -1,4 +1,4 @@
-"""Find tools that no request can tell apart, by their records."""
+"""Group tools that no request can tell apart (twins), and members with the same text (siblings)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from toolbank.bank.records import Tool
 
 
 def find_first_twins(tools: Sequence[Tool]) -> tuple[int, ...]:
-    """For each tool the position of the first of its twins, or its own.
+    """For each tool, return the position of its first twin, or its own.
 
-    Tools that have a twin in common are twins. A twin that is none of the tools is left out.
+    Twins of a twin are twins. Unknown names are skipped.
     """
     index = {tool.name: position for position, tool in enumerate(tools)}
     pairs = (
@@ -23,7 +23,7 @@ def find_first_twins(tools: Sequence[Tool]) -> tuple[int, ...]:
 
 
 def join_pairs(count: int, pairs: Iterable[tuple[int, int]]) -> tuple[int, ...]:
-    """For each of 0 to count - 1 the least number that pairs lead to from it, either way."""
+    """For each number below `count`, return the least number that it is connected to by pairs."""
     least = list(range(count))
 
     def find(number: int) -> int:
@@ -41,10 +41,10 @@ _MEMBERS = ("method", "property")
 
 
 def group_siblings(tools: Sequence[Tool]) -> list[tuple[Tool, ...]]:
-    """The tools in their order, with siblings together at the place of the first.
+    """Group siblings, in the order of the first tool of each group.
 
-    Siblings are methods or properties of several classes that have the last part of the name and
-    the summary in common, such as `is_on_offset` of each class of dates.
+    Siblings are methods or properties of several classes with the same last part of the name and
+    the same summary, such as `is_on_offset` of each class of dates.
     """
     groups: dict[tuple[str, ...], list[Tool]] = {}
     for tool in tools:

@@ -1,4 +1,4 @@
-"""Where tools come from: the kinds of sources, each a file or folder of its own."""
+"""Sources of tools: a module or package per kind."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ SOURCES: Registry[SourceKind[Any]] = Registry(
         "openapi": "toolbank.sources.openapi:KIND",
         "python": "toolbank.sources.python:KIND",
         "sphinx": "toolbank.sources.sphinx:KIND",
-        # Asked last what a file is: it may have any form.
+        # The last to recognise a file: it may have any form.
         "functions": "toolbank.sources.functions:KIND",
     },
 )

@@ -13,32 +13,80 @@ from toolbank.bank.records import Record, Tool
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator
+    from jsonschema_rs import Draft202012Validator
 
-
-_MOST_NO_TEXTS = 100
-TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
-"""The types of JSON Schema."""
+_METASCHEMA = "https://json-schema.org/draft/2020-12/schema"
+_DEEPEST = 800
+"""Levels of a schema. The stack of a thread, 512 kB on macOS, is full at about 1,500."""
+_MOST_INVALID_NAMES = 100
 
 
 def explain_unsound(schema: dict[str, Any]) -> str:
-    """What the metaschema says against a schema, after the path to it; "" where it is sound."""
+    """Say what the metaschema finds wrong with a schema, after its path; "" if it is sound."""
+    if is_too_deep(schema, _DEEPEST):
+        return f": it is nested over {_DEEPEST} levels deep"
+    try:
+        if _metaschema().is_valid(schema):
+            return ""
+    except ValueError:  # a key that is not a string
+        pass
+    if place := _find_flood(schema):
+        return f": {place} lists over {_MOST_INVALID_NAMES} values that are not strings"
+    return _first_error(schema)
+
+
+def is_too_deep(schema: Any, levels: int) -> bool:
+    """Whether lists and objects are nested more than so many levels deep."""
+    level = [schema]
+    for _ in range(levels):
+        level = [
+            part
+            for one in level
+            for part in (one.values() if isinstance(one, dict) else one)
+            if isinstance(part, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+@cache
+def _metaschema() -> Draft202012Validator:
+    """Compile the metaschema.
+
+    `jsonschema_rs.meta` is no substitute: it downloads whatever `$schema` names.
+    """
+    from jsonschema_rs import Draft202012Validator
+
+    formats: dict[str, Callable[[str], bool]] = {"regex": is_pattern}
+    formats |= dict.fromkeys(("uri", "uri-reference"), lambda _: True)
+    return Draft202012Validator(
+        {"$ref": _METASCHEMA}, formats=formats, validate_formats=True
+    )
+
+
+def _first_error(schema: dict[str, Any]) -> str:
+    """What jsonschema finds wrong; its check takes hundreds of times longer."""
+    from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
-    if _is_surely_sound(schema):
-        return ""
-    if place := _find_flood(schema):
-        return f": {place} lists over {_MOST_NO_TEXTS} things that are no texts"
-    error = best_match(_validator().iter_errors(schema))
+    validator = Draft202012Validator(
+        Draft202012Validator.META_SCHEMA,
+        format_checker=Draft202012Validator.FORMAT_CHECKER,
+    )
+    try:
+        error = best_match(validator.iter_errors(schema))
+    except RecursionError:
+        return ": it is unsound, and nested too deep to say where"
     return (
         "" if error is None else f"{error.json_path.removeprefix('$')}: {error.message}"
     )
 
 
 def _find_flood(schema: Any) -> str:
-    """The keyword of a list of names that isn't one, and so long that it can't be checked, or "".
+    """The keyword of a list of names that has too many other values to be checked, or "".
 
-    The metaschema has each of its items compared with each other.
+    jsonschema compares each of them with each other.
     """
     waiting = [schema]
     while waiting:
@@ -56,178 +104,18 @@ def _find_flood(schema: Any) -> str:
 
 
 def _is_flood(names: list[Any]) -> bool:
-    return sum(not isinstance(name, str) for name in names) > _MOST_NO_TEXTS
+    return sum(not isinstance(name, str) for name in names) > _MOST_INVALID_NAMES
 
 
 @cache
-def _validator() -> Draft202012Validator:
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(
-        Draft202012Validator.META_SCHEMA,
-        format_checker=Draft202012Validator.FORMAT_CHECKER,
-    )
-
-
-def _is_surely_sound(schema: dict[str, Any]) -> bool:
-    """Whether all keywords are known to be right: the metaschema takes a thousand times longer."""
-    waiting: list[Any] = [schema]
-    while waiting:
-        part = waiting.pop()
-        if part.__class__ is not dict:
-            if isinstance(part, bool):
-                continue
-            return False
-        for key, value in part.items():
-            check = _CHECKS.get(key)
-            if check is not None:
-                if not check(value):
-                    return False
-                continue
-            add = _SCHEMA_HOLDERS.get(key)
-            if add is None:
-                if key in _RARE:
-                    return False
-            elif not add(value, waiting):
-                return False
-    return True
-
-
-def is_text(value: Any) -> bool:
-    """Whether a value is a text."""
-    return isinstance(value, str)
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a number of JSON; true and false are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def are_texts(value: Any) -> bool:
-    """Whether a value is a list of texts."""
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
-
-
-def is_pattern(value: Any) -> bool:
-    """Whether a value is a regular expression that Python can read."""
-    return isinstance(value, str) and _compiles(value)
-
-
-@cache
-def _compiles(pattern: str) -> bool:
+def is_pattern(text: str) -> bool:
+    """Check that Python can compile a regular expression."""
     try:
-        with warnings.catch_warnings(
-            action="ignore"
-        ):  # of what Python may read otherwise
-            re.compile(pattern)
+        with warnings.catch_warnings(action="ignore"):
+            re.compile(text)
     except (re.error, OverflowError, RecursionError, MemoryError):
         return False
     return True
-
-
-def _is_anything(_: Any) -> bool:
-    return True
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
-
-
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_step(value: Any) -> bool:
-    return is_number(value) and value > 0
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_type(value: Any) -> bool:
-    if isinstance(value, str):
-        return value in TYPES
-    return _are_names(value) and bool(value) and TYPES.issuperset(value)
-
-
-def _are_names(value: Any) -> bool:
-    return are_texts(value) and len(set(value)) == len(value)
-
-
-def _are_named_names(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_are_names, value.values()))
-
-
-COUNTS = (
-    *("minLength", "maxLength", "minItems", "maxItems"),
-    *("minProperties", "maxProperties", "minContains", "maxContains"),
-)
-VALUES: dict[str, Callable[[Any], bool]] = {
-    "type": _is_type,
-    **dict.fromkeys(("title", "description", "format"), is_text),
-    **dict.fromkeys(("contentEncoding", "contentMediaType"), is_text),
-    **dict.fromkeys(("default", "const"), _is_anything),
-    **dict.fromkeys(("enum", "examples"), _is_list),
-    **dict.fromkeys(("deprecated", "readOnly", "writeOnly", "uniqueItems"), _is_flag),
-    **dict.fromkeys(("minimum", "maximum"), is_number),
-    **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum"), is_number),
-    **dict.fromkeys(COUNTS, _is_count),
-    "multipleOf": _is_step,
-    "required": _are_names,
-    "dependentRequired": _are_named_names,
-    "pattern": is_pattern,
-}
-"""By keyword that holds no schema, whether a value is surely one that it can have."""
-
-HOLD_ONE = (
-    *("items", "additionalProperties", "unevaluatedItems", "unevaluatedProperties"),
-    *("not", "if", "then", "else", "contains", "propertyNames", "contentSchema"),
-)
-HOLD_LIST = ("allOf", "anyOf", "oneOf", "prefixItems")
-HOLD_NAMED = ("properties", "patternProperties", "dependentSchemas")
-"""Keywords that hold a schema, a list of them, or some by name."""
-
-
-# Each says whether a keyword's value is surely sound once the schemas that it adds are.
-def _add(value: Any, waiting: list[Any]) -> bool:
-    waiting.append(value)
-    return True
-
-
-def _add_list(value: Any, waiting: list[Any]) -> bool:
-    if not isinstance(value, list) or not value:
-        return False
-    waiting += value
-    return True
-
-
-def _add_named(value: Any, waiting: list[Any]) -> bool:
-    if not isinstance(value, dict):
-        return False
-    waiting += value.values()
-    return True
-
-
-def _add_by_pattern(value: Any, waiting: list[Any]) -> bool:
-    return _add_named(value, waiting) and all(map(_compiles, value))
-
-
-_SCHEMA_HOLDERS: dict[str, Callable[[Any, list[Any]], bool]] = {
-    **dict.fromkeys(HOLD_ONE, _add),
-    **dict.fromkeys(HOLD_LIST, _add_list),
-    **dict.fromkeys(HOLD_NAMED, _add_named),
-    "patternProperties": _add_by_pattern,
-    "$defs": _add_named,
-}
-_CHECKS = {**VALUES, "$ref": is_text, "$comment": is_text}
-_RARE = frozenset(
-    {
-        *("$id", "$schema", "$anchor", "$vocabulary", "$dynamicRef", "$dynamicAnchor"),
-        *("$recursiveRef", "$recursiveAnchor", "definitions", "dependencies"),
-    }
-)
-"""Keywords of the metaschema that are left to it."""
 
 
 _SHOWN = 200
@@ -238,10 +126,9 @@ _EXAMPLE = '{"type": "object", "properties": {"city": {"type": "string"}}}'
 def check_tools(
     tools: Iterable[Tool], label: str, check: SchemaCheck | None = None
 ) -> None:
-    """Refuse a tool without a name, or that no file holds, or whose parameters describe no object.
+    """Refuse tools without a name, that JSON in UTF-8 can't hold, or with unsound parameters.
 
-    All that is said of a tool is JSON that can be written as UTF-8; its parameters are a JSON
-    Schema of an object. Those that `check` has found sound are not looked at again.
+    Parameters are a JSON Schema of an object. Schemas that `check` knows are not checked again.
 
     Raises:
         InputError: names the source by its label, the tool, and what is wrong with it.
@@ -250,77 +137,65 @@ def check_tools(
     writer = _Writer()
     for tool in tools:
         if not tool.name.strip():
-            said = (tool.summary or tool.description or "nothing is said of it")[
-                :_SHOWN
-            ]
+            text = (tool.summary or tool.description or "without description")[:_SHOWN]
             raise InputError(
-                f"sources: {label}: a tool has no name ({said}). Give each its full name, such as "
-                "weather.forecast."
+                f"sources: {label}: a tool has no name ({text}). Give each tool its full name, "
+                "such as weather.forecast."
             )
         if trouble := writer.explain(tool):
             raise InputError(
-                f"sources: {label}: what is said of {tool.name[:_SHOWN]!a} can't be written as "
-                f"JSON ({trouble}). Leave out what JSON in UTF-8 doesn't have, such as NaN or half "
+                f"sources: {label}: the tool {tool.name[:_SHOWN]!a} cannot be written as JSON "
+                f"({trouble}). Remove values that JSON in UTF-8 does not have, such as NaN or half "
                 "a surrogate pair."
             )
         if trouble := check.explain(tool.parameters):
             raise InputError(
-                f"sources: {label}: the parameters of {tool.name[:_SHOWN]} are no JSON Schema of "
-                f"an object ({trouble}). They should look like {_EXAMPLE}."
+                f"sources: {label}: the parameters of {tool.name[:_SHOWN]} are not a JSON Schema "
+                f"of an object ({trouble}). Write them like {_EXAMPLE}."
             )
 
 
 class SchemaCheck:
-    """Holds each schema against the metaschema once: tools share them as the same objects."""
+    """Checks each schema once; tools share schemas as the same objects."""
 
     def __init__(self) -> None:
-        # By identity; what was seen is kept here so that no other object gets it.
-        self._sound: dict[int, dict[str, Any]] = {}
-        self._objects: dict[int, dict[str, Any]] = {}
+        # By identity. The objects are kept so that no other one gets the identity.
+        self._sound: dict[int, Any] = {}
 
     def explain(self, parameters: dict[str, Any]) -> str:
-        """What is wrong with a schema of parameters, or ""."""
-        if id(parameters) in self._objects:
-            return ""
+        """Say what is wrong with the schema of parameters, or ""."""
         if parameters.get("type") != "object":
             return 'its type is not "object"'
-        properties, shared = (parameters.get(key, {}) for key in _HOLDERS)
-        if not isinstance(properties, dict):
-            return "properties: not an object"
-        rest = {key: parameters[key] for key in parameters if key != "properties"}
-        new: dict[str, Any] = {}
-        if isinstance(shared, dict):
-            new = {k: v for k, v in shared.items() if id(v) not in self._sound}
-            rest["$defs"] = new
-        if trouble := explain_unsound(rest):
-            return trouble[:_SHOWN].lstrip(".: ")
-        for name, schema in properties.items():
+        properties = parameters.get("properties")
+        for name, schema in properties.items() if isinstance(properties, dict) else ():
             if not isinstance(schema, dict):
                 return f"properties.{name}: not an object"[:_SHOWN]
-            if trouble := self.explain_schema(schema):
-                return f"properties.{name}{trouble}"[:_SHOWN]
-        self._sound |= {id(schema): schema for schema in new.values()}
-        self._objects[id(parameters)] = parameters
-        return ""
+        return self.explain_schema(parameters).lstrip(".: ")
 
     def explain_schema(self, schema: dict[str, Any]) -> str:
-        """What is wrong with any JSON Schema, or ""; begins with the place."""
+        """Say what is wrong with any JSON Schema, after its path, or ""."""
         if id(schema) in self._sound:
             return ""
-        trouble = explain_unsound(schema)[:_SHOWN]
-        if not trouble:
-            self._sound[id(schema)] = schema
-        return trouble
+        parts = {
+            key: {k: v for k, v in part.items() if id(v) not in self._sound}
+            for key in _HOLDERS
+            if isinstance(part := schema.get(key), dict)
+        }
+        if trouble := explain_unsound({**schema, **parts}):
+            return trouble[:_SHOWN]
+        for part in (*parts.values(), {"": schema}):
+            self._sound |= {id(one): one for one in part.values()}
+        return ""
 
 
 class _Writer:
-    """Writes all that is said of tools; once what they share as the same object."""
+    """Writes the fields of tools as JSON; objects that tools share are written once."""
 
     def __init__(self) -> None:
         self._written: dict[int, Any] = {}
 
     def explain(self, tool: Tool) -> str:
-        """Why no file of a bank or an export could hold it, or ""; begins with the field."""
+        """Say which field can't be written and why, or ""."""
         for field in Tool.model_fields:
             value = getattr(tool, field)
             try:
@@ -333,7 +208,7 @@ class _Writer:
         return ""
 
     def _new_parts(self, value: dict[str, Any]) -> list[Any]:
-        """What of a value was not written yet; of those that hold others, each by itself."""
+        """The parts of a schema that were not written before."""
         parts: list[Any] = []
         for key, part in value.items():
             if not isinstance(part, dict) or key not in _HOLDERS:
@@ -354,10 +229,10 @@ def _plain(value: Any) -> Any:
 
 
 def _write(value: Any) -> None:
-    """Write a value as a file would hold it.
+    """Write a value.
 
     Raises:
-        TypeError, ValueError: JSON in UTF-8 can't.
+        TypeError, ValueError: JSON in UTF-8 can't hold it.
     """
     if isinstance(value, str) and value.isascii():
         return

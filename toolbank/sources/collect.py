@@ -1,4 +1,4 @@
-"""All sources of a recipe, read into one list of tools."""
+"""Read all sources of a recipe into one list of tools."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,12 +12,12 @@ from toolbank.config.assets import Asset, find_asset, has_asset
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
 from toolbank.sources.merge import (
-    Merged,
+    ToolMerger,
+    add_prefix,
+    assign_labels,
+    assign_server_names,
     mark_twins,
     read_named,
-    tell_apart,
-    tell_servers_apart,
-    with_prefix,
 )
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
@@ -30,15 +30,14 @@ _OPENAPI = "openapi:"
 def collect_tools(
     sources: Sequence[SourceConfig], cache: Path, former: Sequence[Tool] = ()
 ) -> Collected:
-    """Read every source; of two tools that have a name in common the first counts (`Merged`).
+    """Read every source and merge their tools, sorted by name and with their twins.
 
-    `cache` is a folder that a source may keep files in, as a crawl does its pages. Of the `former`
-    tools, those of a part that can't be read now stay. The tools are sorted by name, and say which
-    are their twins.
+    Of two tools with a common name the first counts (`ToolMerger`). Sources may keep files, such as
+    pages, in the folder `cache`. `former` tools of a part that can't be read now are kept.
 
     Raises:
-        InputError: a source can't be read, two are called the same, all of them together give no
-            tool, or two of them a tool of one name of which they say different things.
+        InputError: a source can't be read, two have the same name, there is no tool, or two
+            different tools have the same name.
     """
     labels = name_sources(sources)
     read = [_read(s, cache, own) for s, own in zip(sources, labels, strict=True)]
@@ -48,12 +47,13 @@ def collect_tools(
 def collect_anew(
     sources: Sequence[SourceConfig], cache: Path, former: Sequence[Tool] = ()
 ) -> tuple[Collected, dict[str, ToolbankError]]:
-    """As `collect_tools`, and by label why sources can't be read, whose `former` tools stay.
+    """Collect tools as `collect_tools` does, also if some sources can't be read.
 
-    What `cache` has is asked for again where it may have changed.
+    The second value are the errors by label. The `former` tools of these sources are kept. Files
+    in `cache` are requested again if they may have changed.
 
     Raises:
-        InputError, ToolbankError: none can be read, or as `collect_tools`.
+        InputError, ToolbankError: no source can be read, or as `collect_tools`.
     """
     read: list[Collected] = []
     failed: dict[str, ToolbankError] = {}
@@ -73,19 +73,19 @@ def collect_anew(
 
 
 def name_sources(sources: Sequence[SourceConfig]) -> list[dict[str, str]]:
-    """Map the labels of each source to those that its tools have in the bank (`tell_apart`).
+    """Map the labels of each source to those that its tools have in the bank (`assign_labels`).
 
     Raises:
-        InputError: two sources are called the same by the user.
+        InputError: the user gave two sources the same name.
     """
     labels = []
     for source in sources:
         try:
             labels.append(_find(source).labels(source))
         except ToolbankError:
-            # What is wrong with it is said when it is read.
+            # Reading it will raise the error.
             labels.append((source.label,))
-    return tell_apart(sources, labels)
+    return assign_labels(sources, labels)
 
 
 def _merge(
@@ -94,8 +94,8 @@ def _merge(
     collected: Sequence[Collected],
     former: Sequence[Tool],
 ) -> Collected:
-    own = [told[source.label] for source, told in zip(sources, labels, strict=True)]
-    merged = Merged(sources, own)
+    own = [names[source.label] for source, names in zip(sources, labels, strict=True)]
+    merged = ToolMerger(sources, own)
     infos: list[dict[str, Any]] = []
     notes: list[str] = []
     for n, one in enumerate(collected):
@@ -103,10 +103,10 @@ def _merge(
         new = len({tool.name for tool in one.tools}) - len(known)
         infos.append({**one.info, "tools": new, "repeated": len(one.tools) - new})
         notes += [*one.notes, *_describe_known(merged, n, known, new)]
-    tools = tell_servers_apart(merged.sort())
+    tools = assign_server_names(merged.sort())
     if not tools:
         raise InputError(
-            "sources: no tool was found. Give a source that has some, such as "
+            "sources: no tool was found. Give a source that has tools, such as "
             "{type: python, package: numpy}."
         )
     named = [names for source in sources for names in _read_twins(source)]
@@ -128,10 +128,10 @@ def _merge(
 
 
 def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
-    """What stands for the content of each source without reading it.
+    """Identify the content of each source without reading it.
 
-    The version that its kind tells, and the hashes of its files in crawlers/. A change of any
-    says that the tools must be collected again.
+    The version from its kind, and the hashes of its files in crawlers/. If any changes, the tools
+    have to be collected again.
     """
     return [
         "#".join(
@@ -145,7 +145,7 @@ def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
 
 
 def source_files(sources: Sequence[SourceConfig]) -> tuple[Asset, ...]:
-    """The files in crawlers/ that sources have: what they take, and which tools are twins."""
+    """The files of sources in crawlers/: which objects they read, and which tools are twins."""
     names = [
         f"{name}{ending}"
         for source in sources
@@ -160,16 +160,16 @@ def source_files(sources: Sequence[SourceConfig]) -> tuple[Asset, ...]:
 
 
 def source_places(sources: Sequence[SourceConfig]) -> tuple[Path, ...]:
-    """The folders and files on this machine that sources are read from by name.
+    """The folders and files on this machine that sources name.
 
     Raises:
-        InputError: a name can't be one.
+        InputError: a name is invalid.
     """
     return tuple(place for s in sources for place in _find(s).places(s))
 
 
 def refuse_to_start(sources: Sequence[SourceConfig], instead: str) -> None:
-    """Refuse sources whose reading starts commands; `instead` is what to type to have it so.
+    """Refuse sources whose reading starts commands; `instead` is a command that may start them.
 
     Raises:
         InputError: names the commands.
@@ -178,18 +178,18 @@ def refuse_to_start(sources: Sequence[SourceConfig], instead: str) -> None:
         if lines := _find(source).starts(source):
             more = f" and {len(lines) - 1:,} more" if len(lines) > 1 else ""
             raise InputError(
-                f"sources: the tools of {source.label} were not read yet, and reading them starts "
-                f"{lines[0]}{more}, which this command does not. Have them read first: {instead}"
+                f"sources: the tools of {source.label} are not read yet. Reading them starts "
+                f"{lines[0]}{more}, which this command does not do. Read them first: {instead}"
             )
 
 
 def describe_keeps(sources: Sequence[SourceConfig]) -> str:
-    """What these sources keep where reading them is stopped, as sentences; "" for nothing."""
+    """Describe what stays in the cache when reading these sources is interrupted, or ""."""
     return " ".join(dict.fromkeys(filter(None, (_find(s).keeps for s in sources))))
 
 
 def _describe_repeated(label: str, read: Collected) -> list[str]:
-    """A line where a source lists tools more than once."""
+    """Describe the tools that a source lists more than once."""
     counts = Counter(tool.name for tool in read.tools)
     repeated = [name for name, count in counts.items() if count > 1]
     if not repeated:
@@ -201,12 +201,12 @@ def _describe_repeated(label: str, read: Collected) -> list[str]:
 
 
 def _read(source: SourceConfig, cache: Path, labels: Mapping[str, str]) -> Collected:
-    """A source's tools by the names and the labels that the recipe has them go by."""
+    """Read a source; its tools get the prefix and the labels of the recipe."""
     read = _find(source).read(source, cache)
     own = labels[source.label]
 
     def find_label(label: str) -> str:
-        # Some kinds write what the API calls itself, with its version.
+        # Some kinds label tools with the name and version of the API.
         return own if source.name or len(labels) == 1 else labels.get(label, label)
 
     tools = tuple(
@@ -216,7 +216,7 @@ def _read(source: SourceConfig, cache: Path, labels: Mapping[str, str]) -> Colle
         for tool in read.tools
     )
     if source.prefix:
-        tools = with_prefix(tools, source.prefix)
+        tools = add_prefix(tools, source.prefix)
     unread = tuple(dict.fromkeys(map(find_label, read.unread)))
     if not read.complete and not unread:
         unread = tuple(labels.values())
@@ -247,10 +247,7 @@ def _keep_unread(
     former: Sequence[Tool],
     infos: Sequence[dict[str, Any]],
 ) -> list[Tool]:
-    """The tools with the former ones of what could not be read now, which the infos count, too.
-
-    What could be read now of the same source counts as it is.
-    """
+    """Add the former tools of labels that could not be read now, and count them in the infos."""
     kept = {tool.name: tool for tool in tools}
     infos_of = {
         label: info
@@ -261,7 +258,7 @@ def _keep_unread(
     for tool in former:
         own, there = tool.sources[0], kept.get(tool.name)
         if unread_apis and own.startswith(_OPENAPI) and own not in labels:
-            # Up to version 0.7.0 it was the title of a description, of whichever file.
+            # Up to version 0.7.0 the label was the title of the description.
             own = unread_apis[0] if there is None else ""
         if own in infos_of and (there is None or there.sources[0] != own):
             kept[tool.name] = tool
@@ -270,7 +267,7 @@ def _keep_unread(
 
 
 def _read_twins(source: SourceConfig) -> list[list[str]]:
-    """What crawlers/<api>.twins names of a source's tools."""
+    """The groups of twins that crawlers/<api>.twins lists for a source."""
     lead = f"{source.prefix}/" if source.prefix else ""
     return [
         [f"{lead}{name}" for name in names]
@@ -283,7 +280,7 @@ def _read_twins(source: SourceConfig) -> list[list[str]]:
 def _describe_unknown(
     sources: Sequence[SourceConfig], tools: Sequence[Tool]
 ) -> Iterator[str]:
-    """A line for each of the user's own files of twins that has names of no tool."""
+    """Describe the names without a tool in the user's own files of twins."""
     index = Bank(tuple(tools)).index
     for source in sources:
         lead = f"{source.prefix}/" if source.prefix else ""
@@ -294,32 +291,32 @@ def _describe_unknown(
                 if unknown:
                     yield (
                         f"{file.path}: {count(len(unknown), 'name')} of no tool, such as "
-                        f"{', '.join(unknown[:_EXAMPLES])}, passed over"
+                        f"{', '.join(unknown[:_EXAMPLES])}; skipped"
                     )
 
 
 def _describe_known(
-    merged: Merged, source: int, known: Mapping[str, int], new: int
+    merged: ToolMerger, source: int, known: Mapping[str, int], new: int
 ) -> list[str]:
-    """A line where tools of a source are those of one before."""
+    """Describe the tools of a source that an earlier source has, too."""
     repeated = sorted(known)
     if not repeated:
         return []
     own, sources = merged.labels[source], merged.sources
     if not new and all(sources[one] == sources[source] for one in known.values()):
-        return [f"{own}: is listed as a source twice; one will do"]
+        return [f"{own}: is listed as a source twice. Remove one of the entries"]
     labels = sorted({merged.labels[one] for one in known.values()})
     there = (merged.tools.get(name) for name in repeated)
     is_called = any(
         tool and isinstance(tool.call, HttpCall | McpCall) for tool in there
     )
-    called = ", and its calls go there. To have both, give one a `prefix`"
+    called = ", and calls go there. To keep both, give one a `prefix`"
     called = called if is_called else ""
     return [
         f"{own}: {len(repeated):,} of its {count(new + len(known), 'tool')} "
         f"{'is' if len(repeated) == 1 else 'are'} in "
-        f"{', '.join(labels)} too, such as {', '.join(repeated[:_EXAMPLES])}; each counts "
-        f"once, as read there{called}"
+        f"{', '.join(labels)} too, such as {', '.join(repeated[:_EXAMPLES])}; each is kept "
+        f"once, from there{called}"
     ]
 
 

@@ -1,4 +1,4 @@
-"""Getting one document from the web: every address on the way is checked."""
+"""Download one document; every address on the way is checked."""
 
 from __future__ import annotations
 
@@ -32,34 +32,33 @@ def fetch(
     may_lead_to: Callable[[str], bool],
     is_let_in: Callable[[str], bool],
 ) -> tuple[str, bytes]:
-    """The bytes that a URL gives, and the URL that it led to.
+    """Download a URL; return the final URL and the bytes.
 
-    Redirects are followed to where `may_lead_to` says yes, and never from https to http. An
-    address of this machine or a private network is asked only where `is_let_in` says so of the
-    URL; that is held for the very address that is connected to.
+    `may_lead_to` decides about redirects; none goes from https to http. `is_let_in` decides about
+    private addresses, which are checked again for the address that is connected to.
 
     Raises:
-        InputError: it is no document that may be read, such as with status 404.
-        ToolbankError: it can't be had now, which may pass.
+        InputError: it may not be read, or does not exist, such as with status 404.
+        ToolbankError: it can't be read now; trying again may help.
     """
     ends = time.monotonic() + most_s
-    asked = [url]
+    visited = [url]
     try:
         while True:
-            _check(asked[-1], is_let_in)
+            _check(visited[-1], is_let_in)
             left_s = max(ends - time.monotonic(), 0.1)
-            answer = run(_ask(asked[-1], most_bytes, left_s, is_let_in(asked[-1])))
+            answer = run(_ask(visited[-1], most_bytes, left_s, is_let_in(visited[-1])))
             target = answer.moved_to
             if not target:
                 break
-            if target in asked or len(asked) > _MAX_REDIRECTS:
+            if target in visited or len(visited) > _MAX_REDIRECTS:
                 raise RefusedError("redirected in a loop, or too often")
-            is_weaker = asked[-1].startswith("https:") and target.startswith("http:")
+            is_weaker = visited[-1].startswith("https:") and target.startswith("http:")
             if is_weaker or not may_lead_to(target):
-                raise RefusedError(f"leads to another place, {shown(target)}")
-            asked.append(target)
+                raise RefusedError(f"leads to another site, {shown(target)}")
+            visited.append(target)
     except RequestError as error:
-        message = f"{shown(url)}: can't be read ({error})."
+        message = f"{shown(url)}: cannot be read ({error})."
         if error.may_pass:
             raise ToolbankError(message) from error
         raise InputError(message) from error
@@ -69,21 +68,21 @@ def fetch(
             raise ToolbankError(f"{message} Try again later.")
         if answer.status in (401, 403):
             raise InputError(
-                f"{message} It may want a login, and none is sent: download the file, and give that."
+                f"{message} It may require a login: download the file, and give its path."
             )
         raise InputError(f"{message} Check the address.")
-    return asked[-1], answer.body
+    return visited[-1], answer.body
 
 
 def shown(url: str) -> str:
-    """A URL as messages show it: its user name, password and query may be secrets."""
+    """Write a URL for messages, without user name, password and query: they may be secrets."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
         query = "..." if parts.query else ""
         return printable(urlunsplit((parts.scheme, host, parts.path, query, "")))
     except ValueError:
-        return "what is no address"
+        return "an invalid address"
 
 
 async def _ask(url: str, most_bytes: int, most_s: float, is_open: bool) -> WebResponse:
@@ -102,7 +101,7 @@ async def _ask(url: str, most_bytes: int, most_s: float, is_open: bool) -> WebRe
 def _check(url: str, is_let_in: Callable[[str], bool]) -> None:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise RefusedError("no address that begins with http:// or https://")
+        raise RefusedError("the address does not begin with http:// or https://")
     if "@" in parts.netloc:
         raise RefusedError("a user name or password in the address; give it without")
     if is_private(url) and not is_let_in(url):

@@ -1,4 +1,4 @@
-"""Parse the content of a document: JSON, or YAML that holds no more than JSON can."""
+"""Parse a document: JSON, or YAML restricted to the values of JSON."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _LINK = re.compile(
     r"""["'=]([^"'=\s<>()]*(?:openapi|swagger|api-docs)[^"'=\s<>()]*\.(?:json|ya?ml))\b""",
     re.IGNORECASE,
 )
-"""Where Swagger UI, Redoc and their like say what they show."""
+"""The description that a page of Swagger UI, Redoc and the like shows."""
 _MOST = 1_000_000
 
 
 def is_page(content: bytes) -> bool:
-    """Whether what an address gives is HTML or XML."""
+    """Whether content is HTML or XML."""
     return content.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")
 
 
 def explain_page(content: str, where: str) -> str:
-    """What to say of a page that came from `where`, a file or a URL, instead of a document."""
+    """Write the message for a page at `where` (a file or a URL) in place of a document."""
     from toolbank.sources.document_fetch import shown
 
     found = _LINK.search(content, 0, _MOST)
     if found is None:
         advice = (
             "Give the address of the document itself: the page may link to it, as openapi.json, "
-            "openapi.yaml or swagger.json. A site that Sphinx made is read with `type: sphinx`."
+            "openapi.yaml or swagger.json. For a Sphinx site, use `type: sphinx`."
         )
     else:
         advice = (
@@ -47,13 +47,13 @@ def explain_page(content: str, where: str) -> str:
 
 _MOST_YAML_MB = 32
 _LOOKED_THROUGH = 5_000_000
-"""Characters of JSON in which repeated keys are looked for: a program wrote what is longer, and
-reading it would take a quarter more."""
+"""Longer JSON is not searched for repeated keys: a program wrote it, and the search costs a quarter
+of the time."""
 _MOST_VALUES = 5_000_000
-"""Of a YAML document with its aliases written out: nine of nine aliases each make 387 million."""
+"""Values of a YAML document with its aliases expanded; nine levels of nine make 387 million."""
 _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
 _Repeated = dict[int, tuple[dict[str, Any], list[str]]]
-"""Mappings that give keys more than once, by their identity, and these keys."""
+"""Mappings with repeated keys, by identity, and these keys."""
 _TAG = "tag:yaml.org,2002:"
 _NULL, _BOOL, _INT, _FLOAT, _MERGE = (
     _TAG + name for name in ("null", "bool", "int", "float", "merge")
@@ -72,14 +72,14 @@ _PLAIN = (
 
 
 def parse_document(data: bytes, where: str) -> tuple[Any, list[str]]:
-    """Read a document of JSON or YAML: a mapping or a list; `where` names it in messages.
+    """Parse a mapping or list of JSON or YAML; `where` names it in messages.
 
-    Beside it the JSON pointers of keys that a mapping gives more than once, of which the last
-    counts; they are not looked for in JSON of over 5 MB. YAML is read as JSON would say it: keys are texts, and so is what JSON has no type
-    for, such as a date. Its aliases are the same object wherever they stand.
+    Also return the JSON pointers of repeated keys, of which the last counts. JSON of over 5 MB is
+    not searched for them. Keys of YAML are texts, and so are values that JSON has no type for, such
+    as dates. An alias is the same object as its anchor.
 
     Raises:
-        InputError: it is neither, or holds what JSON can't, or grows past bounds; with the line.
+        InputError: it is neither, holds values that JSON can't, or is too large; with the line.
     """
     text = _decode(data, where)
     start = text.lstrip()[:1]
@@ -91,7 +91,7 @@ def parse_document(data: bytes, where: str) -> tuple[Any, list[str]]:
     value, repeated = parse(text, where)
     if not isinstance(value, dict | list):
         raise InputError(
-            f"{where}: holds {type(value).__name__}, no mapping and no list. Is it JSON or YAML?"
+            f"{where}: holds {type(value).__name__}, not a mapping or a list. Is it JSON or YAML?"
         )
     return value, repeated
 
@@ -105,7 +105,7 @@ def _decode(data: bytes, where: str) -> str:
             f"{where}: not text in {encoding} (byte {error.start:,}). Save it as UTF-8."
         ) from error
     if "\0" in text:
-        raise InputError(f"{where}: is no text. Give a document in JSON or YAML.")
+        raise InputError(f"{where}: is not text. Give a document in JSON or YAML.")
     return text
 
 
@@ -127,7 +127,9 @@ def _parse_json(text: str, where: str) -> tuple[Any, list[str]]:
             object_pairs_hook=make if len(text) <= _LOOKED_THROUGH else None,
         )
         places = _places(value, repeated)
-        return (_mend(value) if _HALF_CHARACTER.search(text) else value), places
+        return (
+            _replace_halves(value) if _HALF_CHARACTER.search(text) else value
+        ), places
     except json.JSONDecodeError as error:
         raise InputError(
             f"{where}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})."
@@ -139,7 +141,7 @@ def _parse_json(text: str, where: str) -> tuple[Any, list[str]]:
 
 
 def _places(value: Any, repeated: _Repeated) -> list[str]:
-    """The JSON pointers of repeated keys; those inside of what did not count have none."""
+    """The JSON pointers of repeated keys that are part of the value."""
     places: list[str] = []
     waiting, seen = [(value, "")] if repeated else [], set[int]()
     while waiting:
@@ -157,27 +159,29 @@ def _places(value: Any, repeated: _Repeated) -> list[str]:
 def _read_number(text: str) -> float:
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise ValueError(f"{text[:30]} is larger than any number")
+        raise ValueError(f"{text[:30]} is too large")
     return number
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
-def _mend(value: Any) -> Any:
-    """The same without halves of characters, which JSON can escape and no file can hold."""
+def _replace_halves(value: Any) -> Any:
+    """Replace halves of surrogate pairs, which JSON can escape and no file can hold."""
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, list):
-        return [_mend(one) for one in value]
+        return [_replace_halves(one) for one in value]
     if isinstance(value, dict):
-        return {replace_surrogates(key): _mend(one) for key, one in value.items()}
+        return {
+            replace_surrogates(key): _replace_halves(one) for key, one in value.items()
+        }
     return value
 
 
 class Loader(BoundedLoader):
-    """Finds in plain scalars what JSON has types for, as YAML 1.2 does, and nothing else."""
+    """Resolves plain scalars to the types of JSON, as YAML 1.2 does."""
 
     yaml_implicit_resolvers = {
         letter: [
@@ -192,14 +196,14 @@ class Loader(BoundedLoader):
 def _parse_yaml(text: str, where: str) -> tuple[Any, list[str]]:
     if len(text) > _MOST_YAML_MB * 1_000_000:
         raise InputError(
-            f"{where}: over {_MOST_YAML_MB} MB of YAML, which takes minutes to read. Save it as JSON."
+            f"{where}: YAML of over {_MOST_YAML_MB} MB takes minutes to read. Save it as JSON."
         )
     try:
         root = yaml.compose(text, Loader=Loader)
         if root is None:
             raise InputError(f"{where}: is empty. Give a document in JSON or YAML.")
         maker = _Maker(where)
-        value = maker.make(root)
+        value, _ = maker.make(root)
         return value, _places(value, maker.repeated)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
@@ -213,7 +217,7 @@ def _parse_yaml(text: str, where: str) -> tuple[Any, list[str]]:
 
 
 class _Maker:
-    """Makes values of YAML nodes, each once, and counts what they would be without aliases."""
+    """Constructs each YAML node once, and counts the values with aliases expanded."""
 
     def __init__(self, where: str) -> None:
         self.repeated: _Repeated = {}
@@ -221,40 +225,33 @@ class _Maker:
         self._made: dict[int, tuple[Any, int]] = {}
         self._open: set[int] = set()
 
-    def make(self, node: yaml.Node) -> Any:
-        """The value of a node.
+    def make(self, node: yaml.Node) -> tuple[Any, int]:
+        """Construct the value of a node, and count its values.
 
         Raises:
-            InputError: an alias stands inside what it names, a key is no text, or all aliases
-                written out would be too much.
+            InputError: an alias contains itself, a key is no text, or there are too many values.
         """
-        return self._make(node)[0]
-
-    def _make(self, node: yaml.Node) -> tuple[Any, int]:
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node), 1
         known = self._made.get(id(node))
         if known is not None:
             return known
         if id(node) in self._open:
-            raise self._refused(node, "an alias stands inside of what it names")
+            raise self._refused(node, "an alias is inside its own anchor")
         self._open.add(id(node))
-        made = (
-            self._list(node)
-            if isinstance(node, yaml.SequenceNode)
-            else self._mapping(node)
-        )
+        is_list = isinstance(node, yaml.SequenceNode)
+        made = self._list(node) if is_list else self._mapping(node)
         self._open.discard(id(node))
         if made[1] > _MOST_VALUES:
             raise self._refused(
                 node,
-                f"with its aliases written out it has over {_MOST_VALUES:,} values",
+                f"with its aliases expanded it has over {_MOST_VALUES:,} values",
             )
         self._made[id(node)] = made
         return made
 
-    def _list(self, node: yaml.SequenceNode) -> tuple[Any, int]:
-        made = [self._make(one) for one in node.value]
+    def _list(self, node: yaml.Node) -> tuple[Any, int]:
+        made = [self.make(one) for one in node.value]
         return [value for value, _ in made], 1 + sum(size for _, size in made)
 
     def _mapping(self, node: yaml.Node) -> tuple[Any, int]:
@@ -264,8 +261,8 @@ class _Maker:
         size = 1
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise self._refused(key, "a key that is no text")
-            one, its_size = self._make(value)
+                raise self._refused(key, "a key that is not a text")
+            one, its_size = self.make(value)
             size += its_size
             if key.tag != _MERGE:
                 if key.value in values:
@@ -297,7 +294,7 @@ def _scalar(node: yaml.ScalarNode) -> Any:
     try:
         if node.tag == _INT:
             return int(text, 0)
-        # A number that is too large for a float reads as infinity, which JSON has not.
+        # A number too large for a float would be infinity, which JSON lacks.
         if node.tag == _FLOAT and abs(number := float(text)) != float("inf"):
             return number
     except ValueError:
@@ -306,4 +303,4 @@ def _scalar(node: yaml.ScalarNode) -> Any:
 
 
 def _too_deep(where: str) -> InputError:
-    return InputError(f"{where}: nested too deep to be read.")
+    return InputError(f"{where}: nested too deep.")

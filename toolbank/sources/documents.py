@@ -1,4 +1,4 @@
-"""A document and those that it refers to, read within bounds that they share."""
+"""Read a document and the documents that it refers to, within common limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_S = 300.0
 
 @dataclass(frozen=True)
 class Document:
-    """What a document holds, and what messages call it; `place` is its file's path, or its URL."""
+    """A parsed document; `address` is its name in messages, `place` its path or URL."""
 
     content: Any
     address: str
@@ -29,13 +29,13 @@ class Document:
 
 
 class Documents:
-    """Reads a document, and others as it refers to them: only near ones, unless it is told more.
+    """Reads a document and the ones that it refers to.
 
-    From a file, files in its own folder or below (or in `root`); from a URL, what has the same
-    origin; other hosts only where `hosts` names them, and no file from a URL ever. What lies in a
-    private network is refused after its name is looked up and after every redirect, unless
-    `private_addresses`; a first document on this machine may come from there, with its own. Files,
-    bytes and seconds are bounded in sum.
+    A file may refer to files in its own folder or below (or in `root`), a URL to URLs of the same
+    origin. Other hosts have to be in `hosts`. A URL never leads to a file. Private addresses are
+    refused, after the name is resolved and after every redirect, unless `private_addresses`; only
+    a first document on this machine may refer to others of its origin. Files, bytes and seconds are
+    limited in sum.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class Documents:
         self._bytes = 0
         self._ends = time.monotonic() + _MOST_S
         self.repeated: list[str] = []
-        """File and pointer of each key that an object gives more than once; the last counts."""
+        """File and pointer of each repeated key of an object; the last value counts."""
 
     def open(self, place: str) -> Document:
-        """Read the first document: a path, or a URL of http or https.
+        """Read the first document from a path or an http or https URL.
 
         Raises:
             InputError: it can't be read, or is neither JSON nor YAML.
-            ToolbankError: it can't be had now, which may pass.
+            ToolbankError: it can't be read now; trying again may help.
         """
         if not is_url(place):
             path = Path(place).expanduser()
@@ -71,18 +71,18 @@ class Documents:
             return document
         self._is_here = is_loopback(place)
         self._origin = _origin(place)
-        # Its address may have moved; what it refers to is looked for where it is now.
+        # After a redirect, references are relative to the new URL.
         url, data = self._fetch(place, is_first=True)
         self._origin = _origin(url)
         self._is_here = is_loopback(place) and is_loopback(url)
         return self._keep(url, shown(url), data)
 
     def follow(self, base: Document, reference: str) -> Document:
-        """Read what a document refers to; `reference` is without its fragment, relative to `base`.
+        """Read the target of a reference, given without its fragment, relative to `base`.
 
         Raises:
-            InputError: it may not be read, or can't be.
-            ToolbankError: it can't be had now, which may pass.
+            InputError: it can't or may not be read.
+            ToolbankError: it can't be read now; trying again may help.
         """
         target = shown(reference) if "//" in reference else printable(reference)
         said = f"{base.address}: $ref to {target[:200]}"
@@ -97,14 +97,14 @@ class Documents:
         root = self._root or Path(base.place).parent.resolve()
         if not resolved.is_relative_to(root):
             raise InputError(
-                f"{said}: lies outside of {root}. If that is meant, `root:` names a folder that "
-                "holds both."
+                f"{said}: is outside of {root}. To allow it, set `root:` to a folder that contains "
+                "both."
             )
         return self._read.get(str(resolved)) or self._read_file(resolved, str(found))
 
     def _follow_url(self, base: Document, reference: str, said: str) -> Document:
         if reference.lower().startswith("file:"):
-            raise InputError(f"{said}: no file is read for a document from the web.")
+            raise InputError(f"{said}: a document from the web cannot refer to a file.")
         try:
             url = urljoin(base.place, reference) if is_url(base.place) else reference
             is_near = is_url(url) and self._may_reach(url)
@@ -112,8 +112,8 @@ class Documents:
             is_near = False
         if not is_near:
             raise InputError(
-                f"{said}: lies in another place than the document. If that is meant, `hosts:` "
-                "names the hosts that may be asked."
+                f"{said}: is on another host than the document. To allow it, add the host to "
+                "`hosts:`."
             )
         known = self._read.get(url)
         if known is not None:
@@ -141,7 +141,7 @@ class Documents:
         )
 
     def _is_let_in(self, url: str) -> bool:
-        """Whether a URL may be of a private network: by the user's word, or beside the first."""
+        """Whether a URL may be private: if allowed, or of the origin of a first local document."""
         is_own = self._is_here and _origin(url) == self._origin
         return self._is_open or is_own
 
@@ -150,13 +150,13 @@ class Documents:
             if path.is_dir():
                 raise InputError(f"{said}: is a folder. Give a file in it.")
             if path.exists() and not path.is_file():
-                raise InputError(f"{said}: is no plain file.")
+                raise InputError(f"{said}: is not a regular file.")
             self._count(path.stat().st_size, said)
             data = path.read_bytes()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(
-                f"{said}: can't read ({reason}). Check that the file is there and may be read."
+                f"{said}: cannot be read ({reason}). Check that the file exists and is readable."
             ) from error
         return self._keep(str(path.resolve()), said, data)
 
@@ -170,7 +170,7 @@ class Documents:
         return document
 
     def _count(self, size: int, said: str) -> None:
-        """Hold the bounds before one more is read."""
+        """Check the limits before another document is read."""
         if self._files >= _MOST_FILES:
             what = f"over {_MOST_FILES:,} files"
         elif self._bytes + size > _MOST_MB * 1_000_000:
@@ -179,7 +179,7 @@ class Documents:
             what = f"over {_MOST_S:.0f} seconds"
         else:
             return
-        raise InputError(f"{said}: with this, {what} would be read for one source.")
+        raise InputError(f"{said}: this source would read {what}, which is the limit.")
 
 
 def _origin(url: str) -> tuple[str, str, int | None] | None:
@@ -190,10 +190,9 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
 
 
 def _local_path(reference: str, said: str) -> str:
-    """The path that a reference from a file names."""
     scheme = urlsplit(reference).scheme.lower() if ":" in reference else ""
     if scheme == "file":
         return unquote(urlsplit(reference).path)
     if len(scheme) > 1:
-        raise InputError(f"{said}: {scheme}: is no way to a document.")
+        raise InputError(f"{said}: {scheme}: is not a supported scheme.")
     return unquote(reference)

@@ -1,4 +1,4 @@
-"""Describe a kind of source, what reading one gives, and what a user points at."""
+"""Base classes of sources: configuration, kind, and the result of reading one."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -27,18 +27,18 @@ _MOST_S = 60.0
 
 @dataclass(frozen=True)
 class Location:
-    """A file, a folder, an address, a command line, or a name, as somebody typed it."""
+    """A file, folder, URL, command line or package name that a user typed."""
 
     text: str
 
     @property
     def is_url(self) -> bool:
-        """Whether it is an http or https address."""
+        """Whether it is an http or https URL."""
         return is_url(self.text)
 
     @cached_property
     def path(self) -> Path | None:
-        """The file or folder that it is; None where there is none of this name."""
+        """The existing file or folder, or None."""
         try:
             path = Path(self.text).expanduser()
             return path if not self.is_url and path.exists() else None
@@ -47,11 +47,11 @@ class Location:
 
     @cached_property
     def content(self) -> bytes:
-        """The beginning of a file, or what an address gives; of all else nothing.
+        """The first 64 MB of a file, or the response of a URL; else empty.
 
         Raises:
             InputError: it can't be read.
-            ToolbankError: the address can't be read now.
+            ToolbankError: the URL can't be read now.
         """
         if self.is_url:
             return self._fetch()
@@ -85,53 +85,51 @@ _Name = Annotated[
 
 
 class SourceConfig(Config):
-    """An entry of a recipe's `sources`; `type` is the name that its kind is registered by."""
+    """An entry of a recipe's `sources`; `type` is the registered name of its kind."""
 
     type: str
     name: _Name | None = Field(
-        default=None, description="what messages and the bank call the source"
+        default=None, description="name in messages and in the bank"
     )
     prefix: _Name | None = Field(
         default=None,
-        description="before the names of its tools, which are prefix/tool then",
+        description="prefix of its tools: prefix/tool",
     )
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """What messages call the source: sphinx:numpy, or TYPE:NAME where it has a `name`."""
+        """The name in messages, such as sphinx:numpy; TYPE:NAME if it has a `name`."""
 
     @property
     def place(self) -> Path | str:
-        """Where it is read from: sources of other places are others, though they share a label.
+        """The file, folder, URL or command that it is read from, or "".
 
-        The file or folder, where it has one; else an address or a command, or "".
+        Sources with the same label but different places are different sources.
         """
         return next(iter(paths_in(self)), "")
 
     @property
     def api_name(self) -> str:
-        """What people call the API that it reads, such as numpy; "" where that isn't known."""
+        """The common name of the API, such as numpy; "" if unknown."""
         return ""
 
     @property
     def scope_name(self) -> str | None:
-        """The file in crawlers/, without .yaml, that says what is read where there is one."""
+        """The file in crawlers/, without .yaml, that selects what is read, if any."""
         return None
 
 
 @dataclass(frozen=True)
 class Collected:
-    """The tools of a source, or of all sources of a recipe, and what became of the rest.
+    """The tools of a source, or of all sources of a recipe.
 
-    `info` goes into bank.json: it says which source it was, as `source`, and counts by reason what
-    became no tool, as `left_out`; by reason, the names of some, as `left_out_examples`; and the
-    names of all that only lack a docstring, as `undocumented`. `crawls` say of each crawl what
-    became of every object and page. `problems` are lines for people on what could not be read,
-    `notes` on what was left out for a reason that they may think otherwise of. Not `complete`: some
-    of it could not be read, so that reading again may give more. `unread` are the labels that the
-    tools of that part have; unset, those of the whole source. `check` is what the schemas have been
-    held against already, where they have.
+    `info` goes into bank.json: the `source`, counts of skipped objects by reason (`left_out`),
+    some of their names (`left_out_examples`), and the names of all that only lack a docstring
+    (`undocumented`). `crawls` list what became of every object and page of a crawl. `problems` are
+    messages on what could not be read, `notes` on what was skipped on purpose. If it is not
+    `complete`, reading again may give more; `unread` are then the labels of the missing tools, by
+    default all labels of the source. `check` knows the schemas that are already checked.
     """
 
     tools: tuple[Tool, ...]
@@ -151,20 +149,21 @@ C = TypeVar("C", bound=SourceConfig)
 class SourceKind(Generic[C]):
     """A kind of source.
 
-    `config` is its part of a recipe, whose module imports nothing heavy. `read_tools` gives the
-    tools, sorted by name and without prompt names, and may keep files in the folder that it is
-    given; it raises InputError where there is nothing to be read, and ToolbankError where that may pass.
-    `content_id` stands for the content without reading it: when it changes, the tools are read
-    again. The file of `scope_name` is no part of it. `keeps` is a sentence on what of a reading
-    that is stopped stays in the folder, where something does. `places` are folders and files on
-    this machine that it finds by a name in the configuration. `starts` gives the command lines of
-    what reading it starts on this machine, which only happens where the user wants the tools
-    themselves. `recognise` gives the configuration that reads what a user points at, or None for
-    what is another's: an address by its text, or else by `Location.content`; it starts nothing.
-    `takes` says what that may be, such as "an installed package". `anew` gives the configuration
-    that trusts nothing which it kept before. `labels` are what it may write as `source` of a tool;
-    nothing is started for them. Use `read` and `version`, which make errors for people
-    of what the two did not foresee.
+    Attributes:
+        config: the class of its entries in a recipe. Its module imports nothing heavy.
+        read_tools: returns the tools, sorted by name, and may keep files in the given folder.
+            Raises InputError, or ToolbankError if trying again may help.
+        content_id: identifies the content without reading it. When it changes, the tools are
+            read again. The file of `scope_name` is not part of it.
+        keeps: a sentence on what stays in the folder when reading is interrupted, or "".
+        places: files and folders of this machine that the configuration names.
+        starts: the command lines that reading starts on this machine.
+        recognise: returns the configuration that reads a location, or None. Starts nothing.
+        takes: what `recognise` accepts, such as "an installed package".
+        anew: returns a configuration that does not use kept files without checking them.
+        labels: the values that a tool's `source` may have. Starts nothing.
+
+    Call `read` and `version`: they turn unexpected errors into messages for the user.
     """
 
     config: type[C]
@@ -179,11 +178,11 @@ class SourceKind(Generic[C]):
     labels: Callable[[C], tuple[str, ...]] = lambda config: (config.label,)
 
     def read(self, config: C, cache: Path) -> Collected:
-        """Read a source; files may be kept in `cache`.
+        """Read a source; it may keep files in `cache`.
 
         Raises:
-            InputError: it can't be read, or a tool of it has no name or unsound parameters.
-            ToolbankError: it can't be read now, which may pass.
+            InputError: it can't be read, or a tool has no name or unsound parameters.
+            ToolbankError: it can't be read now; trying again may help.
         """
         from toolbank.sources.checks import check_tools
 
@@ -193,10 +192,10 @@ class SourceKind(Generic[C]):
         return replace(collected, check=None)
 
     def version(self, config: C) -> str:
-        """What stands for the content of a source.
+        """Identify the content of a source.
 
         Raises:
-            InputError: there is nothing to be read.
+            InputError: there is nothing to read.
         """
         with self._reading(config):
             return self.content_id(config)

@@ -1,4 +1,8 @@
-"""Merge the tools of several sources into one list, and find twins."""
+"""Merge the tools of several sources into one list, and find twins.
+
+Terms: *aliases* are other names of one tool. *Twins* are different tools that no request can tell
+apart. *Siblings* are members of several classes with the same name and summary.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.terminal import one_line
 
-# Where a tool was read and what it is called, which is no part of what is said of it.
+# The fields that may differ between two sources of an equal tool.
 _PLACE = {
     "name": "",
     "source": "",
@@ -32,10 +36,10 @@ _SHOWN = 100
 
 
 @dataclass
-class Merged:
-    """Tools by name, the source that each was read from first, and whose each name or alias is.
+class ToolMerger:
+    """Merges tools: `tools` by name, `first` the source of each, `names` the owner of each alias.
 
-    A source goes by its position among `sources`, and in messages by its label in `labels`.
+    A source is a position in `sources`; messages use its label in `labels`.
     """
 
     sources: Sequence[SourceConfig]
@@ -45,15 +49,14 @@ class Merged:
     names: dict[str, str] = field(default_factory=dict)
 
     def add(self, source: int, tools: Sequence[Tool]) -> dict[str, int]:
-        """Take the tools of a further source, of those with one name the first.
+        """Add the tools of a source; return the known ones by name, with the source that has them.
 
-        Gives the names of the tools that were there already, with the source that has them. A tool
-        that says the same is of both sources then. Of two that say different things the first
-        counts where both sources read one API, as a package and its pages do. So it is where the
-        name is another one of the first; of APIs that are no such, both are tools.
+        Equal tools are merged, with both sources. Of two different tools of one API, as of a package
+        and its pages, the first counts; so does the first if only an alias is common. Different tools
+        of different APIs stay two tools.
 
         Raises:
-            InputError: a tool says something else than that of another API by the same name.
+            InputError: two different tools of different APIs have the same name.
         """
         known: dict[str, int] = {}
         differ: list[str] = []
@@ -68,8 +71,8 @@ class Merged:
             known[name] = self.first[there.name]
             if there.name != name:
                 continue
-            if _say_same(there, tool):
-                self.tools[name] = _of_both(there, tool)
+            if _are_equal(there, tool):
+                self.tools[name] = _with_both_sources(there, tool)
             elif not self._read_one_api(known[name], source):
                 differ.append(name)
         if differ:
@@ -81,7 +84,7 @@ class Merged:
         return known
 
     def sort(self) -> list[Tool]:
-        """The tools by name; none has another name that a tool goes by, or one before it has."""
+        """Sort the tools by name, and remove aliases that another tool has."""
         taken, tools = set(self.tools), []
         for name in sorted(self.tools):
             tool = self.tools[name]
@@ -93,13 +96,13 @@ class Merged:
         return tools
 
     def _find(self, source: int, tool: Tool) -> Tool | None:
-        """The tool of an earlier source that this one is, or has the name of."""
+        """Find the tool of an earlier source with the same name or, if equal, a common alias."""
         if tool.name in self.first:
             return self.tools[tool.name]
         for one in (tool.name, *tool.aliases):
             there = self.tools.get(self.names.get(one, ""))
             if there is not None and (
-                _say_same(there, tool)
+                _are_equal(there, tool)
                 or self._read_one_api(self.first[there.name], source)
             ):
                 return there
@@ -110,44 +113,44 @@ class Merged:
         return first is not None and first == second
 
     def _refuse(self, names: list[str], one: int, other: int) -> InputError:
-        more = f" (and so of {len(names) - 1:,} more)" if len(names) > 1 else ""
+        more = f" (and {len(names) - 1:,} more)" if len(names) > 1 else ""
         name = one_line(names[0], _SHOWN)
         return InputError(
-            f"sources: {self.labels[one]} and {self.labels[other]} both have a tool {name}, and "
-            f"say different things of it{more}. Write `prefix: NAME` under one of them, and its "
-            f"tools are called NAME/{name}."
+            f"sources: {self.labels[one]} and {self.labels[other]} have different tools named "
+            f"{name}{more}. Write `prefix: NAME` under one of them: its tools are then named "
+            f"NAME/{name}."
         )
 
 
-def tell_apart(
+def assign_labels(
     sources: Sequence[SourceConfig], labels: Sequence[Sequence[str]]
 ) -> list[dict[str, str]]:
     """Map the labels of each source to those that its tools have in the bank.
 
-    A label belongs to one place. Where sources of several places share one, each gets the end of its
-    path by which they differ, as in openapi:staging/openapi.json. Without a path it gets its prefix,
-    or else a hash of the place.
+    A label belongs to one place. If sources of several places share a label, each gets the end of
+    its path that differs, as in openapi:staging/openapi.json, or else its prefix, or a hash of its
+    place.
 
     Raises:
-        InputError: the user has given two sources of different places one name.
+        InputError: the user gave two sources of different places the same name.
     """
     owners: dict[str, list[SourceConfig]] = defaultdict(list)
     for source, own in zip(sources, labels, strict=True):
         for label in dict.fromkeys(own):
             owners[label].append(source)
-    told = {
-        label: _tell_label(label, those)
+    distinct = {
+        label: _distinguish_labels(label, those)
         for label, those in owners.items()
         if len({one.place for one in those}) > 1
     }
     return [
-        {label: told.get(label, {}).get(_key(source), label) for label in own}
+        {label: distinct.get(label, {}).get(_key(source), label) for label in own}
         for source, own in zip(sources, labels, strict=True)
     ]
 
 
-def tell_servers_apart(tools: Iterable[Tool]) -> list[Tool]:
-    """The tools with another name for each MCP server that shares its own with one elsewhere."""
+def assign_server_names(tools: Iterable[Tool]) -> list[Tool]:
+    """Rename MCP servers in the calls of tools if another source has a server of the same name."""
     tools = list(tools)
     owners: dict[str, set[str]] = defaultdict(set)
     for tool in tools:
@@ -167,11 +170,8 @@ def tell_servers_apart(tools: Iterable[Tool]) -> list[Tool]:
     return [rename(tool) for tool in tools]
 
 
-def with_prefix(tools: Iterable[Tool], prefix: str) -> tuple[Tool, ...]:
-    """The tools as prefix/tool, and so wherever one of them names another.
-
-    Texts stay as they are.
-    """
+def add_prefix(tools: Iterable[Tool], prefix: str) -> tuple[Tool, ...]:
+    """Rename tools to prefix/tool, also in the references between them; texts do not change."""
     tools = tuple(tools)
     own = {name for tool in tools for name in (tool.name, *tool.aliases)}
     return tuple(
@@ -191,7 +191,7 @@ def with_prefix(tools: Iterable[Tool], prefix: str) -> tuple[Tool, ...]:
     )
 
 
-def _say_same(one: Tool, other: Tool) -> bool:
+def _are_equal(one: Tool, other: Tool) -> bool:
     return _without_place(one) == _without_place(other)
 
 
@@ -200,8 +200,7 @@ def _without_place(tool: Tool) -> Tool:
     return tool.model_copy(update={**_PLACE, "signature": signature})
 
 
-def _of_both(one: Tool, other: Tool) -> Tool:
-    """The first tool, with the sources of both."""
+def _with_both_sources(one: Tool, other: Tool) -> Tool:
     sources = dict.fromkeys((*one.sources, *other.sources))
     return one.model_copy(update={"source": ", ".join(sources)})
 
@@ -210,16 +209,16 @@ def _key(source: SourceConfig) -> tuple[str, str]:
     return str(source.place), source.prefix or ""
 
 
-def _tell_label(
+def _distinguish_labels(
     label: str, sources: Sequence[SourceConfig]
 ) -> dict[tuple[str, str], str]:
-    """The labels of sources that share one, by place and prefix."""
+    """Label sources that share a label, by place and prefix."""
     _refuse_names(label, sources)
     kind, _, called = label.partition(":")
     paths = list(dict.fromkeys(p for s in sources if isinstance(p := s.place, Path)))
     ends = dict(zip(paths, _differing_ends(paths), strict=True))
     prefixes = Counter(prefix for _, prefix in {_key(source) for source in sources})
-    told: dict[tuple[str, str], str] = {}
+    distinct: dict[tuple[str, str], str] = {}
     for source in sources:
         place, prefix = source.place, source.prefix
         if isinstance(place, Path):
@@ -230,14 +229,14 @@ def _tell_label(
         else:
             digest = hashlib.sha256(str(place).encode()).hexdigest()
             text = f"{called} {digest[:6]}"
-        told[_key(source)] = f"{kind}:{text}"
-    return told
+        distinct[_key(source)] = f"{kind}:{text}"
+    return distinct
 
 
 def _differing_ends(paths: Sequence[Path]) -> list[str]:
-    """The shortest ends of paths that differ, as they are seen from the last folder of them all.
+    """The shortest ends of paths that differ, relative to their last common folder.
 
-    So they do not depend on where that folder is.
+    They do not depend on where that folder is.
     """
     if not paths:
         return []
@@ -248,7 +247,7 @@ def _differing_ends(paths: Sequence[Path]) -> list[str]:
     for depth in range(1, max(map(len, seen)) + 1):
         ends = ["/".join(one[-depth:]) for one in seen]
         if len({*ends}) == len(ends):
-            # What has no folder here may be alone some day, and its bare name another's.
+            # A bare name could be the label of another file of that name elsewhere.
             return [end if "/" in end else f"./{end}" for end in ends]
     return [str(path) for path in paths]
 
@@ -258,8 +257,8 @@ def _refuse_names(label: str, sources: Sequence[SourceConfig]) -> None:
         return
     one, other, *_ = {source.place: source for source in sources}.values()
     raise InputError(
-        f"sources: {_show_place(one)} and {_show_place(other)} are both called {label}, so that "
-        "calls and filters could not tell them apart. Write another `name: NAME` under one of them."
+        f"sources: {_show_place(one)} and {_show_place(other)} are both named {label}, so calls and "
+        "filters could not distinguish them. Write another `name: NAME` under one of them."
     )
 
 
@@ -283,11 +282,11 @@ _ITSELF = {"this", "it", "function", "method", "class", "property", "attribute"}
 def mark_twins(
     tools: Sequence[Tool], named: Sequence[Sequence[str]] = ()
 ) -> tuple[Tool, ...]:
-    """The tools, each with the names of all its twins, in the order of the tools.
+    """Set the twins of each tool; the order stays.
 
-    Twins are siblings (`group_siblings`) with the same summary and parameters, a tool and the one
-    that a text of either calls its alias, and those of a line of `named`; and the twins of a twin.
-    Names that no tool has are passed over.
+    Twins are siblings (`group_siblings`) with the same summary and parameters, two tools of which a
+    text says that one is an alias of the other, the tools of a group of `named`, and twins of twins.
+    Unknown names are skipped.
     """
     index = Bank(tuple(tools)).index
     pairs = [
@@ -312,9 +311,9 @@ def mark_twins(
 
 
 def find_aliases(tools: Sequence[Tool]) -> dict[str, str]:
-    """The names of tools that a text of theirs, or of the other, calls an alias of another tool.
+    """Map tools to the tool that they are an alias of, according to a text of either.
 
-    With the other's name. Where each is called one of the other, the first keeps its name.
+    If each is an alias of the other, the first keeps its name.
     """
     found: dict[str, str] = {}
     for one, other in _pair_aliases(tools, Bank(tuple(tools)).index):
@@ -325,10 +324,10 @@ def find_aliases(tools: Sequence[Tool]) -> dict[str, str]:
 
 
 def read_named(file: Asset) -> list[list[str]]:
-    """The lines of crawlers/<api>.twins: names of tools that are twins; after # nothing counts.
+    """Read crawlers/<api>.twins: a line per group of twins; # starts a comment.
 
     Raises:
-        InputError: it can't be read, or a line has one name alone.
+        InputError: it can't be read, or a line has only one name.
     """
     try:
         text = file.path.read_text(encoding="utf-8")
@@ -338,8 +337,8 @@ def read_named(file: Asset) -> list[list[str]]:
     for number, names in enumerate(lines, 1):
         if len(names) == 1:
             raise InputError(
-                f"{file.path}, line {number}: {names[0]} stands alone. Give all names of the "
-                "tools that no request can tell apart, with spaces between."
+                f"{file.path}, line {number}: {names[0]} has no twin. List all tools that no request "
+                "can tell apart, separated by spaces."
             )
     return [names for names in lines if names]
 
@@ -349,7 +348,7 @@ def _pair_siblings(
 ) -> Iterator[tuple[int, int]]:
     for group in (group for group in group_siblings(tools) if len(group) > 1):
         first: dict[str, int] = {}
-        # Of those without a summary nothing says what they do.
+        # Without a summary it is unknown what they do.
         for tool in (one for one in group if one.summary.strip()):
             position = index[tool.name]
             parameters = json.dumps(tool.parameters, sort_keys=True)
@@ -375,7 +374,7 @@ def _pair_aliases(
 
 
 def _resolve(name: str, tool: Tool, index: Mapping[str, int]) -> int | None:
-    """The tool that a text of another names, looked for from its class or module outwards."""
+    """Find the tool that a text of another tool names, from its class or module outwards."""
     around = tool.name.split(".")[:-1]
     for depth in range(len(around), -1, -1):
         found = index.get(".".join((*around[:depth], name)))

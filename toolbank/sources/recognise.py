@@ -1,4 +1,4 @@
-"""Which kind of source reads what a user points at."""
+"""Find the kind of source that reads a location."""
 
 from urllib.parse import urlsplit
 
@@ -15,13 +15,13 @@ _SHOWN = 200
 
 
 def recognise(text: str) -> SourceConfig:
-    """The configuration of the first kind that says it reads this.
+    """Return the configuration of the first kind that recognises a location.
 
-    Nothing is started, and of packages nothing imported; an address may be asked for what is there.
+    Nothing is started or imported. A URL may be downloaded.
 
     Raises:
-        InputError: no kind does, or the one that does can't take it as it is.
-        ToolbankError: an address can't be read now.
+        InputError: no kind recognises it, or the one that does refuses it.
+        ToolbankError: a URL can't be read now.
     """
     location = Location(text)
     if location.is_url:
@@ -43,16 +43,16 @@ def recognise(text: str) -> SourceConfig:
             explain_page(location.content.decode("utf-8", "replace"), _name(location))
         )
     if location.is_url:
-        said = "nothing is there that tools can be read from"
+        said = "there is nothing at this address that tools can be read from"
     elif location.path is not None:
-        said = "it is nothing that tools can be read from"
+        said = "tools cannot be read from it"
     else:
         said = "there is no such file, folder or package"
     raise InputError(f"{_name(location)}: {said}. Give one of these: {list_choices()}.")
 
 
 def list_choices() -> str:
-    """What the kinds say that they take, in one line.
+    """List what the kinds accept, in one line.
 
     Raises:
         InputError: a kind of another package can't be used.
@@ -62,7 +62,7 @@ def list_choices() -> str:
 
 
 def _check_address(text: str) -> None:
-    """Refuse an address without a host or port that can be read; it may hold a password."""
+    """Refuse a URL without a valid host or port, without repeating it: it may hold a password."""
     try:
         parts = urlsplit(text)
         is_one = bool(parts.hostname) and parts.port != 0
@@ -70,7 +70,7 @@ def _check_address(text: str) -> None:
         is_one = False
     if not is_one:
         raise InputError(
-            "The address has no host or port that can be read. Give one such as "
+            "The address has no valid host or port. Give one such as "
             "https://api.example.com/openapi.json."
         )
 

@@ -83,6 +83,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "huggingface_hub": ("train",),
     "jinja2": ("all", "generate", "train"),
     "jsonschema": ("crawl", "generate", "mcp"),
+    "jsonschema_rs": ("crawl", "generate", "mcp"),
     "mcp": ("mcp",),
     "numpydoc": ("crawl", "generate"),
     "onnx": ("pack",),

@@ -35,7 +35,7 @@ def memory():
 def test_an_mcp_server_may_not_compress(bombs):
     address, came = bombs
     target = Target(mcp=address, private=True)
-    with pytest.raises(CallError, match="compressed, though that was not asked for"):
+    with pytest.raises(CallError, match="compressed"):
         asyncio.run(send_to_mcp("forecast", {}, target))
     assert came[-1]["Accept-Encoding"] == "identity"
 

@@ -55,5 +55,5 @@ def test_what_is_no_secret_is_told(monkeypatch):
 
 
 def test_a_program_that_is_not_there_is_told():
-    with pytest.raises(CallError, match="can't be started: No such file"):
+    with pytest.raises(CallError, match="started: No such file"):
         call("/no/such/program")

@@ -1,4 +1,4 @@
-"""Read a file that lists functions, as a source."""
+"""Lists of functions as a source."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from toolbank.system.files import sha256_file
 
 
 class FunctionsSource(SourceConfig):
-    """A file that lists functions, in any of the forms in which they are handed on.
+    """A file that lists functions.
 
-    JSON or JSONL as OpenAI, Anthropic, Gemini, MCP, ToolBench, ToolBank and BFCL have them, or
-    CSV or parquet with the columns name and description, and parameters if there are any.
+    JSON or JSONL in the forms of OpenAI, Anthropic, Gemini, MCP, ToolBench, ToolBank and BFCL, or
+    CSV or parquet with the columns name, description and optionally parameters.
     """
 
     type: Literal["functions"] = "functions"
-    path: Path = Field(description="the file: .json, .jsonl, .csv or .parquet")
+    path: Path = Field(description=".json, .jsonl, .csv or .parquet")
 
     @property
     def label(self) -> str:
-        """What messages call the source."""
+        """The name in messages."""
         return f"functions:{self.name or self.path.name}"
 
     @property
     def api_name(self) -> str:
-        """Its name, or the file's."""
+        """Its name, or that of the file."""
         return self.name or self.path.stem
 
 
 _UNREAD = "it can't be read as a function"
 _EXAMPLES = 3
 _TOLD = 50
-"""Entries of which the reason is told one by one."""
+"""Entries whose problem is reported one by one."""
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 
 
 def _read_tools(config: FunctionsSource, _: Path) -> Collected:
     from toolbank.bank.function_reader import read_entry
     from toolbank.sources.functions.rows import read_rows
-    from toolbank.sources.listed import ListedTools
+    from toolbank.sources.tool_list import ToolList
 
-    found = ListedTools()
+    found = ToolList()
     problems: list[str] = []
     repeated: list[str] = []
     unread = found.left_out.counts
@@ -60,12 +60,14 @@ def _read_tools(config: FunctionsSource, _: Path) -> Collected:
             found.left_out.add(_UNREAD, place)
             if unread[_UNREAD] <= _TOLD:
                 said = " ".join(str(error).split())[:300]
-                problems.append(f"{config.path}, {place}: left out, {said}")
+                if isinstance(error, RecursionError):
+                    said = "nested too deep"
+                problems.append(f"{config.path}, {place}: skipped: {said}")
             elif unread[_UNREAD] == _TOLD + 1:
-                problems.append(f"{config.path}: and more that are left out")
+                problems.append(f"{config.path}: more entries are skipped")
     if not found.tools:
         raise InputError(
-            f"{config.path}: lists no function that can be read. "
+            f"{config.path}: it lists no function that can be read. "
             + (problems[0] + "." if problems else _EXPECTED)
         )
     return Collected(
@@ -74,7 +76,7 @@ def _read_tools(config: FunctionsSource, _: Path) -> Collected:
         problems=tuple(problems),
         notes=(
             *found.left_out.lines(config.label),
-            *found.describe_mended(config.label),
+            *found.describe_repairs(config.label),
             *_describe_repeated(config.label, repeated),
         ),
         check=found.check,
@@ -85,8 +87,8 @@ def _describe_repeated(label: str, places: list[str]) -> list[str]:
     if not places:
         return []
     return [
-        f"{label}: keys that an object gives more than once, of which the last counts "
-        f"({len(places):,}), such as {', '.join(places[:_EXAMPLES])}"
+        f"{label}: repeated keys of objects, of which the last counts ({len(places):,}), such as "
+        f"{', '.join(places[:_EXAMPLES])}"
     ]
 
 
@@ -101,7 +103,7 @@ def _content_id(config: FunctionsSource) -> str:
 
 
 def _recognise(location: Location) -> FunctionsSource | None:
-    """Any file of JSON or a table: what it lists is told when it is read."""
+    """Recognise any file of JSON and any table."""
     if location.path is None or not location.path.is_file():
         return None
     is_one = location.path.suffix.lower() in _ENDINGS

@@ -1,4 +1,4 @@
-"""The rows of a file that lists functions, each with its place in it."""
+"""Read the entries of a file that lists functions, each with its place."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _TABLES = (".csv", ".tsv", ".parquet")
 
 
 def read_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
-    """Each entry of the file, and where it stands: "line 3", "/tools/7", "row 12".
+    """Iterate over places and entries of a file, such as "line 3", "/tools/7" or "row 12".
 
-    An entry that can't be parsed is the InputError that says why. `repeated` gets the places of
-    keys that an object gives more than once, of which the last counts.
+    An entry that can't be parsed is an InputError. The places of repeated keys, of which the last
+    counts, are appended to `repeated`.
 
     Raises:
         InputError: the file can't be read, or lists no functions.
@@ -39,7 +39,7 @@ def read_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _is_lines(path: Path) -> bool:
-    """Whether a file has an object a line, whatever it is called; BFCL's are .json."""
+    """Whether a file has an object per line; those of BFCL are named .json."""
     with reading(path), path.open("rb") as file:
         first, second = file.readline(_LONGEST_LINE), file.readline(_LONGEST_LINE)
     try:
@@ -50,7 +50,7 @@ def _is_lines(path: Path) -> bool:
 
 def _parse_json(data: bytes, place: str, what: str, repeated: list[str]) -> Any:
     if data.lstrip()[:1] not in (b"{", b"["):
-        raise InputError(f"{what}: no JSON object.")
+        raise InputError(f"{what}: not a JSON object.")
     content, pointers = parse_document(data, what)
     repeated += [f"{place}{pointer}" for pointer in pointers]
     return content
@@ -74,7 +74,7 @@ def _lines(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _find_separator(path: Path) -> str:
-    """What parts the columns of a table's first line: what is there most, or a comma.
+    """The most frequent separator in the first line of a table, or a comma.
 
     Raises:
         InputError: the file is not UTF-8 text.
@@ -103,7 +103,7 @@ def _table_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         said = " ".join(str(error).split())[:300]
         raise InputError(
-            f"{path}: can't be read as a table ({said}). Is it {path.suffix[1:]}?"
+            f"{path}: cannot be read as a table ({said}). Check that it is {path.suffix[1:]}."
         ) from error
     lowered = [column.strip().lower() for column in table.columns]
     if len({*lowered}) == len(lowered):
@@ -111,8 +111,8 @@ def _table_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
     lacking = {"name", "description"} - set(table.columns)
     if lacking:
         raise InputError(
-            f"{path}: has no column {' and none '.join(sorted(lacking))}; its columns are "
-            f"{', '.join(table.columns)[:300]}. A table of functions has name and description, "
+            f"{path}: it lacks the column {' and '.join(sorted(lacking))} (it has "
+            f"{', '.join(table.columns)[:300]}). A table of functions has name and description, "
             "and may have parameters (a JSON Schema as text)."
         )
     for number, row in enumerate(table.iter_rows(named=True), 1):

@@ -1,4 +1,4 @@
-"""MCP servers as a source: commands to start, which the user allowed, and addresses to ask."""
+"""MCP servers as a source: commands that the user allowed to start, and URLs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _NAME = re.compile(r"[\w.:@()][\w.:@()-]*", re.ASCII)
 
 
 def require_consent_to_read(servers: Sequence[Server], label: str) -> None:
-    """Ask the user whether these may be started, or be sent secrets of the environment.
+    """Ask the user whether servers may be started, or receive secrets of the environment.
 
     Raises:
         InputError: the user refuses, there is no terminal to ask on, or a command or the name of a
-            variable could be taken for something else where the grant is shown.
+            variable is ambiguous in the question.
     """
     for server in servers:
         _refuse_ambiguous_names(server, label)
@@ -41,12 +41,12 @@ def require_consent_to_read(servers: Sequence[Server], label: str) -> None:
 
 
 def _refuse_ambiguous_names(server: Server, label: str) -> None:
-    """Refuse what would be read as another command in a line such as "NAME=value program"."""
+    """Refuse what reads like another command in a line such as "NAME=value program"."""
     where = f"sources: {label}: {server.name}" if server.name else f"sources: {label}"
     for name in server.environment if server.command else ():
         if not _NAME.fullmatch(name):
             raise InputError(
-                f"{where}: env {name!r} is no name of a variable: it reads as several words."
+                f"{where}: env {name!r} is not the name of a variable. Use letters, digits and _."
             )
     if server.command and "=" in server.command[0]:
         raise InputError(
@@ -63,8 +63,8 @@ def _read_tools(config: McpSource, _: Path) -> Collected:
         from toolbank.sources.mcp.read import read_servers
     except ImportError as error:
         raise InputError(
-            f"sources: {config.label}: MCP servers are read by the package mcp, of which no "
-            f"version from 2.2 on is installed. Get it with: {install_command('mcp')}"
+            f"sources: {config.label}: MCP servers need the package mcp, version 2.2 or later. "
+            f"Install it with: {install_command('mcp')}"
         ) from error
 
     found = _find_servers(config)
@@ -73,7 +73,7 @@ def _read_tools(config: McpSource, _: Path) -> Collected:
 
 
 def _content_id(config: McpSource) -> str:
-    """What a recipe says of the servers, or their names in the file, and nothing else of it."""
+    """Identify the servers by the recipe, or by their names in the file and nothing else of it."""
     if config.config is not None:
         names = list_names(config.config, config.servers)
         return f"{config.label}@{', '.join(names)}"
@@ -82,7 +82,7 @@ def _content_id(config: McpSource) -> str:
 
 
 def _labels(config: McpSource) -> tuple[str, ...]:
-    """Its own, and those of the servers of a file, also of those that are not read."""
+    """The label of the source, and those of all servers of its file."""
     if config.config is None or config.name:
         return (config.label,)
     names = list_names(config.config, config.servers)
@@ -120,13 +120,13 @@ def _value(config: McpSource, variable: str) -> str:
     if value is None:
         raise InputError(
             f"sources: {config.label}: the environment variable {variable} is not set. Run "
-            f"`export {variable}=...`, or take it out of the recipe."
+            f"`export {variable}=...`, or remove it from the recipe."
         )
     return value
 
 
 def _recognise(location: Location) -> McpSource | None:
-    """A file of servers, an address that ends in /mcp, or the command line of a program."""
+    """Recognise a file of servers, a URL that ends in /mcp, or a command line."""
     if location.is_url:
         last = urlsplit(location.text).path.rstrip("/").rpartition("/")[2]
         return McpSource(url=location.text) if last == "mcp" else None

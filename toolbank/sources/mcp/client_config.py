@@ -1,4 +1,4 @@
-"""A client's own file of MCP servers, as Claude, Cursor and VS Code have one."""
+"""Read the file in which a client, such as Claude, Cursor or VS Code, lists MCP servers."""
 
 from __future__ import annotations
 
@@ -25,65 +25,61 @@ _STREAMABLE = ("http", "streamable-http", "streamableHttp", "streamable_http")
 _URLS = ("url", "serverUrl", "httpUrl")
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
-# Editors write JSON with comments; a string is matched first, so that none is looked for in it.
+# Editors write JSON with comments. Strings are matched first: they may contain the same characters.
 _STRING = r'("(?:\\.|[^"\\])*")'
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
-# Known to editors only, though written as a variable of the environment is.
+# Variables of editors, written like environment variables.
 _OF_EDITORS = re.compile(r"input:.*|command:.*|config:.*|workspace.*|file.*|selected.*")
 
 
-class _WrongError(ValueError):
-    """What is wrong with the entry of a server, without what it says."""
+class _EntryError(ValueError):
+    """The entry of a server is wrong; the message repeats nothing of it."""
 
 
 @dataclass
 class ClientConfig:
-    """The servers of a file; `wrong` says of others why they can't be had, by their names.
-
-    `disabled` are those that the file has switched off.
-    """
+    """The servers of a file, the errors of wrong entries by name, and the disabled servers."""
 
     servers: list[Server] = field(default_factory=list)
     wrong: dict[str, str] = field(default_factory=dict)
     disabled: list[str] = field(default_factory=list)
 
 
-def list_names(path: Path, wanted: tuple[str, ...] | None) -> list[str]:
-    """The names of the servers of a file, or those that are wanted of them, sorted.
+def list_names(path: Path, requested: tuple[str, ...] | None) -> list[str]:
+    """List the names of the servers of a file, or of the requested ones, sorted.
 
     Raises:
         InputError: as `read_client_config`.
     """
-    return sorted(_read_entries(path, wanted))
+    return sorted(_read_entries(path, requested))
 
 
-def read_client_config(path: Path, wanted: tuple[str, ...] | None) -> ClientConfig:
-    """Read a file with `mcpServers` or `servers`; of the entries only those that are wanted.
+def read_client_config(path: Path, requested: tuple[str, ...] | None) -> ClientConfig:
+    """Read the servers of a file with `mcpServers` or `servers`, or the requested ones.
 
-    Comments and commas before a closing bracket are passed over, as editors do.
-
-    `${NAME}`, `${env:NAME}` and `${NAME:-default}` stand for variables of the environment,
-    `${userHome}` for the home folder. What the file says is secret, and no message repeats it.
+    Comments and trailing commas are allowed. `${NAME}`, `${env:NAME}` and `${NAME:-default}` are
+    environment variables, `${userHome}` is the home folder. The content is secret: no message
+    repeats it.
 
     Raises:
-        InputError: it can't be read, has no servers, or none of a wanted name.
+        InputError: it can't be read, has no servers, or lacks a requested server.
     """
     found = ClientConfig()
-    for name, entry in _read_entries(path, wanted).items():
+    for name, entry in _read_entries(path, requested).items():
         try:
             if not isinstance(entry, dict):
-                raise _WrongError("its entry is no JSON object")
-            if entry.get("disabled") is True and wanted is None:
+                raise _EntryError("its entry is not a JSON object")
+            if entry.get("disabled") is True and requested is None:
                 found.disabled.append(name)
             else:
                 found.servers.append(_read_server(name, entry))
-        except _WrongError as error:
+        except _EntryError as error:
             found.wrong[name] = str(error)
     return found
 
 
-def _read_entries(path: Path, wanted: tuple[str, ...] | None) -> dict[str, Any]:
+def _read_entries(path: Path, requested: tuple[str, ...] | None) -> dict[str, Any]:
     text = read_text(path)
     for no_json in (_COMMENT, _LAST_COMMA):
         text = no_json.sub(lambda found: found[1] or " ", text)
@@ -100,41 +96,41 @@ def _read_entries(path: Path, wanted: tuple[str, ...] | None) -> dict[str, Any]:
     )
     if entries is None:
         raise InputError(
-            f"{path}: there are no MCP servers in it. It should look like {_EXAMPLE}."
+            f"{path}: there are no MCP servers in it. Write it like {_EXAMPLE}."
         )
     named: dict[str, Any] = {}
     for key, entry in entries.items():
         named[_new_name(one_line(key, _LONGEST_NAME), named)] = entry
-    if wanted is None:
+    if requested is None:
         return named
-    if missing := [name for name in wanted if name not in named]:
+    if missing := [name for name in requested if name not in named]:
         raise InputError(
-            f"{path}: there is no server {', '.join(map(repr, missing))} in it. There are: "
+            f"{path}: there is no server {', '.join(map(repr, missing))}. Choose from: "
             f"{', '.join(sorted(named))}."
         )
-    return {name: named[name] for name in dict.fromkeys(wanted)}
+    return {name: named[name] for name in dict.fromkeys(requested)}
 
 
 def _new_name(name: str, taken: Collection[str]) -> str:
-    """The name, with a number behind it where another key looks the same on a line."""
+    """Add a number to a name that is taken."""
     names = (f"{name} ({number})" for number in itertools.count(2))
     return next(n for n in itertools.chain((name,), names) if n not in taken)
 
 
 def _read_server(name: str, entry: Mapping[str, Any]) -> Server:
-    """A server from its entry.
+    """Read the entry of a server.
 
     Raises:
-        _WrongError: what is wrong with it.
+        _EntryError: the entry is wrong.
     """
     kind = entry.get("type") or entry.get("transport")
     url = next((entry[key] for key in _URLS if entry.get(key)), None)
     if kind == "stdio" or (entry.get("command") and not url):
         return _read_command(name, entry)
     if not url:
-        raise _WrongError("it has neither `command` nor `url`")
+        raise _EntryError("it has neither `command` nor `url`")
     if kind not in (None, "sse", *_STREAMABLE):
-        raise _WrongError("its type is none of stdio, http and sse")
+        raise _EntryError("its type is not stdio, http or sse")
     return _read_address(name, entry, url, kind == "sse")
 
 
@@ -147,7 +143,7 @@ def _read_command(name: str, entry: Mapping[str, Any]) -> Server:
     environment = _mapping(entry, "env")
     expanded = [_expand(word, "command", os.environ.get) for word in words]
     if not (expanded and expanded[0].strip()):
-        raise _WrongError("its command is empty")
+        raise _EntryError("its command is empty")
     return Server(
         name,
         tuple(expanded),
@@ -165,7 +161,7 @@ def _find_folder(folder: Any) -> str:
     try:
         return str(Path(_expand(folder, "cwd", os.environ.get)).expanduser())
     except RuntimeError as error:
-        raise _WrongError("cwd is in the home of a user who is not here") from error
+        raise _EntryError("cwd is in the home of an unknown user") from error
 
 
 def _read_address(
@@ -189,28 +185,28 @@ def _read_address(
     except ValueError:
         valid = False
     if not (valid and address.isprintable()):
-        raise _WrongError("its url is no http or https address")
+        raise _EntryError("its url is not an http or https URL")
     for key, value in headers.items():
         if not (key.isascii() and value.isascii() and f"{key}{value}".isprintable()):
-            raise _WrongError(f"headers.{key} has a sign that no header has")
+            raise _EntryError(f"headers.{key} has a character that headers cannot have")
     place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     try:
         grants = tuple(
             grant_to_send(variable, place, "url") for variable in dict.fromkeys(sent)
         )
     except InputError as error:
-        raise _WrongError(
-            "its url is no address that a token can be sent to"
+        raise _EntryError(
+            "its url is not an address that a token can be sent to"
         ) from error
     return Server(name, url=address, headers=headers, uses_sse=uses_sse, grants=grants)
 
 
 def _expand(text: Any, key: str, look_up: Callable[[str], str | None]) -> str:
-    """The text with the references to variables in it replaced."""
+    """Replace the variables in a text."""
     if isinstance(text, bool | int | float):
         text = str(text).lower() if isinstance(text, bool) else str(text)
     if not isinstance(text, str) or "\0" in text:
-        raise _WrongError(f"{key} is no text")
+        raise _EntryError(f"{key} is not a text")
 
     def replace(match: re.Match[str]) -> str:
         inner = match[1]
@@ -218,15 +214,15 @@ def _expand(text: Any, key: str, look_up: Callable[[str], str | None]) -> str:
             return str(Path.home())
         variable = _VARIABLE.fullmatch(inner)
         if _OF_EDITORS.fullmatch(inner) or not variable:
-            raise _WrongError(
-                f"{key} has a ${{{inner.partition(':')[0]}...}} in it that only its editor can "
-                "fill in; name a variable of the environment instead, as ${env:NAME}"
+            raise _EntryError(
+                f"{key} has ${{{inner.partition(':')[0]}...}}, which only its editor can replace; "
+                "use an environment variable, as ${env:NAME}"
             )
         value = look_up(variable[1])
         if value is None:
             value = variable[2]
         if value is None:
-            raise _WrongError(
+            raise _EntryError(
                 f"{key} names the environment variable {variable[1]}, which is not set"
             )
         return value
@@ -239,11 +235,11 @@ def _mapping(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
     if not isinstance(value, dict) or not all(
         name and "=" not in name and name.isprintable() for name in value
     ):
-        raise _WrongError(f"{key} is no object of names and texts")
+        raise _EntryError(f"{key} is no object of names and texts")
     return value
 
 
 def _list(value: Any, key: str) -> list[Any]:
     if not isinstance(value, list):
-        raise _WrongError(f"{key} is no list")
+        raise _EntryError(f"{key} is no list")
     return value

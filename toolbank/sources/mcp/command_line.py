@@ -1,4 +1,4 @@
-"""Show a command to the person who has to allow it, with all that decides what is started.
+"""Show a command to the user who has to allow it, with everything that decides what is started.
 
 The author of a command chooses each of its words, so a word is hidden only if it is the value of
 something secret and can't be a program, a package, code, a path or an address. `system/secret_values.py`
@@ -49,7 +49,7 @@ _LAUNCHERS = _split(
     "corepack deno"
 )
 _PROGRAMS = _LAUNCHERS | _INTERPRETERS | _RUN_TEXT
-# Names of programs that are also words of what a server is told, such as `server start`.
+# Names of programs that are also common arguments, as in `server start`.
 _ALSO_WORDS = _RUN_TEXT | _split(
     "start command exec time r go op nice cmd dotenv pip wish env timeout nix gem volta strace"
 )

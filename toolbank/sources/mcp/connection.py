@@ -1,12 +1,12 @@
-"""What is noted of a server while it is talked to, what ends that, and its messages on their way to the SDK."""
+"""The state of a connection to a server, its limits, and the messages on their way to the SDK."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from anyio.abc import ObjectReceiveStream
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCResponse
 
@@ -20,7 +20,7 @@ _SHOWN = 500
 
 
 class ServerError(Exception):
-    """Why a server gave no tools, in words for people; `may_pass`: trying again may help."""
+    """A server gave no tools; with `may_pass`, trying again may help."""
 
     def __init__(self, reason: str, *, may_pass: bool = False) -> None:
         super().__init__(reason)
@@ -29,13 +29,19 @@ class ServerError(Exception):
 
 @dataclass
 class Connection:
-    """What a server has sent so far: `received` bytes, JSON `values`, and the end of its `stderr`.
+    """What a server has sent so far, and how much it may send.
 
-    `fault` is why no more was read. `invalid_line` is the first line that was no message. A
-    process that `has_ended` closed its stdout before it was told to. Of HTTP, `status`,
-    `content_type` and `location` are those of the last answer. `tools` are those of the last page.
-    No message may have more than `largest` bytes, and all that the server sends no more than
-    `most_bytes` and, if given, `most_values` JSON values.
+    Attributes:
+        received: bytes.
+        values: JSON values, counted only with `most_values`.
+        fault: why reading was stopped, or "".
+        invalid_line: the first line that is not a message.
+        stderr: the last bytes of stderr.
+        has_ended: whether a process closed its stdout by itself.
+        status, content_type, location: of the last HTTP response.
+        tools: the tools of the last page.
+        largest: limit of the bytes of one message.
+        most_bytes, most_values: limits of all messages.
     """
 
     received: int = 0
@@ -54,10 +60,10 @@ class Connection:
     most_values: int | None = None
 
     def receive(self, size: int, values: int = 0) -> None:
-        """Count bytes and JSON values that the server has sent.
+        """Count bytes and JSON values.
 
         Raises:
-            ServerError: it sends too much.
+            ServerError: the server sends too much.
         """
         self.received += size
         self.values += values
@@ -67,16 +73,16 @@ class Connection:
             raise self.refuse(f"it sends more than {self.most_values:,} JSON values")
 
     def refuse_size(self) -> ServerError:
-        """The error that one message is too large."""
+        """Return the error that a message is too large."""
         return self.refuse(f"one message is over {self.largest // MB} MB")
 
     def refuse(self, fault: str) -> ServerError:
-        """The error that no more is read, which is noted."""
+        """Set the fault, and return it as an error."""
         self.fault = fault
         return ServerError(fault)
 
     def add_stderr(self, chunk: bytes) -> None:
-        """Count what goes to stderr, and keep its end.
+        """Count a part of stderr, and keep the last bytes.
 
         Raises:
             ServerError: the server sends too much.
@@ -86,17 +92,17 @@ class Connection:
         del self.stderr[:-_TAIL]
 
     def stderr_tail(self, hide: Callable[[str], str]) -> str:
-        """The last lines of stderr, as one line, without what `hide` takes out."""
+        """The last lines of stderr as one line, after `hide` removed secrets."""
         lines = hide(self.stderr.decode("utf-8", "replace")).splitlines()
         said = " / ".join(" ".join(line.split()) for line in lines if line.strip())
         return printable(said if len(said) <= _SHOWN else f"...{said[-_SHOWN:]}")
 
 
 class Incoming:
-    """One stream of JSON messages from a server, counted as it arrives and before it is parsed.
+    """Counts a stream of JSON messages before it is parsed.
 
-    A parser takes seconds for a few megabytes of empty lists. The count of values is never below
-    what a parser would build: it counts commas and opening brackets outside of strings, and lines.
+    A parser takes seconds for a few megabytes of empty lists. The count of values is an upper
+    bound: commas and opening brackets outside of strings, and lines.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -117,17 +123,17 @@ class Incoming:
     def _count(self, content: bytes, most: int) -> int:
         content = self._escape + content
         backslashes = len(content) - len(content.rstrip(b"\\"))
-        # The second byte of an escape may be in the next part.
+        # An escape may continue in the next part.
         self._escape = b"\\" * (backslashes % 2)
         content = content.removesuffix(self._escape)
         content = content.replace(b"\\\\", b"").replace(b'\\"', b"")
         content = content.replace(b"\r", b"\n")
         values = content.count(b"\n")
-        # A value has at most two strings, itself and its key. To split at more takes long.
+        # A value has at most two strings, itself and its key. Splitting at more takes long.
         if (least := max(values, content.count(b'"') // 4)) > most:
             return least
         for number, line in enumerate(content.split(b"\n")):
-            # No JSON string goes on in the next line.
+            # JSON strings have no line breaks.
             inside = self._in_string and number == 0
             pieces = line.split(b'"')
             outside = b"".join(pieces[inside::2])
@@ -136,11 +142,11 @@ class Incoming:
         return values
 
 
-class Messages:
-    """A stream of messages, out of which the tools of a page are taken.
+class Messages(ObjectReceiveStream[SessionMessage | Exception]):
+    """A stream of messages that moves the tools of a page to `Connection.tools`.
 
-    The SDK's models refuse a whole page for one tool that is not as the protocol has it. So they
-    get a page without tools, and those are in `Connection.tools`, as the server wrote them.
+    The SDK refuses a whole page for one tool that violates the protocol, so it gets pages without
+    tools.
     """
 
     def __init__(self, stream: Any, connection: Connection) -> None:
@@ -149,39 +155,18 @@ class Messages:
 
     async def receive(self) -> SessionMessage | Exception:
         """The next message."""
-        return self._take(await self._stream.receive())
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._stream.aclose()
-
-    def __aiter__(self) -> AsyncIterator[SessionMessage | Exception]:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        return self._take(await self._stream.__anext__())
-
-    async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
-        await self._stream.__aexit__(kind, error, trace)
-        return None
-
-    def __getattr__(self, name: str) -> Any:
-        # The context of the sender, which streams of HTTP carry along.
-        return getattr(self._stream, name)
-
-    def _take(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+        item: SessionMessage | Exception = await self._stream.receive()
         if isinstance(item, SessionMessage):
             message = item.message
             if isinstance(message, JSONRPCResponse) and "tools" in message.result:
                 self._connection.tools = message.result["tools"]
                 message.result["tools"] = []
         return item
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    def __getattr__(self, name: str) -> Any:
+        # Streams of HTTP have the context of the sender.
+        return getattr(self._stream, name)

@@ -1,4 +1,4 @@
-"""A server that is asked by HTTP: its address is guarded, and its answers are counted."""
+"""Connect to a server by HTTP: its address is checked, and its responses are limited."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from toolbank.system.version import __version__
 async def connect(
     server: Server, connection: Connection, seconds: float, *, private_addresses: bool
 ) -> AsyncIterator[tuple[object, object]]:
-    """The streams of messages from and to a server at an address.
+    """Open the streams of messages from and to a server.
 
-    The SDK follows a redirect within the server's own origin alone, so that headers go nowhere
-    else.
+    The SDK follows redirects only within the server's origin, so headers go nowhere else.
     """
     proxy = proxy_of(server.url)
     guards = not (is_loopback(server.url) or private_addresses or proxy)
@@ -64,17 +63,17 @@ async def connect(
 
 @cache
 def _read_certificates() -> ssl.SSLContext:
-    """Read whom to trust, which takes a tenth of a second, once."""
+    """Load the certificates once: it takes a tenth of a second."""
     return httpx2.create_ssl_context()
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """Notes what is answered, and reads no more of it than a server may say.
+    """Records the last response in a connection, and limits its size.
 
-    Where it `guards`, a request goes to the very addresses that were checked, so that a name that
-    resolves to another one the next time does not get around it. The certificate still has to be
-    the name's. What is answered is measured as it arrives, so it may not be compressed; nor, where
-    its JSON values are counted, be in another encoding than UTF-8.
+    If it `guards`, requests go to the resolved addresses that were checked, so a name that resolves
+    to another address later does not get past the check. The certificate still has to be that of the
+    name. Responses are measured as they arrive, so they may not be compressed and, if JSON values
+    are counted, have to be UTF-8.
     """
 
     def __init__(
@@ -96,13 +95,13 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         """Send a request.
 
         Raises:
-            PrivateAddressError: the host's addresses are not public.
-            ServerError: the answer is in an encoding that can't be measured.
+            PrivateAddressError: the host has a private address.
+            ServerError: the response is compressed or not UTF-8.
         """
         request.headers["Accept-Encoding"] = "identity"
         response = await self._send(request)
         connection = self._connection
-        # Streams and goodbyes, which many servers refuse, say nothing of what was asked.
+        # Many servers refuse GET and DELETE, which says nothing about the request.
         if request.method == "POST" or not connection.status:
             connection.status = response.status_code
             connection.content_type = response.headers.get("content-type", "")
@@ -111,28 +110,28 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         charset = (response.charset_encoding or "utf-8").lower()
         is_utf8 = charset in ("utf-8", "utf8", "us-ascii")
         if encoding.strip().lower() != "identity":
-            refusal = "compressed, though that was not asked for"
+            refusal = "compressed, which was not requested"
         elif response.is_success and connection.most_values is not None and not is_utf8:
             refusal = "not UTF-8"
         else:
             response.stream = _BoundedStream(response, connection)
             return response
         await response.aclose()
-        raise connection.refuse(f"its answer is {refusal}")
+        raise connection.refuse(f"its response is {refusal}")
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._inner.aclose()
 
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
-        """Send it to the first of the host's addresses that can be reached."""
+        """Send a request to the first address of the host that can be reached."""
         if not self._guards:
             return await self._inner.handle_async_request(request)
         found = await resolve_public(request.url.host, request.url.port)
         addresses = sorted(found, key=lambda address: address != self._reached)
         for address in addresses[:-1]:
             try:
-                # One that is silent takes its share of the time only.
+                # A silent address gets only its share of the time.
                 pinned = _pin(request, address, 1 / len(addresses))
                 response = await self._inner.handle_async_request(pinned)
             except (httpx2.ConnectError, httpx2.ConnectTimeout):
@@ -143,7 +142,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
 
 def _pin(request: httpx2.Request, address: str, share: float = 1) -> httpx2.Request:
-    """The request, to an address of its host; `share` of the time is for connecting."""
+    """Send a request to an address of its host, with a share of the time to connect."""
     times = dict(request.extensions.get("timeout", {}))
     if times.get("connect") is not None:
         times["connect"] *= share

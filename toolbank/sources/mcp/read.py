@@ -1,4 +1,4 @@
-"""Read the tools of all servers of a source, page by page, and explain why one gave none."""
+"""Read the tools of all servers of a source, page by page."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tqdm import tqdm
 from toolbank.bank.function_reader import parse_function
 from toolbank.bank.records import McpCall
 from toolbank.sources.kind import Collected
-from toolbank.sources.listed import ListedTools
 from toolbank.sources.mcp.client_config import ClientConfig
 from toolbank.sources.mcp.connection import Connection, ServerError
 from toolbank.sources.mcp.http import connect
 from toolbank.sources.mcp.settings import McpSource, Server
 from toolbank.sources.mcp.stdio import start
+from toolbank.sources.tool_list import ToolList
 from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.http import PrivateAddressError
@@ -43,10 +43,7 @@ _SHOWN = 300
 def explain(
     error: Exception, server: Server, seconds: float, connection: Connection
 ) -> ServerError:
-    """The error for people that an error of talking to a server comes to.
-
-    `seconds` is how long it was waited for.
-    """
+    """Explain an error of a connection for the user; `seconds` is the time limit."""
     cause = _find_cause(error)
     if isinstance(cause, ServerError):
         return cause
@@ -54,13 +51,13 @@ def explain(
         return ServerError(connection.fault)
     if isinstance(cause, PrivateAddressError):
         return ServerError(
-            f"it lies at a private address, {cause.address}; if that is meant, "
-            "`private_addresses: true` lets it in"
+            f"it is at a private address, {cause.address}; to allow it, set "
+            "`private_addresses: true`"
         )
     if isinstance(cause, socket.gaierror):
-        return ServerError("its host is not found", may_pass=True)
+        return ServerError("its host was not found", may_pass=True)
     if isinstance(cause, TimeoutError | httpx2.TimeoutException):
-        late = f"it gave no list of tools within {seconds:g} seconds (timeout_s)"
+        late = f"it did not list its tools within {seconds:g} seconds (timeout_s)"
         return ServerError(f"{late}{_quote(server, connection)}", may_pass=True)
     if server.url:
         return _explain_http(cause, server, connection)
@@ -68,15 +65,12 @@ def explain(
 
 
 def _find_cause(error: BaseException) -> BaseException:
-    """The error that the others of a group came of."""
+    """Find the error of a group that caused the others."""
+    sequels = (anyio.BrokenResourceError, anyio.ClosedResourceError)
     while isinstance(error, BaseExceptionGroup):
         leaves = error.exceptions
-        error = next((e for e in leaves if not _is_sequel(e)), leaves[0])
+        error = next((e for e in leaves if not isinstance(e, sequels)), leaves[0])
     return error
-
-
-def _is_sequel(error: BaseException) -> bool:
-    return isinstance(error, anyio.BrokenResourceError | anyio.ClosedResourceError)
 
 
 def _explain_process(
@@ -89,24 +83,24 @@ def _explain_process(
     ended = f"it ended (exit code {code})" if code is not None else "it ended"
     if code is not None and code < 0:
         ended = f"it was killed (signal {-code})"
-    return ServerError(f"{ended} before it had listed its tools{said}", may_pass=True)
+    return ServerError(f"{ended} before it listed its tools{said}", may_pass=True)
 
 
 def _quote(server: Server, connection: Connection) -> str:
-    """What a server has said beside the protocol."""
+    """Quote what a server printed outside of the protocol."""
     words = connection.stderr_tail(server.hide)
-    said = f"; the last that it said on stderr: {words}" if words else ""
+    said = f"; its last lines on stderr: {words}" if words else ""
     if connection.invalid_line:
         line = server.hide(connection.invalid_line.decode("utf-8", "replace"))
-        said += f"; on stdout it said what is no message: {one_line(line, 100)}"
+        said += f"; a line on stdout is not a message: {one_line(line, 100)}"
     return said
 
 
 def _describe_answer(error: BaseException, server: Server) -> str:
     if isinstance(error, MCPError) and error.code != PARSE_ERROR:
         said = one_line(server.hide(error.message), _SHOWN)
-        return f"it answers with an error: {said} (code {error.code})"
-    return "it answers outside the protocol"
+        return f"it returned an error: {said} (code {error.code})"
+    return "its response violates the protocol"
 
 
 def _explain_http(
@@ -114,33 +108,33 @@ def _explain_http(
 ) -> ServerError:
     status, kind = connection.status, connection.content_type.partition(";")[0].strip()
     where = (
-        "give one by token_env or headers"
+        "set `token_env` or `headers`"
         if server.is_open
-        else "put one into its `headers` in that file"
+        else "add it to its `headers` in that file"
     )
     may_pass = False
     if status == 401:
-        reason = f"it wants a token (HTTP status 401); {where}"
+        reason = f"it requires a token (HTTP status 401); {where}"
     elif status == 403:
-        reason = f"it refuses (HTTP status 403); if it wants a token, {where}"
+        reason = f"it refuses access (HTTP status 403); if it requires a token, {where}"
     elif 300 <= status < 400:
         reason = (
-            f"it leads to another address{_host(server.hide(connection.location))}; headers go to "
-            "no other, so give that address if it is meant"
+            f"it redirects to another address{_host(server.hide(connection.location))}; give that "
+            "address if it is correct"
         )
     elif status in (404, 405, 406, 410):
         reason = f"there is no MCP server at that address (HTTP status {status})"
     elif status >= 400:
-        reason, may_pass = f"it answers with HTTP status {status}", status >= 429
+        reason, may_pass = f"it returned HTTP status {status}", status >= 429
     elif status and kind not in ("application/json", "text/event-stream", ""):
         said = one_line(server.hide(kind), 50)
-        reason = f"it answers {said}, which no MCP server does; is that its address?"
+        reason = f"it returned {said}, which no MCP server does; check the address"
     elif isinstance(error, ValidationError | MCPError):
         reason = _describe_answer(error, server)
     elif isinstance(error, httpx2.ConnectError):
-        reason, may_pass = "it can't be reached", True
+        reason, may_pass = "it cannot be reached", True
     else:
-        reason, may_pass = "the connection broke off", True
+        reason, may_pass = "the connection was lost", True
     return ServerError(reason, may_pass=may_pass)
 
 
@@ -153,7 +147,7 @@ def _host(location: str) -> str:
 
 
 _MAX_PAGES = 2_000
-# So many in a row that bring no tool of another name: it goes on for ever.
+# Pages in a row without a new name.
 _MAX_IDLE_PAGES = 20
 _MAX_TOOLS = 200_000
 _MAX_CURSOR = 65_536
@@ -161,12 +155,15 @@ _LOGGERS = ("mcp", "client", "httpx2", "httpcore2")
 
 
 @dataclass
-class Listing:
-    """What a server calls itself, "" where it doesn't say, and its tools as it wrote them.
+class ToolListing:
+    """The tools of a server as it wrote them, without secrets.
 
-    Nothing secret of the server is in them: `hidden` is in how many it was, and `unnamed` are
-    the names that it was in, which are no names any more; those tools are not listed. `trouble` is
-    why the list may go on, and no more of it was read.
+    Attributes:
+        name: the server's name for itself, or "".
+        tools: the entries.
+        trouble: why reading stopped before the end, or "".
+        hidden: the number of tools in which a secret was replaced.
+        unnamed: the names of tools that are not listed because a secret was in the name.
     """
 
     name: str
@@ -176,12 +173,12 @@ class Listing:
     unnamed: list[str] = field(default_factory=list)
 
 
-async def list_tools(server: Server, config: McpSource) -> Listing:
-    """Ask a server for its tools, all pages of them.
+async def list_tools(server: Server, config: McpSource) -> ToolListing:
+    """List all tools of a server.
 
     Raises:
-        ServerError: it can't be reached or started, ends, is too late, says too much, or doesn't
-            keep to the protocol. The reason holds no secret.
+        ServerError: it can't be reached or started, ends, is too slow, sends too much, or violates
+            the protocol. The message contains no secret.
     """
     connection = Connection()
     try:
@@ -192,8 +189,8 @@ async def list_tools(server: Server, config: McpSource) -> Listing:
     return _hide_secrets(listing, server)
 
 
-def _hide_secrets(listing: Listing, server: Server) -> Listing:
-    hidden = Listing(server.hide(listing.name), trouble=listing.trouble)
+def _hide_secrets(listing: ToolListing, server: Server) -> ToolListing:
+    hidden = ToolListing(server.hide(listing.name), trouble=listing.trouble)
     if hidden.name != listing.name:
         hidden.name = ""
     for tool in listing.tools:
@@ -207,8 +204,8 @@ def _hide_secrets(listing: Listing, server: Server) -> Listing:
 
 
 @contextmanager
-def quiet_logs() -> Iterator[None]:
-    """Keep to themselves what the libraries log: addresses, headers, messages of servers."""
+def silence_loggers() -> Iterator[None]:
+    """Silence the libraries: they log addresses, headers and messages of servers."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     before = [logger.propagate for logger in loggers]
     silent = logging.NullHandler()
@@ -235,14 +232,14 @@ def _open(
 
 async def _list_tools(
     transport: AbstractAsyncContextManager[Any], connection: Connection
-) -> Listing:
+) -> ToolListing:
     about = Implementation(name="toolbank", version=__version__)
     async with Client(transport, client_info=about) as client:
-        listing = Listing(client.server_info.name if client.server_info else "")
+        listing = ToolListing(client.server_info.name if client.server_info else "")
         tools = listing.tools
         seen: set[str] = set()
         names: set[str] = set()
-        # So many of the tools came by the last page that had one of another name.
+        # The number of tools up to the last page with a new name.
         useful = idle = 0
         cursor: str | None = None
         while True:
@@ -250,12 +247,12 @@ async def _list_tools(
             try:
                 page = await client.list_tools(cursor=cursor, cache_mode="bypass")
             except MCPError as error:
-                # By HTTP the SDK says so of a page that is not there, too.
+                # By HTTP, the SDK raises the same error for a missing page.
                 if error.code == METHOD_NOT_FOUND and connection.status in (0, 200):
                     return listing
                 raise
             if not isinstance(connection.tools, list):
-                raise ServerError("the tools that it lists are no list")
+                raise ServerError("its tools are not a list")
             tools += connection.tools
             new = {t["name"] for t in connection.tools if _is_named(t)} - names
             names |= new
@@ -271,15 +268,15 @@ async def _list_tools(
 
 
 def _find_trouble(cursor: str, seen: Collection[str], idle: int, tools: int) -> str:
-    """Why no further page is asked for, or ""."""
+    """Say why no further page is requested, or ""."""
     if cursor in seen:
-        return "it gives the same page again and again (its cursor repeats)"
+        return "it returns the same page again (its cursor repeats)"
     if idle > _MAX_IDLE_PAGES:
-        return "it gives pages for ever, and nothing new in them"
+        return "it returns endless pages without new tools"
     if tools > _MAX_TOOLS:
         return f"it lists more than {_MAX_TOOLS:,} tools"
     if len(seen) >= _MAX_PAGES:
-        return f"it gives more than {_MAX_PAGES:,} pages of tools"
+        return f"it returns more than {_MAX_PAGES:,} pages of tools"
     if len(cursor) > _MAX_CURSOR:
         return "the cursor of its next page is too long"
     return ""
@@ -290,9 +287,9 @@ def _is_named(tool: Any) -> bool:
 
 
 def read_tools(
-    entries: Sequence[Any], server: str, source: str, found: ListedTools
+    entries: Sequence[Any], server: str, source: str, found: ToolList
 ) -> None:
-    """Add the tools that a server lists to those found, as `server/tool`, in its order."""
+    """Add the tools of a server to a list, as `server/tool`, in its order."""
     for entry in entries:
         name = entry.get("name") if isinstance(entry, dict) else None
         if not isinstance(name, str) or not name.strip():
@@ -304,17 +301,14 @@ def read_tools(
             reason = "what is said of it is no JSON in UTF-8"
             found.left_out.add(reason, f"{server}/{name}")
         else:
+            kinds = {"title": str, "description": str, "annotations": dict}
             said = {
                 key: entry[key]
-                for key, kind in (
-                    ("title", str),
-                    ("description", str),
-                    ("annotations", dict),
-                )
+                for key, kind in kinds.items()
                 if isinstance(entry.get(key), kind)
             }
             if "description" in said:
-                # Servers in Python send a function's docstring, indented as it stands.
+                # Servers in Python send the docstring of a function with its indentation.
                 said["description"] = inspect.cleandoc(said["description"])
             here = {
                 "name": f"{server}/{name}",
@@ -340,54 +334,53 @@ _UNNAMED = "its name has something in it that may be secret"
 
 
 @dataclass
-class Read:
-    """What came of the servers: by name what each lists, or why it gave nothing.
+class ServerResults:
+    """The listings and errors of servers by name, and the names of disabled servers."""
 
-    `disabled` are those that their file has switched off.
-    """
-
-    listings: dict[str, Listing] = field(default_factory=dict)
+    listings: dict[str, ToolListing] = field(default_factory=dict)
     failed: dict[str, ServerError] = field(default_factory=dict)
     disabled: list[str] = field(default_factory=list)
 
 
 def read_servers(config: McpSource, found: ClientConfig) -> Collected:
-    """Ask the servers for their tools, at most eight at once.
+    """Read the tools of servers, at most eight at once.
 
     Raises:
-        InputError: none gave a tool.
-        ToolbankError: none did, for reasons that may pass.
+        InputError: no server gave a tool.
+        ToolbankError: no server gave a tool; trying again may help.
     """
     wrong = {name: ServerError(reason) for name, reason in found.wrong.items()}
-    read = Read(failed=wrong, disabled=found.disabled)
-    with quiet_logs():
+    read = ServerResults(failed=wrong, disabled=found.disabled)
+    with silence_loggers():
         aio.run(_ask(config, found.servers, read))
     if not read.listings:
         raise _refuse(config, read)
     return _collect(config, read)
 
 
-async def _ask(config: McpSource, servers: Sequence[Server], read: Read) -> None:
+async def _ask(
+    config: McpSource, servers: Sequence[Server], read: ServerResults
+) -> None:
     limit = anyio.CapacityLimiter(_AT_ONCE)
-    asked: list[str] = []
+    pending: list[str] = []
 
     async def ask(server: Server) -> None:
         async with limit:
-            asked.append(server.name or config.label)
+            pending.append(server.name or config.label)
             try:
                 listing = await list_tools(server, config)
                 name = server.name or _clean(listing.name) or _fall_back(config)
                 read.listings[name] = listing
             except ServerError as error:
                 read.failed[server.name] = error
-            asked.remove(server.name or config.label)
+            pending.remove(server.name or config.label)
 
     with tqdm(
         bar_format="{desc}", dynamic_ncols=True, leave=False, disable=None
     ) as bar:
         async with anyio.create_task_group() as tasks:
             if not bar.disable:
-                tasks.start_soon(_show_progress, bar, asked, read, len(servers))
+                tasks.start_soon(_show_progress, bar, pending, read, len(servers))
             async with anyio.create_task_group() as asking:
                 for server in servers:
                     asking.start_soon(ask, server)
@@ -395,21 +388,21 @@ async def _ask(config: McpSource, servers: Sequence[Server], read: Read) -> None
 
 
 async def _show_progress(
-    bar: tqdm[Any], asked: Sequence[str], read: Read, total: int
+    bar: tqdm[Any], pending: Sequence[str], read: ServerResults, total: int
 ) -> None:
-    """Say once a second which servers are waited for."""
+    """Show once a second which servers have not answered."""
     for seconds in itertools.count(1):
         await anyio.sleep(1)
         done = len(read.listings) + len(read.failed)
         many = f"{done:,} of {total:,} servers; " if total > 1 else ""
-        # In the last columns the cursor stands, and the terminal writes ^C.
+        # The last columns are for the cursor and ^C.
         width = bar.format_dict["ncols"] - 3
-        said = f"{many}{seconds} s, waiting for {', '.join(asked)}"
+        said = f"{many}{seconds} s, waiting for {', '.join(pending)}"
         bar.set_description_str(one_line(said, width))
 
 
 def _clean(name: str) -> str:
-    """What a server calls itself, as the beginning of names: without line feeds and slashes."""
+    """Make a prefix of a server's name: without line breaks and slashes."""
     return one_line(name, _LONGEST_NAME).replace("/", "-")
 
 
@@ -417,10 +410,12 @@ def _fall_back(config: McpSource) -> str:
     return config.label.removeprefix("mcp:").replace("/", "-")
 
 
-def _collect(config: McpSource, read: Read) -> Collected:
-    found = ListedTools()
+def _collect(config: McpSource, read: ServerResults) -> Collected:
+    found = ToolList()
     problems = list(_describe_failed(config, read))
-    notes = [f"{config.label}: {name}: is switched off there" for name in read.disabled]
+    notes = [
+        f"{config.label}: {name}: is disabled in the file" for name in read.disabled
+    ]
     for name, listing in sorted(read.listings.items()):
         source = f"mcp:{name}" if config.config is not None else config.label
         before = len(found.tools)
@@ -434,8 +429,8 @@ def _collect(config: McpSource, read: Read) -> Collected:
             notes.append(f"{here}: it lists no tools")
         if listing.hidden:
             notes.append(
-                f"{here}: *** stands in {count(listing.hidden, 'tool')} for what it was given "
-                "and may be secret"
+                f"{here}: *** replaces possible secrets of the server in "
+                f"{count(listing.hidden, 'tool')}"
             )
     if not found.tools and not read.failed:
         raise InputError(_explain_empty(config, problems, found))
@@ -449,42 +444,39 @@ def _collect(config: McpSource, read: Read) -> Collected:
             **found.left_out.as_info(),
         },
         problems=(*problems, *found.left_out.lines(config.label)),
-        notes=(*notes, *found.describe_mended(config.label)),
+        notes=(*notes, *found.describe_repairs(config.label)),
         complete=not read.failed,
         unread=() if config.config is None else tuple(f"mcp:{n}" for n in read.failed),
         check=found.check,
     )
 
 
-def _explain_empty(
-    config: McpSource, problems: Sequence[str], found: ListedTools
-) -> str:
+def _explain_empty(config: McpSource, problems: Sequence[str], found: ToolList) -> str:
     said = [*problems, *found.left_out.lines(config.label)]
     if said:
         return f"sources: {said[0]}."
-    return (
-        f"sources: {config.label}: there are no tools; the server lists none. Is it the one "
-        "that is meant?"
-    )
+    return f"sources: {config.label}: the server lists no tools. Check that it is the right server."
 
 
-def _refuse(config: McpSource, read: Read) -> ToolbankError:
-    kind = (
-        ToolbankError
-        if any(error.may_pass for error in read.failed.values())
-        else InputError
-    )
+def _refuse(config: McpSource, read: ServerResults) -> ToolbankError:
+    if not read.failed:
+        return InputError(
+            f"{config.config}: all servers in it are disabled ({', '.join(read.disabled)}). Enable "
+            "one there, or name it in `servers`."
+        )
+    may_pass = any(error.may_pass for error in read.failed.values())
+    kind = ToolbankError if may_pass else InputError
     lines = "\n".join(_describe_failed(config, read))
     if config.config is not None:
-        hint = f"Mend what {config.config} says of it, or name others by `servers`."
+        hint = f"Correct its entry in {config.config}, or choose others with `servers`."
     elif config.url is not None:
-        hint = "Check `url`, and that the server runs."
+        hint = "Check `url`, and that the server is running."
     else:
-        hint = "Start it by hand to see what is wrong."
+        hint = "Start it by hand to see the error."
     return kind(f"sources: {lines}. {hint}")
 
 
-def _describe_failed(config: McpSource, read: Read) -> Iterator[str]:
+def _describe_failed(config: McpSource, read: ServerResults) -> Iterator[str]:
     for name, error in sorted(read.failed.items()):
         server = f"{name}: " if name and config.config is not None else ""
         yield f"{config.label}: {server}{error}"

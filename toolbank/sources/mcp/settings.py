@@ -1,4 +1,4 @@
-"""Configuration of MCP servers as a source: how each is reached, and which values are secret."""
+"""Configuration of MCP servers as a source, and how each server is reached."""
 
 from __future__ import annotations
 
@@ -25,55 +25,54 @@ _Header = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]
 
 
 class McpSource(SourceConfig):
-    """MCP servers: one that is started by `command`, one at `url`, or those of a client's file.
+    """MCP servers: one started by `command`, one at `url`, or those of a client's file.
 
-    A tool is called server/tool: the server by its key in the file, else by `name`, or by what it
-    calls itself. A command is started after the user's word alone, without a shell, and sees of
-    the environment only what programs need to run at all, and the variables of `env`.
+    Tools are named server/tool, where server is the key in the file, else `name`, else the server's
+    own name. A command starts only with the user's permission, without a shell, and sees only the
+    basic environment and the variables of `env`.
     """
 
     type: Literal["mcp"] = "mcp"
     command: tuple[str, ...] | None = Field(
         default=None,
         min_length=1,
-        description="a server that is started: the program and its arguments, such as "
-        "[npx, -y, some-server]",
+        description="program and arguments of a server to start, such as [npx, -y, some-server]",
     )
     env: tuple[_Variable, ...] = Field(
         default=(),
-        description="NAMES of environment variables that the command sees besides PATH, HOME "
-        "and the like",
+        description="NAMES of further environment variables for the command",
     )
     url: str | None = Field(
         default=None,
-        description="a server that is asked (streamable HTTP), such as https://HOST/mcp",
+        description="URL of a server (streamable HTTP), such as https://HOST/mcp",
     )
     token_env: _Variable | None = Field(
         default=None,
-        description="NAME of the environment variable whose value `url` is sent as bearer token",
+        description="NAME of the environment variable with the bearer token for `url`",
     )
     headers: dict[_Header, _Variable] = Field(
         default={},
-        description="further headers for `url`, each with the NAME of the environment variable "
-        "that holds its value",
+        description="headers for `url`, each with the NAME of an environment variable",
     )
     config: Path | None = Field(
         default=None,
-        description="a client's own file with `mcpServers` (or VS Code's `servers`): those "
-        "servers; what the file says besides their names is copied nowhere",
+        description="a client's file with `mcpServers` (VS Code: `servers`); only the names are "
+        "copied",
     )
     servers: tuple[str, ...] | None = Field(
-        default=None, min_length=1, description="which of `config`; unset: all"
+        default=None,
+        min_length=1,
+        description="servers of `config` to read; default: all",
     )
     private_addresses: Transport[bool] = Field(
         default=False,
-        description="let a server lie in a private network though its name does not say so",
+        description="allow public names that lead to a private network",
     )
     timeout_s: Transport[float] = Field(
         default=60,
         gt=0,
         le=3600,
-        description="seconds that a server may take to start and list its tools",
+        description="seconds to start and list tools",
     )
 
     @field_validator("command")
@@ -82,7 +81,7 @@ class McpSource(SourceConfig):
         if value is not None and not value[0].strip():
             raise ValueError("the first word is the program to start")
         if any("\0" in word for word in value or ()):
-            raise ValueError("no word of a command has a NUL in it")
+            raise ValueError("a command cannot contain NUL")
         return value
 
     @field_validator("url")
@@ -105,14 +104,14 @@ class McpSource(SourceConfig):
         }
         for key, other in belongs.items():
             if getattr(self, key) and other != given[0]:
-                raise ValueError(f"`{key}` goes with `{other}`")
+                raise ValueError(f"`{key}` requires `{other}`")
         if self.token_env and any(h.lower() == "authorization" for h in self.headers):
             raise ValueError("give `token_env`, or Authorization in `headers`")
         return self
 
     @property
     def label(self) -> str:
-        """What messages call the source: by its name, program, address or file."""
+        """The name in messages: name, file, URL or program."""
         if self.name:
             called = self.name
         elif self.config is not None:
@@ -121,17 +120,17 @@ class McpSource(SourceConfig):
             called = self.url
         else:
             called = _describe_command(self.command or ())
-        # With a folder of this machine in it, a bank would have other bytes elsewhere.
+        # Without the folder: a bank has the same bytes on every machine.
         return f"mcp:{re.sub(r'[^ -~]', '?', called)[:_LONGEST_LABEL]}"
 
     @property
     def place(self) -> Path | str:
-        """The file, the address or the command."""
+        """The file, the URL or the command."""
         return self.config or self.url or "\0".join(self.command or ())
 
     @property
     def api_name(self) -> str:
-        """The name, where there is one."""
+        """The name, if any."""
         return self.name or ""
 
 
@@ -145,9 +144,8 @@ def _describe_command(command: tuple[str, ...]) -> str:
 def _checked(url: str) -> str:
     if any(sign in url for sign in "@?#"):
         raise ValueError(
-            "the address has a user name, password, query or fragment in it, which may be a "
-            "secret, and recipes are handed on. Send a token by `token_env`, or put the address "
-            "into an mcpServers file (`config`)"
+            "the address has a user name, password, query or fragment, which may be a secret. Send "
+            "a token with `token_env`, or put the address into an mcpServers file (`config`)"
         )
     try:
         parts = urlsplit(url)
@@ -157,22 +155,25 @@ def _checked(url: str) -> str:
         valid = False
     if not (valid and url.isprintable() and " " not in url):
         raise ValueError(
-            f"{url!r} is no server's address; give one such as https://HOST/mcp"
+            f"{url!r} is not the address of a server; give one such as https://HOST/mcp"
         )
     return url
 
 
 SHORTEST = 4
-"""Characters of a secret that is hidden; without shorter ones little of a text would be left."""
+"""Characters of the shortest secret that is hidden; shorter ones occur in most texts."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server that is started by `command`, or asked at `url`.
+    """A server that is started by `command`, or reached at `url`.
 
-    `name` is "" where only the server itself can tell. `environment` is what a command sees
-    besides what programs need to run at all, and `folder` is where a file has it start. `grants` are the variables of this environment whose
-    values are sent to the URL. `is_open`: where it stands in a recipe, which has no secrets.
+    Attributes:
+        name: "" if only the server knows it.
+        environment: variables of the command besides the basic ones.
+        folder: the working directory of the command, or "".
+        grants: the variables of this environment whose values are sent to the URL.
+        is_open: whether it is from a recipe, which has no secrets.
     """
 
     name: str
@@ -187,17 +188,17 @@ class Server:
 
     @property
     def grant_to_start(self) -> Grant:
-        """The grant that is needed to start the command."""
+        """The permission that is needed to start the command."""
         words, variables = hide_in_command(self.command, self.environment)
         folder = [("--chdir", GrantValue(self.folder))] if self.folder else []
         return Grant("start", words, (*folder, *variables))
 
     def hide(self, text: str) -> str:
-        """The text without anything secret of this server."""
+        """Hide the secrets of this server in a text."""
         return hide(text, self._secrets, SHORTEST)
 
     def hide_in(self, value: Any) -> Any:
-        """A JSON value without anything secret of this server in its texts and keys."""
+        """Hide the secrets of this server in the texts and keys of a JSON value."""
         if not self._secrets:
             return value
         if isinstance(value, str):
@@ -216,7 +217,7 @@ class Server:
         given = [*self.environment.items(), *self.headers.items()]
         if not self.is_open:
             parts = urlsplit(self.url)
-            # The parts of an address are its secrets alone, and together with what is around them.
+            # The parts of an address are secret alone and together.
             given += [
                 ("", self.url),
                 ("", parts.username or ""),
@@ -225,6 +226,6 @@ class Server:
             given += [("password", parts.password or "")]
             given += name_arguments(self.command)
         for name, value in given:
-            # "docker run -e TOKEN" names a variable.
+            # In "docker run -e TOKEN", the value is the name of a variable.
             if value not in self.environment:
                 yield from find_secrets(value, name)

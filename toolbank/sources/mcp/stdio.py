@@ -1,7 +1,6 @@
-"""A server that is started: what is said to its stdin and read from its stdout.
+"""Start a server and exchange messages by its stdin and stdout.
 
-The SDK's own transport takes a line of any length into memory, and writes what a server says on
-stderr to the terminal.
+The SDK's own transport reads lines of any length, and writes stderr to the terminal.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from toolbank.sources.mcp.connection import Connection, Incoming, Messages, Serv
 from toolbank.sources.mcp.settings import Server
 from toolbank.system.text import replace_surrogates
 
-# Programs write text as the locale says.
+# The locale decides how programs encode text.
 _FURTHER = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR")
 _CHUNK = 65_536
 _MAX_INVALID = 1_000
-# Seconds that a server has to end by itself once its stdin is closed, and after SIGTERM.
+# Seconds that a server has to end after its stdin is closed, and after SIGTERM.
 _GRACE = 1.0
 _POLL = 0.005
 
@@ -36,9 +35,9 @@ _POLL = 0.005
 async def start(
     server: Server, connection: Connection
 ) -> AsyncIterator[tuple[object, object]]:
-    """The streams of messages from and to a server that runs as long as the block.
+    """Start a server and open the streams of messages from and to it.
 
-    At its end the process is no more, nor what it has started in its own group of processes.
+    At the end of the block, the process and its process group are ended.
 
     Raises:
         ServerError: it can't be started.
@@ -77,19 +76,19 @@ async def _start(server: Server, largest: int) -> Process:
             env={**get_default_environment(), **here, **server.environment},
             cwd=server.folder or None,
             limit=largest,
-            # A Ctrl-C on the terminal is for us, who end it; and its own processes go with it.
+            # A process group of its own: Ctrl-C does not reach it, and it is ended as a whole.
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or error
         hint = (
-            "; give the program and its arguments as words of their own"
+            "; give the program and its arguments as separate words"
             if " " in server.command[0]
             else ""
         )
         place = getattr(error, "filename", None)
         missing = f": {place}" if place else ""
-        raise ServerError(f"it can't be started: {said}{missing}{hint}") from error
+        raise ServerError(f"it cannot be started: {said}{missing}{hint}") from error
 
 
 async def _read_stdout(
@@ -97,7 +96,7 @@ async def _read_stdout(
     incoming: anyio.abc.ObjectSendStream[SessionMessage | Exception],
     connection: Connection,
 ) -> None:
-    """Hand on the messages, a line each, until there is too much of them or the end."""
+    """Pass on the messages, a line each, until the end or a limit."""
     assert process.stdout
     invalid = 0
     messages = Incoming(connection)
@@ -119,11 +118,13 @@ async def _read_stdout(
             try:
                 message = _parse(line)
             except (ValueError, RecursionError):
-                # A greeting on stdout is common, and does no harm.
+                # Many servers print a greeting to stdout.
                 connection.invalid_line = connection.invalid_line or line[:_CHUNK]
                 invalid += 1
                 if invalid > _MAX_INVALID:
-                    connection.fault = "it floods stdout with what is no message"
+                    connection.fault = (
+                        "it floods stdout with lines that are not messages"
+                    )
                     return
                 continue
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -134,8 +135,8 @@ def _parse(line: bytes) -> JSONRPCMessage:
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
-        # Of a text that was cut within an emoji there is half a pair, which only this parser takes.
-        # Given bytes it would take UTF-16, too, in which values can't be counted.
+        # Half a surrogate pair, as of a text cut within an emoji, is valid only for this parser.
+        # It gets text: from bytes it would detect UTF-16, in which values can't be counted.
         content = json.loads(line.decode("utf-8-sig", "surrogatepass"))
         whole = replace_surrogates(json.dumps(content, ensure_ascii=False))
         return jsonrpc_message_adapter.validate_json(whole, by_name=False)
@@ -160,25 +161,25 @@ async def _read_stderr(process: Process, connection: Connection) -> None:
 
 
 async def _stop(process: Process) -> None:
-    """End the process and its group: by closing its stdin, by SIGTERM, by SIGKILL."""
+    """End the process and its group: close its stdin, then SIGTERM, then SIGKILL."""
     assert process.stdin
     process.stdin.close()
     if not await _ends(process, _GRACE):
         _signal(process, signal.SIGTERM)
         await _ends(process, _GRACE)
-    # What it has started may have outlived it.
+    # Its own child processes may still run.
     _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
     await _ends(process, _GRACE)
 
 
 def _close(process: Process) -> None:
-    """Close the pipes, which a process out of our reach may have inherited."""
+    """Close the pipes; a process outside of the group may have inherited them."""
     if transport := getattr(process, "_transport", None):
         transport.close()
 
 
 async def _ends(process: Process, seconds: float) -> bool:
-    """Whether it ends within so many seconds; `wait` would wait for the ends of its pipes, too."""
+    """Whether it ends within so many seconds; `wait` would also wait for its pipes."""
     with anyio.move_on_after(seconds):
         while process.returncode is None:
             await anyio.sleep(_POLL)

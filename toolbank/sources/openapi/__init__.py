@@ -1,4 +1,4 @@
-"""Operations of an HTTP API that OpenAPI or Swagger describes, as a source of tools."""
+"""Operations of an HTTP API, described by OpenAPI or Swagger, as a source."""
 
 import gc
 import hashlib
@@ -27,10 +27,7 @@ def _read_tools(config: OpenApiSource, _: Path) -> Collected:
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Keep the garbage collector from going through all that is read, again and again.
-
-    It finds nothing there, and takes a fifth of the time.
-    """
+    """Pause the garbage collector: it takes a fifth of the time, and finds nothing."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -41,7 +38,7 @@ def _collector_paused() -> Iterator[None]:
 
 
 def _content_id(config: OpenApiSource) -> str:
-    """The address, or a hash of the file and of those that it refers to."""
+    """The URL, or a hash of the file and of the files that it refers to."""
     if config.address:
         digest = hashlib.sha256(config.address.encode()).hexdigest()
         return f"{config.label}@{digest[:16]}"
@@ -49,18 +46,18 @@ def _content_id(config: OpenApiSource) -> str:
 
 
 def _recognise(location: Location) -> OpenApiSource | None:
-    """What says that it is one as a key of its own, or has an address that nothing else has."""
+    """Recognise a description by its version, or by its URL."""
     is_file = location.path is not None and location.path.is_file()
     if not (is_file or location.is_url):
         return None
-    is_told = location.is_url and _ADDRESS.search(urlsplit(location.text).path)
-    if not (is_told or _says_version(location.content)):
+    has_typical_name = location.is_url and _ADDRESS.search(urlsplit(location.text).path)
+    if not (has_typical_name or _says_version(location.content)):
         return None
     return OpenApiSource(spec=str(location.path or location.text))
 
 
 def _says_version(content: bytes) -> bool:
-    """Whether the outermost object has the key; deeper, it may be of anything."""
+    """Whether the outermost object has `openapi` or `swagger`."""
     content = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     if content[:1] in (b"[", b"<"):
         return False
@@ -70,7 +67,7 @@ def _says_version(content: bytes) -> bool:
         return True
     if not _IN_JSON.search(content):
         return False
-    # Where keys are sorted it comes late.
+    # With sorted keys, the version comes late.
     try:
         said = json.loads(content)
     except (ValueError, RecursionError):
@@ -86,4 +83,4 @@ KIND = SourceKind(
     recognise=_recognise,
     takes="an OpenAPI file or its URL",
 )
-"""Files are read each time; what is at an address is read again by `toolbank refresh`."""
+"""Files are read each time, URLs again by `toolbank refresh`."""

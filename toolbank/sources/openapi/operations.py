@@ -14,39 +14,30 @@ from toolbank.sources.openapi.references import (
     Node,
     OpenApiVersion,
     References,
-    UnresolvedError,
 )
 from toolbank.sources.openapi.schemas import Schemas
 from toolbank.sources.openapi.translation import Schema
 
-_METHODS: tuple[str, ...] = (
-    "get",
-    "put",
-    "post",
-    "delete",
-    "options",
-    "head",
-    "patch",
-    "trace",
-)
-_UNREADABLE = "path that can't be read"
-_TYPES: tuple[tuple[str, type, str], ...] = (
-    ("summary", str, "no text"),
-    ("description", str, "no text"),
-    ("operationId", str, "no text"),
-    ("deprecated", bool, "neither true nor false"),
-    ("tags", list, "no list"),
-    ("parameters", list, "no list"),
-    ("security", list, "no list"),
-    ("servers", list, "no list"),
-    ("callbacks", dict, "no object"),
-)
-"""What a path or an operation says under a key has to be of a type."""
+_METHODS = (*("get", "put", "post", "delete", "options", "head"), "patch", "trace")
+_UNREADABLE_PATH = "path that can't be read"
+_TYPES: dict[type, tuple[str, ...]] = {
+    str: ("summary", "description", "operationId"),
+    bool: ("deprecated",),
+    list: ("tags", "parameters", "security", "servers"),
+    dict: ("callbacks",),
+}
+"""The keys of a path or an operation whose value has to be of a type."""
+_TYPE_ERRORS = {
+    str: "not a text",
+    bool: "not true or false",
+    list: "not a list",
+    dict: "not an object",
+}
 
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation: `node` is its object, `items` what its path says, the nearest first."""
+    """An operation: `node` is its object, `items` are the objects of its path, nearest first."""
 
     method: str
     path: str
@@ -59,126 +50,114 @@ class Operation:
         return f"{self.method.upper()} {self.path}"
 
     def parameters(self) -> Iterator[Node]:
-        """What the path and then the operation list as parameters."""
+        """Iterate over the parameters of the path, then those of the operation."""
         for node in (*reversed(self.items), self.node):
             yield from node.child("parameters").elements()
 
     def nearest(self, key: str) -> Node | None:
-        """What the operation, or else its path, says under a key."""
+        """Return the value of a key of the operation, or else of its path."""
         nodes = (self.node, *self.items)
         return next((node.child(key) for node in nodes if node.get(key)), None)
 
 
 def list_operations(
-    root: Node, references: References, version: OpenApiVersion, findings: Findings
+    root: Node, references: References, version: OpenApiVersion
 ) -> list[Operation]:
-    """All operations under `paths`, in the order of the document; Azure has `x-ms-paths`, too.
+    """List all operations under `paths` and Azure's `x-ms-paths`, in the document's order.
 
-    What stands there and is none, and what the API calls (webhooks, callbacks), is counted as
+    Unreadable operations and those that the API calls (webhooks, callbacks) are counted as
     left out.
     """
+    findings = references.findings
     operations: list[Operation] = []
     for key in ("paths", "x-ms-paths"):
         paths = root.child(key)
         if paths.value is not None and not isinstance(paths.value, dict):
-            findings.problem(f"`{key}` is no object", paths.place)
+            findings.problem(f"`{key}` is not an object", paths.place)
         for path, node in paths.members().items():
             if not path.startswith("x-"):
-                items = _follow_item(path, node, references, findings)
+                items = _follow_item(path, node, references)
                 operations += _operations(path, items, version, findings)
-    _leave_out_calls(root, operations, references, version, findings)
+    _count_calls_of_the_api(root, operations, references, version)
     return operations
 
 
 def _operations(
     path: str, items: tuple[Node, ...], version: OpenApiVersion, findings: Findings
 ) -> Iterator[Operation]:
-    """The operations of a path, those beside its reference in place of those that it leads to."""
-    found: dict[str, Operation] = {}
+    """Operations next to a path's reference replace those that it leads to."""
+    operations: dict[str, Operation] = {}
     for item in reversed(items):
         _check_types(item, findings)
         own: dict[str, Operation] = {}
-        for method, said in _methods(item, version):
+        for method, node in _methods(item, version):
             if method in own:
                 reason = "operation whose path has its method twice; the first counts"
                 findings.left_out.add(reason, own[method].route)
             else:
-                own[method] = Operation(method, path, said, items)
-        found |= own
-    for operation in found.values():
+                own[method] = Operation(method, path, node, items)
+        operations |= own
+    for operation in operations.values():
         if isinstance(operation.node.value, dict):
             _check_types(operation.node, findings)
             yield operation
         else:
-            findings.problem("an operation that is no object", operation.node.place)
+            findings.problem("an operation that is not an object", operation.node.place)
             findings.left_out.add("operation that can't be read", operation.route)
 
 
 def _check_types(node: Node, findings: Findings) -> None:
-    """Tell what a path or an operation says in a wrong type, which is not read."""
-    for key, kind, called in _TYPES:
-        said = node.value.get(key)
-        if said is not None and not isinstance(said, kind):
-            findings.problem(f"`{key}` is {called}", node.child(key).place)
+    """Report the values of a wrong type in a path or an operation; they are not read."""
+    for kind, keys in _TYPES.items():
+        for key in keys:
+            value = node.value.get(key)
+            if value is not None and not isinstance(value, kind):
+                what = f"`{key}` is {_TYPE_ERRORS[kind]}"
+                findings.problem(what, node.child(key).place)
     for tag in node.child("tags").elements():
         if not isinstance(tag.value, str):
-            findings.problem("a tag is no text", tag.place)
+            findings.problem("a tag is not a text", tag.place)
 
 
-def _leave_out_calls(
+def _count_calls_of_the_api(
     root: Node,
     operations: list[Operation],
     references: References,
     version: OpenApiVersion,
-    findings: Findings,
 ) -> None:
-    """Count what a description has the API call: the other side's operations, and no tools."""
+    """Count the operations that the API calls: they are not tools."""
 
-    def leave_out(what: str, name: str, listed: Node) -> None:
-        for method, _ in _methods(_end_of(listed, what, references, findings), version):
+    def count(what: str, name: str, listed: Node) -> None:
+        item = references.follow_or_report(listed, what)
+        for method, _ in _methods(item, version) if item else ():
             reason = f"{what}, which the API calls"
-            findings.left_out.add(reason, f"{method.upper()} {name}")
+            references.findings.left_out.add(reason, f"{method.upper()} {name}")
 
     for key in ("webhooks", "x-webhooks"):
         for name, item in root.child(key).members().items():
-            leave_out("webhook", name, item)
+            count("webhook", name, item)
     for operation in operations:
         for name, listed in operation.node.child("callbacks").members().items():
-            callback = _end_of(listed, "callback", references, findings)
-            for item in callback.members().values():
-                leave_out("callback", f"{name} of {operation.route}", item)
+            callback = references.follow_or_report(listed, "callback")
+            for item in callback.members().values() if callback else ():
+                count("callback", f"{name} of {operation.route}", item)
 
 
-def _end_of(node: Node, what: str, references: References, findings: Findings) -> Node:
-    """What a reference leads to, and nothing where it leads nowhere, which is told."""
-    try:
-        return references.follow(node)
-    except UnresolvedError as error:
-        findings.problem(f"the `$ref` of a {what} {error}", node.place)
-        return Node(None, node.document, node.pointer)
-
-
-def _follow_item(
-    path: str, node: Node, references: References, findings: Findings
-) -> tuple[Node, ...]:
-    """The path item, and before it what stands beside its reference to another place."""
-    try:
-        item = references.follow(node)
-    except UnresolvedError as error:
-        findings.problem(f"the `$ref` of a path {error}", node.place)
-        findings.left_out.add(_UNREADABLE, path)
-        return ()
-    if not isinstance(item.value, dict):
-        findings.problem("a path that is no object", item.place)
-        findings.left_out.add(_UNREADABLE, path)
+def _follow_item(path: str, node: Node, references: References) -> tuple[Node, ...]:
+    """The path item; if it is a reference, before it what is next to the reference."""
+    item = references.follow_or_report(node, "path")
+    if item and not isinstance(item.value, dict):
+        references.findings.problem("a path that is not an object", item.place)
+        item = None
+    if item is None:
+        references.findings.left_out.add(_UNREADABLE_PATH, path)
         return ()
     return (item,) if item.key == node.key else (node, item)
 
 
 def _methods(item: Node, version: OpenApiVersion) -> Iterator[tuple[str, Node]]:
-    methods = _METHODS
-    if (version.major, version.minor) >= (3, 2):
-        methods = (*methods, "query")
+    is_newer = (version.major, version.minor) >= (3, 2)
+    methods = (*_METHODS, "query") if is_newer else _METHODS
     for key, node in item.members().items():
         if key.lower() in methods:
             yield key.lower(), node
@@ -195,7 +174,7 @@ _PLACES: dict[str, Place] = {
     "formData": "form",
 }
 _OWN_HEADERS = {"accept", "content-type", "authorization"}
-"""Headers that a caller sets by content types and security schemes."""
+"""Headers that content types and security schemes set."""
 
 _COLLECTIONS: dict[str, tuple[str, bool]] = {
     "csv": ("", False),
@@ -204,14 +183,14 @@ _COLLECTIONS: dict[str, tuple[str, bool]] = {
     "pipes": ("pipeDelimited", False),
     "multi": ("form", True),
 }
-"""What Swagger's `collectionFormat` is as style and explode."""
+"""Style and explode of each `collectionFormat` of Swagger."""
 
 _NO_SCHEMA = frozenset({"name", "in", "required", "description", "deprecated"})
 
 
 @dataclass(frozen=True)
 class OperationParameter:
-    """A parameter and its translated schema; `name` "" is for a whole query string."""
+    """A parameter and its translated schema; `name` is "" for a whole query string."""
 
     property: str
     place: Place
@@ -223,57 +202,48 @@ class OperationParameter:
 
 
 class ParameterReader:
-    """Reads parameters, those that several operations share once.
+    """Reads parameters; those that several operations share are read once.
 
-    `credentials`: place and name of the keys that security schemes send; a parameter that is one
-    is not for a model to give.
+    `credentials` are the places and names of the keys that security schemes send. A parameter
+    that is one of them is not for a model to give.
     """
 
     def __init__(
         self,
         schemas: Schemas,
-        references: References,
-        findings: Findings,
         version: OpenApiVersion,
         credentials: frozenset[tuple[str, str]],
     ) -> None:
         self._schemas = schemas
-        self._references = references
-        self._findings = findings
+        self._findings = schemas.references.findings
         self._version = version
         self._credentials = credentials
         self._read: dict[tuple[str, str, str], OperationParameter | None] = {}
 
     def read(self, operation: Operation) -> tuple[list[OperationParameter], list[Node]]:
-        """Parameters in their order, those of the operation in place of the path's.
+        """Read the parameters in order; those of the operation replace the path's.
 
-        And of Swagger 2.0 the nodes of those with `in: body`.
+        The second value are the nodes of Swagger 2.0's parameters with `in: body`.
         """
-        found: dict[tuple[str, str], OperationParameter] = {}
+        parameters: dict[tuple[str, str], OperationParameter] = {}
         lists: dict[tuple[str, str], str] = {}
         bodies: list[Node] = []
         for listed in operation.parameters():
-            try:
-                node = self._references.follow(listed)
-            except UnresolvedError as error:
-                self._findings.problem(
-                    f"the `$ref` of a parameter {error}, and is left out", listed.place
-                )
+            node = self._schemas.references.follow_or_report(listed, "parameter")
+            if node is None:
                 continue
             if self._version.is_swagger and node.get("in") == "body":
                 bodies.append(node)
                 continue
             parameter = self._once(node)
             if parameter is not None:
-                key, holder = (parameter.place, _as_told(node)), listed.place
+                key, holder = (parameter.place, _identity(node)), listed.place
                 holder = holder.rpartition("/")[0]
                 if lists.get(key) == holder:
-                    what = (
-                        "a parameter that its list has twice, of which the last counts"
-                    )
+                    what = "a parameter is listed twice, of which the last counts"
                     self._findings.note(what, listed.place)
-                found[key], lists[key] = parameter, holder
-        return [*found.values(), *_undeclared(operation, found)], bodies
+                parameters[key], lists[key] = parameter, holder
+        return [*parameters.values(), *_undeclared(operation, parameters)], bodies
 
     def _once(self, node: Node) -> OperationParameter | None:
         key = (*node.key, str(node.get("description")))
@@ -285,12 +255,13 @@ class ParameterReader:
         name, place = node.get("name"), node.get("in")
         if not isinstance(name, str) or not name or place not in _PLACES:
             self._findings.problem(
-                "a parameter without a `name` or a place (`in`) is left out", node.place
+                "a parameter without a `name` or a place (`in`); it is skipped",
+                node.place,
             )
             return None
-        told = _as_told(node)
-        if (place == "header" and told in _OWN_HEADERS) or (
-            (place, told) in self._credentials
+        identity = _identity(node)
+        if (place == "header" and identity in _OWN_HEADERS) or (
+            (place, identity) in self._credentials
         ):
             return None
         style, explode = self._style(node)
@@ -306,22 +277,11 @@ class ParameterReader:
 
     def _style(self, node: Node) -> tuple[str, bool | None]:
         if self._version.is_swagger:
-            said = node.get("collectionFormat")
-            return (
-                _COLLECTIONS.get(said, ("", None))
-                if isinstance(said, str)
-                else ("", None)
-            )
-        style, explode = node.get("style"), node.get("explode")
-        if contents := node.child("content").members():
-            style = next(iter(contents))
-        return (
-            style if isinstance(style, str) else "",
-            explode if isinstance(explode, bool) else None,
-        )
+            return _COLLECTIONS.get(str(node.get("collectionFormat")), ("", None))
+        return read_style(next(iter(node.child("content").members()), ""), node)
 
     def _schema(self, node: Node) -> Schema:
-        """The schema with what the parameter itself says: words, examples, whether deprecated."""
+        """The schema with the description, examples and deprecation of the parameter."""
         own = self._schemas.read(self._own_schema(node))
         said: dict[str, Any] = {}
         description = node.get("description")
@@ -344,8 +304,17 @@ class ParameterReader:
         return schema if schema.value is not None else schema._replace(value=True)
 
 
-def _as_told(node: Node) -> str:
-    """The name by which a parameter is told from others of its place; case counts in no header."""
+def read_style(own: Any, node: Node) -> tuple[str, bool | None]:
+    """Read style and explode of a parameter or a property; `own` replaces the style."""
+    style, explode = own or node.get("style"), node.get("explode")
+    return (
+        style if isinstance(style, str) else "",
+        explode if isinstance(explode, bool) else None,
+    )
+
+
+def _identity(node: Node) -> str:
+    """The name that is unique in its place; header names have no case."""
     name: str = node.get("name")
     return name.lower() if node.get("in") == "header" else name
 
@@ -363,12 +332,12 @@ def _examples(node: Node) -> list[Any]:
 
 
 def _undeclared(
-    operation: Operation, found: dict[tuple[str, str], OperationParameter]
+    operation: Operation, known: dict[tuple[str, str], OperationParameter]
 ) -> list[OperationParameter]:
-    """The names in a path's braces that no parameter is described for: they are texts."""
+    """Names in a path's braces that no parameter describes are texts."""
     names = re.findall(r"\{([^{}/]+)\}", operation.path)
     return [
         OperationParameter(name, "path", name, {"type": "string"}, required=True)
         for name in dict.fromkeys(names)
-        if ("path", name) not in found
+        if ("path", name) not in known
     ]

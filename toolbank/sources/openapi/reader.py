@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -32,11 +32,12 @@ from toolbank.sources.openapi.settings import OpenApiSource
 from toolbank.sources.openapi.signature import (
     FORMS,
     Body,
-    BodyReader,
     OperationSignature,
     bare,
     choose,
     is_json,
+    read_body,
+    read_body_parameter,
     read_media,
 )
 from toolbank.sources.openapi.translation import Schema
@@ -44,9 +45,9 @@ from toolbank.system.errors import InputError
 
 
 def name_operations(operations: Sequence[Operation], findings: Findings) -> list[str]:
-    """A name for each operation, of its operationId or else of its method and path.
+    """Name operations by their operationId, or else by method and path.
 
-    Those that would share a name have method and path behind it, whatever their order.
+    Operations that would share a name get method and path as a suffix, in any order.
     """
     _note_repeated(operations, findings)
     plain = [_plain_name(operation) for operation in operations]
@@ -69,12 +70,12 @@ def _route_name(operation: Operation) -> str:
 
 
 def _clean(text: str) -> str:
-    """Letters, digits, `_`, `.` and `-`; all else becomes `_`."""
+    """Replace all but letters, digits, `_`, `.` and `-` by `_`."""
     return re.sub(r"_{2,}", "_", re.sub(r"[^\w.-]+", "_", text)).strip("_.-")
 
 
 def _numbered(names: Sequence[str], operations: Sequence[Operation]) -> list[str]:
-    """Names that are still the same (/a-b? and /a-b) get numbers, in the order of their routes."""
+    """Number names that are still equal (/a-b? and /a-b), in the order of their routes."""
     order = sorted(range(len(names)), key=lambda i: (names[i], operations[i].route))
     named, taken, next_numbers = list(names), set(names), dict[str, int]()
     for index in order:
@@ -89,88 +90,66 @@ def _numbered(names: Sequence[str], operations: Sequence[Operation]) -> list[str
 
 
 def _note_repeated(operations: Sequence[Operation], findings: Findings) -> None:
-    said = [
-        (operation.node.value.get("operationId"), operation) for operation in operations
-    ]
-    counts = Counter(name for name, _ in said if isinstance(name, str))
-    for name, operation in said:
+    ids = [operation.node.get("operationId") for operation in operations]
+    counts = Counter(name for name in ids if isinstance(name, str))
+    for name, operation in zip(ids, operations, strict=True):
         if isinstance(name, str) and counts[name] > 1:
             what = f"the operationId {name[:80]!r} is given more than once"
             findings.note(what, operation.node.place)
 
 
 _MOST = 100_000
-"""Characters of the schemas that an output refers to: an API of objects that all refer to one another
+"""Characters of the schemas that an output refers to: an API whose objects all refer to each other
 would have all of them in each tool."""
 
 
-class ResponseReader:
-    """Reads responses; one that is not described leaves the output unknown."""
-
-    def __init__(
-        self,
-        schemas: Schemas,
-        references: References,
-        findings: Findings,
-        version: OpenApiVersion,
-    ) -> None:
-        self._schemas = schemas
-        self._references = references
-        self._findings = findings
-        self._version = version
-
-    def read(self, operation: Operation) -> Schema | None:
-        """The JSON Schema of what an operation gives, with its `$defs`, where that is said."""
-        responses = operation.node.child("responses")
-        if not isinstance(responses.value, dict):
-            self._findings.note(
-                "an operation without `responses`", operation.node.place
-            )
-            return None
-        for node in self._good(responses):
-            schema = self._schema(node)
-            if schema is not None:
-                schema, place = self._schemas.target(schema), operation.node.place
-                return self._schemas.complete(dict(schema), [schema], place, _MOST)
+def read_response(
+    operation: Operation, schemas: Schemas, version: OpenApiVersion
+) -> Schema | None:
+    """Read the JSON Schema of an operation's result, with its `$defs`; None if unknown."""
+    responses = operation.node.child("responses")
+    if not isinstance(responses.value, dict):
+        what = "an operation without `responses`"
+        schemas.references.findings.note(what, operation.node.place)
         return None
+    for listed in _good_responses(responses):
+        node = schemas.references.follow_or_report(listed, "response")
+        schema = _response_schema(node, schemas, version) if node else None
+        if schema is not None:
+            schema = schemas.target(schema)
+            return schemas.complete(dict(schema), [schema], operation.node.place, _MOST)
+    return None
 
-    def _good(self, responses: Node) -> Iterator[Node]:
-        """The responses of 2xx, or where there are none, the default one."""
-        nodes = responses.members()
-        good = [
-            code for code in nodes if re.fullmatch(r"2(\d\d|XX)", code, re.IGNORECASE)
-        ]
-        for code in good or ["default"]:
-            if code not in nodes:
-                continue
-            try:
-                node = self._references.follow(nodes[code])
-            except UnresolvedError as error:
-                what = f"the `$ref` of a response {error}, and is left out"
-                self._findings.problem(what, nodes[code].place)
-                continue
-            yield node
 
-    def _schema(self, node: Node) -> Schema | None:
-        if self._version.is_swagger:
-            schema = node.child("schema")
-            return None if schema.value is None else self._schemas.read(schema)
-        contents = {
-            name: media
-            for name, media in node.child("content").members().items()
-            if is_json(name) or name in ("*/*", "application/*")
-        }
-        name = choose(contents)
-        if not name:
-            return None
-        media = contents[name]
-        if media.get("schema") is None and media.get("itemSchema") is None:
-            return None
-        return read_media(name, media, self._schemas)
+def _good_responses(responses: Node) -> list[Node]:
+    """The responses of 2xx, or else the default one."""
+    nodes = responses.members()
+    good = [code for code in nodes if re.fullmatch(r"2(\d\d|XX)", code, re.IGNORECASE)]
+    return [nodes[code] for code in good or ["default"] if code in nodes]
+
+
+def _response_schema(
+    node: Node, schemas: Schemas, version: OpenApiVersion
+) -> Schema | None:
+    if version.is_swagger:
+        schema = node.child("schema")
+        return None if schema.value is None else schemas.read(schema)
+    contents = {
+        name: media
+        for name, media in node.child("content").members().items()
+        if is_json(name) or name in ("*/*", "application/*")
+    }
+    name = choose(contents)
+    if not name:
+        return None
+    media = contents[name]
+    if media.get("schema") is None and media.get("itemSchema") is None:
+        return None
+    return read_media(name, media, schemas)
 
 
 def list_security(operation: Operation, root: Node) -> tuple[tuple[str, ...], ...]:
-    """The groups of schemes that the operation says, or else the description."""
+    """List the groups of security schemes of the operation, or else of the description."""
     own = operation.node.get("security")
     listed = own if isinstance(own, list) else root.get("security")
     groups = listed if isinstance(listed, list) else []
@@ -180,7 +159,7 @@ def list_security(operation: Operation, root: Node) -> tuple[tuple[str, ...], ..
 def find_credentials(
     root: Node, references: References, version: OpenApiVersion
 ) -> frozenset[tuple[str, str]]:
-    """Place and name of the keys that security schemes send."""
+    """Find place and name of the keys that security schemes send."""
     where = (
         ("securityDefinitions",)
         if version.is_swagger
@@ -199,10 +178,10 @@ def find_credentials(
 
 
 def find_server(operation: Operation, root: Node, version: OpenApiVersion) -> str:
-    """The first server of the operation, its path or the description, its variables filled.
+    """Find the first server of the operation, its path or the description, or "".
 
-    One that is relative starts at the description's address. It holds no name, password or
-    query, which may be a key; "" where none is proposed.
+    Variables are replaced, and a relative URL is resolved against that of the description. User
+    name, password and query are removed: they may be secrets.
     """
     own = operation.nearest("servers")
     if version.is_swagger:
@@ -254,15 +233,15 @@ def _without_secrets(address: str) -> str:
 
 
 _MOST_PARAMETERS = 1_000_000
-"""Of all tools: 4,000 operations that take one object of 4,000 properties would need gigabytes."""
+"""Of all tools: 4,000 operations with an object of 4,000 properties would need gigabytes."""
 
 
 def read_description(config: OpenApiSource) -> Collected:
-    """The tools of a description, and what became of the operations that are none.
+    """Read the tools of a description.
 
     Raises:
-        InputError: it can't be read, is none of OpenAPI, or none of its operations can be read.
-        ToolbankError: it can't be had now, which may pass.
+        InputError: it can't be read, is not OpenAPI, or has no operation that can be read.
+        ToolbankError: it can't be read now; trying again may help.
     """
     documents = Documents(
         root=config.root,
@@ -271,7 +250,7 @@ def read_description(config: OpenApiSource) -> Collected:
     )
     document = documents.open(config.spec)
     root = Node(document.content, document, "")
-    return _OpenApiReader(root, References(documents), config.label).read()
+    return _OpenApiReader(root, References(documents, Findings()), config.label).read()
 
 
 class _OpenApiReader:
@@ -279,30 +258,17 @@ class _OpenApiReader:
         self._root = root
         self._label = label
         self._references = references
-        self._findings = Findings()
+        self._findings = references.findings
         self._version = read_version(root, self._findings)
-        self._schemas = Schemas(
-            references, self._findings, siblings=self._version.has_json_schema
-        )
-        self._parameters = ParameterReader(
-            self._schemas,
-            references,
-            self._findings,
-            self._version,
-            find_credentials(root, references, self._version),
-        )
-        self._bodies = BodyReader(self._schemas, references, self._findings)
-        self._responses = ResponseReader(
-            self._schemas, references, self._findings, self._version
-        )
+        self._schemas = Schemas(references, siblings=self._version.has_json_schema)
+        credentials = find_credentials(root, references, self._version)
+        self._parameters = ParameterReader(self._schemas, self._version, credentials)
         if not isinstance(root.child("info").value, dict):
-            what = "no `info`, which should say what the API is called"
+            what = "no `info`, which should name the API"
             self._findings.note(what, root.place)
 
     def read(self) -> Collected:
-        operations = list_operations(
-            self._root, self._references, self._version, self._findings
-        )
+        operations = list_operations(self._root, self._references, self._version)
         names = name_operations(operations, self._findings)
         tools: list[Tool] = []
         parameters = 0
@@ -320,12 +286,12 @@ class _OpenApiReader:
             parameters += len(tools[-1].parameters["properties"])
             if parameters > _MOST_PARAMETERS:
                 raise InputError(
-                    f"{self._root.document.address}: its operations take over "
+                    f"{self._root.document.address}: its operations have over "
                     f"{_MOST_PARAMETERS:,} parameters in all. Give a part of it."
                 )
         self._schemas.fill()
         for place in self._references.documents.repeated:
-            what = "a key that an object gives more than once, of which the last counts"
+            what = "a repeated key of an object, of which the last counts"
             self._findings.note(what, place)
         findings = self._findings
         problems = describe(self._label, findings.problems)
@@ -358,8 +324,10 @@ class _OpenApiReader:
             description=description,
             signature=operation.route,
             parameters=signature.schema(operation.node.place),
-            output_schema=self._responses.read(operation),
-            deprecated="Deprecated." if _is_deprecated(operation) else "",
+            output_schema=read_response(operation, self._schemas, self._version),
+            deprecated="Deprecated."
+            if operation.node.get("deprecated") is True
+            else "",
             url=_text(operation.node.get("externalDocs", "url")),
             source=self._label,
             tags=_tags(operation),
@@ -375,10 +343,11 @@ class _OpenApiReader:
 
     def _body(self, operation: Operation, bodies: list[Node]) -> Body | None:
         if not self._version.is_swagger:
-            return self._bodies.read(operation)
+            return read_body(operation, self._schemas)
         if not bodies:
             return None
-        return self._bodies.read_parameter(bodies[-1], self._consumed(operation))
+        consumed = self._consumed(operation)
+        return read_body_parameter(bodies[-1], consumed, self._schemas)
 
     def _content_type(
         self,
@@ -404,7 +373,7 @@ class _OpenApiReader:
 
 
 def _words(operation: Operation) -> tuple[str, str]:
-    """Summary and description; without a summary, the description's first sentence is it."""
+    """Summary and description; without a summary, the first sentence of the description is it."""
     summary = _text(operation.node.get("summary"))
     description = _text(operation.node.get("description"))
     if not summary and not description:
@@ -422,16 +391,9 @@ def _text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _is_deprecated(operation: Operation) -> bool:
-    return operation.node.get("deprecated") is True
-
-
 def _tags(operation: Operation) -> tuple[str, ...]:
-    tags = operation.node.get("tags")
-    named = (
-        [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
-    )
-    return tuple(dict.fromkeys(named))
+    tags = (tag.value for tag in operation.node.child("tags").elements())
+    return tuple(dict.fromkeys(tag for tag in tags if isinstance(tag, str)))
 
 
 def _explain_nothing(root: Node, findings: Findings, problems: tuple[str, ...]) -> str:
@@ -442,8 +404,8 @@ def _explain_nothing(root: Node, findings: Findings, problems: tuple[str, ...]) 
     if left_out:
         why = "; ".join(problems[:3])
         return (
-            f"{address}#/paths: has no operation that can be read (left out are {left_out}). "
-            f"Give a description of what can be called{f', or mend it ({why})' if why else ''}."
+            f"{address}#/paths: no operation can be read (skipped: {left_out}). Give a description "
+            f"of operations{f', or correct it ({why})' if why else ''}."
         )
     return (
         f"{address}#/paths: the description has no operations. Give one that lists paths with "

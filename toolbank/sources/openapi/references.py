@@ -1,4 +1,4 @@
-"""Resolve `$ref`s (JSON pointers, anchors, other files), and collect what is wrong with a description."""
+"""Resolve `$ref`s (JSON pointers, anchors, other files), and collect findings on a description."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Node(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from all other values."""
+        """Identify the value."""
         return self.document.place, self.pointer
 
     def child(self, *keys: str | int) -> Node:
-        """What stands under these keys, None where nothing does."""
+        """Return the node under these keys; its value is None if there is none."""
         value, pointer = self.value, self.pointer
         for key in keys:
             value = _get(value, key)
@@ -48,14 +48,14 @@ class Node(NamedTuple):
         return Node(value, self.document, pointer)
 
     def get(self, *keys: str | int) -> Any:
-        """The value under these keys, None where nothing stands."""
+        """Return the value under these keys, or None."""
         value = self.value
         for key in keys:
             value = _get(value, key)
         return value
 
     def members(self) -> dict[str, Node]:
-        """What stands in an object, by key; nothing of anything else."""
+        """Return the members of an object; none of another value."""
         if not isinstance(self.value, dict):
             return {}
         return {
@@ -64,24 +64,67 @@ class Node(NamedTuple):
         }
 
     def elements(self) -> Iterator[Node]:
-        """The elements of an array, none of anything else."""
+        """Iterate over the elements of an array; none of another value."""
         if isinstance(self.value, list):
             for index in range(len(self.value)):
                 yield self.child(index)
 
 
-class References:
-    """Follows references within a document and to others."""
+_EXAMPLES = 3
+_LONGEST = 600
+_MOST_LINES = 50
 
-    def __init__(self, documents: Documents) -> None:
+
+@dataclass
+class Findings:
+    """What is wrong with a description.
+
+    `problems` name what could not be read, `notes` what is unusual, each with its places (file
+    and pointer). `left_out` counts the operations that became no tool, by reason.
+    """
+
+    problems: dict[str, list[str]] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+    def problem(self, what: str, place: str) -> None:
+        """Add a place that could not be read."""
+        self.problems.setdefault(what, []).append(place)
+
+    def note(self, what: str, place: str) -> None:
+        """Add a place that is unusual, and was read."""
+        self.notes.setdefault(what, []).append(place)
+
+
+def describe(label: str, found: Mapping[str, list[str]]) -> tuple[str, ...]:
+    """Write a line for each of the first fifty findings: how often it is, and where first."""
+    lines = [_line(label, *one) for one in islice(found.items(), _MOST_LINES)]
+    if len(found) > _MOST_LINES:
+        lines.append(f"{label}: {len(found) - _MOST_LINES:,} more that are not shown")
+    return tuple(lines)
+
+
+def _line(label: str, what: str, places: list[str]) -> str:
+    different = list(Counter(places))
+    shown = ", ".join(different[:_EXAMPLES])
+    times = f" ({len(places):,} times), first" if len(places) > 1 else ""
+    line = f"{label}: {what}{times} at {shown}"
+    return "".join(s if s.isprintable() else "?" for s in line)[:_LONGEST]
+
+
+class References:
+    """Follows references within a document and to others, and collects the findings on it."""
+
+    def __init__(self, documents: Documents, findings: Findings) -> None:
         self.documents = documents
+        self.findings = findings
         self._found: dict[tuple[str, str], Node | UnresolvedError] = {}
         self._anchors: dict[str, dict[str, Node]] = {}
         self.may_pass = False
-        """Whether a document could not be read for a reason that may pass."""
+        """Whether a document could not be read now, so that trying again may help."""
 
     def resolve(self, document: Document, reference: str) -> Node:
-        """What a reference in a document leads to, which may be a reference again.
+        """Resolve a reference in a document; the result may be a reference again.
 
         Raises:
             UnresolvedError: it leads nowhere, or its document can't be read.
@@ -89,9 +132,9 @@ class References:
         return self._resolve(document, reference, 0)
 
     def follow(self, node: Node) -> Node:
-        """The end of a chain of references that begins at a node, itself where it is none.
+        """Follow a chain of references from a node to its end.
 
-        A description beside a reference goes before that of what it leads to.
+        A description next to a reference replaces that of its target.
 
         Raises:
             UnresolvedError: the chain leads nowhere, or in a circle.
@@ -108,6 +151,15 @@ class References:
                 said.setdefault("description", text)
             node = self.resolve(node.document, reference)
         raise UnresolvedError("leads back to itself")
+
+    def follow_or_report(self, node: Node, what: str) -> Node | None:
+        """Follow a reference as `follow` does; one that leads nowhere is a problem."""
+        try:
+            return self.follow(node)
+        except UnresolvedError as error:
+            problem = f"the `$ref` of a {what} {error}; it is skipped"
+            self.findings.problem(problem, node.place)
+            return None
 
     def _resolve(self, document: Document, reference: str, depth: int) -> Node:
         key = (document.place, reference)
@@ -158,7 +210,7 @@ class References:
         return Node(found.content, found, "")
 
     def _identified(self, document: Document) -> dict[str, Node]:
-        """What a document names by `$anchor` ("#name"), `$id` or `$self`."""
+        """The nodes of a document with an `$anchor` ("#name"), `$id` or `$self`."""
         known = self._anchors.get(document.place)
         if known is None:
             known = self._anchors[document.place] = {}
@@ -192,63 +244,16 @@ def _named(root: Node) -> Iterator[tuple[str, Node]]:
     while waiting:
         node = waiting.pop()
         if isinstance(node.value, dict):
-            for keyword, form in (
-                ("$anchor", "#{}"),
-                ("$dynamicAnchor", "#{}"),
-                ("$id", "{}"),
-                ("$self", "{}"),
-            ):
+            for keyword in ("$anchor", "$dynamicAnchor", "$id", "$self"):
                 if isinstance(name := node.value.get(keyword), str):
-                    yield form.format(name), node
+                    is_anchor = keyword in ("$anchor", "$dynamicAnchor")
+                    yield f"#{name}" if is_anchor else name, node
             waiting += [node.child(key) for key in reversed(node.value)]
         elif isinstance(node.value, list):
             waiting += reversed([*node.elements()])
 
 
-_EXAMPLES = 3
-_LONGEST = 600
-_MOST_LINES = 50
-
-
-@dataclass
-class Findings:
-    """Lines for people, gathered by what they say.
-
-    `problems` go by what could not be read, `notes` by what is otherwise unusual, each with the
-    places (file and pointer) that it is so of. `left_out` are the operations that became no tool,
-    by reason.
-    """
-
-    problems: dict[str, list[str]] = field(default_factory=dict)
-    notes: dict[str, list[str]] = field(default_factory=dict)
-    left_out: LeftOut = field(default_factory=LeftOut)
-
-    def problem(self, what: str, place: str) -> None:
-        """Something could not be read there."""
-        self.problems.setdefault(what, []).append(place)
-
-    def note(self, what: str, place: str) -> None:
-        """Something there is not as it should be, and was read all the same."""
-        self.notes.setdefault(what, []).append(place)
-
-
-def describe(label: str, found: Mapping[str, list[str]]) -> tuple[str, ...]:
-    """A line for each thing that was found, the first fifty: how often, and where first."""
-    lines = [_line(label, *one) for one in islice(found.items(), _MOST_LINES)]
-    if len(found) > _MOST_LINES:
-        lines.append(f"{label}: {len(found) - _MOST_LINES:,} more that are not shown")
-    return tuple(lines)
-
-
-def _line(label: str, what: str, places: list[str]) -> str:
-    different = list(Counter(places))
-    shown = ", ".join(different[:_EXAMPLES])
-    times = f" ({len(places):,} times), first" if len(places) > 1 else ""
-    line = f"{label}: {what}{times} at {shown}"
-    return "".join(s if s.isprintable() else "?" for s in line)[:_LONGEST]
-
-
-_READ = "Swagger 2.0 and OpenAPI 3.0, 3.1 and 3.2 are read"
+_READ = "Supported are Swagger 2.0 and OpenAPI 3.0, 3.1 and 3.2"
 _OTHERS = {
     "asyncapi": "AsyncAPI",
     "arazzo": "Arazzo",
@@ -258,7 +263,7 @@ _OTHERS = {
     "mcpServers": "a configuration of MCP servers",
     "__schema": "a schema of GraphQL",
 }
-"""What other documents are told by."""
+"""Keys by which other documents are recognised."""
 
 
 @dataclass(frozen=True)
@@ -270,7 +275,7 @@ class OpenApiVersion:
 
     @property
     def is_swagger(self) -> bool:
-        """Whether parameters, bodies and servers are told in the way of Swagger 2.0."""
+        """Whether parameters, bodies and servers are written as in Swagger 2.0."""
         return self.major == 2
 
     @property
@@ -280,34 +285,30 @@ class OpenApiVersion:
 
 
 def read_version(root: Node, findings: Findings) -> OpenApiVersion:
-    """The version of a document.
+    """Read the version of a document.
 
     Raises:
-        InputError: it is of another version, or no description of OpenAPI at all.
+        InputError: it has another version, or is not an OpenAPI description.
     """
     content, address = root.value, root.document.address
     if not isinstance(content, dict):
         raise InputError(
-            f"{address}: holds no OpenAPI description (it is {_kind(content)}, and should be "
-            "an object with `openapi` and `paths`). Give the file that has them."
+            f"{address}: it is not an OpenAPI description (it is {_kind(content)}). Give a file "
+            "with an object that has `openapi` and `paths`."
         )
     key = "openapi" if "openapi" in content else "swagger"
     if key not in content:
         raise InputError(
-            f"{address}: holds no OpenAPI description ({_guess(content)}). {_READ}; give a "
-            "file of one of them."
+            f"{address}: it is not an OpenAPI description ({_guess(content)}). {_READ}."
         )
     said = str(content[key])
     found = re.match(r"(\d{1,4})(?:\.(\d{1,4}))?", said)
-    version = (
-        OpenApiVersion(int(found[1]), int(found[2] or 0))
-        if found
-        else OpenApiVersion(0, 0)
-    )
+    numbers = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+    version = OpenApiVersion(*numbers)
     if version.major != (3 if key == "openapi" else 2):
         raise InputError(
-            f"{address}#/{key}: the version {said[:40]!r} can't be read. {_READ}; convert "
-            "the file to one of them."
+            f"{address}#/{key}: the version {said[:40]!r} is not supported. {_READ}: convert the "
+            "file to one of them."
         )
     if version.minor > (0 if version.is_swagger else 2):
         findings.note(f"the version {said[:40]} is new; read as 3.2", root.place)

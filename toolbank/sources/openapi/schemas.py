@@ -1,4 +1,4 @@
-"""The schemas of a description, each once, and circles among them."""
+"""Translate the schemas of a description, each once, and cut circles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from urllib.parse import unquote, urlsplit
 
 from toolbank.sources.documents import Document
 from toolbank.sources.openapi.references import (
-    Findings,
     Node,
     References,
     UnresolvedError,
@@ -25,11 +24,10 @@ _SINGLE = ("not", "if", "then", "else")
 
 
 def cut_circles(shared: Mapping[str, Schema], names: Iterable[str]) -> list[str]:
-    """Take the references out of schemas that close a circle, and give the schemas' names.
+    """Remove the references that close a circle; return the names of the changed schemas.
 
-    A circle is one of references that hold for the same value (`allOf`, `anyOf`, ...), not one
-    that leads through a property or an element. `shared` are all schemas, by name; `names` those
-    that are to be checked.
+    A circle consists of references that apply to the same value (`allOf`, `anyOf`, ...), not to a
+    property or an element. `shared` are all schemas by name, `names` those to check.
     """
     cut: list[str] = []
     done: set[str] = set()
@@ -58,7 +56,7 @@ def cut_circles(shared: Mapping[str, Schema], names: Iterable[str]) -> list[str]
 
 
 def _in_place(schema: Schema) -> Iterator[Schema]:
-    """The parts of a schema that hold for the same value and are references."""
+    """The parts of a schema that apply to the same value and are references."""
     waiting: list[Any] = [schema]
     while waiting:
         part = waiting.pop()
@@ -72,21 +70,19 @@ def _in_place(schema: Schema) -> Iterator[Schema]:
 
 
 _MOST = 100_000_000
-"""Characters of the `$defs` of all tools: those of 4,000 schemas that all lead to one another would
-be in each of 4,000 tools."""
+"""Characters of the `$defs` of all tools: 4,000 schemas that all refer to each other would be in
+each of 4,000 tools."""
 _HEAD = "#/$defs/"
 _SAID = {"$ref", "title", "description", "deprecated", "readOnly", "writeOnly"}
 
 
 class Schemas:
-    """Translated schemas, each shared one translated once and the same object in all tools."""
+    """Translated schemas; a shared schema is the same object in all tools."""
 
-    def __init__(
-        self, references: References, findings: Findings, *, siblings: bool
-    ) -> None:
-        self._references = references
-        self._findings = findings
-        self._translation = Translation(self._refer, findings, siblings=siblings)
+    def __init__(self, references: References, *, siblings: bool) -> None:
+        self.references = references
+        self._findings = references.findings
+        self._translation = Translation(self._refer, self._findings, siblings=siblings)
         self.derive = self._translation.derive
         self._names: dict[tuple[str, str], str] = {}
         self._taken: set[str] = set()
@@ -99,7 +95,7 @@ class Schemas:
         self._read: dict[tuple[str, str], Schema] = {}
 
     def read(self, node: Node) -> Schema:
-        """A schema in JSON Schema 2020-12; its references lead to "#/$defs/NAME"."""
+        """Translate a schema to JSON Schema 2020-12 with references to "#/$defs/NAME"."""
         known = self._read.get(node.key)
         if known is None:
             known = self._read[node.key] = self._translate(node)
@@ -107,7 +103,7 @@ class Schemas:
         return known
 
     def target(self, schema: Schema) -> Schema:
-        """What a schema that says no more than a reference leads to; itself where it is none."""
+        """Follow a schema that is only a reference to its target."""
         while "$ref" in schema and not schema.keys() - _SAID:
             schema = self._shared[schema["$ref"].removeprefix(_HEAD)]
         return schema
@@ -115,9 +111,9 @@ class Schemas:
     def complete(
         self, schema: Schema, parts: Iterable[Schema], place: str, most: int = _MOST
     ) -> Schema:
-        """Give a schema the `$defs` that its translated parts need, which `fill` fills.
+        """Add the `$defs` of its translated parts to a schema; `fill` fills them.
 
-        At most so many characters of them; `place` is where the operation stands.
+        They have at most `most` characters. `place` is the place of the operation.
         """
         if names := self._direct(parts):
             schema["$defs"] = defs = dict[str, Schema]()
@@ -125,16 +121,16 @@ class Schemas:
         return schema
 
     def fill(self) -> None:
-        """Fill the `$defs` of all that was completed, sorted by name; none is cut unless it must be.
+        """Fill the `$defs` of all completed schemas, sorted by name.
 
-        What would be more than its bound, or with all others more than a bank can hold, has the
-        nearest schemas; of the next ones only the titles.
+        If they exceed their limit, or all together the limit of a bank, only the nearest schemas
+        are kept, and the titles of the next ones.
         """
         if not self._fill(_MOST):
             self._fill(_MOST // len(self._unfilled))
 
     def _fill(self, share: int) -> bool:
-        """Fill all with at most so many characters each, unless that is too much in sum."""
+        """Fill all with at most `share` characters each; False if that is too much in sum."""
         left, cut = _MOST, list[tuple[str, str]]()
         for defs, names, bound, place in self._unfilled:
             most = min(bound, share)
@@ -151,7 +147,7 @@ class Schemas:
         return True
 
     def _nearest(self, names: list[str], most: int) -> tuple[dict[str, Schema], int]:
-        """The schemas that names lead to, and their characters; over `most` only titles."""
+        """The schemas that names lead to, and their characters; past `most` only titles."""
         waiting, size = deque(names), 0
         found: dict[str, Schema] = {}
         while waiting:
@@ -168,7 +164,7 @@ class Schemas:
         return found, size
 
     def _share(self) -> None:
-        """Translate what references lead to, and what its references do."""
+        """Translate the targets of references, and their targets."""
         new: dict[str, Node] = {}
         while self._waiting:
             name, node = self._waiting.popleft()
@@ -182,7 +178,7 @@ class Schemas:
             self._next[name] = sorted(self._translation.refs_of(schema))
             new[name] = node
         for name in cut_circles(self._shared, new):
-            what = "a schema that holds itself, whose reference is left out"
+            what = "a schema that contains itself, whose reference is removed"
             self._findings.problem(what, new[name].place)
 
     def _translate(self, node: Node) -> Schema:
@@ -192,12 +188,12 @@ class Schemas:
         return frozenset[str]().union(*map(self._translation.refs_of, parts))
 
     def _refer(self, reference: str, document: Document, pointer: str) -> str:
-        """The name of what a reference leads to, which is translated later."""
+        """Name the target of a reference, which is translated later."""
         try:
-            node = self._references.resolve(document, reference)
+            node = self.references.resolve(document, reference)
             name = self._names.get(node.key)
             if name is None:
-                self._references.follow(node)  # which may be a circle of references
+                self.references.follow(node)  # which may be a circle of references
                 name = self._names[node.key] = self._name(node)
                 self._waiting.append((name, node))
         except UnresolvedError as error:
@@ -223,10 +219,10 @@ class Schemas:
 
 def _describe_cut(bound: int, most: int) -> str:
     if most == bound:
-        return f"an output of over {most:,} characters has the nearest schemas alone"
+        return f"an output of over {most:,} characters keeps only the nearest schemas"
     return (
-        f"all operations together refer to over {_MOST:,} characters of schemas, so that this one "
-        f"has the nearest {most:,} alone"
+        f"all operations together refer to over {_MOST:,} characters of schemas, so this one keeps "
+        f"only the nearest {most:,}"
     )
 
 

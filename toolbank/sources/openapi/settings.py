@@ -1,4 +1,4 @@
-"""Configuration of an OpenAPI description as a source, and the hash of its content."""
+"""Configuration of an OpenAPI description, and the hash of its files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolbank.system.files import sha256_file
 
 _LONGEST_LABEL = 150
 _ANY_API = {"api", "api-docs", "index", "openapi", "schema", "spec", "swagger"}
-"""Names of files that tell nothing of the API."""
+"""Names of files that do not name the API."""
 
 
 class OpenApiSource(SourceConfig):
@@ -25,48 +25,46 @@ class OpenApiSource(SourceConfig):
     type: Literal["openapi"] = "openapi"
     spec: str = Field(
         min_length=1,
-        description="a JSON or YAML file, or its address",
+        description="JSON or YAML file, or its URL",
         json_schema_extra=ADDRESS_OR_PATH,
     )
     root: Path | None = Field(
         default=None,
-        description="folder that its references to other files may lead into; unset: its own",
+        description="folder that references to files may lead into; default: its own",
     )
     hosts: tuple[str, ...] = Field(
-        default=(), description="other hosts that its references may lead to"
+        default=(), description="other hosts that references may lead to"
     )
-    private_addresses: bool = Field(
-        default=False, description="let addresses lead into private networks"
-    )
+    private_addresses: bool = Field(default=False, description="allow private networks")
 
     @field_validator("spec")
     @classmethod
     def _check_address(cls, value: str) -> str:
-        """Refuse a password in an address, without repeating it: recipes are handed on."""
+        """Refuse a password in a URL, without repeating it."""
         if "://" not in value:
             return value
         try:
             parts = urlsplit(value)
             _ = parts.port
         except ValueError:
-            raise ValueError("no address that can be asked") from None
+            raise ValueError("not a valid address") from None
         if "@" in parts.netloc:
-            raise ValueError("the address has a user name or password; give it without")
+            raise ValueError("the address has a user name or password; remove it")
         return value
 
     @property
     def address(self) -> str:
-        """The description's address on the web, or "" for a file."""
+        """The URL, or "" for a file."""
         return self.spec if "://" in self.spec else ""
 
     @property
     def place(self) -> Path | str:
-        """The file, or the address with its query."""
+        """The file, or the URL with its query."""
         return self.address or Path(self.spec)
 
     @property
     def label(self) -> str:
-        """The file's name, or the address without a query, which may hold a secret."""
+        """The file's name, or the URL without its query, which may be a secret."""
         name = self.name or PurePath(self.spec).name
         if self.address and not self.name:
             parts = urlsplit(self.address)
@@ -75,7 +73,7 @@ class OpenApiSource(SourceConfig):
 
     @property
     def api_name(self) -> str:
-        """The file's name without its ending, or the host; "" where it tells nothing."""
+        """The file's name without its ending, or the host; "" if it does not name the API."""
         if self.address:
             host = (urlsplit(self.address).hostname or "").removeprefix("www.")
             return host if "." in host and any(map(str.isalpha, host)) else ""
@@ -94,7 +92,7 @@ _MOST_FILES = 5_000
 
 
 def hash_files(spec: Path, root: Path | None) -> str:
-    """The SHA-256 of a file and of those in its folder (or `root`) that it refers to, in hex.
+    """Hash a file and the files in its folder (or `root`) that it refers to: SHA-256 in hex.
 
     Raises:
         InputError: the file is missing, or can't be read.
@@ -111,12 +109,12 @@ def hash_files(spec: Path, root: Path | None) -> str:
                 waiting.append(other)
     if len(hashes) == 1:
         return hashes[spec.resolve()]
-    told = "\n".join(sorted(hashes.values()))
-    return hashlib.sha256(told.encode()).hexdigest()
+    text = "\n".join(sorted(hashes.values()))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _mentioned(file: Path) -> list[Path]:
-    """The files that a file's references may name, there or not."""
+    """The files that the references of a file may name; they may not exist."""
     found: set[Path] = set()
     for forms in set(_REFERENCE.findall(file.read_bytes())):
         said = b"".join(forms)

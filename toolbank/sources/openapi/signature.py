@@ -1,4 +1,4 @@
-"""What an operation takes: one JSON Schema, and the place of each property in the request."""
+"""Build the JSON Schema of an operation's arguments, and their places in the request."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolbank.bank.records import Argument, Place
-from toolbank.sources.openapi.operations import Operation, OperationParameter
-from toolbank.sources.openapi.references import (
-    Findings,
-    Node,
-    References,
-    UnresolvedError,
+from toolbank.sources.openapi.operations import (
+    Operation,
+    OperationParameter,
+    read_style,
 )
+from toolbank.sources.openapi.references import Node
 from toolbank.sources.openapi.schemas import Schemas
 from toolbank.sources.openapi.translation import Schema
 
@@ -24,17 +23,17 @@ _SAID = frozenset(
         *("readOnly", "writeOnly", "minProperties", "maxProperties"),
     }
 )
-"""Keywords that a list of parameters does without."""
+"""Keywords that are dropped when an object becomes a list of parameters."""
 
 _FLAT = frozenset({"$ref", "type", "properties", "required", "allOf"})
 
 
 @dataclass
-class Flat:
-    """An object's properties, which of them it requires, and what else holds of them together.
+class FlatObject:
+    """The properties of an object, and which are required.
 
-    `rules` are keywords that go by the names of properties; `rest` is the schema of properties
-    that have no name, True for anything.
+    `rules` are keywords that refer to properties by name; `rest` is the schema of additional
+    properties, True for anything.
     """
 
     properties: dict[str, Schema] = field(default_factory=dict)
@@ -43,22 +42,22 @@ class Flat:
     rest: Any = True
 
 
-def flatten(schema: Schema, target: Callable[[Schema], Schema]) -> Flat | None:
-    """The properties of an object, those of all parts of its `allOf` among them.
+def flatten(schema: Schema, target: Callable[[Schema], Schema]) -> FlatObject | None:
+    """List the properties of an object, including those of its `allOf`.
 
-    `target` gives what a schema that is a reference leads to. None for what is no object, has no
-    properties, or can't be told by its properties alone, such as one of several objects.
+    `target` follows a schema that is a reference. Return None if the schema is not an object, has
+    no properties, or has more than properties, such as one of several objects.
     """
-    flat = Flat()
+    flat = FlatObject()
     if not _add(flat, schema, target, 0) or not flat.properties:
         return None
-    for name in flat.required:  # which may be one that is not described
+    for name in flat.required:  # it may lack a description
         flat.properties.setdefault(name, {})
     return flat
 
 
 def _add(
-    flat: Flat, schema: Schema, target: Callable[[Schema], Schema], depth: int
+    flat: FlatObject, schema: Schema, target: Callable[[Schema], Schema], depth: int
 ) -> bool:
     schema = target(schema)
     if depth > 20 or not _is_object(schema) or "$ref" in schema:
@@ -94,7 +93,7 @@ def _is_object(schema: Schema) -> bool:
 
 
 def _is_rule(key: str, item: Any) -> bool:
-    """Whether a keyword says no more than which properties go together."""
+    """Whether a keyword only says which properties occur together."""
     if key == "dependentRequired":
         return True
     parts = item if isinstance(item, list) else [item]
@@ -111,22 +110,22 @@ _JSON_TYPE = re.compile(r"(?:application|text|\*)/(?:[\w.+-]*\+)?json")
 
 
 def is_json(content_type: str) -> bool:
-    """Whether a content type is one of JSON, such as application/vnd.github+json."""
+    """Whether a content type is JSON, such as application/vnd.github+json."""
     return bool(_JSON_TYPE.fullmatch(bare(content_type)))
 
 
 def is_form(content_type: str) -> bool:
-    """Whether a content type is one of forms."""
+    """Whether a content type is a form."""
     return bare(content_type) in FORMS
 
 
 def choose(content_types: Iterable[str]) -> str:
-    """The content type to send, "" of none; one of the same rank that is listed first."""
+    """Choose the content type to send: the first of the best rank, "" if there are none."""
     return min(content_types, key=_rank, default="")
 
 
 def bare(content_type: str) -> str:
-    """A content type without its parameters."""
+    """Remove the parameters of a content type."""
     return content_type.partition(";")[0].strip().lower()
 
 
@@ -147,115 +146,75 @@ _ANY = ("*/*", "application/*")
 
 @dataclass(frozen=True)
 class Body:
-    """The body of a request; `flat` are its properties, None where it is told as a whole.
+    """The body of a request; `flat` are its properties, or None if it is one argument.
 
-    `styles` are the style, or else the content type, and `explode` of properties that say them.
+    `styles` are the style (or else the content type) and `explode` of properties with an encoding.
     """
 
     content_type: str
     required: bool
     schema: Schema
-    flat: Flat | None
+    flat: FlatObject | None
     name: str = "body"
     styles: Mapping[str, tuple[str, bool | None]] = field(default_factory=dict)
 
     @property
     def place(self) -> Place:
-        """Where it goes."""
+        """The place in the request."""
         return "form" if is_form(self.content_type) else "body"
 
 
-class BodyReader:
-    """Reads bodies of OpenAPI, and those of Swagger 2.0 that are one parameter."""
-
-    def __init__(
-        self, schemas: Schemas, references: References, findings: Findings
-    ) -> None:
-        self._schemas = schemas
-        self._references = references
-        self._findings = findings
-
-    def read(self, operation: Operation) -> Body | None:
-        """The request body of an operation, None where it takes none."""
-        listed = operation.node.child("requestBody")
-        if listed.value is None:
-            return None
-        try:
-            node = self._references.follow(listed)
-        except UnresolvedError as error:
-            self._findings.problem(
-                f"the `$ref` of a request body {error}, and is left out", listed.place
-            )
-            return None
-        contents = node.child("content").members()
-        if not contents:
-            self._findings.problem(
-                "a request body without `content` is left out", node.place
-            )
-            return None
-        content_type = choose(contents)
-        listed = contents[content_type]
-        try:
-            media = self._references.follow(listed)
-        except UnresolvedError as error:
-            self._findings.problem(
-                f"the `$ref` of a content type {error}, and is left out", listed.place
-            )
-            return None
-        schema = read_media(content_type, media, self._schemas)
-        body = self._body(
-            content_type,
-            schema,
-            words=node,
-            required=node.get("required") is True,
-        )
-        return replace(body, styles=_read_styles(media.child("encoding")))
-
-    def read_parameter(self, node: Node, content_types: Sequence[str]) -> Body:
-        """The body that a parameter of Swagger 2.0 describes."""
-        schema = node.child("schema")
-        name = node.get("name")
-        return self._body(
-            choose(content_types) or _JSON,
-            self._schemas.read(schema) if schema.value is not None else {},
-            words=node,
-            required=node.get("required") is True,
-            name=name if isinstance(name, str) and name else "body",
-        )
-
-    def _body(
-        self,
-        content_type: str,
-        schema: Schema,
-        *,
-        words: Node,
-        required: bool,
-        name: str = "body",
-    ) -> Body:
-        flat = flatten(schema, self._schemas.target)
-        if flat is not None and flat.rules and not required:
-            flat = None  # they hold only where a body is given
-        text = words.get("description")
-        if isinstance(text, str) and text and "description" not in schema:
-            schema = self._schemas.derive({**schema, "description": text}, [schema])
-        sent = _JSON if content_type in _ANY else content_type
-        return Body(sent, required, schema, flat, name)
+def read_body(operation: Operation, schemas: Schemas) -> Body | None:
+    """Read the request body of an operation; None if it takes none."""
+    references = schemas.references
+    listed = operation.node.child("requestBody")
+    if listed.value is None:
+        return None
+    node = references.follow_or_report(listed, "request body")
+    if node is None:
+        return None
+    contents = node.child("content").members()
+    if not contents:
+        what = "a request body without `content`; it is skipped"
+        references.findings.problem(what, node.place)
+        return None
+    content_type = choose(contents)
+    media = references.follow_or_report(contents[content_type], "content type")
+    if media is None:
+        return None
+    schema = read_media(content_type, media, schemas)
+    styles = {
+        name: read_style(said.get("style") or said.get("contentType"), said)
+        for name, said in media.child("encoding").members().items()
+    }
+    return replace(_body(content_type, schema, node, schemas), styles=styles)
 
 
-def _read_styles(encoding: Node) -> dict[str, tuple[str, bool | None]]:
-    found = {}
-    for name, said in encoding.members().items():
-        style = said.get("style") or said.get("contentType")
-        explode = said.get("explode")
-        found[name] = (
-            style if isinstance(style, str) else "",
-            explode if isinstance(explode, bool) else None,
-        )
-    return found
+def read_body_parameter(
+    node: Node, content_types: Sequence[str], schemas: Schemas
+) -> Body:
+    """Read the body that a parameter of Swagger 2.0 describes."""
+    schema = node.child("schema")
+    name = node.get("name")
+    read = schemas.read(schema) if schema.value is not None else {}
+    body = _body(choose(content_types) or _JSON, read, node, schemas)
+    return replace(body, name=name) if isinstance(name, str) and name else body
+
+
+def _body(content_type: str, schema: Schema, node: Node, schemas: Schemas) -> Body:
+    required = node.get("required") is True
+    flat = flatten(schema, schemas.target)
+    if flat is not None and flat.rules and not required:
+        flat = None  # the rules apply only if there is a body
+    text = node.get("description")
+    if isinstance(text, str) and text and "description" not in schema:
+        schema = schemas.derive({**schema, "description": text}, [schema])
+    sent = _JSON if content_type in _ANY else content_type
+    return Body(sent, required, schema, flat)
 
 
 def read_media(content_type: str, media: Node, schemas: Schemas) -> Schema:
-    """The schema of what is sent as a content type; without one, anything of JSON, or a text."""
+    """Read the schema of a media type; without one, it is any JSON, or a text."""
     schema, item = media.child("schema"), media.child("itemSchema")
     if schema.value is not None:
         return schemas.read(schema)
@@ -268,7 +227,7 @@ def read_media(content_type: str, media: Node, schemas: Schemas) -> Schema:
 
 
 class OperationSignature:
-    """Gathers the properties of one operation; no two have the same name."""
+    """Collects the properties of an operation under unique names."""
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
@@ -280,44 +239,28 @@ class OperationSignature:
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
-        """Where each property goes."""
+        """The place of each property in the request."""
         return tuple(self._arguments)
 
     def add(self, parameters: Sequence[OperationParameter]) -> None:
-        """Add parameters; one of another place whose name is taken has its place behind it."""
+        """Add parameters; a name that is taken gets its place as a suffix."""
         for one in parameters:
             name = self._put(one.property, one.place, one.schema, required=one.required)
-            self._arguments.append(
-                Argument(
-                    property=name,
-                    place=one.place,
-                    name=one.name,
-                    style=one.style,
-                    explode=one.explode,
-                )
-            )
+            self._argue(name, one.place, one.name, one.style, one.explode)
 
     def add_body(self, body: Body) -> None:
-        """Add a body's properties, or all of it as one."""
+        """Add the properties of a body, or the whole body as one."""
         if body.flat is None:
             name = self._put(body.name, "body", body.schema, required=body.required)
-            self._arguments.append(Argument(property=name, place=body.place))
+            self._argue(name, body.place)
             return
         flat, names = body.flat, dict[str, str]()
         for name, schema in flat.properties.items():
             if schema.get("readOnly") is True:
                 continue  # it is in responses only
             names[name] = self._put(name, body.place, schema, required=False)
-            style, explode = body.styles.get(name, ("", None))
-            self._arguments.append(
-                Argument(
-                    property=names[name],
-                    place=body.place,
-                    name=name,
-                    style=style,
-                    explode=explode,
-                )
-            )
+            styles = body.styles.get(name, ("", None))
+            self._argue(names[name], body.place, name, *styles)
         required = [names[name] for name in flat.required if name in names]
         if body.required:
             self._required += required
@@ -327,7 +270,7 @@ class OperationSignature:
                 for name in names.values()
                 if required != [name]
             }
-        rules = [_renamed(rule, names) for rule in flat.rules]
+        rules = [_rename(rule, names) for rule in flat.rules]
         for rule in rules:
             if rule.keys() & self._more.keys():
                 self._more = {"allOf": rules}
@@ -340,13 +283,27 @@ class OperationSignature:
             self._parts.append(flat.rest)
 
     def schema(self, place: str) -> Schema:
-        """The JSON Schema of all, with the `$defs` that it needs; `place` is the operation's."""
+        """Build the JSON Schema with its `$defs`; `place` is that of the operation."""
         schema: Schema = {"type": "object", "properties": self._properties}
         if self._required:
             schema["required"] = list(dict.fromkeys(self._required))
         schema |= self._more
         return self._schemas.complete(
             schema, [*self._properties.values(), *self._parts], place
+        )
+
+    def _argue(
+        self,
+        name: str,
+        place: Place,
+        sent: str = "",
+        style: str = "",
+        explode: bool | None = None,
+    ) -> None:
+        self._arguments.append(
+            Argument(
+                property=name, place=place, name=sent, style=style, explode=explode
+            )
         )
 
     def _put(self, wish: str, place: Place, schema: Schema, *, required: bool) -> str:
@@ -360,10 +317,10 @@ class OperationSignature:
         return name
 
 
-def _renamed(rule: Any, names: dict[str, str]) -> Any:
-    """A rule on which properties go together, by the names that they have here."""
+def _rename(rule: Any, names: dict[str, str]) -> Any:
+    """Replace names of properties in a rule."""
     if isinstance(rule, list):
-        return [_renamed(part, names) for part in rule]
+        return [_rename(part, names) for part in rule]
     if not isinstance(rule, dict):
         return rule
     renamed: dict[str, Any] = {}
@@ -376,5 +333,5 @@ def _renamed(rule: Any, names: dict[str, str]) -> Any:
                 for name, others in item.items()
             }
         else:
-            renamed[key] = _renamed(item, names)
+            renamed[key] = _rename(item, names)
     return renamed

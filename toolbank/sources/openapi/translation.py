@@ -6,54 +6,88 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from toolbank.sources.checks import (
-    COUNTS,
-    HOLD_LIST,
-    HOLD_NAMED,
-    HOLD_ONE,
-    TYPES,
-    VALUES,
-    are_texts,
-    is_number,
-    is_pattern,
-)
+from toolbank.sources.checks import is_pattern
 from toolbank.sources.documents import Document
 from toolbank.sources.openapi.references import Findings
 from toolbank.system.text import escape
 
 Schema = dict[str, Any]
+_TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
+_COUNTS = (
+    *("minLength", "maxLength", "minItems", "maxItems"),
+    *("minProperties", "maxProperties", "minContains", "maxContains"),
+)
+_HOLD_ONE = (
+    *("items", "additionalProperties", "unevaluatedItems", "unevaluatedProperties"),
+    *("not", "if", "then", "else", "contains", "propertyNames", "contentSchema"),
+)
+_HOLD_LIST = ("allOf", "anyOf", "oneOf", "prefixItems")
+_HOLD_NAMED = ("properties", "patternProperties", "dependentSchemas")
+"""Keywords that hold a schema, a list of them, or some by name."""
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_step(value: Any) -> bool:
+    return _is_number(value) and value > 0
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+_VALUES: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("title", "description", "format"), _is_text),
+    **dict.fromkeys(("contentEncoding", "contentMediaType"), _is_text),
+    **dict.fromkeys(("default", "const"), lambda _: True),
+    **dict.fromkeys(("enum", "examples"), _is_list),
+    **dict.fromkeys(("minimum", "maximum"), _is_number),
+    "multipleOf": _is_step,
+    "pattern": lambda value: _is_text(value) and is_pattern(value),
+}
+"""Whether a keyword, which is copied, can have a value."""
 
 
 def _read_flag(schema: Schema, key: str, item: Any) -> bool:
-    if item is True:  # false says no more than its absence
+    if item is True:  # false is the default
         schema[key] = True
     return isinstance(item, bool)
 
 
 def _read_count(schema: Schema, key: str, item: Any) -> bool:
-    """3.0 is a count, too."""
-    if not is_number(item) or item < 0 or item != item // 1:
+    """3.0 is also a count."""
+    if not _is_number(item) or item < 0 or item != item // 1:
         return False
     schema[key] = int(item)
     return True
 
 
 def _read_limit(schema: Schema, key: str, item: Any) -> bool:
-    """`exclusiveMinimum` is a flag of `minimum` up to OpenAPI 3.0 (see `join_keywords`)."""
-    if is_number(item):
+    """Up to OpenAPI 3.0, `exclusiveMinimum` is a flag of `minimum` (see `join_keywords`)."""
+    if _is_number(item):
         schema[key] = item
-    return is_number(item) or isinstance(item, bool)
+    return _is_number(item) or isinstance(item, bool)
 
 
 def _read_names(schema: Schema, key: str, item: Any) -> bool:
-    if not are_texts(item):
+    if not _are_names(item):
         return False
     schema[key] = list(dict.fromkeys(item))
     return True
 
 
 def _read_name_lists(schema: Schema, key: str, item: Any) -> bool:
-    if not isinstance(item, dict) or not all(map(are_texts, item.values())):
+    if not isinstance(item, dict) or not all(map(_are_names, item.values())):
         return False
     schema[key] = {name: list(dict.fromkeys(item[name])) for name in item}
     return True
@@ -61,16 +95,16 @@ def _read_name_lists(schema: Schema, key: str, item: Any) -> bool:
 
 def _read_type(schema: Schema, key: str, item: Any) -> bool:
     if isinstance(item, str):
-        if item in TYPES:
+        if item in _TYPES:
             schema[key] = item
         elif item == "file":
             schema[key], schema["format"] = "string", "binary"
         else:
             return False
         return True
-    if not are_texts(item):
+    if not _are_names(item):
         return False
-    known = [name for name in dict.fromkeys(item) if name in TYPES]
+    known = [name for name in dict.fromkeys(item) if name in _TYPES]
     if known:
         schema[key] = known
     return len(known) == len(set(item))
@@ -81,20 +115,20 @@ def _read_example(schema: Schema, _: str, item: Any) -> bool:
     return True
 
 
-READERS: dict[str, Callable[[Schema, str, Any], bool]] = {
+_READERS: dict[str, Callable[[Schema, str, Any], bool]] = {
     **dict.fromkeys(("deprecated", "readOnly", "writeOnly", "uniqueItems"), _read_flag),
     **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum"), _read_limit),
-    **dict.fromkeys(COUNTS, _read_count),
+    **dict.fromkeys(_COUNTS, _read_count),
     "required": _read_names,
     "dependentRequired": _read_name_lists,
     "type": _read_type,
     "example": _read_example,
 }
-"""Each puts a keyword into the schema, and says whether its value is one."""
+"""Write a keyword into the schema, and return whether its value is valid."""
 
 
 def join_keywords(schema: Schema, value: dict[str, Any]) -> Schema:
-    """Translate what is said by two keywords together."""
+    """Translate keywords that depend on another one."""
     for limit, exclusive in (
         ("minimum", "exclusiveMinimum"),
         ("maximum", "exclusiveMaximum"),
@@ -128,7 +162,7 @@ def _or_null(schema: Schema) -> Schema:
 
 
 Refer = Callable[[str, Document, str], str]
-"""The name in `$defs` of what a reference leads to, by document and pointer; "" for nothing."""
+"""Name the target of a reference in `$defs`, by document and pointer; "" if there is none."""
 
 _SHOWN = 60
 _RESTS = frozenset(
@@ -137,22 +171,21 @@ _RESTS = frozenset(
         *("unevaluatedItems", "unevaluatedProperties"),
     }
 )
-"""What holds of all that have no name of their own; false is said of them as it is."""
+"""Keywords on additional values, for which false is kept."""
 _ANNOTATIONS = frozenset(
     {
         *("title", "description", "default", "example", "examples"),
         *("deprecated", "readOnly", "writeOnly", "nullable", "x-nullable"),
     }
 )
-"""What counts beside a `$ref` up to OpenAPI 3.0; constraints there don't."""
+"""Up to OpenAPI 3.0, only these keywords count next to a `$ref`."""
 
 
 class Translation:
-    """Translates schemas, and knows which names of `$defs` each one refers to.
+    """Translates schemas, and knows the names of `$defs` that each one refers to.
 
-    What isn't as its keyword has to be is left out and told as a problem; what JSON Schema has
-    neither by this nor by another name (xml, discriminator, x-...) is left out. `siblings`:
-    whether constraints beside a `$ref` count, as from OpenAPI 3.1 on.
+    Invalid values of keywords are problems. Keywords that JSON Schema lacks (xml, discriminator,
+    x-...) are skipped. `siblings`: whether constraints next to a `$ref` count, as from OpenAPI 3.1.
     """
 
     def __init__(self, refer: Refer, findings: Findings, *, siblings: bool) -> None:
@@ -160,11 +193,11 @@ class Translation:
         self._findings = findings
         self._siblings = siblings
         self._refs: set[str] = set()
-        # By the identity of schemas, which are kept here so that it stays theirs.
+        # By identity. The schemas are kept so that no other one gets the identity.
         self._refs_of: dict[int, tuple[Schema, frozenset[str]]] = {}
 
     def translate(self, value: Any, document: Document, pointer: str) -> Schema:
-        """A schema that stands at a pointer of a document."""
+        """Translate the schema at a pointer of a document."""
         outer, self._refs = self._refs, set()
         schema = self._schema(value, document, pointer)
         if self._refs:
@@ -174,19 +207,19 @@ class Translation:
         return schema
 
     def refs_of(self, schema: Schema) -> frozenset[str]:
-        """The names that a schema of `translate` or `derive` refers to."""
+        """Return the names that a schema of `translate` or `derive` refers to."""
         known = self._refs_of.get(id(schema))
         return known[1] if known else frozenset()
 
     def derive(self, schema: Schema, parts: Iterable[Schema]) -> Schema:
-        """Have a schema that was made of such parts be known to refer to what they do."""
+        """Record that a schema refers to the same names as its parts."""
         refs = frozenset[str]().union(*map(self.refs_of, parts))
         if refs:
             self._refs_of[id(schema)] = schema, refs
         return schema
 
     def wrong(self, what: str, document: Document, pointer: str) -> None:
-        """Say what of a schema could not be read."""
+        """Report a part of a schema that can't be read."""
         self._findings.problem(what, f"{document.address}#{pointer}")
 
     def _schema(self, value: Any, document: Document, pointer: str) -> Schema:
@@ -195,7 +228,7 @@ class Translation:
         if value is False:
             return {"not": {}}
         if not isinstance(value, dict):
-            self.wrong("a schema that is no object", document, pointer)
+            self.wrong("a schema that is not an object", document, pointer)
             return {}
         schema: Schema = {}
         reference = value.get("$ref", value.get("$dynamicRef"))
@@ -208,15 +241,15 @@ class Translation:
             if not self._siblings:
                 value = {key: value[key] for key in value if key in _ANNOTATIONS}
         elif reference is not None:
-            self.wrong("a `$ref` that is no text", document, pointer)
+            self.wrong("a `$ref` that is not a text", document, pointer)
         for key, item in value.items():
             if key in _HOLDERS:
                 holder = _HOLDERS[key]
                 is_sound = holder(self, schema, key, item, document, pointer)
-            elif key in READERS:
-                is_sound = READERS[key](schema, key, item)
-            elif key in VALUES:
-                is_sound = VALUES[key](item)
+            elif key in _READERS:
+                is_sound = _READERS[key](schema, key, item)
+            elif key in _VALUES:
+                is_sound = _VALUES[key](item)
                 if is_sound:
                     schema[key] = item
             else:
@@ -226,107 +259,66 @@ class Translation:
         return join_keywords(schema, value)
 
     def _refuse(self, key: str, item: Any, document: Document, pointer: str) -> None:
-        """Say that a keyword has a value that it can't have; null stands for nothing."""
+        """Report an invalid value of a keyword; null counts as absent."""
         if item is None or (key == "required" and isinstance(item, bool)):
             return
         if key == "pattern" and isinstance(item, str):
-            what = "a `pattern` that Python can't read is left out"
+            what = "a `pattern` that Python cannot read; it is skipped"
             self._findings.note(what, f"{document.address}#{pointer}")
             return
         said = json.dumps(item)
         said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."
-        self.wrong(f"`{key}` can't be {said}", document, f"{pointer}/{key}")
+        self.wrong(f"`{key}` cannot be {said}", document, f"{pointer}/{key}")
 
-
-# Each puts a keyword into the schema, and says whether its value is one.
-_Holder = Callable[[Translation, Schema, str, Any, Document, str], bool]
-
-
-def _read_schema(
-    translation: Translation,
-    schema: Schema,
-    key: str,
-    item: Any,
-    document: Document,
-    pointer: str,
-) -> bool:
-    if isinstance(item, bool) and key in _RESTS:
-        schema[key] = item
+    def _read_schema(
+        self, schema: Schema, key: str, item: Any, document: Document, pointer: str
+    ) -> bool:
+        if isinstance(item, bool) and key in _RESTS:
+            schema[key] = item
+            return True
+        if not isinstance(item, dict | bool):
+            return False
+        schema[key] = self.translate(item, document, f"{pointer}/{key}")
         return True
-    if not isinstance(item, dict | bool):
-        return False
-    schema[key] = translation.translate(item, document, f"{pointer}/{key}")
-    return True
+
+    def _read_list(
+        self, schema: Schema, key: str, item: Any, document: Document, pointer: str
+    ) -> bool:
+        if not isinstance(item, list):
+            return False
+        if item:
+            new = "prefixItems" if key == "items" else key
+            schema[new] = [
+                self.translate(part, document, f"{pointer}/{key}/{index}")
+                for index, part in enumerate(item)
+            ]
+        return bool(item)
+
+    def _read_items(
+        self, schema: Schema, key: str, item: Any, document: Document, pointer: str
+    ) -> bool:
+        """Read `items`; a list of schemas is `prefixItems` today, and may be empty."""
+        read = self._read_list if isinstance(item, list) else self._read_schema
+        return item == [] or read(schema, key, item, document, pointer)
+
+    def _read_named(
+        self, schema: Schema, key: str, item: Any, document: Document, pointer: str
+    ) -> bool:
+        """Read schemas by name. A name is not a keyword, not even `$ref`."""
+        if not isinstance(item, dict):
+            return False
+        schema[key] = {
+            name: self.translate(part, document, f"{pointer}/{key}/{escape(name)}")
+            for name, part in item.items()
+            if key != "patternProperties" or is_pattern(name)
+        }
+        return True
 
 
-def _read_items(
-    translation: Translation,
-    schema: Schema,
-    key: str,
-    item: Any,
-    document: Document,
-    pointer: str,
-) -> bool:
-    """A list of schemas is what `prefixItems` is now."""
-    if not isinstance(item, list):
-        return _read_schema(translation, schema, key, item, document, pointer)
-    if item:
-        schema["prefixItems"] = _translated(translation, item, document, pointer, key)
-    return True
-
-
-def _read_list(
-    translation: Translation,
-    schema: Schema,
-    key: str,
-    item: Any,
-    document: Document,
-    pointer: str,
-) -> bool:
-    if not isinstance(item, list):
-        return False
-    if item:
-        schema[key] = _translated(translation, item, document, pointer, key)
-    return bool(item)
-
-
-def _read_named(
-    translation: Translation,
-    schema: Schema,
-    key: str,
-    item: Any,
-    document: Document,
-    pointer: str,
-) -> bool:
-    """Schemas by name. A name is no keyword, not even `$ref`."""
-    if not isinstance(item, dict):
-        return False
-    translate = translation.translate
-    schema[key] = {
-        str(name): translate(part, document, f"{pointer}/{key}/{escape(str(name))}")
-        for name, part in item.items()
-        if key != "patternProperties" or is_pattern(name)
-    }
-    return True
-
-
-def _translated(
-    translation: Translation,
-    items: list[Any],
-    document: Document,
-    pointer: str,
-    key: str,
-) -> list[Schema]:
-    return [
-        translation.translate(part, document, f"{pointer}/{key}/{index}")
-        for index, part in enumerate(items)
-    ]
-
-
-_HOLDERS: dict[str, _Holder] = {
-    **dict.fromkeys(HOLD_ONE, _read_schema),
-    "items": _read_items,
-    **dict.fromkeys(HOLD_LIST, _read_list),
-    **dict.fromkeys(HOLD_NAMED, _read_named),
+_HOLDERS = {
+    **dict.fromkeys(_HOLD_ONE, Translation._read_schema),
+    **dict.fromkeys(_HOLD_LIST, Translation._read_list),
+    **dict.fromkeys(_HOLD_NAMED, Translation._read_named),
+    "items": Translation._read_items,
 }
-"""Keywords that hold schemas."""
+"""Write a keyword with schemas, and return whether its value is valid."""

@@ -1,4 +1,4 @@
-"""Tools that others list, each name once, with their schemas repaired."""
+"""Tools that a file or a server lists: each name once, with repaired schemas."""
 
 from __future__ import annotations
 
@@ -7,48 +7,52 @@ from typing import Any
 
 from toolbank.bank.bank import LeftOut
 from toolbank.bank.records import Tool
-from toolbank.sources.checks import SchemaCheck
+from toolbank.sources.checks import SchemaCheck, is_too_deep
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
 
+_DEEPEST = 60
+"""Levels of a schema that is repaired: the time grows with their square."""
 
-def mend_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], str]:
-    """The parameters of a tool as a JSON Schema of an object, and what was mended, or "".
 
-    A property of which there is prose instead of a schema has that as its description; one whose
-    schema is none keeps the keywords that are right, at any depth. `required: true` within a
-    property makes it required.
+def repair_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], str]:
+    """Make a JSON Schema of an object from parameters; also return what was wrong, or "".
+
+    A text in place of a property's schema becomes its description. An unsound property keeps its
+    sound keywords, at any depth. `required: true` within a property makes it required.
     """
     if isinstance(schema, dict) and not check.explain(schema):
         return schema, ""
     if schema is None:
         return _nothing(), "no schema"
     if not isinstance(schema, dict):
-        return _nothing(), "a schema that is no object"
+        return _nothing(), "a schema that is not an object"
+    if is_too_deep(schema, _DEEPEST):
+        return _nothing(), "an unsound schema that is nested too deep"
     kind, properties = schema.get("type", "object"), schema.get("properties")
     properties = {} if properties is None else properties
     if not isinstance(properties, dict) or (kind != "object" and not properties):
         return _nothing(), "a schema that describes no object"
     schema = _with_required(schema)
-    mended = {
+    repaired = {
         **schema,
         "type": "object",
-        "properties": {n: _mend_property(p, check) for n, p in properties.items()},
+        "properties": {n: _repair_property(p, check) for n, p in properties.items()},
     }
-    if not check.explain(mended):
-        return mended, "a schema that is no JSON Schema in parts"
+    if not check.explain(repaired):
+        return repaired, "a partly unsound schema"
     required = schema.get("required")
     names = required if isinstance(required, list) else []
     bare = {
         **_nothing(),
-        "properties": mended["properties"],
+        "properties": repaired["properties"],
         "required": [n for n in dict.fromkeys(map(str, names)) if n in properties],
     }
-    trouble = "a schema that is no JSON Schema in parts"
+    trouble = "a partly unsound schema"
     return (_nothing() if check.explain(bare) else bare), trouble
 
 
-def _mend_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
+def _repair_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
     if isinstance(schema, str):
         return {"description": schema}
     if not isinstance(schema, dict):
@@ -59,10 +63,10 @@ def _mend_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
     if isinstance(schema.get("properties"), dict):
         nested = _with_required(schema)
         nested["properties"] = {
-            n: _mend_property(p, check) for n, p in schema["properties"].items()
+            n: _repair_property(p, check) for n, p in schema["properties"].items()
         }
     if isinstance(schema.get("items"), dict):
-        nested["items"] = _mend_property(schema["items"], check)
+        nested["items"] = _repair_property(schema["items"], check)
     return {
         key: part
         for key, part in nested.items()
@@ -71,17 +75,17 @@ def _mend_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
 
 
 def _with_required(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an object, with properties that say `required: true` listed as required."""
-    asked = [
+    """List properties with `required: true` as required by the object."""
+    required = [
         name
         for name, one in (schema.get("properties") or {}).items()
         if isinstance(one, dict) and one.get("required") is True
     ]
     listed = schema.get("required")
     listed = listed if isinstance(listed, list) else []
-    if not asked:
+    if not required:
         return {**schema}
-    return {**schema, "required": [*listed, *(n for n in asked if n not in listed)]}
+    return {**schema, "required": list(dict.fromkeys([*listed, *required]))}
 
 
 def _nothing() -> dict[str, Any]:
@@ -92,25 +96,26 @@ _EXAMPLES = 3
 _LONGEST_NAME = 60
 
 
-class ListedTools:
-    """The tools of a list by name, `left_out` what became none, `check` that of their schemas.
+class ToolList:
+    """The tools of a list by name; of two tools with one name the first counts.
 
-    A schema that is none is mended where that can be. Of two of one name the first counts.
+    Unsound schemas are repaired. `left_out` counts entries that became no tool, and `check` knows
+    the schemas.
     """
 
     def __init__(self) -> None:
         self.tools: dict[str, Tool] = {}
         self.left_out = LeftOut()
-        self._mended: dict[str, list[str]] = {}
+        self._repaired: dict[str, list[str]] = {}
         self.check = SchemaCheck()
 
     def add(self, tool: Tool, parameters: Any, output: Any, place: str) -> None:
-        """Take a tool with its schemas as the list has them; `place` says where it stands there."""
-        sound, trouble = mend_parameters(parameters, self.check)
+        """Add a tool with its schemas as listed; `place` is its place in the list."""
+        sound, trouble = repair_parameters(parameters, self.check)
         troubles = [trouble] if trouble else []
         if output is not None and not self._is_schema(output):
             output = None
-            troubles.append("an output schema that is no JSON Schema")
+            troubles.append("an unsound output schema")
         tool = tool.model_copy(update={"parameters": sound, "output_schema": output})
         known = self.tools.get(tool.name)
         if known is not None:
@@ -121,15 +126,15 @@ class ListedTools:
             return
         self.tools[tool.name] = tool
         for trouble in troubles:
-            self._mended.setdefault(trouble, []).append(tool.name)
+            self._repaired.setdefault(trouble, []).append(tool.name)
 
-    def describe_mended(self, label: str) -> Iterator[str]:
-        """Lines for people on the schemas that were mended, after a label."""
-        for trouble, names in self._mended.items():
+    def describe_repairs(self, label: str) -> Iterator[str]:
+        """Describe the repaired schemas, a line per problem, after a label."""
+        for trouble, names in self._repaired.items():
             shown = (one_line(name, _LONGEST_NAME) for name in names[:_EXAMPLES])
             yield (
                 f"{label}: {count(len(names), 'tool')} with {trouble}, such as "
-                f"{', '.join(shown)}; mended"
+                f"{', '.join(shown)}; repaired"
             )
 
     def _is_schema(self, value: Any) -> bool:
