@@ -198,20 +198,20 @@ def share_out(shares: Mapping[int, float], wanted: int) -> dict[int, int]:
     return counts
 
 
-class Families:
-    """The tools of a bank, by position; `together` puts siblings into one family.
+class SiblingGroups:
+    """The tools of a bank in groups; with `together`, siblings are in one group.
 
-    `members` are the positions of each family, and `of` is the family of each position.
+    `members` are the positions of each group, and `group_of` is the group of each position.
     """
 
     def __init__(self, tools: Sequence[Tool], *, together: bool) -> None:
         groups = group_siblings(tools) if together else [(tool,) for tool in tools]
         positions = {tool.name: n for n, tool in enumerate(tools)}
         self.members = [[positions[tool.name] for tool in group] for group in groups]
-        self.of = [0] * len(tools)
-        for family, members in enumerate(self.members):
+        self.group_of = [0] * len(tools)
+        for group, members in enumerate(self.members):
             for position in members:
-                self.of[position] = family
+                self.group_of[position] = group
         self._owners = [tool.name.rpartition(".")[0] for tool in tools]
 
     def __len__(self) -> int:
@@ -219,71 +219,69 @@ class Families:
 
     @property
     def has_siblings(self) -> bool:
-        """Whether a family has several members; else its number is its tool's position."""
-        return len(self.members) < len(self.of)
+        """Whether a group has several members."""
+        return len(self.members) < len(self.group_of)
 
     def choose(
-        self, families: Sequence[int], random: Random, held: Sequence[int] = ()
+        self, groups: Sequence[int], random: Random, chosen: Sequence[int] = ()
     ) -> list[int]:
-        """A member of each family: one on a class that a tool of the hand is on, if there is.
+        """Choose a member of each group, if possible one of a class that is already chosen from.
 
-        `held` are the positions that the hand holds already.
+        `chosen` are the positions chosen before.
         """
-        hand = list(held)
-        for family in families:
-            owners = {self._owners[position] for position in hand}
-            members = self.members[family]
+        positions = list(chosen)
+        for group in groups:
+            owners = {self._owners[position] for position in positions}
+            members = self.members[group]
             near = [n for n in members if self._owners[n] in owners]
-            hand.append(random.choice(near or members))
-        return hand[len(held) :]
+            positions.append(random.choice(near or members))
+        return positions[len(chosen) :]
 
 
 def fit_to_tools(config: GenerateConfig, tools: Sequence[Tool]) -> GenerateConfig:
-    """The settings for a bank of these tools: no more are offered, or asked for, than there are.
+    """Limit the numbers of tools that are offered and required to those of the bank.
 
-    A family counts as one tool where it is dealt as one.
+    Siblings count as one tool if they are sampled as one.
 
     Raises:
-        InputError: the bank has fewer than any query uses.
+        InputError: the bank has fewer tools than any query uses.
     """
-    dealt = _count_dealt(config, tools)
-    if dealt < config.fewest_tools:
+    there = _count_groups(config, tools)
+    if there < config.fewest_tools:
         key = "tools_per_query" if config.tools_per_query else "min_tools"
         raise InputError(
-            f"generate.{key}: a query uses {count(config.fewest_tools, 'tool')} at least, and "
-            f"the bank has {dealt} to offer. Add sources, or ask for fewer."
+            f"generate.{key}: a query needs at least {count(config.fewest_tools, 'tool')}, but "
+            f"the bank can offer only {there}. Add sources, or set a smaller number."
         )
     shares = config.tools_per_query and {
         number: share
         for number, share in config.tools_per_query.items()
-        if number <= dealt
+        if number <= there
     }
     return config.model_copy(
         update={
-            "offered": min(config.offered, dealt),
-            "max_tools": min(config.most_tools, dealt),
+            "offered": min(config.offered, there),
+            "max_tools": min(config.most_tools, there),
             "tools_per_query": shares,
         }
     )
 
 
 def describe_fit(config: GenerateConfig, tools: Sequence[Tool]) -> str:
-    """What `fit_to_tools` changes, for people; "" if nothing."""
-    dealt = _count_dealt(config, tools)
-    if config.offered <= dealt:
+    """Describe what `fit_to_tools` changes; "" if nothing."""
+    there = _count_groups(config, tools)
+    if config.offered <= there:
         return ""
-    held = count(dealt, "tool")
-    if dealt < len(tools):
-        held += " (siblings count as one)"
-    said = f"offered: the bank has {held}, so that {dealt} and not {config.offered} "
-    said += f"{'is' if dealt == 1 else 'are'} offered in an attempt"
-    if config.most_tools > dealt:
-        said += f", and a query uses at most {dealt}"
-    return said
+    siblings = " (siblings count as one)" if there < len(tools) else ""
+    fewer = f", and a query uses at most {there}" if config.most_tools > there else ""
+    return (
+        f"offered: {there} in place of {config.offered}, because the bank has "
+        f"{count(there, 'tool')}{siblings}{fewer}"
+    )
 
 
-def _count_dealt(config: GenerateConfig, tools: Sequence[Tool]) -> int:
-    return len(Families(tools, together=config.families))
+def _count_groups(config: GenerateConfig, tools: Sequence[Tool]) -> int:
+    return len(SiblingGroups(tools, together=config.families))
 
 
 def draw_numbers(config: GenerateConfig, seed: int, attempt: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from toolbank.bank.catalogue import CatalogueVersion
+from toolbank.bank.catalogue import CatalogueVersion, find_version
 from toolbank.bank.records import AttemptRecord, Provenance, Query, Tool
 from toolbank.llm.chat import (
     ChatReply,
@@ -48,7 +48,7 @@ from toolbank.requests.write.bank_builder import (
 from toolbank.requests.write.checks import Draft, read_draft, read_polished
 from toolbank.requests.write.config import GenerateConfig, Quotas, fit_to_tools
 from toolbank.requests.write.prompts import SAMPLE_REASON, sample_drafts
-from toolbank.requests.write.sampling import Dealing, Dealings
+from toolbank.requests.write.sampling import Sampler
 from toolbank.system import aio
 from toolbank.system.errors import Interrupted, ToolbankError
 from toolbank.system.numbers import count
@@ -117,9 +117,12 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         earlier: Sequence[CatalogueVersion] = (),
         engine: Engine | None = None,
     ) -> None:
-        self._dealings = Dealings(
-            tools, config, domain, seed, engine.offers if engine else None, earlier
-        )
+        offers = engine.offers if engine else None
+        self._earlier = earlier
+        self._samplers = [
+            Sampler(each, config, domain, seed, offers)
+            for each in (*(version.tools for version in earlier), tools)
+        ]
         wanted = wanted_queries(config)
         super().__init__(config, wanted or (self._count_offers() if engine else 0))
         self._tools = tools
@@ -136,32 +139,29 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
 
     def offer(self, number: int) -> Offer | None:
         """The offer of an attempt, or None where the engine has no more."""
-        return self._dealings.of(number).offer(number)
+        return self._find_sampler(number).offer(number)
 
     def request(self, number: int) -> ChatRequest:
         """What the writer is asked."""
-        write = self._dealings.of(number).write_request(number)
-        if write is None:
-            raise ValueError(f"there is no attempt {number}")
-        return write
+        return self._find_sampler(number).write_request(number)
 
     def read(
         self, number: int, reply: ChatReply
     ) -> Draft | Rejection | FollowUp[Draft | PolishedDraft]:
         """Check the draft, and have it polished unless the writer declines."""
-        dealing = self._dealings.of(number)
+        sampler = self._find_sampler(number)
         draft = check_finish(reply) or read_draft(reply.text)
         if isinstance(draft, Rejection) or draft.declined:
             return draft
-        tools = dealing.check_draft(number, draft)
+        tools = sampler.check_draft(number, draft)
         if isinstance(tools, Rejection):
             return tools
         polish = self.polish(number, draft, tools)
-        return FollowUp(polish, partial(self._read_polished, dealing, draft, tools))
+        return FollowUp(polish, partial(self._read_polished, sampler, draft, tools))
 
     def polish(self, number: int, draft: Draft, tools: Sequence[Tool]) -> ChatRequest:
         """What is asked once a draft has passed."""
-        return self._dealings.of(number).prompts.polish(number, draft, tools)
+        return self._find_sampler(number).prompts.polish(number, draft, tools)
 
     def sample(self, count: int) -> list[int]:
         """The numbers of the first attempts."""
@@ -258,7 +258,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         )
         if wanted is not None and is_short:
             message += f" ({wanted:,} {'was' if wanted == 1 else 'were'} wanted)"
-        writer = describe_writer(engine, self._dealings.newest.prompts.hash)
+        writer = describe_writer(engine, self._samplers[-1].prompts.hash)
         return StepResult(
             BankQueries(
                 builder.queries,
@@ -286,10 +286,14 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
             )
         return Interrupted(said)
 
+    def _find_sampler(self, number: int) -> Sampler:
+        """The sampler of the catalogue's version that an attempt was begun under."""
+        return self._samplers[find_version(number, self._earlier)]
+
     def _read_polished(
-        self, dealing: Dealing, draft: Draft, tools: Sequence[Tool], reply: ChatReply
+        self, sampler: Sampler, draft: Draft, tools: Sequence[Tool], reply: ChatReply
     ) -> PolishedDraft | Rejection:
-        checker = dealing.checker
+        checker = sampler.checker
         query = check_finish(reply) or read_polished(reply.text, draft.draft)
         if isinstance(query, str):
             query = checker.check_text(query) or query
@@ -318,7 +322,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
                 attempt=number,
                 engine=engine.name,
                 model=answer.model,
-                prompt_hash=self._dealings.of(number).prompts.hash,
+                prompt_hash=self._find_sampler(number).prompts.hash,
                 seed=self._seed,
                 requests=keys,
             ),
