@@ -81,7 +81,7 @@ def test_datasets_come_with_a_card_and_the_tools(bank, tmp_path):
     assert "| train | 2 |" in card
     assert "numpy" in card
     assert (tmp_path / "tools.jsonl").is_file()
-    assert "1 more, for\none tool" in card
+    assert "`asks.jsonl` has 1 more" in card
     assert json.loads((tmp_path / "asks.jsonl").read_text())["ask"] == "add it up"
 
 

@@ -365,7 +365,7 @@ def test_candidates_that_are_not_as_they_were_written_are_refused(tmp_path, kind
             path.write_bytes(whole[:-100])
         else:
             (rows[1:] if kind == "edited" else rows[::-1]).write_parquet(path)
-        with pytest.raises(InputError, match=r"candidates\.parquet: .*Or delete it"):
+        with pytest.raises(InputError, match=r"candidates\.parquet: .*delete it"):
             verify(server, tmp_path)
         assert len(server.calls) == len(BANK.queries)
         path.unlink()

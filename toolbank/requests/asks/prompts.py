@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from toolbank.llm.chat import (
 )
 from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.asks import AsksConfig, fewest_words
+from toolbank.requests.write.bank_builder import LossKind
 from toolbank.requests.write.checks import TextChecker
 from toolbank.requests.write.prompts import brief
 from toolbank.retrievers.lexical import LexicalIndex
@@ -181,11 +182,9 @@ def _show(group: Sequence[Tool]) -> dict[str, Any]:
 
 _EXCERPT = 100
 
-LossKind = Literal["declined", "rejected", "failed"]
-
 
 @dataclass(frozen=True)
-class Lost:
+class AskLoss:
     """Why there is no ask under a key: `declined`, `rejected` or `failed`, with the reason."""
 
     outcome: LossKind
@@ -195,7 +194,7 @@ class Lost:
 
 def read_asks(
     reply: ChatReply, config: AsksConfig, checker: TextChecker
-) -> dict[str, str | Lost]:
+) -> dict[str, str | AskLoss]:
     """The asks of a reply under their keys, as far as they pass the checks.
 
     Where it can't be read at all, all are rejected as `check_finish` and `find_answer` say. One by
@@ -204,25 +203,25 @@ def read_asks(
     """
     answer = check_finish(reply) or find_answer(reply.text, config.keys)
     if isinstance(answer, Rejection):
-        lost = Lost("rejected", answer.reason, answer.detail)
+        lost = AskLoss("rejected", answer.reason, answer.detail)
         return dict.fromkeys(config.keys, lost)
     return {key: _read(answer, key, config, checker) for key in config.keys}
 
 
 def _read(
     answer: Mapping[str, object], key: str, config: AsksConfig, checker: TextChecker
-) -> str | Lost:
+) -> str | AskLoss:
     if key not in answer:
-        return Lost("rejected", "missing")
+        return AskLoss("rejected", "missing")
     said = answer[key]
     if not isinstance(said, str):
-        return Lost("rejected", "wrong-schema", one_line(str(said), _EXCERPT))
+        return AskLoss("rejected", "wrong-schema", one_line(str(said), _EXCERPT))
     text = " ".join(said.split())
     if not text:
-        return Lost("declined")
+        return AskLoss("declined")
     least = fewest_words(config.keys[key])
     problem = checker.check(text, least, config.max_words)
     if problem is None:
         return text
     detail = replace_surrogates(problem.detail or one_line(text, _EXCERPT))
-    return Lost("rejected", problem.reason, detail)
+    return AskLoss("rejected", problem.reason, detail)

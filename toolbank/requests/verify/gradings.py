@@ -259,7 +259,7 @@ class Grading:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class EffectiveGradings:
     """The grading that counts for each request, by its id, and those that apply to none.
 
     `unused` counts stored gradings by the reason why they don't apply to the bank as it is.
@@ -308,7 +308,7 @@ def add_gradings(stored: Iterable[Grading], new: Iterable[Grading]) -> list[Grad
     )
 
 
-def choose_gradings(bank: Bank, gradings: Iterable[Grading]) -> Chosen:
+def choose_gradings(bank: Bank, gradings: Iterable[Grading]) -> EffectiveGradings:
     """Choose for each request: people over models over checks, and of one kind the last given.
 
     A grading applies if the bank has the request with the same text, and all tools that it names.
@@ -327,7 +327,7 @@ def choose_gradings(bank: Bank, gradings: Iterable[Grading]) -> Chosen:
             rival = chosen.get(one.query)
             if rival is None or _rank(one) > _rank(rival):
                 chosen[one.query] = one
-    return Chosen(chosen, dict(sorted(unused.items())))
+    return EffectiveGradings(chosen, dict(sorted(unused.items())))
 
 
 def last_of_sources(

@@ -99,13 +99,13 @@ def verify_bank(
         graded_keys = {one.candidates for one in stored}
         path = folder / CANDIDATES
         pooled = pool_candidates(bank, config.candidates, path, tools_id, graded_keys)
-        findings = list(check_labels(bank, pooled.of))
-        shown = sum(map(len, pooled.of.values()))
+        findings = list(check_labels(bank, pooled))
+        shown = sum(map(len, pooled.values()))
         if kind is not None:
             context = EngineContext(bank.tools, seed, journal.path.parent)
             pool = Pool(kind, config, journal, context)
             by: GraderKind = config.grader if kind.plays_back else "model"
-            step = GradeStep(bank, pooled.of, config, domain, seed, pool.engine, by)
+            step = GradeStep(bank, pooled, config, domain, seed, pool.engine, by)
             graded = aio.run(ask_all(step, pool), uvloop=True)
     if not graded.waiting:
         stored = add_gradings(stored, graded.value.gradings)

@@ -206,7 +206,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         if builder.wanted is not None and builder.accepted + waiting >= builder.wanted:
             return None
         for asked, deferred in self._deferred.items():
-            while deferred and builder.is_passed_over(deferred[0]):
+            while deferred and builder.is_skipped(deferred[0]):
                 deferred.popleft()
             if deferred and self._take(asked):
                 return deferred.popleft()
@@ -264,14 +264,14 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
                 builder.queries,
                 builder.ended,
                 counts,
-                {**writer, "examples": dict(sorted(builder.examples.items()))},
+                {**writer, "examples": dict(sorted(builder.losses.examples.items()))},
             ),
             message,
             lacks=f"{builder.accepted:,}{f' of {wanted:,}' if wanted else ''} queries"
             if is_part
             else "",
             problems=tuple(self._list_problems(writer["missing_tools"])),
-            failed=builder.describe_reasons(failed=True),
+            failed=builder.losses.describe("failed"),
             so_far=builder.describe_accepted() if builder.accepted else "",
         )
 
@@ -376,7 +376,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
                 if (made := builder.accepted_of[number]) < wanted:
                     of = count(number, "tool")
                     yield f"{made:,} of {count(wanted, 'query', 'queries')} with {of}"
-        if said := builder.describe_reasons(failed=False):
+        if said := builder.losses.describe("declined", "rejected"):
             yield f"not accepted: {said}"
         if missing:
             yield (
@@ -401,7 +401,9 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
                 "add --set 'generate.tools_per_query={1: 1}'."
             )
         tried = count(builder.attempts, "attempt")
-        said = run.explain_nothing("a query", tried, builder.list_reasons(), look)
+        said = run.explain_nothing(
+            "a query", tried, builder.losses.list_reasons(), look
+        )
         return NothingAcceptedError(said, builder.ended)
 
 
