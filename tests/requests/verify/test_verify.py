@@ -348,13 +348,6 @@ def test_a_request_that_nobody_would_find_by_its_label_fails_the_round_trip(tmp_
     assert rows.filter(check="round-trip")["query"].to_list() == ["lost"]
 
 
-def test_a_damaged_file_of_candidates_is_named(tmp_path):
-    (tmp_path / "verify").mkdir()
-    (tmp_path / "verify" / "candidates.parquet").write_bytes(b"no parquet")
-    with pytest.raises(InputError, match=r"candidates\.parquet: damaged"):
-        checked(tmp_path, request(0, "shop.tot"))
-
-
 @pytest.mark.parametrize("kind", ["edited", "cut", "in another order"])
 def test_candidates_that_are_not_as_they_were_written_are_refused(tmp_path, kind):
     with ChatServer(by_rule) as server:

@@ -22,7 +22,6 @@ from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.near_duplicates import NearDuplicates
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.settings import PythonSource
-from toolbank.system.errors import InputError
 
 CONFIG = GenerateConfig(engine="rules")
 SEED = 7
@@ -205,15 +204,6 @@ def test_what_a_service_does_is_asked_for_in_its_own_words():
         assert text in told
     for text in ("tenfold", "new values", "the input", "the tell", "my file"):
         assert text not in told
-
-
-def test_a_bank_smaller_than_one_offer_is_offered_whole():
-    few = tuple(Tool(name=f"api.call{n}", kind="operation") for n in range(3))
-    offer = create_engine(CONFIG, tools=few, seed=SEED).offers.offer(0)
-    assert set(offer.tools) == {tool.name for tool in few}
-    assert 2 <= offer.at_most <= 3
-    with pytest.raises(InputError, match=r"2 tools.* 1\."):
-        create_engine(CONFIG, tools=few[:1], seed=SEED)
 
 
 def test_it_writes_for_one_tool_and_for_exact_numbers(tools):
