@@ -58,10 +58,11 @@ class Losses:
 
     def list_reasons(self) -> Iterator[str]:
         """A line for each reason, with an example; failures come last."""
-        for prefix, kinds in (
-            ("", ("declined", "rejected")),
-            ("failed: ", ("failed",)),
-        ):
+        parts: dict[str, tuple[LossKind, ...]] = {
+            "": ("declined", "rejected"),
+            "failed: ": ("failed",),
+        }
+        for prefix, kinds in parts.items():
             for reason, text in self._rank(kinds):
                 example = " ".join(next(iter(self.examples[reason]), "").split())
                 such = f", such as: {example[:_SHOWN]}" if example else ""
