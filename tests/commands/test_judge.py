@@ -75,7 +75,7 @@ def test_a_dataset_without_drafts_is_told_what_to_name(dataset, tmp_path):
     [
         (["ours", "--against", "nowhere"], "nowhere"),
         (["ours", "--against", "ours", "--pairs", "0"], "judge.pairs"),
-        (["empty", "--against", "ours"], "the files of no format"),
+        (["empty", "--against", "ours"], "not a dataset of a known format"),
         (["ours/queries.jsonl", "--against", "ours"], "Give it with --against"),
         (["ours", "--against", "ours", "--set", "judge.criteria=[]"], "criteria"),
     ],

@@ -175,10 +175,7 @@ def test_a_bank_smaller_than_an_offer_is_told_by_plan_and_run(recipe, out, capsy
         "generate.offered=10",
         "generate.max_tools=5",
     ]
-    told = (
-        "bank has 4 tools, so that 4 and not 10 are offered in an attempt, and a query uses at "
-        "most 4"
-    )
+    told = "4 in place of 10, because the bank has 4 tools, and a query uses at most 4"
     assert told in plan(recipe(*settings), out)
     run_recipe(recipe(*settings), out, until="generate")
     assert told in capsys.readouterr().err

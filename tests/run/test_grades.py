@@ -266,7 +266,7 @@ NEEDED = [{"tool": TOOLS[0], "why": "so"}]
             ],
             "line 1: stands-for-nothing",
         ),
-        ([], "no recorded grades"),
+        ([], "no recorded replies"),
     ],
 )
 def test_a_wrong_file_of_grades_is_refused_by_its_lines_and_changes_nothing(

@@ -1,4 +1,4 @@
-"""Other people's datasets: how their files are laid out, and reading them."""
+"""The formats of existing datasets."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ DATASETS = Registry(
         "toollens": "toolbank.datasets.toollens:KIND",
     },
 )
-"""Layouts by `dataset.type`; another package brings one by an entry point."""
+"""Formats by `dataset.type`; plug-ins add theirs by an entry point."""
 
 
 def find_format(folder: Path) -> DatasetConfig:
-    """The settings of the first format all of whose files lie in a folder.
+    """Find the first format whose files are all in a folder.
 
     Raises:
-        InputError: there is no such folder, or it has the files of no format.
+        InputError: the folder is missing, or has the files of no format.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder. Give the one that holds the data.")
+        raise InputError(f"{folder}: no such folder. Name the folder of a dataset.")
     reasons = []
     for name in DATASETS.names:
         kind: DatasetKind[Any] = DATASETS.load(name)
@@ -44,14 +44,12 @@ def find_format(folder: Path) -> DatasetConfig:
             config: DatasetConfig = kind.config(type=name, path=folder)
             kind.find_files(config)
         except ValidationError:
-            # It needs settings that nobody has given yet.
+            # It needs further settings.
             continue
         except InputError as error:
             reasons.append(f"  {name}: {error}")
         else:
             return config
     raise InputError(
-        "\n".join(
-            [f"{folder}: the files of no format of datasets are there:", *reasons]
-        )
+        "\n".join([f"{folder}: not a dataset of a known format:", *reasons])
     )

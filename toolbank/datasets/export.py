@@ -1,10 +1,10 @@
-"""Write a bank to a folder in one of several formats."""
+"""Export a bank to a folder in one of several formats."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,23 +21,19 @@ from toolbank.bank.bank import (
 from toolbank.bank.files import read_records
 from toolbank.bank.function_writer import gemini_name, wrap_functions, write_function
 from toolbank.bank.records import Ask, Query, Record, Split, Tool, name_functions
+from toolbank.system.cards import fill_template
 from toolbank.system.errors import InputError
 from toolbank.system.files import atomic_path, write_json, write_text
 from toolbank.system.folders import FolderKind, replacing
 
-_CARD_SPLITS: tuple[Split, ...] = ("train", "validation", "test")
-_PROVENANCE = (
-    "its attempt, engine, model, prompt hash, seed, and keys of its calls (JSON)"
-)
-
 
 def select_split(bank: Bank, split: Split) -> list[LabelledQuery]:
-    """The queries of a split with their merged labels, but for those that are set aside.
+    """Select the queries of a split with their merged labels, without excluded ones.
 
-    One without a split is for training, or was left out of it.
+    Queries without a split are for training, unless they were removed from it.
     """
-    left_out = {"withheld", "straddling", "removed"}
-    other = None if bank.info.keys() & left_out else "train"
+    removed = {"withheld", "straddling", "removed"}
+    other = None if bank.info.keys() & removed else "train"
     return [
         apply_labels(query, bank.verified.get(query.id))
         for query in bank.queries
@@ -46,78 +42,34 @@ def select_split(bank: Bank, split: Split) -> list[LabelledQuery]:
 
 
 def is_aside(query: Query, verified: Mapping[str, Verified]) -> bool:
-    """Whether verification set a query aside."""
+    """Whether verification excluded a query."""
     return query.id in verified and bool(verified[query.id].aside)
 
 
 def dataset_card(bank: Bank) -> str:
-    """README.md of a bank as a dataset: what it holds, its columns, how to load it."""
-    splits = {split: len(select_split(bank, split)) for split in _CARD_SPLITS}
-    aside = {query for query, one in bank.verified.items() if one.aside}
-    counts = "\n".join(f"| {split} | {n:,} |" for split, n in splits.items())
-    domains = sorted({query.domain for query in bank.queries if query.domain})
-    engines = sorted({_writer(q) for q in bank.queries} - {""})
-    is_written = any(query.provenance for query in bank.queries)
-    is_polished = any(query.draft for query in bank.queries)
-    asks = (
-        f" `asks.jsonl` has {len(bank.asks):,} more, for\none tool each, which are of no split: "
-        "they are to train on."
-        if bank.asks
-        else ""
+    """Write the README.md of a bank as a dataset: content, columns, and how to load it."""
+    return fill_template(
+        "datasets/card.md.j2",
+        domains=[_plain(d) for d in sorted({q.domain for q in bank.queries} - {""})],
+        engines=[_plain(e) for e in sorted({_writer(q) for q in bank.queries} - {""})],
+        splits={split: len(select_split(bank, split)) for split in _SPLITS},
+        n_tools=len(bank.tools),
+        n_asks=len(bank.asks),
+        n_aside=sum(bool(one.aside) for one in bank.verified.values()),
+        has_labels=bool(bank.labels),
+        is_written=any(query.provenance for query in bank.queries),
+        is_polished=any(query.draft for query in bank.queries),
+        ordered=bank.info.get("ordered"),
     )
-    labels, first = "", ""
-    if bank.labels:
-        labels = (
-            f"\n`functions` has the merged labels of `labels.jsonl`: people's, else a model's, else "
-            f"the first ones,\nwhich are `functions_first`. {len(aside):,} requests were set aside"
-            f"{', in `aside.jsonl`' if aside else ''}.\n"
-        )
-        first = "| functions_first | names of the tools by its first labels |\n"
-    ordered = ", in call order" if bank.info.get("ordered", is_written) else ""
-    tags = ["tool-retrieval", "function-calling", *["synthetic"] * is_written]
-    return f"""---
-{"language: en" + chr(10) if is_written else ""}task_categories: [text-retrieval]
-tags: [{", ".join(tags)}]
----
-# Tool-retrieval bank{": " + _plain(", ".join(domains)) if domains else ""}
-
-Requests, and the tools that they need{ordered}. The {len(bank.tools):,} tools are in
-`tools.jsonl`.{asks} Put together with toolbank.
-{"Written by: " + _plain(", ".join(engines)) + "." if engines else ""}
-{labels}
-| split | queries |
-|---|---|
-{counts}
-
-## Columns
-| column | content |
-|---|---|
-| refined_instruction | the request{", polished" if is_polished else ""} |
-| functions | names of the tools that it needs{ordered} |
-{first}| explanation | {"how the tools chain" if is_written else "why these tools, where the data say it"} |
-| id | unique in the bank |
-| draft | {"the request before polishing" if is_polished else "empty"} |
-| domain | {"which prompts and examples were used" if is_written else "the API"} |
-| provenance | {_PROVENANCE if is_written else "empty"} |
-
-## Loading
-```python
-from datasets import load_from_disk
-
-bank = load_from_disk("this-folder")
-```
-"""
 
 
-def _writer(query: object) -> str:
-    provenance = getattr(query, "provenance", None)
-    if provenance is None:
-        return ""
-    return " ".join(part for part in (provenance.engine, provenance.model) if part)
+def _writer(query: Query) -> str:
+    made = query.provenance
+    return f"{made.engine} {made.model}".strip() if made else ""
 
 
 def _plain(text: str) -> str:
-    """Foreign text on one line, so that it can't become Markdown structure."""
+    """Foreign text on one line that can't become Markdown structure."""
     return json.dumps(text, ensure_ascii=False)[1:-1].replace("<", "&lt;")
 
 
@@ -128,29 +80,26 @@ _SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
 def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
-    """Write a bank to a folder in one of `FORMATS`; returns what was written.
+    """Write a bank to a folder in one of `FORMATS`, and return the files.
 
     - datasets: a DatasetDict on disk (`datasets.load_from_disk`), its card README.md, the
       tools as tools.jsonl, and the asks as asks.jsonl
-    - jsonl: tools.jsonl, queries.jsonl and asks.jsonl, all fields; as with datasets, labels.jsonl
-      and aside.jsonl where the labels were verified
+    - jsonl: tools.jsonl, queries.jsonl and asks.jsonl, all fields
     - toolbank: train.json, validation.json and test.json, each a list of objects with the
       published columns refined_instruction, functions and explanation; asks.json, the same of
       requests for one tool, which are of no split
-    - functions: functions.json, the tools in the function-calling format, each under a name of
-      its own; and function_names.json, the tool's name by that
-    - anthropic, gemini, mcp: the same in their forms; cut.json says by tool what of its schemas
-      the form can't hold
+    - functions: functions.json, the tools in the function-calling format, each under a unique
+      name; and function_names.json, which maps these names to the tools' names
+    - anthropic, gemini, mcp: the same in their forms; cut.json lists by tool what its schemas lost
 
-    Queries have their merged labels as tools. Where the labels were verified, datasets and jsonl
-    have the first ones, too (`functions_first`, `tools_first`), and queries that were set aside
-    are in aside.jsonl alone; toolbank leaves them out.
+    Queries have their merged labels as tools. If the labels were verified, datasets and jsonl also
+    have the first labels (`functions_first`, `tools_first`) and labels.jsonl, and excluded queries
+    are in aside.jsonl; toolbank skips them.
 
-    An earlier export in this format is replaced; others stay beside it. All is built before.
+    The files are complete before they replace an earlier export.
 
     Raises:
-        InputError: there is no such format, or the folder holds something else and no export, or
-            a file that would be lost.
+        InputError: the format is unknown, or the folder has other files.
         ToolbankError: the folder can't be written to.
     """
     if form not in FORMATS:
@@ -159,7 +108,7 @@ def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
 
 
 def export_folder(bank: Path, form: str, folder: Path) -> list[Path]:
-    """As `export_bank`, of a bank's folder; for jsonl, rows are read and written as they come.
+    """Export a bank's folder as `export_bank` does; jsonl is streamed row by row.
 
     Raises:
         InputError: a file of the bank is missing, damaged, or not of this layout; or as of
@@ -168,7 +117,17 @@ def export_folder(bank: Path, form: str, folder: Path) -> list[Path]:
     """
     if form != "jsonl":
         return export_bank(Bank.load(bank), form, folder)
-    return _write(folder, partial(_stream_jsonl, bank))
+    asks = bank / "asks.parquet"
+    return _write(
+        folder,
+        partial(
+            _write_jsonl,
+            tools=read_records(bank / "tools.parquet", Tool),
+            read_queries=partial(read_records, bank / "queries.parquet", Query),
+            asks=read_records(asks, Ask) if asks.exists() else (),
+            labels=read_labels(bank / "labels.parquet"),
+        ),
+    )
 
 
 def _write(folder: Path, write: Callable[[Path], None]) -> list[Path]:
@@ -199,7 +158,7 @@ def _export_datasets(bank: Bank, folder: Path) -> None:
     if not sys.stderr.isatty():
         progress.disable_progress_bar()
     try:
-        # Without a number of shards an empty split is written so that it can't be read.
+        # Without a number of shards an empty split could not be read.
         splits.save_to_disk(folder, num_shards=dict.fromkeys(_SPLITS, 1))
     finally:
         if was_enabled:
@@ -212,26 +171,27 @@ def _export_datasets(bank: Bank, folder: Path) -> None:
 
 
 def _export_jsonl(bank: Bank, folder: Path) -> None:
-    _write_lines(folder / "tools.jsonl", bank.tools)
-    _write_lines(folder / "queries.jsonl", _list_queries(bank.queries, bank.verified))
-    _write_lines(folder / "asks.jsonl", bank.asks)
-    if bank.labels:
-        _write_labels(folder, bank.labels, bank.queries, bank.verified)
+    _write_jsonl(folder, bank.tools, lambda: bank.queries, bank.asks, bank.labels)
 
 
-def _stream_jsonl(bank: Path, folder: Path) -> None:
-    labels = read_labels(bank / "labels.parquet")
+def _write_jsonl(
+    folder: Path,
+    tools: Iterable[Tool],
+    read_queries: Callable[[], Iterable[Query]],
+    asks: Iterable[Ask],
+    labels: Sequence[Label],
+) -> None:
     verified = group_labels(labels)
-    _write_lines(folder / "tools.jsonl", read_records(bank / "tools.parquet", Tool))
-    queries = bank / "queries.parquet"
-    rows = _list_queries(read_records(queries, Query), verified)
-    _write_lines(folder / "queries.jsonl", rows)
-    asks = bank / "asks.parquet"
-    _write_lines(
-        folder / "asks.jsonl", read_records(asks, Ask) if asks.exists() else ()
+    rows = (
+        apply_labels(query, verified.get(query.id)) if labels else query
+        for query in read_queries()
+        if not is_aside(query, verified)
     )
+    _write_lines(folder / "tools.jsonl", tools)
+    _write_lines(folder / "queries.jsonl", rows)
+    _write_lines(folder / "asks.jsonl", asks)
     if labels:
-        _write_labels(folder, labels, read_records(queries, Query), verified)
+        _write_labels(folder, labels, read_queries(), verified)
 
 
 def _export_toolbank(bank: Bank, folder: Path) -> None:
@@ -274,15 +234,6 @@ FORMATS: dict[str, Callable[[Bank, Path], None]] = {
     "functions": _export_functions,
     **{form: partial(_export_functions, form=form) for form in TOOL_FORMATS[1:]},
 }
-
-
-def _list_queries(
-    queries: Iterable[Query], verified: Mapping[str, Verified]
-) -> Iterator[Query]:
-    """The queries that are not set aside, with merged and first labels if any was verified."""
-    for query in queries:
-        if not is_aside(query, verified):
-            yield apply_labels(query, verified.get(query.id)) if verified else query
 
 
 def _published(

@@ -1,4 +1,4 @@
-"""A dataset as a bank can hold it; what can't be held is counted, with the reason."""
+"""Make a sound dataset of what a format read, and count what is skipped, with the reason."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from toolbank.bank.records import Ask, Query, Tool
 
 @dataclass(frozen=True)
 class Dataset:
-    """Tools of different names, and queries and asks that use them, by their names.
+    """Tools with unique names, and queries and asks labelled with these names.
 
-    Each query has the split that the dataset gives it, if it gives one. Asks are to train on.
-    `labels` are what a verification found of the queries' tools, by their ids.
+    Queries have the split of the dataset, if it has splits. Asks are for training. `labels` are the
+    verified labels of queries, by their ids.
     """
 
     tools: tuple[Tool, ...]
@@ -31,12 +31,11 @@ def gather(
     asks: Iterable[Ask] = (),
     labels: Iterable[Label] = (),
 ) -> Dataset:
-    """Keep what is sound; `left_out` goes on counting what is not.
+    """Keep what is sound, and count the rest in `left_out`.
 
-    Of tools of one name, the first is kept. A query is left out where it is blank, has no tool
-    or one that is not listed, stands there twice, or is trained on and tested with; so is an ask.
-    A tool that a query names twice counts once. A label is left out with its query, and where it
-    names a tool that is not listed.
+    Of several tools with one name, the first is kept. A query or ask is skipped if it is blank, has
+    no tool or an unlisted one, is a duplicate, or is also in the test. A tool that a query names
+    twice counts once. A label is skipped with its query, and if it names an unlisted tool.
     """
     listed: dict[str, Tool] = {}
     for tool in tools:
@@ -117,7 +116,7 @@ def gather(
 
 
 def _fit_together(labels: Sequence[Label]) -> bool:
-    """Whether the labels of a query set it aside, or need tools for which the others may stand."""
+    """Whether the labels of a query exclude it, or need tools that the others can replace."""
     if any(label.grade == "aside" for label in labels):
         return len(labels) == 1
     needed = {label.tool for label in labels if label.grade == "needed"}
@@ -128,6 +127,6 @@ def _fit_together(labels: Sequence[Label]) -> bool:
 
 
 def _name_own(label: Label, names: Mapping[str, str]) -> Label:
-    """The label with its tools' own names."""
+    """Use the tools' own names in a label."""
     tool, stands_for = names.get(label.tool, ""), names.get(label.stands_for, "")
     return label.model_copy(update={"tool": tool, "stands_for": stands_for})

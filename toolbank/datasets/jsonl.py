@@ -1,10 +1,7 @@
-"""Plain JSONL datasets, labelled requests, and tab-separated tables."""
+"""Plain JSONL datasets, and files of labelled requests."""
 
 from __future__ import annotations
 
-import csv
-import sys
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,15 +14,15 @@ from toolbank.bank.records import Ask, Provenance, Query, Split, Tool
 from toolbank.datasets.gather import Dataset, gather
 from toolbank.datasets.kind import SPLIT_NAMES, SPLITS, DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
-from toolbank.system.files import get_id, get_text, get_texts, read_lines, reading
+from toolbank.system.files import get_id, get_text, get_texts, read_lines
 
 
 class JsonlConfig(DatasetConfig):
-    """A folder with tools.jsonl and queries.jsonl, and asks.jsonl if you like."""
+    """A folder with tools.jsonl and queries.jsonl, and optionally asks.jsonl."""
 
     type: Literal["jsonl"]
     test: str = Field(
-        default="test", min_length=1, description="the split that is the test"
+        default="test", min_length=1, description="name of the test split"
     )
 
 
@@ -34,8 +31,8 @@ def read_jsonl(config: JsonlConfig) -> Dataset:
 
     A tool is as of `parse_tool`. A query has `query` and `tools`, and may have `id`,
     `split`, `draft`, `domain`, `provenance`, and `explanation` or a list of `steps`. An ask has
-    `tool` and `ask`, and may have `kind` and `provenance`. Other keys are passed over. Queries of
-    another split than train, validation and `config.test` are left out.
+    `tool` and `ask`, and may have `kind` and `provenance`. Other keys are ignored. Queries of
+    other splits than train, validation and `config.test` are skipped.
 
     Raises:
         InputError: a file can't be read, or has broken lines.
@@ -54,8 +51,8 @@ def read_jsonl(config: JsonlConfig) -> Dataset:
     if rows and (not queries or config.test not in {"test", *given}):
         names = ", ".join(repr(name) for name in sorted(given - {""})) or "none"
         raise InputError(
-            f"{config.path / 'queries.jsonl'}: no query is of the split {config.test!r}; the "
-            f"splits there are: {names}. Set dataset.test to the one to test with. {SPLIT_NAMES}"
+            f"{config.path / 'queries.jsonl'}: no query of the split {config.test!r} (found: "
+            f"{names}). Set dataset.test to the name of the test split. {SPLIT_NAMES}"
         )
     asks = _asks_file(config)
     read = read_lines(asks, _parse_ask) if asks.is_file() else ()
@@ -63,7 +60,7 @@ def read_jsonl(config: JsonlConfig) -> Dataset:
 
 
 def jsonl_files(config: JsonlConfig) -> tuple[Path, ...]:
-    """The files that are read."""
+    """List the files that are read."""
     asks = _asks_file(config)
     required = config.path / "tools.jsonl", config.path / "queries.jsonl"
     return (*required, asks) if asks.is_file() else required
@@ -79,7 +76,7 @@ def read_tool_lines(path: Path) -> list[Tool]:
 
 
 def read_query_lines(path: Path) -> list[Query]:
-    """Read a file of the form of queries.jsonl by itself; those that need no tool are left out.
+    """Read a file of the form of queries.jsonl; skip blank queries and those without tools.
 
     Raises:
         InputError: it can't be read, or has broken lines.
@@ -132,7 +129,7 @@ def _parse_ask(row: dict[str, Any], _: int) -> Ask:
 
 
 def _parse_provenance(row: dict[str, Any]) -> Provenance | None:
-    """As an export has it; what others keep under this key is passed over."""
+    """The provenance of an export; other content of this key is ignored."""
     try:
         return Provenance.model_validate(row.get("provenance"))
     except ValidationError:
@@ -144,10 +141,9 @@ KIND = DatasetKind(JsonlConfig, read_jsonl, jsonl_files)
 
 @dataclass(frozen=True)
 class LabelledRequests:
-    """Requests with their tools, and how many lines need no tool and are left out.
+    """Requests with their tools; `refusals` counts the skipped lines without tools.
 
-    `choices` are the ids of requests that come from a feedback log: somebody searched, and chose
-    the tool among the hits.
+    `choices` are the ids of requests of a feedback log, whose users chose the tool among the hits.
     """
 
     name: str
@@ -159,8 +155,8 @@ class LabelledRequests:
 def read_labelled(path: Path) -> LabelledRequests:
     """Read a JSONL file whose lines have `query` and `tools`, and may have `id`.
 
-    Its name is the file's stem. Other keys are passed over. A line without tools may have a
-    blank request.
+    Its name is the file's stem. Other keys are ignored. A line without tools may have a blank
+    request.
 
     Raises:
         InputError: the file can't be read, is empty, or has broken lines.
@@ -174,7 +170,7 @@ def read_labelled(path: Path) -> LabelledRequests:
 
 
 def _parse_labelled(row: dict[str, Any], number: int) -> tuple[Query, bool]:
-    """A request, and whether it is a choice of a feedback log."""
+    """A request, and whether it is a choice in a feedback log."""
     tools = get_texts(row, "tools")
     is_blank = not tools and row.get("query") == ""
     query = "" if is_blank else get_text(row, "query")
@@ -195,38 +191,3 @@ def read_requests(path: Path) -> list[tuple[str, str]]:
 
 def _parse_request(row: dict[str, Any], number: int) -> tuple[str, str]:
     return get_id(row, number), get_text(row, "query")
-
-
-def read_table(
-    path: Path, columns: Sequence[str], *, header: bool
-) -> Iterator[tuple[int, list[str]]]:
-    """Rows of a table as pandas writes it, each with the number of its last line.
-
-    `header` says that the first row names the columns. Empty lines are passed over.
-
-    Raises:
-        InputError: the file can't be read, has another header, or a row of another length.
-    """
-    csv.field_size_limit(sys.maxsize)
-    try:
-        with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter="\t", strict=True)
-            rows = ((reader.line_num, row) for row in reader if row)
-            if header:
-                number, names = next(rows, (1, []))
-                if names != list(columns):
-                    raise InputError(
-                        f"{path}, line {number}: the columns are {', '.join(names) or 'missing'}; "
-                        f"expected {', '.join(columns)}, with tabs between them."
-                    )
-            for number, row in rows:
-                if len(row) != len(columns):
-                    raise InputError(
-                        f"{path}, line {number}: {len(row)} columns, not {len(columns)} "
-                        f"({', '.join(columns)}) with tabs between them."
-                    )
-                yield number, row
-    except csv.Error as error:
-        raise InputError(
-            f"{path}, line {reader.line_num}: not a table of tab-separated values ({error})."
-        ) from error

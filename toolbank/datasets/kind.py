@@ -1,4 +1,4 @@
-"""What a format of datasets says of itself."""
+"""The kind of a dataset format: its settings, files and reader."""
 
 from __future__ import annotations
 
@@ -24,21 +24,19 @@ SPLITS: dict[str, Split] = {
     "dev": "validation",
     "test": "test",
 }
-"""What a dataset's names of splits mean; `SPLIT_NAMES` says it for people."""
-SPLIT_NAMES = "The names of splits that count are train, validation (or valid, val, dev) and test."
+"""The meaning of a dataset's names of splits."""
+SPLIT_NAMES = "Recognised splits: train, validation (valid, val, dev) and test."
 
 
 class DatasetSettings(Config):
-    """A dataset of others: tools, and queries that are labelled with them, wherever it is had."""
+    """An existing dataset: tools, and queries labelled with them."""
 
-    type: str = Field(description="how its files are laid out")
-    ordered: bool = Field(
-        default=False, description="whether a query's tools stand in the order of calls"
-    )
+    type: str = Field(description="the format")
+    ordered: bool = Field(default=False, description="whether tools are in call order")
 
     @property
     def place(self) -> str:
-        """Where it is, for messages."""
+        """Its place in messages."""
         raise NotImplementedError
 
 
@@ -48,7 +46,7 @@ class DatasetConfig(DatasetSettings):
     A format adds `type: Literal[...]` with its name, and settings that only it has.
     """
 
-    path: Path = Field(description="the folder that holds them")
+    path: Path = Field(description="its folder")
 
     @property
     def place(self) -> str:
@@ -64,10 +62,10 @@ class DatasetKind(Generic[C]):
     """A format of datasets: its settings, and how its files are found and read.
 
     - `load` reads the files; it may raise an InputError that names a broken file and its place.
-      `gather` makes a sound `Dataset` of what it finds. Use `read`, which checks before and after.
-    - `files` are all that `load` reads, there or not: their content is what the bank follows from.
-    - `folder` holds them. One that gets them from elsewhere does it there, once a process; `files`
-      gets nothing.
+      `gather` makes a sound `Dataset` of its results. Call `read`, which checks before and after.
+    - `files` lists all files that `load` reads, whether they exist or not; the bank depends on
+      their content.
+    - `folder` returns their folder. A format that downloads files does it there, once per process.
     """
 
     config: type[C]
@@ -87,37 +85,30 @@ class DatasetKind(Generic[C]):
         ):
             dataset = self.load(config)
         if not dataset.tools:
-            raise InputError(f"{config.place}: no tools in it.")
+            raise InputError(f"{config.place}: the dataset has no tools.")
         if not dataset.queries:
-            counts = sorted(dataset.left_out.counts.items())
-            reasons = [f"  left out: {reason} ({count:,})" for reason, count in counts]
-            raise InputError(
-                "\n".join(
-                    [
-                        f"{config.place}: no query in it can be used.",
-                        *reasons,
-                        SPLIT_NAMES,
-                    ]
-                )
-            )
+            lines = [f"{config.place}: no query can be used."]
+            for reason, number in sorted(dataset.left_out.counts.items()):
+                lines.append(f"  skipped: {reason} ({number:,})")
+            raise InputError("\n".join([*lines, SPLIT_NAMES]))
         return dataset
 
     def find_files(self, config: C) -> tuple[Path, ...]:
-        """The files that a dataset is read from.
+        """List the files that a dataset is read from.
 
         Raises:
-            InputError: the folder or a file is not there.
+            InputError: the folder or a file is missing.
         """
         folder = self.folder(config)
         if not folder.is_dir():
             raise InputError(
-                f"{folder}: no such folder. Set dataset.path to the one that holds the "
-                f"dataset's files ({config.type})."
+                f"{folder}: no such folder. Set dataset.path to the folder of the dataset "
+                f"({config.type})."
             )
         found = self.files(config)
         for path in found:
             if not path.is_file():
                 raise InputError(
-                    f"{path}: no such file. A dataset of type {config.type} has it."
+                    f"{path}: no such file. A dataset of type {config.type} needs it."
                 )
         return found

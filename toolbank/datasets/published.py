@@ -1,4 +1,4 @@
-"""Banks that `toolbank publish` wrote, in a folder or on a model hub."""
+"""Read banks that `toolbank publish` wrote, from a folder or a hub."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DATA = "data"
 _SHARD = re.compile(r"([a-z]+)-\d{5}-of-(\d{5})\.parquet")
 _REQUIRED = ("tools", *get_args(Split))
 ASIDE = "aside"
-"""The shards of requests that a grade has set aside: they are in no split's files."""
+"""The shards of queries that a grade excluded from the splits."""
 
 _OPTIONAL = ("asks", "labels", ASIDE)
 
@@ -38,15 +38,15 @@ class PublishedConfig(DatasetConfig):
 
 
 def shard_name(name: str, number: int, count: int) -> str:
-    """The file of a shard: its number among how many."""
+    """Return the file name of shard `number` of `count`."""
     return f"{name}-{number:05}-of-{count:05}.parquet"
 
 
 def read_published(config: PublishedConfig) -> Dataset:
     """Read tools, queries, asks and labels; each query has the split of its file.
 
-    Queries have their first labels as `tools`, and their merged ones as `labels`, as in the bank
-    that was published. Those that were set aside have the split that they would be in.
+    Queries have their first labels as `tools`, and their merged ones as `labels`, as in the
+    published bank. Excluded queries keep the split that they were drawn for.
 
     Raises:
         InputError: a file can't be read, or is not of this layout.
@@ -67,13 +67,13 @@ def read_published(config: PublishedConfig) -> Dataset:
 
 
 def _with_first_labels(query: LabelledQuery) -> Query:
-    """The query as its bank has it; publications of version 0.7.0 have no `tools_first`."""
+    """The query of the bank; publications of version 0.7.0 have no `tools_first`."""
     row = {name: getattr(query, name) for name in Query.model_fields}
     return Query(**{**row, "tools": query.tools_first or query.tools})
 
 
 def published_files(config: PublishedConfig) -> tuple[Path, ...]:
-    """The files that are read; of those numbered, all that there have to be."""
+    """List the files that are read, including missing shards."""
     names = (*_REQUIRED, *_OPTIONAL)
     return tuple(path for name in names for path in _shards(config, name))
 
@@ -103,12 +103,11 @@ class HubConfig(DatasetSettings):
     """A dataset repository of the hub that HF_ENDPOINT names, or huggingface.co."""
 
     type: Literal["hub"]
-    name: str = Field(description="of the repository: OWNER/NAME")
+    name: str = Field(description="repository, OWNER/NAME")
     revision: str | None = Field(
         default=None,
         min_length=1,
-        description="a commit, tag or branch; unset: the newest state, so that a later run sees "
-        "what changed there",
+        description="commit, tag or branch; default: the newest",
     )
 
     @property
@@ -124,19 +123,19 @@ class HubConfig(DatasetSettings):
 
 
 def read_hub(config: HubConfig) -> Dataset:
-    """Read what was published, downloaded before if it is not on this machine.
+    """Read a published bank, which is downloaded first if necessary.
 
     Raises:
-        InputError: there is no such repository, or a file of it is not of this layout.
-        ToolbankError: the hub can't be reached, and nothing of it is here.
+        InputError: there is no such repository, or a file has another layout.
+        ToolbankError: the hub can't be reached, and the repository is not in the cache.
     """
     return read_published(_as_folder(find_snapshot(config)))
 
 
 def find_snapshot(config: HubConfig) -> Path:
-    """The folder of the hub's cache that holds the files, as they are on the hub now.
+    """Return the folder of the hub's cache with the current files.
 
-    The hub is asked once a process. Where it can't be reached, what is here counts.
+    The hub is asked once per process. If it can't be reached, the cache is used.
 
     Raises:
         InputError, ToolbankError: as of `read_hub`.
@@ -149,7 +148,7 @@ def find_snapshot(config: HubConfig) -> Path:
 
 
 def hub_files(config: HubConfig) -> tuple[Path, ...]:
-    """The files that are read, as far as they are on this machine."""
+    """List the files that are read and already downloaded."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import IncompleteSnapshotError, LocalEntryNotFoundError
 
@@ -184,8 +183,7 @@ def _download(name: str, revision: str | None, endpoint: str, caches: str) -> Pa
         )
     if not Path(folder).is_dir():
         raise InputError(
-            f"hub:{name}: holds no {_READ}, as `toolbank publish` leaves it. Give the name of a "
-            "dataset that was published so."
+            f"hub:{name}: no {_READ} in it. Name a dataset that `toolbank publish` wrote."
         )
     return Path(folder)
 

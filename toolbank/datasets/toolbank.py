@@ -1,4 +1,4 @@
-"""ToolBank: published columns, as files or as a DatasetDict."""
+"""Read ToolBank's published columns, as files or as a DatasetDict."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ToolbankConfig(DatasetConfig):
     type: Literal["toolbank"]
     tools: Path | None = Field(
         default=None,
-        description="what describes the tools, a JSON file or a tools.parquet",
+        description="JSON file or tools.parquet that describes the tools",
     )
 
 
@@ -41,13 +41,12 @@ def read_toolbank(config: ToolbankConfig) -> Dataset:
     """Read queries with refined_instruction, functions and explanation (arXiv 2409.02141).
 
     The folder is a DatasetDict as `toolbank export` writes it, or holds {train,validation,test}
-    as JSON, JSONL or parquet, also in parts (train-00000-of-00002.parquet) and in `data/`.
-    Where refined_instruction is empty, the draft `instruction` is taken. The tools are
-    described by `config.tools`: the tools.parquet of a run, a JSONL file, JSON of the form
-    {name: {new_func, description}}, or a JSON list of {name, description, parameters}, also in
-    the function-calling format; else by the folder's tools.jsonl. Functions may be named by
-    name, by new_func, or by a name of which the function-calling format makes the tool's;
-    entries that share a new_func are one tool.
+    as JSON, JSONL or parquet, also in parts (train-00000-of-00002.parquet) and in `data/`. An empty
+    refined_instruction is replaced by the draft `instruction`. `config.tools`, or else the folder's
+    tools.jsonl, describes the tools: a tools.parquet of a run, a JSONL file, JSON of the form {name:
+    {new_func, description}}, or a JSON list of {name, description, parameters}, also in the
+    function-calling format. Functions may be named by name, by new_func, or by a name that the
+    function-calling format turns into the tool's; entries that share a new_func are one tool.
 
     Raises:
         InputError: a file can't be read, or has broken rows.
@@ -72,9 +71,8 @@ def toolbank_files(config: ToolbankConfig) -> tuple[Path, ...]:
 def _tools_file(config: ToolbankConfig) -> Path:
     if config.tools is None and not (config.path / "tools.jsonl").is_file():
         raise InputError(
-            f"{config.path}: no tools.jsonl, which would describe the tools. Set dataset.tools "
-            "to a file that does: the bank/tools.parquet of a run, or ToolBank's JSON of "
-            "function descriptions."
+            f"{config.path}: no tools.jsonl. Set dataset.tools to a file that describes the tools: "
+            "the bank/tools.parquet of a run, or ToolBank's JSON of function descriptions."
         )
     return config.tools or config.path / "tools.jsonl"
 
@@ -127,14 +125,14 @@ def _parse_entry(entry: Any, place: str) -> Tool:
 
 
 def _add_full_names(tools: list[Tool], queries: list[Query]) -> list[Tool]:
-    """The tools, with the names in queries of which the function-calling format makes theirs."""
+    """The tools, with the full names in queries that the function-calling format shortens."""
     known = {tool.name for tool in tools}
     known |= {alias for tool in tools for alias in tool.aliases}
     full: dict[str, str] = {}
     for name in (name for query in queries for name in query.tools):
         if name not in known:
             known.add(name)
-            # An export gives a tool the second where another has the first.
+            # An export uses the second name if another tool has the first.
             full.setdefault(function_name(name), name)
             full.setdefault(hashed_name(name), name)
     return [
@@ -222,7 +220,7 @@ def _parse_query(row: Any, name: str, split: Split, place: str) -> Query:
     try:
         json.dumps([text, functions], ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"{place}: half a character, which is no text.") from error
+        raise InputError(f"{place}: a text with half of a character.") from error
     return Query(
         id=str(row.get("id") or name),
         query=text,

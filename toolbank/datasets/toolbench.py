@@ -1,11 +1,10 @@
-"""ToolBench's retrieval data and its published conversations."""
+"""Read ToolBench's retrieval data and its published conversations."""
 
 from __future__ import annotations
 
 import ast
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -16,10 +15,12 @@ from toolbank.bank.bank import LeftOut
 from toolbank.bank.function_reader import parse_tool, read_api
 from toolbank.bank.records import Query, Split, Tool
 from toolbank.datasets.gather import Dataset, gather
-from toolbank.datasets.jsonl import read_table
 from toolbank.datasets.kind import DatasetConfig, DatasetKind
+from toolbank.datasets.tables import read_labels, read_table
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
+
+_COLUMNS = ("qid", "unused", "docid", "label")
 
 
 class ToolbenchConfig(DatasetConfig):
@@ -32,10 +33,9 @@ def read_toolbench(config: ToolbenchConfig) -> Dataset:
     """Read corpus.tsv, {train,test}.query.txt and qrels.{train,test}.tsv (arXiv 2307.16789).
 
     corpus.tsv has docid and document_content, the JSON of an API; a query file qid and text; a
-    label file qid, a number without meaning, docid and label, all without a header. Those of
-    train may both be missing. Each document is a tool of its own, named TOOL::API; where several
-    have one name, all but the first end in their docid. The files repeat rows, which changes
-    nothing.
+    label file qid, an unused number, docid and label, without a header. The two files of train are
+    optional. Each document is a tool named TOOL::API; if several have one name, all but the first
+    end in their docid. Repeated rows are ignored.
 
     Raises:
         InputError: a file can't be read, or has broken lines.
@@ -57,7 +57,7 @@ def toolbench_files(config: ToolbenchConfig) -> tuple[Path, ...]:
 
 
 def _find_splits(folder: Path) -> tuple[Split, ...]:
-    """Test, and before it train if any file of it is there."""
+    """List test, and before it train if any file of it exists."""
     has_train = any(path.is_file() for path in _query_files(folder, "train"))
     return ("train", "test") if has_train else ("test",)
 
@@ -110,20 +110,14 @@ def _read_queries(
     for number, (qid, text) in read_table(path, ("qid", "query"), header=False):
         if texts.setdefault(qid, text) != text:
             left_out.add("query: its id is another's", f"{path.name}, line {number}")
-    used: dict[str, dict[str, None]] = defaultdict(dict)
-    columns = ("qid", "unused", "docid", "label")
-    for number, (qid, _, docid, label) in read_table(labels, columns, header=False):
-        if label.strip() not in ("0", "1"):
-            raise InputError(f"{labels}, line {number}: label {label!r}, not 0 or 1.")
-        if qid not in texts:
-            left_out.add("label: of no query", f"{labels.name}, line {number}")
-        elif label.strip() == "0":
-            left_out.add("label: 0", f"{labels.name}, line {number}")
-        else:
-            tool = tools.get(docid)
-            used[qid][tool.name if tool else f"document {docid}"] = None
+    used = read_labels(labels, _COLUMNS, texts, tools, left_out, header=False)
     return [
-        Query(id=f"{split}-{qid}", query=text, tools=tuple(used[qid]), split=split)
+        Query(
+            id=f"{split}-{qid}",
+            query=text,
+            tools=tuple(dict.fromkeys(used.get(qid, ()))),
+            split=split,
+        )
         for qid, text in texts.items()
     ]
 
@@ -139,7 +133,7 @@ _ACTION = re.compile(r"^Action:[ \t]*(\S+)", re.MULTILINE)
 _THOUGHT = re.compile(r"Thought:(.*?)^Action:", re.MULTILINE | re.DOTALL)
 _FINISH = "Finish"
 _APIS = "following APIs:"
-# What Python's reader of literals raises, and a row of another form.
+# Errors of Python's reader of literals, and of a row of another form.
 _BROKEN = (ValueError, SyntaxError, LookupError, TypeError, RecursionError, MemoryError)
 
 
@@ -158,9 +152,9 @@ def read_conversations(config: ConversationsConfig) -> Dataset:
     A file is a list of objects with `id` and `conversations`, a list of turns with `from` (system,
     user, assistant, function) and `value`. The system's turn ends with the APIs as a list in
     Python's notation, an assistant's has "Thought:" and "Action: NAME". The call of Finish is no
-    step. As ToolBench's script leaves it, each step of a conversation is an object of its own, with
-    all turns up to it: of a request with the same APIs the longest counts, and the others are
-    counted. Untried on the published files, which are several gigabytes.
+    step. ToolBench's script writes each step of a conversation as its own object with all turns up
+    to it: the longest of a request with the same APIs is kept, and the others are counted as
+    skipped. Not tested on the published files, which are several gigabytes.
 
     Raises:
         InputError: a file can't be read, or has another form.
@@ -203,19 +197,20 @@ def conversation_files(config: ConversationsConfig) -> tuple[Path, ...]:
 
 
 def _read_row(row: Any, split: Split, number: int) -> tuple[Query, str]:
-    """A request with its steps, and the system's turn."""
+    """Read a request with its steps, and the system's turn."""
     turns = [(turn["from"], str(turn["value"])) for turn in row["conversations"]]
-    asked = [text for speaker, text in turns if speaker == "user"]
+    [first, *_] = [text for speaker, text in turns if speaker == "user"]
     steps = [
-        _read_step(text)
+        (action[1], f"Call {action[1]} {_find_thought(text)}".strip())
         for speaker, text in turns
-        if speaker == "assistant" and _ACTION.search(text)
+        if speaker == "assistant"
+        and (action := _ACTION.search(text))
+        and action[1] != _FINISH
     ]
-    steps = [(name, text) for name, text in steps if name != _FINISH]
     system = next((text for speaker, text in turns if speaker == "system"), "")
     query = Query(
         id=f"{split}-{number}",
-        query=asked[0].strip().removesuffix("Begin!").strip(),
+        query=first.strip().removesuffix("Begin!").strip(),
         tools=tuple(name for name, _ in steps),
         explanation="\n".join(text for _, text in steps),
         split=split,
@@ -223,19 +218,16 @@ def _read_row(row: Any, split: Split, number: int) -> tuple[Query, str]:
     return query, system
 
 
-def _read_step(text: str) -> tuple[str, str]:
-    found = _ACTION.search(text)
-    assert found is not None
+def _find_thought(text: str) -> str:
     thought = _THOUGHT.search(text)
-    said = " ".join(thought[1].split()) if thought else ""
-    return found[1], f"Call {found[1]} {said}".strip()
+    return " ".join(thought[1].split()) if thought else ""
 
 
 def _read_tools(system: str) -> Iterator[Tool]:
-    """The APIs that the system's turn lists, but for Finish."""
-    told, _, listed = system.partition(_APIS)
-    start = listed.find("[") if listed else told.find("[{")
-    text = (listed or told)[start:] if start >= 0 else "[]"
+    """Read the APIs that the system's turn lists, without Finish."""
+    before, _, listed = system.partition(_APIS)
+    start = listed.find("[") if listed else before.find("[{")
+    text = (listed or before)[start:] if start >= 0 else "[]"
     for api in ast.literal_eval(text.strip()):
         if api["name"] != _FINISH:
             yield parse_tool(api)

@@ -1,9 +1,8 @@
-"""ToolLens and COLT's other sets: the layout of BEIR."""
+"""Read ToolLens and COLT's other sets, in the layout of BEIR."""
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,8 +10,8 @@ from toolbank.bank.bank import LeftOut
 from toolbank.bank.function_reader import describe_tool, make_parameters
 from toolbank.bank.records import Query, Split, Tool
 from toolbank.datasets.gather import Dataset, gather
-from toolbank.datasets.jsonl import read_table
 from toolbank.datasets.kind import DatasetConfig, DatasetKind
+from toolbank.datasets.tables import read_labels
 from toolbank.system.errors import InputError
 from toolbank.system.files import get_id, read_lines
 
@@ -38,8 +37,8 @@ def read_toollens(config: ToollensConfig) -> Dataset:
     """Read corpus.jsonl, queries.jsonl and qrels/{train,dev,test}.tsv (COLT, arXiv 2405.16089).
 
     A line of the corpus and of the queries has `_id` and `text`; a line of the labels
-    query-id, corpus-id and score, below a header. Only labels of test have to be there. A text of
-    the form that ToolBench's documents have is taken apart, and its tool named TOOL::API.
+    query-id, corpus-id and score, below a header. Only labels of test are required. A text in the
+    form of ToolBench's documents is split into its parts, and its tool is named TOOL::API.
 
     Raises:
         InputError: a file can't be read, or has broken lines.
@@ -49,9 +48,9 @@ def read_toollens(config: ToollensConfig) -> Dataset:
     texts = dict(read_lines(config.path / "queries.jsonl", _parse_text))
     queries: list[Query] = []
     labelled: set[str] = set()
-    # What is tested with stays so, also where it is listed for training too.
+    # A query of test stays in test if it is also listed for training.
     for split, path in reversed(_label_files(config.path)):
-        used = _read_labels(path, texts, tools, left_out)
+        used = read_labels(path, _COLUMNS, texts, tools, left_out, header=True)
         for qid, names in used.items():
             if qid in labelled:
                 left_out.add("query: labelled in two splits", f"{path.name}: {qid}")
@@ -69,7 +68,7 @@ def read_toollens(config: ToollensConfig) -> Dataset:
 
 
 def toollens_files(config: ToollensConfig) -> tuple[Path, ...]:
-    """The files that are read."""
+    """List the files that are read."""
     return (
         config.path / "corpus.jsonl",
         config.path / "queries.jsonl",
@@ -90,7 +89,7 @@ def _parse_text(row: dict[str, Any], number: int) -> tuple[str, str]:
 
 def _parse_document(row: dict[str, Any], number: int) -> tuple[str, Tool]:
     docid, text = _id(row, number), _string(row, "text")
-    parts = _take_apart(text)
+    parts = _split_document(text)
     if parts is None:
         title = str(row.get("title") or "").strip()
         return docid, describe_tool(title or docid, text)
@@ -105,7 +104,7 @@ def _parse_document(row: dict[str, Any], number: int) -> tuple[str, Tool]:
 
 
 def _name_tools(path: Path) -> dict[str, Tool]:
-    """Tools by document; of several with one name, all but the first end in the document's id."""
+    """Tools by document; if several have one name, all but the first end in the document's id."""
     tools: dict[str, Tool] = {}
     taken: set[str] = set()
     for docid, tool in read_lines(path, _parse_document):
@@ -117,8 +116,8 @@ def _name_tools(path: Path) -> dict[str, Tool]:
     return tools
 
 
-def _take_apart(text: str) -> list[str] | None:
-    """The values between the keys of a document, or None where it has another form."""
+def _split_document(text: str) -> list[str] | None:
+    """The values between the keys of a document, or None if it has another form."""
     if not text.startswith(_KEYS[0]):
         return None
     values, rest = [], text[len(_KEYS[0]) :]
@@ -135,24 +134,6 @@ def _parse_list(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return []
-
-
-def _read_labels(
-    path: Path, texts: dict[str, str], tools: dict[str, Tool], left_out: LeftOut
-) -> dict[str, list[str]]:
-    used: dict[str, list[str]] = defaultdict(list)
-    for number, (qid, docid, score) in read_table(path, _COLUMNS, header=True):
-        if not score.strip().lstrip("-").isdecimal():
-            raise InputError(f"{path}, line {number}: score {score!r}, not a number.")
-        if qid not in texts:
-            left_out.add("label: of no query", f"{path.name}, line {number}")
-        elif int(score) <= 0:
-            left_out.add("label: 0", f"{path.name}, line {number}")
-        else:
-            used[qid].append(
-                tools[docid].name if docid in tools else f"document {docid}"
-            )
-    return used
 
 
 def _id(row: dict[str, Any], number: int) -> str:

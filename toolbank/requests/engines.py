@@ -1,12 +1,12 @@
-"""The engines that work without a model: replies replayed from a file, and rules."""
+"""The engines that need no model: recorded replies, and rules."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,7 +16,6 @@ from toolbank.llm.chat import (
     AskTask,
     ChatReply,
     ChatRequest,
-    EngineError,
     Offer,
     Offers,
     Rejection,
@@ -44,9 +43,25 @@ if TYPE_CHECKING:
     from toolbank.llm.chat import Engine
     from toolbank.requests.asks import Kind
 
+_Row = TypeVar("_Row", bound=BaseModel)
+
+
+def _make_parser(kind: type[_Row], form: str) -> Callable[[dict[str, Any], int], _Row]:
+    def parse(row: dict[str, Any], _: int) -> _Row:
+        try:
+            return kind.model_validate(row)
+        except ValidationError as error:
+            raise ValueError(f"{first_problem(error)}. A line has {form}") from error
+
+    return parse
+
+
+def _explain_empty(path: Path) -> InputError:
+    return InputError(f"{path}: the file has no recorded replies. Name another file.")
+
 
 class Recorded:
-    """Replays the replies of a file, whose name it goes by."""
+    """Replay the replies of a file. The name of the file is the name of the model."""
 
     name = "recorded"
     offers: Offers | None = None
@@ -56,11 +71,11 @@ class Recorded:
         self.identity = f"recorded {sha256_file(path)}"
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing, since nothing is open."""
 
 
 class RecordedReply(BaseModel):
-    """One line of the file: what was offered, and what was written."""
+    """One line of a file of queries: the tools that were offered, and what was written."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -73,30 +88,39 @@ class RecordedReply(BaseModel):
 
 
 class RecordedQueries(Recorded):
-    """Attempt i is line i of the file: its offer, its draft and its polished query.
+    """Replay queries; attempt i is line i: its offer, its draft and its polished query.
 
-    The replies lie in a temporary file while they are played; memory does not grow with them.
-    `missing` counts the offered tools that the bank lacks, by name: they are left out of the
-    offers. A reply that uses one is played as it stands, and the checks reject it.
+    The replies are in a temporary file, so memory does not grow with them. `missing` counts the
+    offered tools that the bank lacks, by name. They are skipped in offers. A reply that uses one is
+    replayed unchanged, and the checks reject it.
 
     Raises:
         InputError: the file can't be read, or a line is not a recorded reply.
     """
 
-    offers: Offers
-
     def __init__(self, path: Path, tools: Sequence[Tool]) -> None:
-        names = {name: tools[i].name for name, i in Bank(tuple(tools)).index.items()}
+        super().__init__(path)
+        self.offers: Offers = self
+        # The bank's own names of its tools, by all names.
+        self._names = {
+            name: tools[i].name for name, i in Bank(tuple(tools)).index.items()
+        }
         self._replies = DiskList(RecordedReply)
         self.missing: Counter[str] = Counter()
         for reply in iterate_replies(path):
             self._replies.append(reply)
-            self.missing.update(name for name in reply.offered if name not in names)
-        super().__init__(path)
-        self.offers = RecordedOffers(self._replies, names)
+            self.missing.update(n for n in reply.offered if n not in self._names)
+
+    def offer(self, attempt: int) -> Offer | None:
+        """Return the offer of line `attempt`, counted from 0, or None past the last line."""
+        if attempt >= len(self._replies):
+            return None
+        reply = self._replies[attempt]
+        there = (self._names[name] for name in reply.offered if name in self._names)
+        return Offer(tuple(dict.fromkeys(there)), reply.at_most)
 
     async def answer(self, request: ChatRequest) -> ChatReply:
-        """Play the draft or the polished query of the request's attempt."""
+        """Replay the draft or the polished query of the request's attempt."""
         reply = self._replies[request.attempt]
         if request.step == "write":
             answer = {
@@ -113,54 +137,26 @@ class RecordedQueries(Recorded):
         return ChatReply(json.dumps(answer, ensure_ascii=False), self.model)
 
 
-class RecordedOffers:
-    """The offers that the recorded replies were written for, in the file's order.
-
-    `names` are the bank's own names of its tools, by each name that they go by.
-    """
-
-    def __init__(
-        self, replies: DiskList[RecordedReply], names: Mapping[str, str]
-    ) -> None:
-        self._replies = replies
-        self._names = names
-
-    def offer(self, attempt: int) -> Offer | None:
-        """The offer of line `attempt`, counted from 0, or None past the last line."""
-        if attempt >= len(self._replies):
-            return None
-        reply = self._replies[attempt]
-        there = (self._names[name] for name in reply.offered if name in self._names)
-        return Offer(tuple(dict.fromkeys(there)), reply.at_most)
+_parse_reply = _make_parser(RecordedReply, "offered, at_most, draft, query and tools")
 
 
 def iterate_replies(path: Path) -> Iterator[RecordedReply]:
-    """Read a file of recorded replies, one JSON object a line; empty lines are passed over.
+    """Read a file of recorded queries, one JSON object a line; empty lines are skipped.
 
     Raises:
-        InputError: the file can't be read, has no line, or a line is not a recorded reply; said
-            after the last one.
+        InputError: the file can't be read or has no line, or a line is not a recorded reply. Broken
+            lines are reported after the last line.
     """
     found = False
-    for reply in iterate_lines(path, _parse):
+    for reply in iterate_lines(path, _parse_reply):
         found = True
         yield reply
     if not found:
-        raise InputError(f"{path}: no recorded replies in this file.")
-
-
-def _parse(row: dict[str, Any], _: int) -> RecordedReply:
-    try:
-        return RecordedReply.model_validate(row)
-    except ValidationError as error:
-        raise ValueError(
-            f"not a recorded reply ({first_problem(error)}). "
-            "It should have offered, at_most, draft, query and tools"
-        ) from error
+        raise _explain_empty(path)
 
 
 class RecordedAsks(BaseModel):
-    """One line of the file: a tool, its siblings, and its asks, the kinds in their order."""
+    """One line of a file of asks: a tool, its siblings, and its asks in the order of the kinds."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -170,12 +166,11 @@ class RecordedAsks(BaseModel):
 
 
 class RecordedAskLines(Recorded):
-    """Plays the asks of a file; which tools are siblings is what its lines say.
+    """Replay asks; the lines of the file name the siblings.
 
-    `groups` are the lines' tools, as far as the bank has them; `missing` counts, by name, those
-    that it lacks. Of a tool that stands in several lines, the first counts; `unused` counts, by
-    the tool of their line, the asks that are not played: those of other lines, and of a line
-    those that `keys` has no place for.
+    `groups` are the tools of each line that the bank has; `missing` counts the others, by name. If
+    several lines have a tool, the first counts. `unused` counts the asks that are not replayed, by
+    the tool of their line: those of further lines, and those that `keys` has no place for.
 
     Raises:
         InputError: the file can't be read, a line has no asks, or no line's tool is in the bank.
@@ -192,21 +187,22 @@ class RecordedAskLines(Recorded):
         self._asks: dict[str, tuple[str, ...]] = {}
         groups: list[tuple[str, ...]] = []
         taken: set[str] = set()
-        for line in _read_asks(path):
-            group: list[str] = []
-            for name in (line.tool, *line.siblings):
-                if name not in index:
-                    self.missing[name] += 1
-                elif (own := tools[index[name]].name) not in taken:
-                    taken.add(own)
-                    group.append(own)
+        lines = read_lines(path, _make_parser(RecordedAsks, "tool and asks, a list"))
+        if not lines:
+            raise _explain_empty(path)
+        for line in lines:
+            names = (line.tool, *line.siblings)
+            self.missing.update(name for name in names if name not in index)
+            own = (tools[index[name]].name for name in names if name in index)
+            group = tuple(name for name in dict.fromkeys(own) if name not in taken)
+            taken.update(group)
             if group:
                 self._asks[group[0]] = line.asks
-                groups.append(tuple(group))
+                groups.append(group)
             elif line.tool not in index:
                 continue
-            played = places if group else ()
-            unused = [n for n, ask in enumerate(line.asks) if ask and n not in played]
+            used = places if group else ()
+            unused = [n for n, ask in enumerate(line.asks) if ask and n not in used]
             if unused:
                 self.unused[line.tool] += len(unused)
         if not groups:
@@ -216,16 +212,9 @@ class RecordedAskLines(Recorded):
         self.groups = tuple(groups)
 
     async def answer(self, request: ChatRequest) -> ChatReply:
-        """Play the asks of the request's tool.
-
-        Raises:
-            EngineError: it is no request for asks.
-        """
+        """Replay the asks of the request's tool."""
         task = request.task
-        if not isinstance(task, AskTask):
-            raise EngineError(
-                "recorded asks answer nothing but requests for asks.", reason="no-task"
-            )
+        assert isinstance(task, AskTask)
         asks = self._asks.get(task.tool.name, ())
         answer = {
             key: asks[place] if place < len(asks) else ""
@@ -235,7 +224,7 @@ class RecordedAskLines(Recorded):
 
 
 def _place(kinds: Mapping[str, str]) -> dict[str, int]:
-    """Where in a line the ask of each key is: the kinds in their order, again and again."""
+    """The place in a line of the ask of each key: all kinds in their order, repeatedly."""
     turns: Counter[str] = Counter()
     places = {}
     for key, kind in kinds.items():
@@ -244,33 +233,17 @@ def _place(kinds: Mapping[str, str]) -> dict[str, int]:
     return places
 
 
-def _read_asks(path: Path) -> list[RecordedAsks]:
-    lines = read_lines(path, _parse_asks)
-    if not lines:
-        raise InputError(f"{path}: no recorded asks in this file.")
-    return lines
-
-
-def _parse_asks(row: dict[str, Any], _: int) -> RecordedAsks:
-    try:
-        return RecordedAsks.model_validate(row)
-    except ValidationError as error:
-        raise ValueError(
-            f"no recorded asks ({first_problem(error)}). It should have tool and asks, a list"
-        ) from error
-
-
 _KEYS = ("query", "needed", "alternatives", "aside")
 _TOOLS = ("tool", "for")
 
 
 class RecordedGrades(Recorded):
-    """Each line of the file is a reply to the request whose id it has as `query`; `queries` are those.
+    """Replay grades; each line replies to the request whose id is its `query`.
 
-    `model` is the name of the file, as whose the grades are stored.
+    `queries` are these ids. The grades are stored with the name of the file as their source.
 
     Raises:
-        InputError: as of `read_grades_file`.
+        InputError: as `read_grades_file` does.
     """
 
     def __init__(self, path: Path, tools: Iterable[Tool]) -> None:
@@ -279,29 +252,20 @@ class RecordedGrades(Recorded):
         self.queries = frozenset(self._replies)
 
     async def answer(self, request: ChatRequest) -> ChatReply:
-        """Give the grades of the request.
-
-        Raises:
-            EngineError: it is no request for grades.
-        """
-        task = request.task
-        if not isinstance(task, VerifyTask):
-            raise EngineError(
-                "recorded grades answer nothing but requests for grades.",
-                reason="no-task",
-            )
-        return ChatReply(self._replies[task.query], self.model)
+        """Replay the grades of the request."""
+        assert isinstance(request.task, VerifyTask)
+        return ChatReply(self._replies[request.task.query], self.model)
 
 
 def read_grades_file(
     path: Path, tools: Iterable[Tool], queries: Collection[str] | None = None
 ) -> dict[str, str]:
-    """Read a file of grades: by the id of its request, each line's grades as a reply has them.
+    """Read a file of grades; map each request's id to a reply with the tools' own names.
 
-    Tools have their own names in the replies. With `queries`, a line of another request is refused.
+    With `queries`, a line of another request is refused.
 
     Raises:
-        InputError: the file can't be read, is empty, or lines are wrong: which and why.
+        InputError: the file can't be read, is empty, or has broken lines.
     """
     bank = Bank(tuple(tools))
     names = {name: bank.tools[place].name for name, place in bank.index.items()}
@@ -327,57 +291,50 @@ def read_grades_file(
             f"{error}\nNothing was changed. A line is "
             '{"query": ID, "needed": [{"tool": NAME, "why": TEXT}], "alternatives": [{"tool": NAME, '
             '"for": NAME, "why": TEXT}], "aside": TEXT}. Only "query", and "needed" or "aside", '
-            "have to be there."
+            "are required."
         ) from error
     if not replies:
-        raise InputError(f"{path}: no recorded grades in this file.")
+        raise _explain_empty(path)
     return replies
 
 
 def _check_grades(row: Mapping[str, Any], query: str, names: Mapping[str, str]) -> str:
-    """The grades of a line, with the tools' own names.
+    """The grades of a line as JSON, with the tools' own names.
 
     Raises:
         ValueError: they are wrong.
     """
     grades = {key: row[key] for key in row if key != "query"}
     for key in ("needed", "alternatives"):
-        rows = grades.get(key)
-        for one in rows if isinstance(rows, list) else ():
-            name = one.get("tool") if isinstance(one, dict) else None
-            if isinstance(name, str) and name not in names:
-                raise ValueError(f'"{key}": no tool of this bank is named {name!r}')
-        if isinstance(rows, list):
-            grades[key] = [_name_own(one, names) for one in rows]
+        if isinstance(rows := grades.get(key), list):
+            grades[key] = [_use_own_names(one, key, names) for one in rows]
     text = json_text(grades)
-    found = read_grades(ChatReply(text, ""), query, names.keys())
-    if isinstance(found, Rejection):
-        raise ValueError(f"{found.reason}: {found.detail}")
+    labels = read_grades(ChatReply(text, ""), query, names.keys())
+    if isinstance(labels, Rejection):
+        raise ValueError(f"{labels.reason}: {labels.detail}")
     return text
 
 
-def _name_own(one: Any, names: Mapping[str, str]) -> Any:
+def _use_own_names(one: Any, key: str, names: Mapping[str, str]) -> Any:
     if not isinstance(one, dict):
         return one
-    return {
-        key: names.get(value, value)
-        if key in _TOOLS and isinstance(value, str)
-        else value
-        for key, value in one.items()
-    }
+    texts = {name: one[name] for name in _TOOLS if isinstance(one.get(name), str)}
+    if "tool" in texts and texts["tool"] not in names:
+        raise ValueError(f'"{key}": no tool of this bank is named {texts["tool"]!r}')
+    return {**one, **{name: names.get(text, text) for name, text in texts.items()}}
 
 
 def find_replies(config: Any) -> Path:
-    """The file that is replayed in a section of a recipe.
+    """Return the file that a section of a recipe replays.
 
     Raises:
-        InputError: none is named.
+        InputError: the section names none.
     """
     replies: Path | None = config.replies
     if replies is None:
         raise InputError(
-            f"{config.section}.replies: the recorded engine needs the file that it plays. "
-            f"Set it to a JSONL file, or choose another {config.section}.engine."
+            f"{config.section}.replies: the recorded engine needs a file of replies. "
+            f"Set this key to a JSONL file, or choose another {config.section}.engine."
         )
     return replies
 
@@ -396,8 +353,8 @@ def _check_recorded(config: Any) -> None:
     find_replies(config)
     if isinstance(config, GenerateConfig) and config.tools_per_query:
         raise InputError(
-            "generate.tools_per_query: what is recorded was asked for already, each reply with "
-            "the number of its line. Leave it out, or choose another generate.engine."
+            "generate.tools_per_query: recorded replies have their own numbers of tools. Remove "
+            "this key, or choose another generate.engine."
         )
 
 

@@ -110,7 +110,7 @@ def _count_sent(
     """As `begun`, with the attempts whose requests are on their way to an engine of rounds."""
     from toolbank.llm.accounts import CallCounts
     from toolbank.llm.engines import find_engine
-    from toolbank.requests.write.sampling import Dealing
+    from toolbank.requests.write.sampling import Sampler
     from toolbank.requests.write.write_step import wanted_queries
 
     config = recipe.generate
@@ -119,10 +119,10 @@ def _count_sent(
         return begun
     filler = kind.fill(config, journal, CallCounts())
     identity = kind.identity(config, recipe.seed)
-    dealing = Dealing(catalogue.tools, config, recipe.domain_name, recipe.seed)
+    sampler = Sampler(catalogue.tools, config, recipe.domain_name, recipe.seed)
     for number in range(begun, begun + (wanted_queries(config) or 0)):
-        request = dealing.write_request(number)
-        if request and filler.holds(request.key(identity)):
+        request = sampler.write_request(number)
+        if filler.holds(request.key(identity)):
             begun = number + 1
     return begun
 

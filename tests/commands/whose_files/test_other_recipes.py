@@ -123,7 +123,7 @@ def test_a_run_writes_through_no_link_of_what_it_may_not_have_yet(project, name)
     ("setting", "told"),
     [
         ("sources.0.package=no_such_package", "no_such_package is not installed"),
-        ("retrievers=[{type: bm25}]", "no query in it can be used"),
+        ("retrievers=[{type: bm25}]", "no query can be used"),
     ],
 )
 def test_what_a_recipe_can_not_read_replaces_nothing(project, setting, told):

@@ -159,13 +159,6 @@ def test_files_of_train_may_be_missing(tmp_path, kind):
     assert labels(read(kind, tmp_path)) == tested
 
 
-def test_queries_of_train_without_their_labels_are_an_error(tmp_path):
-    make_toolbench(tmp_path)
-    (tmp_path / "qrels.train.tsv").unlink()
-    with pytest.raises(InputError, match=r"qrels\.train\.tsv: no such file"):
-        read("toolbench", tmp_path)
-
-
 def test_documents_of_one_name_are_tools_of_their_own(tmp_path):
     make_toolbench(tmp_path)
     second = {**API, "api_description": "Newer."}
@@ -212,27 +205,9 @@ def test_what_can_not_be_used_is_counted_with_its_reason(tmp_path):
     }
     told = dataset.left_out.describe()["query: needs a tool that is not listed"]
     assert told["examples"] == ["4: z"]
-
-
-def test_another_split_can_be_the_test(tmp_path):
-    make_jsonl(tmp_path)
-    rows = [
-        {"query": "do a", "tools": ["a"], "split": "train"},
-        {"query": "do b", "tools": ["b"], "split": "test_multi"},
-        {"query": "do both", "tools": ["b"], "split": "test"},
-    ]
-    lines(tmp_path / "queries.jsonl", rows)
-    dataset = read("jsonl", tmp_path, test="test_multi")
-    assert labels(dataset)["do b"][1] == "test"
-    assert dataset.left_out.counts == {"query: of the split 'test'": 1}
-
-
-def test_a_split_that_is_not_there_names_those_that_are(tmp_path):
-    make_jsonl(tmp_path)
-    with pytest.raises(
-        InputError, match=r"'nope'; the splits there are: 'test', 'train'"
-    ):
-        read("jsonl", tmp_path, test="nope")
+    other = read("jsonl", tmp_path, test="test_hard")
+    assert labels(other)["other exam"][1] == "test"
+    assert other.left_out.counts["query: of the split 'test'"] == 1
 
 
 @pytest.mark.parametrize("form", ["functions", "list"])
@@ -258,7 +233,7 @@ def test_tools_of_toolbank_may_be_a_list(tmp_path, form):
         read("toolbank", tmp_path / "out", tools=described)
 
 
-@pytest.mark.parametrize("form", ["datasets", "jsonl", "toolbank"])
+@pytest.mark.parametrize("form", ["datasets", "toolbank"])
 def test_what_export_writes_is_read_back(tmp_path, form):
     tools = (
         Tool(name="np.sum", kind="function", summary="Sum.", aliases=("np.add",)),
@@ -272,9 +247,8 @@ def test_what_export_writes_is_read_back(tmp_path, form):
     )
     export_bank(Bank(tools, queries), form, tmp_path / "out")
     write_tools(tmp_path / "tools.parquet", tools)
-    kind = "jsonl" if form == "jsonl" else "toolbank"
-    more = {"tools": tmp_path / "tools.parquet"} if kind == "toolbank" else {}
-    dataset = read(kind, tmp_path / "out", **more)
+    described = tmp_path / "tools.parquet"
+    dataset = read("toolbank", tmp_path / "out", tools=described)
     assert dataset.tools == tools
     assert labels(dataset) == {q.query: (q.tools, q.split) for q in queries}
     assert not dataset.left_out.counts
@@ -353,13 +327,21 @@ def test_toolbank_in_parquet_parts(tmp_path):
             'line 1: no "tools"',
         ),
         ("jsonl", "tools.jsonl", '{"name": " "}', "line 1"),
+        (
+            "jsonl",
+            "queries.jsonl",
+            '{"query": "x", "tools": ["a"], "split": "nope"}',
+            "found: 'nope'",
+        ),
         ("toolbank", "train.json", '[{"functions": []}]', "row 1"),
         ("toolbank", "train.json", "{}", "not a list"),
         ("toolbank", "tools.json", '{"a": 3}', "'a'"),
         ("toolbench", "corpus.tsv", "docid\tdocument_content\n1\t{", "line 2"),
         ("toolbench", "corpus.tsv", "id\ttext\n1\t{}", "line 1: the columns are id"),
         ("toolbench", "qrels.train.tsv", "5\t0\t1\n", "line 1: 3 columns"),
-        ("toolbench", "qrels.test.tsv", "5\t0\t1\tyes\n", "line 1: label 'yes'"),
+        ("toolbench", "qrels.train.tsv", None, "no such file"),
+        ("toolbank", "tools.json", None, "no such file"),
+        ("toolbench", "qrels.test.tsv", "5\t0\t1\tyes\n", "line 1"),
         ("toollens", "corpus.jsonl", '{"text": "x"}', "line 1"),
         ("toollens", "qrels/train.tsv", "query-id\tcorpus-id\n", "line 1"),
         (
@@ -372,14 +354,17 @@ def test_toolbank_in_parquet_parts(tmp_path):
 )
 def test_a_broken_file_is_told_with_its_place(tmp_path, kind, name, content, told):
     MAKE[kind](tmp_path)
-    (tmp_path / name).write_text(content)
+    if content is None:
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_text(content)
     with pytest.raises(InputError) as caught:
         read(kind, tmp_path)
     assert str(tmp_path / name) in str(caught.value)
     assert told in str(caught.value)
 
 
-def test_tools_of_toolbank_have_to_be_described(tmp_path):
+def test_a_dataset_without_descriptions_names_the_setting(tmp_path):
     make_toolbank(tmp_path)
     with pytest.raises(InputError, match=r"dataset\.tools"):
         read("toolbank", tmp_path, tools=None)

@@ -2,18 +2,15 @@
 
 import asyncio
 import json
-import os
 import random
 import re
 import signal
-import threading
 from collections import Counter
 
 import pytest
 
 from tests.engines import kind_of
 from tests.world import SHOP, adds_up, drafted, polished, sentence
-from toolbank.bank.records import Tool
 from toolbank.llm.chat import ChatReply, EngineError, Offer
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
@@ -170,23 +167,6 @@ def test_a_round_takes_all_that_is_missing_and_a_waiting_run_makes_no_bank(run):
     assert kept == 0
 
 
-def test_rounds_that_are_answered_go_on_to_the_same_bank(run, tmp_path):
-    engine = Rounds(patience=2)
-    made, kept = run(engine)
-    assert [len(taken) for taken in engine.rounds] == [20, 20]
-    assert made.waiting == ""
-    assert (kept, made.value.counts["accepted"], made.value.counts["attempts"]) == (
-        40,
-        20,
-        20,
-    )
-    (tmp_path / "journal.sqlite").unlink()
-    swift, _ = run(Swift())
-    assert [q.query for q in swift.value.queries] == [
-        q.query for q in made.value.queries
-    ]
-
-
 def test_a_run_between_rounds_asks_for_nothing_that_is_in_the_journal(run):
     run(Rounds(patience=1))
     engine = Rounds(patience=1)
@@ -332,18 +312,6 @@ def test_no_more_than_the_first_attempts_are_paid_for_where_none_is_accepted(
     assert second.calls == []
 
 
-def test_rules_that_accept_nothing_are_told_of_no_endpoint(tmp_path):
-    bare = tuple(Tool(name=f"api.call{n}", kind="operation") for n in range(12))
-    config = GenerateConfig(engine="rules", max_attempts=3)
-    with (
-        Journal(tmp_path / "journal.sqlite") as journal,
-        pytest.raises(ToolbankError, match=r"\n  declined 3, such as: nothing") as told,
-    ):
-        generate(bare, config, domain="api", seed=1, journal=journal)
-    assert "endpoint" not in str(told.value)
-    assert "--set 'generate.tools_per_query={1: 1}'" in str(told.value)
-
-
 def test_a_replay_holds_few_attempts_open(run):
     run(Swift(), queries=300)
     most = 0
@@ -373,32 +341,6 @@ def test_an_error_after_an_interrupt_is_what_the_run_ends_with(run, monkeypatch)
     monkeypatch.setattr(Journal, "put", put)
     with pytest.raises(ToolbankError, match=r"no room left .*by an interrupt"):
         run(Interrupted())
-
-
-def test_an_interrupt_in_a_notebook_begins_no_further_call(run):
-    loop_runs = threading.Event()
-
-    class Hanging(Swift):
-        async def answer(self, request):
-            self.calls.append(request.attempt)
-            if len(self.calls) == 8:
-                loop_runs.set()
-            await asyncio.Event().wait()
-
-    def interrupt():
-        loop_runs.wait(60)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    engine = Hanging()
-
-    async def cell():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        threading.Thread(target=interrupt).start()
-        with pytest.raises(KeyboardInterrupt):
-            run(engine, queries=300, concurrency=8)
-
-    asyncio.run(cell())
-    assert len(engine.calls) == 8
 
 
 def test_a_mistake_of_the_program_ends_it_and_is_shown(run, monkeypatch):

@@ -43,72 +43,86 @@ def reason(*tools, text=TEXT, at_most=3):
     )
 
 
-@pytest.mark.parametrize("name", ["numpy.absolute", "numpy.abs"])
-def test_a_tool_may_go_by_any_of_its_names(name):
-    assert reason("numpy.mean", name) == ["numpy.mean", "numpy.absolute"]
+MEAN, ABS, LOG = "numpy.mean", "numpy.absolute", "numpy.log2"
 
 
 @pytest.mark.parametrize(
-    ("tools", "at_most", "expected"),
+    ("tools", "at_most", "expected", "detail"),
     [
-        (("numpy.mean", "mean"), 3, "tool-not-offered"),
-        (("numpy.mean", "pandas.DataFrame"), 3, "tool-not-offered"),
-        (("numpy.mean", "numpy.made_up"), 3, "tool-not-offered"),
-        (("numpy.mean", "numpy.mean"), 3, "repeated-tool"),
-        (("numpy.absolute", "numpy.abs"), 3, "repeated-tool"),
-        (("numpy.mean",), 3, "too-few-tools"),
-        ((), 3, "too-few-tools"),
-        (("numpy.mean", "numpy.nan_to_num", "numpy.log2"), 2, "too-many-tools"),
+        ((MEAN, "numpy.absolute"), 3, [MEAN, ABS], ""),
+        ((MEAN, "numpy.abs"), 3, [MEAN, ABS], ""),
+        ((MEAN, "mean"), 3, "tool-not-offered", "mean"),
+        ((MEAN, "pandas.DataFrame"), 3, "tool-not-offered", "pandas.DataFrame"),
+        ((MEAN, "numpy.made_up"), 3, "tool-not-offered", "numpy.made_up"),
+        ((MEAN, MEAN), 3, "repeated-tool", MEAN),
+        ((ABS, "numpy.abs"), 3, "repeated-tool", ABS),
+        ((MEAN,), 3, "too-few-tools", "1, at least 2"),
+        ((), 3, "too-few-tools", "0, at least 2"),
+        ((MEAN, "numpy.nan_to_num", LOG), 2, "too-many-tools", "3, at most 2"),
     ],
 )
-def test_drafts_that_break_the_rules_of_tools(tools, at_most, expected):
+def test_the_tools_of_a_draft_are_checked(tools, at_most, expected, detail):
     assert reason(*tools, at_most=at_most) == expected
+    checked = CHECKER.check_draft(draft(*tools), TOOLS[:5], at_most)
+    assert not detail or checked.detail == detail
 
 
 @pytest.mark.parametrize(
     ("tools", "asked", "expected"),
-    [
-        (("numpy.mean",), 1, ["numpy.mean"]),
-        (("numpy.mean", "numpy.log2"), 1, "other-number-of-tools"),
-        (("numpy.mean",), 2, "other-number-of-tools"),
-        ((), 1, "other-number-of-tools"),
-    ],
+    [((MEAN,), 1, ""), ((MEAN, LOG), 1, "2"), ((MEAN,), 2, "1"), ((), 1, "0")],
 )
-def test_where_a_number_of_tools_is_asked_for_another_is_rejected(
-    tools, asked, expected
-):
+def test_a_draft_needs_the_exact_number_of_tools(tools, asked, expected):
     config = GenerateConfig(tools_per_query={1: 1, 2: 1}, min_words=4)
     checked = Checker(TOOLS, config).check_draft(draft(*tools), TOOLS[:5], asked)
-    if isinstance(checked, Rejection):
-        assert checked.reason == expected
-        assert checked.detail == f"{len(tools)}, asked for {asked}"
+    if expected:
+        detail = f"{expected}, asked for {asked}"
+        assert checked == Rejection("other-number-of-tools", detail)
     else:
-        assert [tool.name for tool in checked] == expected
+        assert [tool.name for tool in checked] == list(tools)
+
+
+READINGS = "the three readings"
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "expected", "detail"),
     [
-        ("Average them all.", "too-short"),
-        ("the balance of an account " * 7, "too-long"),
-        ("Как далеко от нуля балансы моих счетов за прошлый месяц?", "not-english"),
+        ("Average them all.", "too-short", "3 words, at least 4"),
+        ("the balance " * 80, "too-long", "160 words, at most 30"),
+        ("Как далеко от нуля балансы моих счетов за месяц?", "not-english", ""),
+        (
+            f"Please use numpy.linalg.norm on {READINGS}.",
+            "identifier",
+            "numpy.linalg.norm",
+        ),
+        (f"Please use linalg.norm on {READINGS}.", "identifier", "linalg.norm"),
+        (f"Please use np.mean on {READINGS}.", "identifier", "np.mean"),
+        (f"Please take the mean() of {READINGS}.", "identifier", "mean()"),
+        (f"Take the log2 of {READINGS}.", "identifier", "log2"),
+        (f"Put {READINGS} into a DataFrame.", "identifier", "DataFrame"),
+        (f"Put {READINGS} through nan_to_num.", "identifier", "nan_to_num"),
+        (f"Put {READINGS} through Nan_To_Num!", "identifier", "Nan_To_Num"),
+        (f"Please use numpy.abs on {READINGS}.", "identifier", "numpy.abs"),
     ],
 )
-def test_length_and_language(text, expected):
-    assert CHECKER.check_text(text).reason == expected
-    assert reason("numpy.mean", "numpy.absolute", text=text) == expected
+def test_texts_are_rejected_with_the_reason(text, expected, detail):
+    assert CHECKER.check_text(text) == Rejection(expected, detail)
+    assert reason(MEAN, ABS, text=text) == expected
 
 
 @pytest.mark.parametrize(
-    ("rejection", "expected"),
+    "text",
     [
-        (CHECKER.check_text("Average them all."), "3 words, at least 4"),
-        (CHECKER.check_text("the balance " * 80), "160 words, at most"),
-        (CHECKER.check_draft(draft("numpy.mean"), TOOLS[:5], 3), "1, at least 2"),
+        f"What is the mean of {READINGS}?",
+        "Load sales.csv and average it, e.g. by shop.",
+        "Find log 2 of the readings in my_log2_column.",
+        "I need them sorted by size.Sort the largest first.",
+        "Take log(1+x) of the mean (roughly) of the readings.",
+        "Put the readings into a data frame or dataframe.",
     ],
 )
-def test_what_is_too_short_or_too_long_is_told_with_the_bound(rejection, expected):
-    assert rejection.detail.startswith(expected)
+def test_words_are_not_identifiers(text):
+    assert CHECKER.check_text(text) is None
 
 
 @pytest.mark.parametrize("sign", ["\ud83d", "\udc00"])
@@ -140,39 +154,6 @@ def test_signs_that_steer_a_terminal_or_turn_the_writing_are_rejected(sign):
     checked = CHECKER.check_draft(hidden, TOOLS[:5], 3)
     assert checked.reason == "control-sign"
     assert checked.detail == f"U+{ord(sign[0]):04X}"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Please use numpy.linalg.norm on the three readings.",
-        "Please use linalg.norm on the three readings.",
-        "Please use np.mean on the three readings.",
-        "Please take the mean() of the three readings.",
-        "Take the log2 of the three readings.",
-        "Put the three readings into a DataFrame.",
-        "Put the three readings through nan_to_num.",
-        "Put the three readings through Nan_To_Num!",
-        "Please use numpy.abs on the three readings.",
-    ],
-)
-def test_identifiers_are_rejected(text):
-    assert CHECKER.check_text(text).reason == "identifier"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "What is the mean of the three readings?",
-        "Load sales.csv and average it, e.g. by shop.",
-        "Find log 2 of the readings in my_log2_column.",
-        "I need them sorted by size.Sort the largest first.",
-        "Take log(1+x) of the mean (roughly) of the readings.",
-        "Put the readings into a data frame or dataframe.",
-    ],
-)
-def test_words_are_not_identifiers(text):
-    assert CHECKER.check_text(text) is None
 
 
 PIECES = st.sampled_from(

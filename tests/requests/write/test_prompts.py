@@ -65,23 +65,6 @@ def user_file(folder, monkeypatch, name, content):
     return path
 
 
-def test_the_writer_sees_what_the_tools_are_called_and_what_they_do():
-    prompt = text(write())
-    assert "- shop.nan_total: Add up values and leave gaps out." in prompt
-    assert "Takes: values (What to add up)" in prompt
-    assert "Gives: The total" in prompt
-    assert "- shop.sort: Order." in prompt
-    assert "- shop.sort2: Again." in prompt
-
-
-def test_the_writer_is_told_how_many_tools_and_the_domains_instructions():
-    prompt = text(write(at_most=2, instructions="Prices are in pence."))
-    assert "exactly 2" in prompt
-    assert "Prices are in pence." in prompt
-    assert "at least 2 and at most 4" in text(write(at_most=4))
-    assert "Instructions for" not in text(write())
-
-
 def test_a_recipe_that_says_nothing_of_numbers_gets_the_prompts_that_it_always_got():
     # A change here is a change of every prompt: replies that were paid for are not used again.
     asked = [
@@ -142,12 +125,6 @@ def test_examples_of_ones_own_that_need_one_tool_go_where_one_is_asked_for(
     assert drawn["query"] == two["query"]
 
 
-def test_a_template_of_ones_own_that_is_not_used_is_told(tmp_path, monkeypatch):
-    user_file(tmp_path, monkeypatch, "write.j2", "Write.")
-    [note] = prompt_notes("numpy", GenerateConfig(min_tools=1))
-    assert "prompts/write.j2: yours, not used" in note
-
-
 def test_the_schema_allows_the_shown_names_only():
     validator = Draft202012Validator(write().schema)
     answer = {"declined": False, "reason": "", "explanation": "e", "draft": "d"}
@@ -161,14 +138,6 @@ def test_requests_carry_the_same_as_data_for_engines_that_read_no_prompts():
     polish = prompts().polish(3, DRAFT, TOOLS[:2])
     assert (polish.attempt, polish.step) == (3, "polish")
     assert (polish.task.draft, polish.task.tools) == (DRAFT.draft, TOOLS[:2])
-
-
-def test_the_polisher_sees_the_draft_and_what_the_tools_do():
-    prompt = text(prompts().polish(0, DRAFT, TOOLS[:2]))
-    assert DRAFT.draft in prompt
-    assert DRAFT.explanation in prompt
-    assert "- Order." in prompt
-    assert "nan_total" not in prompt
 
 
 def test_examples_are_a_function_of_seed_and_attempt():
@@ -204,8 +173,8 @@ def test_tools_and_drafts_are_never_read_as_templates():
     assert text(polish).count(evil) == 3
 
 
-@pytest.mark.parametrize("first", ["A <b> & {{ x }}", 'It says "tie".'])
-def test_the_judge_sees_both_requests_as_they_are(first):
+def test_the_judge_sees_both_requests_unchanged():
+    first = 'A <b> & {{ x }} says "tie".'
     template = PromptTemplate("judge.j2")
     prompt = template.render(criterion="fluency", first=first, second="What is it?")
     assert f"<request-a>\n{first}\n</request-a>" in prompt
@@ -330,8 +299,11 @@ def test_shipped_examples_hold_no_identifier(domain, names):
 
 def test_whose_prompts_are_used_is_told(tmp_path, monkeypatch):
     user_file(tmp_path, monkeypatch, "write.j2", "Write.")
-    assert prompt_notes("numpy", GenerateConfig()) == ["prompts/write.j2: yours, used"]
-    assert prompt_notes("weather", GenerateConfig()) == [
-        "prompts/write.j2: yours, used",
-        "the general examples are used; for your own, write prompts/examples/weather.jsonl",
-    ]
+    for domain, config, told in (
+        ("numpy", {}, ["write.j2: .*used"]),
+        ("weather", {}, ["write.j2: .*used", "prompts/examples/weather.jsonl"]),
+        ("numpy", {"min_tools": 1}, ["write.j2: .*not used.*write-number.j2"]),
+    ):
+        notes = prompt_notes(domain, GenerateConfig(**config))
+        assert len(notes) == len(told)
+        assert all(map(re.search, told, notes))

@@ -59,15 +59,26 @@ def test_a_small_bank_is_offered_whole(n, sampling):
     assert ("uses at most" in told) == (n < 5)
 
 
-def test_a_bank_as_large_as_an_offer_needs_no_word():
+def test_a_bank_is_told_how_its_size_limits_an_offer():
     assert describe_fit(GenerateConfig(), tools(10)) == ""
-
-
-def test_a_bank_smaller_than_any_query_is_an_error_that_says_so():
-    with pytest.raises(InputError, match=r"uses 2 tools at least, and the bank has 1"):
-        offers(1, 10)
+    told = describe_fit(GenerateConfig(families=True), CALENDAR[:12])
+    assert "the bank has 3 tools (siblings count as one)" in told
     two = make_offers(tools(2), GenerateConfig(tools_per_query={1: 1, 4: 9}), 0)
     assert {two.offer(n).at_most for n in range(50)} == {1}
+
+
+@pytest.mark.parametrize(
+    ("n", "settings", "told"),
+    [
+        (1, {}, r"generate\.min_tools: .* 2 tools.* 1\."),
+        (2, {"tools_per_query": {3: 1, 4: 1}}, r"tools_per_query: .* 3 tools.* 2\."),
+        (12, {"families": True, "min_tools": 4}, r"min_tools: .* 4 tools.* 3\."),
+    ],
+)
+def test_a_bank_smaller_than_any_query_is_refused(n, settings, told):
+    bank = CALENDAR[:n] if n > 2 else tools(n)
+    with pytest.raises(InputError, match=told):
+        make_offers(bank, GenerateConfig(**settings), 0)
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
@@ -87,12 +98,6 @@ def test_numbers_of_tools_are_drawn_by_their_shares_from_seed_and_attempt(sampli
     assert drawn(0, dict(sorted(shares.items()))) == drawn(0)
     assert drawn(0, {n: 100 * share for n, share in shares.items()}) == drawn(0)
     assert drawn(1) != drawn(0)
-
-
-def test_a_bank_smaller_than_all_shares_is_an_error_that_names_their_key():
-    config = GenerateConfig(tools_per_query={3: 1, 4: 1})
-    with pytest.raises(InputError, match=r"tools_per_query: a query uses 3 tools"):
-        make_offers(tools(2), config, 0)
 
 
 def test_the_tools_that_a_reference_links_meet_more_often_in_related_hands():
@@ -153,11 +158,3 @@ def test_families_change_nothing_where_no_tool_has_siblings(sampling):
     together = config.model_copy(update={"families": True})
     one, other = (make_offers(tools(40), c, 5) for c in (config, together))
     assert [one.offer(n) for n in range(50)] == [other.offer(n) for n in range(50)]
-
-
-def test_a_bank_of_few_families_says_how_siblings_count():
-    config = GenerateConfig(families=True)
-    told = describe_fit(config, CALENDAR[:12])
-    assert "the bank has 3 tools (siblings count as one), so that 3 and not 10" in told
-    with pytest.raises(InputError, match="the bank has 1 to offer"):
-        make_offers(CALENDAR[:12:3], config, 0)

@@ -1,4 +1,4 @@
-"""Asks: requests for one tool at a time, a call a tool; their settings."""
+"""Settings of asks, the queries that need a single tool."""
 
 from collections import Counter
 from itertools import cycle, islice
@@ -12,7 +12,7 @@ from toolbank.llm.config import ENGINE_NAME, EngineConfig
 Kind = Literal["plain", "voiced", "terse", "larger"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""All kinds of asking, in the order in which files have them."""
+"""All kinds of asks, in the order of files."""
 
 _MOST = 40
 _FEWEST_WORDS = 6
@@ -20,7 +20,7 @@ _FEWEST_WORDS_TERSE = 3
 
 
 class AsksConfig(EngineConfig):
-    """Requests for each tool by itself, one call a tool; without this key there are none."""
+    """Generate queries for each tool alone, one call per tool; default: none."""
 
     section: ClassVar[str] = "asks"
     call_steps: ClassVar[tuple[str, ...]] = ("ask",)
@@ -28,32 +28,32 @@ class AsksConfig(EngineConfig):
     engine: str = Field(
         default="openai",
         pattern=ENGINE_NAME,
-        description="openai, vllm, batch, recorded, rules, or one that a package brings",
+        description="openai, vllm, batch, recorded, rules, or a plug-in",
     )
     per_tool: int = Field(
-        default=4, ge=1, le=_MOST, description="requests for a tool, the kinds in turn"
+        default=4, ge=1, le=_MOST, description="asks per tool, the kinds in turn"
     )
     kinds: tuple[Kind, ...] = Field(
         default=KINDS,
         min_length=1,
-        description="plain, out of a situation; voiced, from another field in another tone; "
-        "terse, as typed in a hurry; larger, of which the tool does one part",
+        description="plain: in a situation; voiced: in another tone; terse: typed in a hurry; "
+        "larger: the tool does one part",
     )
     replies: Path | None = Field(
-        default=None, description="the file that the `recorded` engine plays"
+        default=None, description="file that `recorded` replays"
     )
     neighbours: int = Field(
-        default=5, ge=0, le=50, description="nearest other tools that a prompt shows"
+        default=5, ge=0, le=50, description="similar tools in a prompt"
     )
     instructions: str = Field(default="", description="added to the prompt")
     max_words: int = Field(default=150, ge=_FEWEST_WORDS, description="of an ask")
     near_duplicate: float = Field(
-        default=0.8, gt=0, le=1, description="Jaccard of word 3-grams that is too alike"
+        default=0.8, gt=0, le=1, description="Jaccard of word 3-grams to reject"
     )
 
     @property
     def keys(self) -> dict[str, Kind]:
-        """What a reply has for a tool: the key of each ask, and its kind."""
+        """The keys of a reply, with the kind of each ask."""
         keys: dict[str, Kind] = {}
         turns: Counter[Kind] = Counter()
         for kind in islice(cycle(self.kinds), self.per_tool):
@@ -63,5 +63,5 @@ class AsksConfig(EngineConfig):
 
 
 def fewest_words(kind: Kind) -> int:
-    """Of an ask of a kind."""
+    """Return the fewest words of an ask of a kind."""
     return _FEWEST_WORDS_TERSE if kind == "terse" else _FEWEST_WORDS

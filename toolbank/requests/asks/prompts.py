@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from toolbank.llm.chat import (
 )
 from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.asks import AsksConfig, fewest_words
+from toolbank.requests.write.bank_builder import LossKind
 from toolbank.requests.write.checks import TextChecker
 from toolbank.requests.write.prompts import brief
 from toolbank.retrievers.lexical import LexicalIndex
@@ -38,10 +39,9 @@ _SEPARATOR = re.compile(r"[\W_]+")
 
 
 class Neighbours:
-    """The nearest tools by BM25 over the words of name, summary and parameters' names.
+    """The most similar tools by BM25 over name, summary and names of parameters.
 
-    Exact: each tool's text is scored against all. `groups` are siblings, of which the first
-    stands for all; those of the same score come by name.
+    The first tool of each sibling group represents the group. Ties are ordered by name.
     """
 
     def __init__(self, groups: Sequence[Sequence[Tool]]) -> None:
@@ -53,10 +53,10 @@ class Neighbours:
         self._index = LexicalIndex.of([_describe(tool) for tool in self._tools])
 
     def find(self, tool: Tool, k: int) -> list[Tool]:
-        """Up to `k` others, the nearest first; none that shares no word, and no sibling."""
+        """Find up to `k` other groups that share a word, the most similar first."""
         own = self._places[tool.name]
         [scores] = self._index.scores([_describe(tool)])
-        # They lie by name, and a stable sort leaves equals so.
+        # They are ordered by name, which a stable sort keeps among ties.
         order = np.argsort(-scores, kind="stable")[: k + 1].tolist()
         return [
             self._tools[place] for place in order if place != own and scores[place] > 0
@@ -75,11 +75,10 @@ _DESCRIPTION_CHARACTERS = 500
 
 
 class AskPrompts:
-    """The prompts of one run, one for each group of siblings. `hash` names their file.
+    """The prompts of one run, one for each sibling group. `hash` is the hash of their template.
 
-    All tools of the bank may be neighbours. What is said of a group as it was in one of the
-    `earlier` versions of the catalogue, and in all since, is asked as it was then: with the
-    neighbours of that version.
+    All tools of the bank may be neighbours. A group that has not changed since an `earlier` version
+    of the catalogue keeps its prompt, with the neighbours of that version.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class AskPrompts:
         }
 
     def ask(self, group: Sequence[Tool]) -> ChatRequest:
-        """Ask for the requests of a tool, which are those of its siblings too.
+        """Make the request for the asks of a sibling group.
 
         Raises:
             InputError: the user's own template is broken.
@@ -140,19 +139,19 @@ class AskPrompts:
 def group_asked(
     tools: Sequence[Tool], withheld: Collection[str]
 ) -> Iterator[tuple[Tool, ...]]:
-    """The groups of siblings that are asked for, without those that are withheld."""
+    """Group siblings, without withheld tools."""
     for group in group_siblings(tools):
         if left := tuple(tool for tool in group if tool.name not in withheld):
             yield left
 
 
 def ask_assets() -> tuple[Asset, ...]:
-    """The files that shape the prompts."""
+    """List the files of the prompts."""
     return (find_asset("prompts", TEMPLATE),)
 
 
 class _Edition:
-    """The groups of one version, by their first tools, and who is near whom."""
+    """The sibling groups of one version, by their first tools, and their neighbours."""
 
     def __init__(self, tools: Sequence[Tool], withheld: Collection[str]) -> None:
         self._tools = tools
@@ -160,12 +159,12 @@ class _Edition:
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """Of all tools, whether they are asked for or not."""
+        """The neighbours among all tools, withheld ones included."""
         return Neighbours(group_siblings(self._tools))
 
 
 def _show(group: Sequence[Tool]) -> dict[str, Any]:
-    """What a prompt says of a tool and its siblings."""
+    """What a prompt shows of a tool and its siblings."""
     tool = group[0]
     description = tool.description if tool.summary else ""
     return {
@@ -181,11 +180,9 @@ def _show(group: Sequence[Tool]) -> dict[str, Any]:
 
 _EXCERPT = 100
 
-LossKind = Literal["declined", "rejected", "failed"]
-
 
 @dataclass(frozen=True)
-class Lost:
+class AskLoss:
     """Why there is no ask under a key: `declined`, `rejected` or `failed`, with the reason."""
 
     outcome: LossKind
@@ -195,34 +192,34 @@ class Lost:
 
 def read_asks(
     reply: ChatReply, config: AsksConfig, checker: TextChecker
-) -> dict[str, str | Lost]:
-    """The asks of a reply under their keys, as far as they pass the checks.
+) -> dict[str, str | AskLoss]:
+    """Read the asks of a reply by their keys, or why each was not accepted.
 
-    Where it can't be read at all, all are rejected as `check_finish` and `find_answer` say. One by
-    itself is rejected as `missing`, as `wrong-schema` where it is no text, or as the checks say; an
-    empty one is declined. Nothing that a reply can hold raises.
+    If the reply can't be read, all are rejected as `check_finish` and `find_answer` do. A single ask
+    is rejected as `missing`, as `wrong-schema` if it is no text, or by the checks; an empty one is
+    declined. No reply raises an error.
     """
     answer = check_finish(reply) or find_answer(reply.text, config.keys)
     if isinstance(answer, Rejection):
-        lost = Lost("rejected", answer.reason, answer.detail)
+        lost = AskLoss("rejected", answer.reason, answer.detail)
         return dict.fromkeys(config.keys, lost)
     return {key: _read(answer, key, config, checker) for key in config.keys}
 
 
 def _read(
     answer: Mapping[str, object], key: str, config: AsksConfig, checker: TextChecker
-) -> str | Lost:
+) -> str | AskLoss:
     if key not in answer:
-        return Lost("rejected", "missing")
+        return AskLoss("rejected", "missing")
     said = answer[key]
     if not isinstance(said, str):
-        return Lost("rejected", "wrong-schema", one_line(str(said), _EXCERPT))
+        return AskLoss("rejected", "wrong-schema", one_line(str(said), _EXCERPT))
     text = " ".join(said.split())
     if not text:
-        return Lost("declined")
+        return AskLoss("declined")
     least = fewest_words(config.keys[key])
     problem = checker.check(text, least, config.max_words)
     if problem is None:
         return text
     detail = replace_surrogates(problem.detail or one_line(text, _EXCERPT))
-    return Lost("rejected", problem.reason, detail)
+    return AskLoss("rejected", problem.reason, detail)

@@ -1,4 +1,4 @@
-"""Asks of the reference's own words, written by rules."""
+"""Write asks in the words of the reference, by rules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
-from toolbank.llm.chat import AskTask, ChatReply, ChatRequest, EngineError
+from toolbank.llm.chat import AskTask, ChatReply, ChatRequest
 from toolbank.requests.rules.engine import choose_things, merge_steps, write_request
 from toolbank.requests.rules.wording import Profile, Profiles, say_plainly
 
@@ -19,10 +19,10 @@ VERSION = 2
 
 
 class RulesAskEngine:
-    """Writes plain and terse asks; of another kind, and of a tool that says nothing, none.
+    """Write plain and terse asks; none of another kind, and none for a tool without a reference.
 
-    An ask is a function of the tools, the tool, the key and the seed alone. One that was written
-    stays where the catalogue changes elsewhere: the tool is the same, and its words still hold.
+    An ask depends on the tools, the tool, the key and the seed alone. A stored ask stays valid when
+    other tools of the catalogue change.
     """
 
     name = "rules"
@@ -33,21 +33,13 @@ class RulesAskEngine:
         self._seed = seed
         self._positions = {tool.name: n for n, tool in enumerate(tools)}
         self._profiles = Profiles(tools)
-        # What else an ask follows from is the prompt, which has the tool and its nearest.
+        # The other inputs are in the prompt: the tool and its neighbours.
         self.identity = f"{self.model}:{seed}"
 
     async def answer(self, request: ChatRequest) -> ChatReply:
-        """Write the asks of the request's tool.
-
-        Raises:
-            EngineError: it is no request for asks.
-        """
+        """Write the asks of the request's tool."""
         task = request.task
-        if not isinstance(task, AskTask):
-            raise EngineError(
-                "the rules for asks answer nothing but requests for asks.",
-                reason="no-task",
-            )
+        assert isinstance(task, AskTask)
         profile = self._profiles[self._positions[task.tool.name]]
         answer = {
             key: _write(
@@ -58,7 +50,7 @@ class RulesAskEngine:
         return ChatReply(json.dumps(answer, ensure_ascii=False), self.model)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing, since nothing is open."""
 
 
 def _write(kind: str, profile: Profile, random: Random) -> str:
@@ -72,9 +64,9 @@ def _write(kind: str, profile: Profile, random: Random) -> str:
 
 
 def _write_tersely(profile: Profile, random: Random) -> str:
-    """What is told of a tool first, in plain words and no sentence."""
-    told = (phrase for phrase, _ in profile.told if phrase.kind != "fact")
-    if (phrase := next(told, None)) is None:
+    """The first phrase of a tool, in plain words, which is no sentence."""
+    phrases = (phrase for phrase, _ in profile.told if phrase.kind != "fact")
+    if (phrase := next(phrases, None)) is None:
         return ""
     if profile.takes_data:
         phrase = say_plainly(phrase, choose_things(profile, random), random)

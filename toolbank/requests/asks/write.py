@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from toolbank.bank.catalogue import CatalogueVersion
 from toolbank.bank.records import Ask, Provenance, Tool
-from toolbank.llm.accounts import join_reasons, rank_reasons
+from toolbank.llm.accounts import join_reasons
 from toolbank.llm.chat import ChatReply, ChatRequest, Engine, Rejection, number_of
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
@@ -25,8 +25,8 @@ from toolbank.llm.step import (
     describe_ending,
 )
 from toolbank.requests.asks import AsksConfig
-from toolbank.requests.asks.prompts import AskPrompts, Lost, group_asked, read_asks
-from toolbank.requests.write.bank_builder import describe_writer
+from toolbank.requests.asks.prompts import AskLoss, AskPrompts, group_asked, read_asks
+from toolbank.requests.write.bank_builder import Losses, describe_writer
 from toolbank.requests.write.checks import TextChecker
 from toolbank.requests.write.near_duplicates import NearDuplicates
 from toolbank.requests.write.prompts import TYPICAL
@@ -34,10 +34,8 @@ from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
 from toolbank.system.numbers import count
 
-Outcomes = Mapping[str, str | Lost]
+Outcomes = Mapping[str, str | AskLoss]
 """What became of each ask of a reply, by its key: a text, or why there is none."""
-
-_SHOWN = 160
 
 
 def describe_loss(outcome: str, reason: str, detail: str) -> str:
@@ -54,23 +52,20 @@ class AskSet:
 
 
 @dataclass
-class Folded:
-    """The asks, tool by tool; what was lost; and how much of each kind there is.
+class AskBuilder:
+    """Collects the asks, tool by tool, and counts how the texts of each kind ended.
 
-    `ended` counts groups, `tools` those tools that have an ask; `by_kind` counts texts, by kind
-    and how they ended. A text that siblings share counts once.
+    `groups` counts those whose reply came, and `tools` those with an ask. A text that siblings
+    share counts once.
     """
 
-    config: AsksConfig
     asks: list[Ask] = field(default_factory=list)
     not_accepted: list[dict[str, str]] = field(default_factory=list)
-    reasons: dict[str, Counter[str]] = field(
-        default_factory=lambda: {
-            outcome: Counter() for outcome in ("declined", "rejected", "failed")
-        }
+    losses: Losses = field(default_factory=Losses)
+    by_kind: dict[str, Counter[str]] = field(
+        default_factory=lambda: defaultdict(Counter)
     )
-    by_kind: dict[str, Counter[str]] = field(default_factory=dict)
-    ended: int = 0
+    groups: int = 0
     tools: int = 0
     accepted: int = 0
 
@@ -78,77 +73,57 @@ class Folded:
         self,
         group: Sequence[Tool],
         kept: Sequence[tuple[str, str]],
-        provenance: Provenance | None,
+        provenance: Provenance,
     ) -> None:
-        """Give each tool of a group the asks that passed, as kind and text."""
-        self.ended += 1
+        """Give each tool of a group the accepted asks, pairs of kind and text."""
+        self.groups += 1
         self.tools += len(group) if kept else 0
         self.accepted += len(kept)
         for kind, _ in kept:
-            self.by_kind.setdefault(kind, Counter())["accepted"] += 1
-        for tool in group:
-            self.asks += [
-                Ask(tool=tool.name, kind=kind, ask=text, provenance=provenance)
-                for kind, text in kept
-            ]
+            self.by_kind[kind]["accepted"] += 1
+        self.asks += [
+            Ask(tool=tool.name, kind=kind, ask=text, provenance=provenance)
+            for tool in group
+            for kind, text in kept
+        ]
 
-    def lose(self, tool: Tool, kind: str, lost: Lost, key: str) -> None:
-        """Note an ask that didn't get in, and why."""
-        self.reasons[lost.outcome][lost.reason or lost.outcome] += 1
-        self.by_kind.setdefault(kind, Counter())[lost.outcome] += 1
-        self.not_accepted.append(
-            {
-                "tool": tool.name,
-                "kind": kind,
-                "outcome": lost.outcome,
-                "reason": lost.reason,
-                "detail": lost.detail,
-                "request": key,
-            }
-        )
+    def lose(self, tool: Tool, kind: str, lost: AskLoss, key: str) -> None:
+        """Count an ask that was not accepted, and why."""
+        self.losses.add(lost.outcome, lost.reason, lost.detail)
+        self.by_kind[kind][lost.outcome] += 1
+        row = {"tool": tool.name, "kind": kind, **asdict(lost), "request": key}
+        self.not_accepted.append(row)
 
-    def counts(self) -> dict[str, Any]:
-        """Accepted + declined + rejected + failed = `per_tool` for each group that ended."""
+    def counts(self, kinds: Iterable[str]) -> dict[str, Any]:
+        """Accepted + declined + rejected + failed = `per_tool` for each group."""
         return {
-            "groups": self.ended,
+            "groups": self.groups,
             "tools": self.tools,
             "accepted": self.accepted,
-            "declined": self.reasons["declined"].total(),
-            "rejected": dict(sorted(self.reasons["rejected"].items())),
-            "failed": dict(sorted(self.reasons["failed"].items())),
+            **self.losses.counts(),
             "by_kind": {
                 kind: dict(sorted(self.by_kind[kind].items()))
-                for kind in dict.fromkeys(self.config.kinds)
+                for kind in dict.fromkeys(kinds)
                 if kind in self.by_kind
             },
         }
 
     def summarise(self) -> str:
         """Such as "2,143 asks for 536 tools"."""
-        alike = self.tools > self.ended
-        shared = f" ({self.ended:,} asked for; siblings share theirs)" if alike else ""
+        shared = (
+            f" ({self.groups:,} requested; siblings share theirs)"
+            if self.tools > self.groups
+            else ""
+        )
         return f"{count(self.accepted, 'ask')} for {count(self.tools, 'tool')}{shared}"
-
-    def list_reasons(self) -> Iterator[str]:
-        """A line for each reason, with an example where it has particulars."""
-        for outcome in ("rejected", "declined", "failed"):
-            for reason, number in rank_reasons(self.reasons[outcome]):
-                details = (
-                    " ".join(row["detail"].split())
-                    for row in self.not_accepted
-                    if (row["reason"] or row["outcome"]) == reason and row["detail"]
-                )
-                example = next(details, "")
-                such = f", such as: {example[:_SHOWN]}" if example else ""
-                yield f"{reason} {number:,}{such}"
 
 
 class AskStep(Step[Outcomes, AskSet]):
-    """Asks for one group of siblings after the other; nothing that one leaves counts for the next.
+    """Request the asks of each sibling group in one call, independent of the others.
 
-    `groups` are those of the bank's tools that are not withheld, or those that the engine brings.
-    `earlier` are the versions of the catalogue before `tools`, as of `AskPrompts`. Near-duplicates
-    are judged at the fold, against all that was accepted before.
+    `groups` are those of the bank's tools that are not withheld, or those that the engine provides.
+    `earlier` are the versions of the catalogue before `tools`, as of `AskPrompts`. `fold` rejects
+    near-duplicates of asks that were accepted before.
 
     Raises:
         InputError: the prompt isn't there.
@@ -178,23 +153,23 @@ class AskStep(Step[Outcomes, AskSet]):
         self._lost_texts = 0
 
     def request(self, number: int) -> ChatRequest:
-        """What is asked for a group."""
+        """Make the request of a group."""
         return self._prompts.ask(self.groups[number])
 
     def read(self, number: int, reply: ChatReply) -> Outcomes:  # noqa: ARG002
-        """The asks under their keys, and why others are not there."""
+        """Read the asks under their keys, and why others are missing."""
         return read_asks(reply, self.config, self._checker)
 
     def outcomes(self, answer: StepAnswer[Outcomes]) -> Outcomes:
-        """What became of each ask of an answer, whether there was a reply or not."""
+        """Return what became of each ask, whether there was a reply or not."""
         value = answer.value
         if not isinstance(value, Rejection):
             return value
-        lost = Lost("failed", value.reason, value.detail)
+        lost = AskLoss("failed", value.reason, value.detail)
         return dict.fromkeys(self.config.keys, lost)
 
     def sample_answer(self) -> Mapping[str, Any]:
-        """Texts of a draft's length."""
+        """Make texts as long as a draft."""
         return dict.fromkeys(self.config.keys, TYPICAL.draft)
 
     def title(self, number: int) -> str:
@@ -202,7 +177,7 @@ class AskStep(Step[Outcomes, AskSet]):
         return f"asks for {self.groups[number][0].name}"
 
     def describe(self, answer: StepAnswer[Outcomes]) -> str:
-        """What became of each ask, a line each."""
+        """Describe what became of each ask, a line each."""
         return "\n".join(
             f"{key}: accepted: {one}"
             if isinstance(one, str)
@@ -211,7 +186,7 @@ class AskStep(Step[Outcomes, AskSet]):
         )
 
     def choose(self, run: StepRun) -> int | None:
-        """The next group; past the first few only once anything can be used."""
+        """Choose the next group; stop after the first few if no ask passed."""
         if run.begun >= UNUSABLE_AT_FIRST and not (self._passed or run.missing):
             return None
         return super().choose(run)
@@ -222,47 +197,49 @@ class AskStep(Step[Outcomes, AskSet]):
         answer: StepAnswer[Outcomes],
         run: StepRun,
     ) -> None:
-        """Take what came for a group."""
+        """Take the answer of a group."""
         super().accept(number, answer, run)
         outcomes = self.outcomes(answer).values()
-        lost = sum(isinstance(one, Lost) for one in outcomes)
+        lost = sum(isinstance(one, AskLoss) for one in outcomes)
         self._lost_texts += lost
         self._passed += len(outcomes) - lost
 
     def progress(self) -> tuple[int, int]:
-        """Of how many groups the reply has come, and how many asks are lost."""
+        """Count the groups whose reply came, and the asks that are lost."""
         return len(self.answers), self._lost_texts
 
     def fold(self, run: StepRun) -> StepResult[AskSet]:
-        """The asks in the order of tools.
+        """Collect the asks in the order of tools.
 
         Raises:
             ToolbankError: there is none.
         """
-        folded = self._fold(run.pool.engine)
-        if not (folded.accepted or run.waiting):
-            raise ToolbankError(self._explain_nothing(folded, run))
-        failed = folded.reasons["failed"]
-        gone = self.total - folded.ended + failed.total() // len(self.config.keys)
-        engine = run.pool.engine
-        writer = describe_writer(engine, self._prompts.hash)
+        built, engine = self._build(run.pool.engine), run.pool.engine
+        if not (built.accepted or run.waiting):
+            look = (
+                f"Look at what {engine.name} is asked and answers: toolbank show RUN with the name "
+                "of a tool, toolbank preview RECIPE for what would be asked."
+            )
+            tried = count(built.groups, "reply", "replies")
+            reasons = built.losses.list_reasons()
+            raise ToolbankError(run.explain_nothing("an ask", tried, reasons, [look]))
+        failed = built.losses.of["failed"]
+        gone = self.total - built.groups + failed.total() // len(self.config.keys)
+        content = {
+            **describe_writer(engine, self._prompts.hash),
+            "counts": built.counts(self.config.kinds),
+            "not_accepted": built.not_accepted,
+        }
         return StepResult(
-            AskSet(
-                folded.asks,
-                {
-                    **writer,
-                    "counts": folded.counts(),
-                    "not_accepted": folded.not_accepted,
-                },
-            ),
-            folded.summarise(),
+            AskSet(built.asks, content),
+            built.summarise(),
             lacks=f"asks for {gone:,} of {self.total:,} tools" if gone else "",
-            problems=tuple(self._list_problems(folded, engine)),
+            problems=tuple(self._list_problems(built, engine)),
             failed=join_reasons(failed),
         )
 
-    def _fold(self, engine: Engine) -> Folded:
-        folded = Folded(self.config)
+    def _build(self, engine: Engine) -> AskBuilder:
+        built = AskBuilder()
         texts: list[str] = []
         seen = NearDuplicates(self.config.near_duplicate, texts.__getitem__)
         writers: list[str] = []
@@ -272,19 +249,16 @@ class AskStep(Step[Outcomes, AskSet]):
                 kind = self.config.keys[key]
                 if isinstance(one, str) and (like := seen.find_like(one)) is not None:
                     detail = f"like one of {writers[like]}: {texts[like]}"
-                    lost = Lost("rejected", "near-duplicate", detail)
-                    folded.lose(group[0], kind, lost, answer.keys[0])
-                elif isinstance(one, str):
+                    one = AskLoss("rejected", "near-duplicate", detail)
+                if isinstance(one, AskLoss):
+                    built.lose(group[0], kind, one, answer.keys[0])
+                else:
                     texts.append(one)
                     writers.append(group[0].name)
                     seen.add(one)
                     kept.append((kind, one))
-                else:
-                    folded.lose(group[0], kind, one, answer.keys[0])
-            folded.keep(
-                group, kept, self._trace(group, answer, engine) if kept else None
-            )
-        return folded
+            built.keep(group, kept, self._trace(group, answer, engine))
+        return built
 
     def _trace(
         self, group: Sequence[Tool], answer: StepAnswer[Outcomes], engine: Engine
@@ -299,14 +273,14 @@ class AskStep(Step[Outcomes, AskSet]):
             requests=answer.keys,
         )
 
-    def _list_problems(self, folded: Folded, engine: Engine) -> Iterator[str]:
+    def _list_problems(self, built: AskBuilder, engine: Engine) -> Iterator[str]:
         """What the user should know of asks that were made."""
-        if said := join_reasons(folded.reasons["rejected"]):
+        if said := built.losses.describe("rejected"):
             yield f"not accepted: {said}"
-        declined = {kind: n["declined"] for kind, n in folded.by_kind.items()}
+        declined = {kind: n["declined"] for kind, n in built.by_kind.items()}
         if said := ", ".join(f"{kind} {n:,}" for kind, n in declined.items() if n):
             yield f"not written by {engine.name}: {said}"
-        if without := self._n_tools - folded.tools:
+        if without := self._n_tools - built.tools:
             yield f"without an ask: {count(without, 'tool')} of {self._n_tools:,}"
         missing: dict[str, int] = getattr(engine, "missing", {})
         if missing:
@@ -318,19 +292,9 @@ class AskStep(Step[Outcomes, AskSet]):
         if unused:
             asks = count(sum(unused.values()), "recorded ask")
             yield (
-                f"not used: {asks} of {count(len(unused), 'tool')}, such as {next(iter(unused))}; "
-                "of a tool those of its first line count, as many and of those kinds that "
-                "asks.per_tool and asks.kinds say"
+                f"not used: {asks} of {count(len(unused), 'tool')}, such as {next(iter(unused))}. "
+                "Only the first line of a tool counts, up to asks.per_tool and of asks.kinds"
             )
-
-    def _explain_nothing(self, folded: Folded, run: StepRun) -> str:
-        """Why there is not one ask."""
-        look = (
-            f"Look at what {run.pool.engine.name} is asked and answers: toolbank show RUN with the name "
-            "of a tool, toolbank preview RECIPE for what would be asked."
-        )
-        tried = count(folded.ended, "reply", "replies")
-        return run.explain_nothing("an ask", tried, folded.list_reasons(), [look])
 
 
 def _group(
@@ -356,12 +320,12 @@ def ask_for_tools(
     withheld: Collection[str] = (),
     earlier: Sequence[CatalogueVersion] = (),
 ) -> StepResult[AskSet]:
-    """Have asks written for every tool that is not withheld, one call for each group of siblings.
+    """Generate asks for every tool that is not withheld, one call for each sibling group.
 
-    A tool that is as it was in `earlier` versions of the catalogue keeps its prompt.
-    The result is a function of the arguments and the journal alone, whatever the concurrency.
-    Keys of the content: what wrote them (`engine`, `model`, `prompt_hash`, `missing_tools`),
-    `counts`, and `not_accepted`, a row with the reason for each ask that is not there.
+    A tool that did not change since an `earlier` version of the catalogue keeps its prompt. The
+    result depends on the arguments and the journal alone, whatever the concurrency. Keys of the
+    content: the writer (`engine`, `model`, `prompt_hash`, `missing_tools`), `counts`, and
+    `not_accepted`, a row with the reason for each missing ask.
 
     Raises:
         InputError: the engine, its file or the prompt can't be used.

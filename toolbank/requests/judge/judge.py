@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from toolbank.bank.bank import Bank
@@ -51,26 +51,14 @@ from toolbank.system.numbers import count
 from toolbank.system.terminal import command
 
 ORDERS = 2
-"""In how many orders a pair is shown: its query first, then second."""
+"""How often a pair is shown: with its query first, and with its query second."""
 
 Winner = str | Rejection
-"""The better text, "A" (the first), "B" or "tie"; or why nobody says."""
-
-
-@dataclass(frozen=True)
-class Winners:
-    """What a judge said: winners and keys in the journal by pair, criteria with both orders in turn.
-
-    `missing` counts those without a reply, for which another run may have one.
-    """
-
-    of: Sequence[Sequence[Winner]]
-    keys: Sequence[Sequence[str]] | None = None
-    missing: int = 0
+"""The better text, "A" (the first), "B" or "tie"; or why there is no verdict."""
 
 
 class JudgeStep(Step[str, dict[str, Any]]):
-    """Which text of a pair is better, by each criterion, in both orders.
+    """Compare the texts of each pair by each criterion, in both orders.
 
     The result is the content of judge.json.
 
@@ -98,15 +86,15 @@ class JudgeStep(Step[str, dict[str, Any]]):
         self._pairs = pairs
 
     def request(self, number: int) -> ChatRequest:
-        """Ask which text is better."""
+        """Make the request that compares two texts."""
         return self._calls[number][1]
 
     def read(self, number: int, reply: ChatReply) -> Winner:  # noqa: ARG002
-        """The winner."""
+        """Read the winner."""
         return read_winner(reply)
 
     def fold(self, run: StepRun) -> StepResult[dict[str, Any]]:
-        """Judgements of all pairs; an order without a reply counts as failed.
+        """Collect the judgements of all pairs; an order without a reply counts as failed.
 
         Raises:
             ToolbankError: no call was answered.
@@ -116,7 +104,7 @@ class JudgeStep(Step[str, dict[str, Any]]):
         answered = len(self.answers) - failed.total()
         if failed and not answered and not run.waiting:
             raise ToolbankError(
-                f"judge: no call was answered ({count(failed.total(), 'call')}), the last with: "
+                f"judge: none of {count(failed.total(), 'call')} was answered. The last failure: "
                 f"{run.last_failure} Run the same command again when the endpoint answers."
             )
         gone = StepAnswer[str](Rejection(run.pool.stop.cause or "budget"))
@@ -126,8 +114,9 @@ class JudgeStep(Step[str, dict[str, Any]]):
             winners[number].append(self.answers.get(call, gone).value)
             keys[number].append(request.key(engine.identity))
         missing = self.total - answered
-        said = Winners(winners, keys, missing)
-        result = describe_winners(self._pairs, self.config, engine.model, said)
+        result = describe_winners(
+            self._pairs, self.config, engine.model, winners, keys, missing
+        )
         rejected = Counter(
             one.value.reason
             for one in self.answers.values()
@@ -136,12 +125,12 @@ class JudgeStep(Step[str, dict[str, Any]]):
         problems = [*result.problems]
         if missing and not run.waiting:
             problems.append(
-                f"verdicts missing: {missing:,}; the next run asks for them again"
+                f"verdicts missing: {missing:,}; the next run requests them again"
             )
         if rejected:
             problems.append(
-                f"replies without a verdict: {join_reasons(rejected)}. They are in the journal, and "
-                "are not asked for again. Those of one query, by its id:\n"
+                f"replies without a verdict: {join_reasons(rejected)}. They are in the journal and "
+                "are not requested again. To see those of one query:\n"
                 f"  {command('show', run.pool.folder)} ID"
             )
         return replace(
@@ -155,7 +144,7 @@ class JudgeStep(Step[str, dict[str, Any]]):
 def sample_verdicts(
     config: JudgeConfig, domain: str, pairs: int, *, is_same: bool
 ) -> StepSample:
-    """Comparisons of a draft with itself; `is_same` where the pairs stay as they were.
+    """Sample comparisons of a draft with itself; `is_same` if the pairs do not change.
 
     Raises:
         InputError: the prompt or an example can't be used.
@@ -175,13 +164,13 @@ def sample_verdicts(
 def judge_bank(
     bank: Bank, config: JudgeConfig, *, seed: int, journal: Journal
 ) -> StepResult[dict[str, Any]]:
-    """Judge pairs in both orders by every criterion; gives the content of judge.json.
+    """Judge pairs in both orders by every criterion; returns the content of judge.json.
 
-    Two verdicts that differ by order make a tie. Pairs of the same text twice are counted apart
-    and judged by nobody. Keys of the content: `judge`, `heuristic`, `against`, `n` (pairs without
-    those), `identical` (those), `method`, `criteria` (a summary each), `calls_failed` (any that a
-    new run may mend), `lengths` (wins by how much longer the query is) and `pairs` (ids, texts, the
-    verdict of each order and the calls' keys in the journal).
+    Verdicts that differ by order make a tie. Pairs of identical texts are counted and not judged.
+    Keys of the content: `judge`, `heuristic`, `against`, `n` (judged pairs), `identical` (the
+    others), `method`, `criteria` (a summary each), `calls_failed` (which a new run may repair),
+    `lengths` (wins by relative length of the query) and `pairs` (ids, texts, the verdict of each
+    order and the calls' keys in the journal).
 
     Raises:
         InputError: the other dataset, the prompt or the engine's settings can't be used.
@@ -190,20 +179,29 @@ def judge_bank(
     pairs = draw_pairs(bank, config, seed)
     kind = find_model(config)
     if kind is None:
-        said = Winners([_ask_heuristic(pair, config) for pair in pairs])
-        return describe_winners(pairs, config, NAME, said)
+        winners = [_ask_heuristic(pair, config) for pair in pairs]
+        return describe_winners(pairs, config, NAME, winners)
     pool = Pool(kind, config, journal, EngineContext(seed=seed))
     step = JudgeStep(pairs, config)
     return aio.run(ask_all(step, pool), uvloop=True)
 
 
 def describe_winners(
-    pairs: Sequence[Pair], config: JudgeConfig, judge: str, said: Winners
+    pairs: Sequence[Pair],
+    config: JudgeConfig,
+    judge: str,
+    winners: Sequence[Sequence[Winner]],
+    keys: Sequence[Sequence[str]] | None = None,
+    missing: int = 0,
 ) -> StepResult[dict[str, Any]]:
-    """What a judge said of all pairs, as `judge_bank` has it."""
-    rows = [_read_judgements(config, winners) for winners in said.of]
+    """Describe the winners of all pairs, as `judge_bank` returns them.
+
+    `winners`, and `keys` of a model's calls, are by pair: its criteria, with both orders in turn.
+    `missing` counts the calls without a reply.
+    """
+    rows = [_read_judgements(config, of_pair) for of_pair in winners]
     identical = sum(pair.is_identical for pair in pairs)
-    by_model = said.keys is not None
+    by_model = keys is not None
     content: dict[str, Any] = {
         "judge": judge,
         "heuristic": not by_model,
@@ -217,26 +215,28 @@ def describe_winners(
             for position, criterion in enumerate(config.criteria)
         },
         "lengths": [asdict(part) for part in compare_lengths(pairs, rows)],
-        "calls_failed": said.missing,
+        "calls_failed": missing,
         "pairs": [
-            _describe(pair, row, said.keys[number] if said.keys else ())
+            _describe(pair, row, keys[number] if keys else ())
             for number, (pair, row) in enumerate(zip(pairs, rows, strict=True))
         ],
     }
     message = f"{count(len(pairs) - identical, 'pair')} by {judge}"
     if identical:
-        message += f", and {identical:,} of the same text twice that nobody judged"
-    no_draft = "no request has a draft; name with judge.against what to hold the requests against"
+        message += f"; {identical:,} of identical texts are not judged"
+    no_draft = (
+        "no request has a draft. Set judge.against to what to compare the requests with"
+    )
     return StepResult(content, message, problems=() if pairs else (no_draft,))
 
 
 def keep_comparisons(
     content: dict[str, Any], earlier: Mapping[str, Any], bank: Bank
 ) -> dict[str, Any]:
-    """The content of judge.json with the comparisons of an earlier one, as `others`.
+    """Add the comparisons of an earlier judge.json to the content, as `others`.
 
-    A comparison is the same where one judge compared the same texts by the same criteria, and was
-    asked the same, with one prompt and seed; then the new one replaces it. `stale` marks those whose requests the bank doesn't have any more.
+    The content replaces an earlier comparison of the same texts by the same judge, criteria, prompt
+    and seed. `stale` marks comparisons of requests that the bank no longer has.
     """
     before = [earlier, *earlier.get("others", ())] if earlier else []
     new = _identify(content)
@@ -274,7 +274,7 @@ def _ask_heuristic(pair: Pair, config: JudgeConfig) -> list[Winner]:
 
 
 def _read_judgements(config: JudgeConfig, answers: Sequence[Winner]) -> list[Judgement]:
-    """Judgements of one pair, one a criterion; none where its texts are the same."""
+    """Judgements of one pair, one for each criterion; none if its texts are identical."""
     if not answers:
         return []
     orders = zip(answers[::ORDERS], answers[1::ORDERS], strict=True)

@@ -1,4 +1,4 @@
-"""The judges: a language model or a heuristic, and their settings."""
+"""Judge pairs of texts by a language model or a heuristic; settings."""
 
 from __future__ import annotations
 
@@ -27,57 +27,55 @@ Criterion = Literal["naturalness", "fluency", "coherence"]
 
 
 class JudgeConfig(EngineConfig):
-    """Compare queries with their drafts, or with the requests of another dataset."""
+    """Compare queries with their drafts, or with the queries of another dataset."""
 
     section: ClassVar[str] = "judge"
     call_steps: ClassVar[tuple[str, ...]] = ("judge",)
     by_rules: ClassVar[bool] = True
 
     engine: str = Field(
-        default="rules", description="rules: a heuristic; or an engine of a model"
+        default="rules",
+        description="rules: a heuristic; or openai, vllm, batch, a plug-in",
     )
     temperature: float | None = Field(
         default=0.0, ge=0, le=2, description="null: not sent"
     )
-    pairs: int = Field(
-        default=100, ge=1, le=1_000_000, description="how many pairs are judged"
-    )
+    pairs: int = Field(default=100, ge=1, le=1_000_000, description="how many")
     against: Annotated[
         Literal["draft"] | Path, UnionChoice("should be 'draft', or the path of a file")
     ] = Field(
         default="draft",
-        description='"draft", or other requests: a run, the folder of a dataset, or a JSONL file '
-        'whose lines have "query"',
+        description='"draft", a run, a dataset folder, or a JSONL file with "query"',
     )
     criteria: tuple[Criterion, ...] = Field(
         default=("naturalness", "fluency", "coherence"),
         min_length=1,
-        description="what is compared; each pair in both orders",
+        description="each is judged in both orders",
     )
 
 
 NAME = "rules (heuristic)"
 
-# On how many of 30 pairs a reader and this heuristic disagree (tests/requests/judge/read_by_eye.jsonl).
+# How many of 30 pairs a reader and this heuristic judge differently (tests/requests/judge/read_by_eye.jsonl).
 READ_BY_EYE: Mapping[str, Any] = {
     "pairs": 30,
     "disagree": {"naturalness": 11, "fluency": 13, "coherence": 9},
 }
 
-# Two texts whose scores lie closer than this are a tie.
+# Texts whose scores differ by less are a tie.
 MARGIN = 1.0
 
 
 @dataclass(frozen=True)
 class Features:
-    """What the heuristic counts in one text.
+    """The counts of the heuristic in one text.
 
     chained_commands: imperative clauses beyond the first ("load ..., sort ..., then plot ...").
     sequence_words: then, next, finally, after that, afterwards, "step 2".
     sentences: sentences of the text.
     command_sentences: sentences beyond the first that open with a command.
     conditionals: if, unless, otherwise, in case, whether.
-    tool_words: share of the tools' names of which every word stands in the text, 0 to 1.
+    tool_words: share of the tools' names whose words are all in the text, 0 to 1.
     repeated_openings: sentences that open with the same word as an earlier one.
     """
 
@@ -90,7 +88,7 @@ class Features:
     repeated_openings: int
 
 
-# What one of each takes away from a text's score. A sentence counts from the third on.
+# The penalty of each count. Sentences count from the third on.
 WEIGHTS: Mapping[Criterion, Mapping[str, float]] = {
     "naturalness": {"chained_commands": 1.0, "sequence_words": 1.0, "tool_words": 2.0},
     "fluency": {
@@ -130,7 +128,7 @@ def read_features(text: str, tools: Sequence[str] = ()) -> Features:
 
 
 def score(criterion: Criterion, features: Features) -> float:
-    """Minus the weighted sum of what speaks against a text: 0 is the best there is."""
+    """Score a text: minus the weighted sum of its counts, at best 0."""
     counts = {name: float(getattr(features, name)) for name in WEIGHTS[criterion]}
     if "sentences" in counts:
         counts["sentences"] = max(0.0, counts["sentences"] - _FREE_SENTENCES)
@@ -138,9 +136,9 @@ def score(criterion: Criterion, features: Features) -> float:
 
 
 def compare(criterion: Criterion, first: Features, second: Features) -> str:
-    """Say which text is better: "A" (the first), "B" or "tie".
+    """Compare two texts: "A" (the first is better), "B" or "tie".
 
-    Swapping the two swaps the verdict, so a consistency of 100 % says nothing of this judge.
+    The verdict does not depend on the order, so a consistency of 100 % means nothing here.
     """
     difference = score(criterion, first) - score(criterion, second)
     if abs(difference) < MARGIN:
@@ -214,7 +212,7 @@ _EXCERPT = 40
 def make_request(
     template: PromptTemplate, number: int, criterion: Criterion, first: str, second: str
 ) -> ChatRequest:
-    """Ask which of two texts is better by one criterion; `number` is the pair's.
+    """Make the request that compares two texts by one criterion, for pair `number`.
 
     Raises:
         InputError: the user's prompts/judge.j2 is broken.
@@ -229,7 +227,7 @@ def make_request(
 
 
 def read_winner(reply: ChatReply) -> str | Rejection:
-    """Read "A", "B" or "tie" from a reply, or why it says no such thing."""
+    """Read "A", "B" or "tie" from a reply, or why it has none."""
     answer = check_finish(reply) or find_answer(reply.text, ["winner"])
     if isinstance(answer, Rejection):
         return answer

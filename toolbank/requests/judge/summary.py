@@ -1,4 +1,4 @@
-"""Add verdicts up: shares of wins, ties and losses, and the effect of text length."""
+"""Summarise verdicts: shares of wins, ties and losses, and the effect of text length."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ METHOD = (
 
 @dataclass(frozen=True)
 class Judgement:
-    """One pair by one criterion. Verdicts are the query's: "win" is a win over the other text.
+    """The verdicts on one pair by one criterion; "win" is a win of the query.
 
-    `forward` was given with the query first, `backward` with it second; None where no verdict
-    could be had, and then `reasons` says why.
+    `forward` is the verdict with the query first, `backward` with the query second; None without a
+    verdict, and then `reasons` says why.
     """
 
     criterion: str
@@ -47,7 +47,7 @@ class Judgement:
 
     @property
     def verdict(self) -> Verdict | None:
-        """What both orders say; a tie where they differ; None where one is missing."""
+        """The verdict of both orders; a tie if they differ, None if one is missing."""
         if self.forward is None or self.backward is None:
             return None
         return self.forward if self.forward == self.backward else "tie"
@@ -57,7 +57,7 @@ class Judgement:
 class VerdictShare:
     """How often a verdict was given, and its share of the judged pairs with a 95 % interval.
 
-    Of no pairs there is no share.
+    Without judged pairs there is no share.
     """
 
     count: _Count
@@ -70,10 +70,9 @@ class VerdictShare:
 class CriterionSummary:
     """The verdicts by one criterion on `n` judged pairs.
 
-    `consistency` is the share of them on which both orders agree; None without any. `failed`
-    counts orders without a verdict, by reason; their pairs are not in `n`. `p` is that of the exact
-    two-sided sign test: how likely wins and losses are to lie so far apart, or further, where
-    neither is the more frequent; None where there are neither.
+    `consistency` is the share of pairs on which both orders agree. `failed` counts orders without a
+    verdict, by reason; their pairs are not in `n`. `p` is of the exact two-sided sign test of wins
+    against losses; None without either.
     """
 
     n: _Count
@@ -92,7 +91,7 @@ class CriterionSummary:
 
 
 def summarise(judgements: Iterable[Judgement]) -> CriterionSummary:
-    """Counts, shares (0 to 1) with 95 % intervals, and consistency, of one criterion."""
+    """Summarise the judgements by one criterion."""
     rows = list(judgements)
     judged = [row for row in rows if row.verdict is not None]
     counts = Counter(row.verdict for row in judged)
@@ -129,7 +128,7 @@ _BANK = Path("bank", "queries.parquet")
 
 @dataclass(frozen=True)
 class Side:
-    """One text of a pair, with its id and the tools it needs where they are known."""
+    """One text of a pair, with its id and its tools if they are known."""
 
     id: str
     text: str
@@ -139,7 +138,7 @@ class Side:
 def read_sides(place: Path) -> list[Side]:
     """Read the requests of a run, of a dataset of any format, or of a JSONL file.
 
-    A line of a file has "query", and "id" and "tools" if you like.
+    A line of a file has "query", and optionally "id" and "tools".
 
     Raises:
         InputError: a file can't be read, holds no request, or has broken lines.
@@ -147,7 +146,7 @@ def read_sides(place: Path) -> list[Side]:
     if is_run_folder(place):
         if not (place / _BANK).is_file():
             raise InputError(
-                f"{place}: a run that has no requests yet. Run it first, or give another place."
+                f"{place}: this run has no requests yet. Run it first, or name another folder."
             )
         sides = make_sides(read_queries(place / _BANK))
     elif place.is_dir():
@@ -157,15 +156,15 @@ def read_sides(place: Path) -> list[Side]:
     else:
         sides = read_lines(place, _parse)
     if not sides:
-        raise InputError(f'{place}: no requests in it. Each line needs a "query".')
+        raise InputError(f'{place}: no requests. Each line needs a "query".')
     return sides
 
 
 def find_files(place: Path) -> tuple[Path, ...]:
-    """The files that `read_sides` reads.
+    """List the files that `read_sides` reads.
 
     Raises:
-        InputError: there is a folder that holds the files of no format.
+        InputError: the folder has the files of no format.
     """
     if is_run_folder(place):
         return (place / _BANK,)
@@ -176,7 +175,7 @@ def find_files(place: Path) -> tuple[Path, ...]:
 
 
 def make_sides(queries: Iterable[Query]) -> list[Side]:
-    """Queries as sides of pairs."""
+    """Make sides of queries."""
     return [Side(query.id, query.query, query.tools) for query in queries]
 
 
@@ -187,23 +186,23 @@ def _parse(row: dict[str, Any], number: int) -> Side:
 
 @dataclass(frozen=True)
 class Pair:
-    """A query of the bank and what it is compared with."""
+    """A query of the bank and the text that it is compared with."""
 
     query: Side
     other: Side
 
     @property
     def is_identical(self) -> bool:
-        """Whether both texts are the same, so that there is nothing to judge."""
+        """Whether both texts are the same."""
         return self.query.text == self.other.text
 
 
 def draw_pairs(bank: Bank, config: JudgeConfig, seed: int) -> list[Pair]:
-    """Up to `config.pairs` pairs, drawn by the seed; every query stands in one at most.
+    """Draw up to `config.pairs` pairs by the seed, each query in one at most.
 
-    More pairs of the same seed begin with the fewer ones. Against "draft", a query meets its
-    own draft, and queries that have none are left out. Against another dataset, queries and its
-    requests are paired at random.
+    A larger sample of the same seed begins with the smaller one. Against "draft", a query is paired
+    with its own draft, and queries without one are skipped. Against another dataset, queries and
+    its requests are paired at random.
 
     Raises:
         InputError: the other dataset can't be read, holds no request, or has broken lines.
@@ -220,22 +219,19 @@ def draw_pairs(bank: Bank, config: JudgeConfig, seed: int) -> list[Pair]:
         queries, others = make_sides(bank.queries), read_sides(config.against)
         random.shuffle(queries)
         random.shuffle(others)
-        pairs = [
-            Pair(query, other) for query, other in zip(queries, others, strict=False)
-        ]
+        pairs = list(map(Pair, queries, others))
     return pairs[: config.pairs]
 
 
-# Up to which ratio of the query's words to the other's a pair is of a part; the last has no end.
+# The highest ratio of the words of the query to those of the other text, by part.
 _PARTS = {"shorter": 0.8, "as long": 1.25, "longer": float("inf")}
 
 
 @dataclass(frozen=True)
 class LengthPart:
-    """Pairs whose query is shorter than the other text, about as long, or longer, in words.
+    """The pairs whose query is shorter than the other text, about as long, or longer, in words.
 
-    `n` is how many there are, and `ratio` the mean length of the query in those of the other
-    text, None without any.
+    `n` counts them, and `ratio` is the mean ratio of the lengths, None without any.
     """
 
     part: str
@@ -251,7 +247,7 @@ class LengthPart:
 def compare_lengths(
     pairs: Sequence[Pair], judgements: Sequence[Sequence[Judgement]]
 ) -> list[LengthPart]:
-    """Sum up the verdicts apart: shorter by a fifth and more, about as long, longer by a quarter."""
+    """Summarise the verdicts by relative length: shorter by a fifth, longer by a quarter, between."""
     found: dict[str, list[tuple[float, Sequence[Judgement]]]] = {
         name: [] for name in _PARTS
     }

@@ -1,4 +1,4 @@
-"""Measure how evenly requests cover the tools, and how far apart they are."""
+"""Measure how evenly requests cover the tools, and how diverse they are."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _STEPS = 20
 
 @dataclass(frozen=True)
 class Coverage:
-    """How the requests use the n tools of the bank.
+    """How the requests use the tools of the bank.
 
-    `used` is the share of tools that at least so many requests use, in the order of `AT_LEAST`.
-    `gini` is 0 where all are used equally often, and near 1 where one has all the uses. `lorenz`
-    has the share of all uses which the least used 0, 5, 10, ... 100 % of the tools have.
+    `used` is the share of tools used by at least 1, 2, 5, ... requests, as of `AT_LEAST`. `gini` is
+    0 if all are used equally often, and near 1 if one has all uses. `lorenz` is the share of all
+    uses that the least used 0, 5, 10, ... 100 % of the tools have.
     """
 
     tools: int
@@ -35,9 +35,9 @@ class Coverage:
 class Sets:
     """The sets of tools that requests need.
 
-    `distinct` is how many different ones there are, `share` that for each request, and `largest`
-    the share of requests that have the commonest one. `sizes` counts requests by their number of
-    tools, `mean` is the mean of that.
+    `distinct` counts different sets, `share` divides that by the requests, and `largest` is the
+    share of requests with the most common set. `sizes` counts requests by number of tools, and
+    `mean` is the mean number.
     """
 
     distinct: int
@@ -48,7 +48,7 @@ class Sets:
 
 
 def measure_coverage(requests: pl.DataFrame, tools: pl.DataFrame) -> Coverage | None:
-    """The coverage of a bank; None where it has no tools, or no request uses one of them."""
+    """Measure the coverage of a bank; None if no request uses a tool."""
     used = requests.select(pl.col("tools").explode().alias("tool")).drop_nulls()
     counts = used.group_by("tool").len("uses")
     uses = (
@@ -68,7 +68,7 @@ def measure_coverage(requests: pl.DataFrame, tools: pl.DataFrame) -> Coverage | 
 
 
 def measure_gini(uses: pl.Series) -> float:
-    """The Gini coefficient of counts that are not all 0, from 0 to 1 - 1/n.
+    """Compute the Gini coefficient of counts that are not all 0, from 0 to 1 - 1/n.
 
     Half the mean difference of two counts over their mean; by the sorted counts x_1 ... x_n it is
     sum((2 i - n - 1) x_i) / (n sum(x)).
@@ -80,7 +80,7 @@ def measure_gini(uses: pl.Series) -> float:
 
 
 def draw_lorenz(uses: pl.Series, steps: int) -> tuple[float, ...]:
-    """The share of all uses that the least used 0, 1/steps, ... 1 of the tools have."""
+    """Compute the share of all uses of the least used 0, 1/steps, ... 1 of the tools."""
     summed = [0.0, *uses.sort().cast(pl.Float64).cum_sum()]
     n, whole = len(uses), summed[-1]
     shares = []
@@ -93,7 +93,7 @@ def draw_lorenz(uses: pl.Series, steps: int) -> tuple[float, ...]:
 
 
 def measure_sets(requests: pl.DataFrame) -> Sets | None:
-    """The sets of tools; None where there is no request."""
+    """Measure the sets of tools; None without requests."""
     if requests.is_empty():
         return None
     sets = requests.select(pl.col("tools").list.sort().list.join("\n")).to_series()
@@ -115,7 +115,7 @@ _NAMED_BY = 3
 
 @dataclass(frozen=True)
 class Topic:
-    """A cluster of requests: the words that set it apart, and the request nearest to its middle."""
+    """A cluster of requests: its characteristic words, and the request nearest to its centre."""
 
     name: str
     example: str
@@ -125,11 +125,11 @@ class Topic:
 
 @dataclass(frozen=True)
 class Dispersion:
-    """How n requests lie by the vectors of an encoder.
+    """How diverse n requests are by the vectors of an encoder.
 
-    `cosine` is the mean over all pairs of requests, `nearest` that of each with the one nearest to
-    it. `topics` are clusters, the largest first; `effective` is how many of one size would be as
-    diverse: the exponential of the entropy of their shares.
+    `cosine` is the mean over all pairs of requests, `nearest` the mean over nearest neighbours.
+    `topics` are clusters, the largest first; `effective` is the number of equal topics of the same
+    diversity, the exponential of the entropy of their shares.
     """
 
     encoder: str
@@ -143,7 +143,7 @@ class Dispersion:
 def measure_dispersion(
     texts: Sequence[str], vectors: NDArray[np.float32], seed: int, encoder: str
 ) -> Dispersion | None:
-    """The dispersion of texts by their unit vectors [n, d]; None of fewer than 24."""
+    """Measure the dispersion of texts by unit vectors [n, d]; None for fewer than 24."""
     n = len(texts)
     if n < _FEWEST:
         return None
@@ -169,7 +169,7 @@ def _measure_nearest(vectors: NDArray[np.float32]) -> float:
 def _find_topics(
     texts: Sequence[str], vectors: NDArray[np.float32], seed: int
 ) -> tuple[Topic, ...]:
-    """Twelve topics by k-means, or fewer where fewer vectors differ."""
+    """Twelve topics by k-means, or fewer if fewer vectors differ."""
     of = cluster(vectors, _TOPICS, seed)
     names = _name_topics(texts, of)
     topics = []
@@ -183,10 +183,10 @@ def _find_topics(
 
 
 def _name_topics(texts: Sequence[str], of: NDArray[np.int64]) -> dict[int, str]:
-    """The three words of each topic that weigh most by class-based TF-IDF, as of BERTopic.
+    """The three words of each topic with the highest class-based TF-IDF, as of BERTopic.
 
-    A word counts once a request: the share of the topic's requests that say it, times
-    log(1 + mean requests of a topic / requests that say it) (arXiv 2203.05794, equation 2).
+    A word counts once per request: the share of the topic's requests with it, times
+    log(1 + mean requests of a topic / requests with it) (arXiv 2203.05794, equation 2).
     """
     rows = (
         pl.DataFrame({"text": texts, "topic": of})

@@ -1,4 +1,4 @@
-"""Measure the quality of a bank: all figures in one place."""
+"""Measure the quality of a bank."""
 
 from __future__ import annotations
 
@@ -47,10 +47,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of `requests` with verified labels: shares.
+    """Shares of the requests with verified labels.
 
-    `same`: these need just their first labels. `aside`: they are set aside. Of the first labels of
-    the others, `precision` are needed, and `recall` is the share of what they need that was one.
+    `same`: exactly the first labels are needed. `aside`: excluded requests. `precision` is the
+    share of first labels of the others that are needed, `recall` that of needed tools that were
+    first labels.
     """
 
     requests: int
@@ -61,9 +62,9 @@ class Agreement:
 
 
 def read_agreement(bank: Bank) -> Agreement | None:
-    """How grades agree with the first labels of a bank; None where no request was graded.
+    """Measure the agreement of grades with the first labels; None without graded requests.
 
-    What checks without a model have mended is no grade.
+    Labels that checks replaced without a model are no grades.
     """
     of: dict[str, list[Label]] = {}
     for label in bank.labels:
@@ -82,7 +83,7 @@ def read_agreement(bank: Bank) -> Agreement | None:
     )
 
 
-# "next" only where a clause begins with it: "next Monday" is no step.
+# "next" counts only at the start of a clause: "next Monday" is no step.
 _SEQUENCE = (
     r"(?i)\b(?:then|finally|lastly|afterwards?|after (?:that|which|this)|subsequently|step \d+)\b"
     r"|\b(?:first(?:ly)?|second(?:ly)?|third(?:ly)?|next),"
@@ -94,8 +95,8 @@ _SEQUENCE = (
 class Steps:
     """Shares of n texts that read as a list of steps.
 
-    `sequence`: with a word such as "then", "finally" or "step 2". `commands`: with two commands or
-    more, such as "load ..., and sort ...".
+    `sequence`: with a word such as "then", "finally" or "step 2". `commands`: with at least two
+    commands, such as "load ..., and sort ...".
     """
 
     n: int
@@ -105,9 +106,9 @@ class Steps:
 
 @dataclass(frozen=True)
 class Polish:
-    """Requests before and after: `changed` is the share of drafts of which another text was made.
+    """Requests before and after the polish; `changed` is the share of changed drafts.
 
-    `changed` and `before` are None where there are no drafts; `after` is of all requests.
+    `changed` and `before` are None without drafts; `after` covers all requests.
     """
 
     drafts: int
@@ -117,7 +118,7 @@ class Polish:
 
 
 def measure_polish(requests: pl.DataFrame) -> Polish | None:
-    """What the polish did; None where there is no request."""
+    """Measure the effect of the polish; None without requests."""
     after = _measure_steps(requests["query"])
     if after is None:
         return None
@@ -141,7 +142,7 @@ _MOST = 20_000
 
 @dataclass(frozen=True)
 class Duplicates:
-    """How many of n requests are like an earlier one: word 3-grams with a Jaccard of `THRESHOLD`."""
+    """How many of n requests are near-duplicates of an earlier one, by `THRESHOLD`."""
 
     n: int
     count: int
@@ -149,7 +150,7 @@ class Duplicates:
 
 
 def measure_duplicates(texts: Sequence[str], seed: int) -> Duplicates | None:
-    """The near-duplicates among texts, or among 20,000 of them; None where there are none."""
+    """Count the near-duplicates among up to 20,000 of the texts; None without texts."""
     if not texts:
         return None
     drawn = [texts[place] for place in draw(texts, _MOST, seed)]
@@ -163,11 +164,11 @@ def measure_duplicates(texts: Sequence[str], seed: int) -> Duplicates | None:
 
 @dataclass(frozen=True)
 class Leaks:
-    """Shares of requests that say a name.
+    """Shares of requests that contain a name.
 
-    `identifier`: one of any tool, written as no person would write a word. `name`: all words of
-    the name of a tool that the request needs, beside each other and in its order; `word`, those
-    of them where that name is one word, which may be a plain one, such as "sum".
+    `identifier`: the name of any tool, in the form of code. `name`: all words of the name of a
+    needed tool, in order and next to each other; `word`: those of names of one word, which may be a
+    plain one, such as "sum".
     """
 
     identifier: float
@@ -176,7 +177,7 @@ class Leaks:
 
 
 def measure_leaks(requests: pl.DataFrame, tools: Sequence[Tool]) -> Leaks | None:
-    """The leaks; None where there is no request, or no tool."""
+    """Measure the leaks; None without requests or tools."""
     if requests.is_empty() or not tools:
         return None
     checker = TextChecker(tools)
@@ -184,23 +185,23 @@ def measure_leaks(requests: pl.DataFrame, tools: Sequence[Tool]) -> Leaks | None
         checker.find_identifier(text) is not None for text in requests["query"]
     )
     names = words_of_name(pl.col("tools"))
-    told = (
+    found = (
         requests.lazy()
         .with_row_index("row")
-        .select("row", "tools", said=_spaced(words_of(pl.col("query"))))
+        .select("row", "tools", text=_spaced(words_of(pl.col("query"))))
         .explode("tools")
         .with_columns(phrase=_spaced(names), words=names.list.len())
         .filter(
             pl.col("words") > 0,
-            pl.col("said").str.contains(pl.col("phrase"), literal=True),
+            pl.col("text").str.contains(pl.col("phrase"), literal=True),
         )
         .group_by("row")
         .agg(pl.col("words").max())
         .collect()
     )
     n = requests.height
-    words = told.filter(pl.col("words") == 1).height
-    return Leaks(written / n, told.height / n, words / n)
+    words = found.filter(pl.col("words") == 1).height
+    return Leaks(written / n, found.height / n, words / n)
 
 
 def _spaced(words: pl.Expr) -> pl.Expr:
@@ -213,9 +214,9 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Quality:
-    """The figures of a bank; a part is None where the bank has nothing to take it of.
+    """The figures of a bank; a part is None if the bank has no data for it.
 
-    All are of the requests, but for `overlap`, which tells kinds of asks apart, too.
+    All cover the requests; `overlap` also covers the kinds of asks.
     """
 
     tools: int
@@ -234,13 +235,13 @@ class Quality:
     dispersion: Dispersion | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The figures as JSON has them, by the names of the fields; fractions to six digits."""
+        """Return the figures for JSON, by field, rounded to six digits."""
         rounded: dict[str, Any] = _round(asdict(self))
         return rounded
 
 
 def measure_quality(bank: Bank, seed: int) -> Quality:
-    """All but the dispersion; the same for the same bank and seed, in whatever order it stands."""
+    """Measure all but the dispersion, independent of the order of the bank."""
     requests, tools = make_requests(bank), make_tools(bank)
     texts = requests["query"].to_list()
     return Quality(
@@ -267,7 +268,7 @@ def add_dispersion(
     encoder: str,
     seed: int,
 ) -> Quality:
-    """The same with the dispersion of up to 2,000 requests by what `embed` gives: unit vectors.
+    """Add the dispersion of up to 2,000 requests, by the unit vectors of `embed`.
 
     Raises:
         InputError: as `embed` does.
@@ -279,7 +280,7 @@ def add_dispersion(
 
 
 def _round(value: Any) -> Any:
-    """As sums of several threads come in no fixed order, the last digits may differ."""
+    """Round, since the last digits of sums depend on the order of threads."""
     if isinstance(value, float):
         return round(value, _DIGITS)
     if isinstance(value, dict):

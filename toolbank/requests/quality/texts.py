@@ -17,12 +17,12 @@ _HUMP = r"(\p{Ll})(\p{Lu})"
 
 
 def words_of(texts: pl.Expr) -> pl.Expr:
-    """The words of each text in lower case, without signs; a word may have an apostrophe in it."""
+    """Split texts into words in lower case without punctuation; apostrophes inside stay."""
     return texts.str.to_lowercase().str.extract_all(_WORD)
 
 
 def words_of_name(names: pl.Expr) -> pl.Expr:
-    """The words that the last part of a dotted name is made of: "nan_to_num" has three."""
+    """Split the last part of a dotted name into words: "nan_to_num" has three."""
     last = names.str.split(".").list.last()
     return (
         last.str.replace_all(_HUMP, "${1} ${2}")
@@ -32,17 +32,17 @@ def words_of_name(names: pl.Expr) -> pl.Expr:
 
 
 def content_words(words: pl.Expr) -> pl.Expr:
-    """The different ones of a list of words that mean something by themselves."""
+    """Select the distinct content words of a list, without stop words."""
     return words.list.eval(
         pl.element().filter(~pl.element().is_in(_small_words()))
     ).list.unique(maintain_order=True)
 
 
 def draw(texts: Sequence[str], most: int, seed: int) -> list[int]:
-    """The places of up to `most` texts, drawn by the seed and by what they say.
+    """Draw the places of up to `most` texts, by the seed and their content.
 
-    In whatever order the texts come, the same ones are drawn, and in the same order; those of a
-    larger sample begin with those of a smaller one.
+    The sample does not depend on the order of the texts, and a larger sample begins with a smaller
+    one.
     """
 
     def mark(place: int) -> tuple[bytes, str]:
@@ -61,7 +61,7 @@ def _small_words() -> list[str]:
 _SENTENCE = r"[.!?\u2026]+(?:[\"')\]\u2019\u201d]*\s|[\"')\]\u2019\u201d]*$)"
 _VOWELS = r"[aeiouyàâäéèêëîïôöùûü]+"
 _UNENDED = r"[^.!?\u2026\s\"')\]\u2019\u201d][\s\"')\]\u2019\u201d]*$"
-# An e that is not heard; "tle" and "les" after a consonant are, and "ted" and "ded", and "ses".
+# A silent e; it is spoken in "tle" and "les" after a consonant, "ted", "ded" and "ses".
 _SILENT = r"(?:[^aeiouy]|[aeiouy][^aeiouyl])(?:e|es|ed)$"
 _HEARD = r"(?:[^aeiouy]l(?:e|es|ed)|[td]ed|(?:[sxz]|ch|sh|[cg])es)$"
 # Two vowels that are two syllables.
@@ -72,7 +72,7 @@ _APART = (
 
 @dataclass(frozen=True)
 class Reading:
-    """Flesch and Kincaid's grade of the middle request, and of the tenth and the ninetieth of 100."""
+    """The Flesch-Kincaid grade of requests: the median, and the 10th and 90th percentile."""
 
     median: float
     low: float
@@ -80,7 +80,7 @@ class Reading:
 
 
 def measure_reading(texts: Sequence[str]) -> Reading | None:
-    """The grades of texts; None where they have no words."""
+    """Measure the grades of texts; None without words."""
     grades = grade(texts).drop_nulls()
     if grades.is_empty():
         return None
@@ -91,10 +91,10 @@ def measure_reading(texts: Sequence[str]) -> Reading | None:
 
 
 def grade(texts: Sequence[str]) -> pl.Series:
-    """The grade of each text; null of one without a word.
+    """Compute the grade of each text; null without words.
 
-    0.39 words a sentence + 11.8 syllables a word - 15.59 (Kincaid et al., 1975): about the years
-    of school after which one reads it with ease. Syllables are told by the letters.
+    0.39 words a sentence + 11.8 syllables a word - 15.59 (Kincaid et al., 1975), about the years of
+    school needed to read it with ease. Syllables are counted by spelling.
     """
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String}).with_columns(
         sentences=pl.col("text").str.count_matches(_SENTENCE)
@@ -108,10 +108,9 @@ def grade(texts: Sequence[str]) -> pl.Series:
 
 
 def count_syllables(words: pl.Expr) -> pl.Expr:
-    """The syllables of English words in lower case, at least 1: groups of vowels that are heard.
+    """Count the syllables of English words in lower case, at least 1, by groups of vowels.
 
-    Of the words of some 3,000 requests that the CMU Pronouncing Dictionary has, 98 of 100 get the
-    number that it has.
+    98 % of the words in some 3,000 requests have the count of the CMU Pronouncing Dictionary.
     """
     silent = words.str.contains(_SILENT) & ~words.str.contains(_HEARD)
     groups = words.str.count_matches(_VOWELS).cast(pl.Int32)
@@ -128,10 +127,10 @@ _SMALLEST = 0.1
 
 @dataclass(frozen=True)
 class Variety:
-    """Variety of wording, of samples by the seed.
+    """The variety of wording in samples.
 
-    `distinct` has, for n-grams of 1, 2 and 3 words, the share that are different among those of
-    the first `words` words of the sample. `self_bleu` is of `sample` requests; None of fewer than two.
+    `distinct` is the share of distinct n-grams of 1, 2 and 3 words in the first `words` words.
+    `self_bleu` covers `sample` requests; None for fewer than two.
     """
 
     words: int
@@ -141,10 +140,10 @@ class Variety:
 
 
 def measure_variety(texts: Sequence[str], seed: int) -> Variety | None:
-    """The variety of texts; None where they have no word.
+    """Measure the variety of texts; None without words.
 
-    Both figures fall or rise with the size of a sample, so it is the same for every bank that has
-    as much: 10,000 words, and 500 requests.
+    Both figures depend on the size of the sample, so it is fixed: 10,000 words and 500 requests, if
+    the bank has them.
     """
     drawn = [texts[place] for place in draw(texts, len(texts), seed)]
     words = _split(drawn).filter(pl.int_range(pl.len()) < _WORDS)
@@ -160,19 +159,19 @@ def measure_variety(texts: Sequence[str], seed: int) -> Variety | None:
 
 
 def measure_distinct(texts: Sequence[str], n: int) -> float | None:
-    """Distinct-n (Li et al., arXiv 1510.03055): different n-grams over all; None where there are none.
+    """Compute Distinct-n (Li et al., arXiv 1510.03055), the share of distinct n-grams.
 
-    An n-gram lies within one text.
+    N-grams do not cross texts. None without any.
     """
     return _distinct(_split(texts), n)
 
 
 def measure_self_bleu(texts: Sequence[str]) -> float | None:
-    """Self-BLEU (Texygen, arXiv 1802.01886), 0 to 1; None of fewer than two texts.
+    """Compute Self-BLEU (Texygen, arXiv 1802.01886), 0 to 1; None for fewer than two texts.
 
-    The mean BLEU-4 of each text with all others as its references; a precision of 0 is smoothed
-    to 0.1 over the n-grams there are (Chen and Cherry's first method), and a text without one word
-    of another's has 0. Words are without signs and in lower case.
+    The mean BLEU-4 of each text with all others as references. A precision of 0 is smoothed to 0.1
+    over the number of n-grams (Chen and Cherry's first method), and a text without a word of the
+    others has 0. Words are in lower case without punctuation.
     """
     if len(texts) < 2:
         return None
@@ -196,7 +195,7 @@ def measure_self_bleu(texts: Sequence[str]) -> float | None:
 
 
 def _split(texts: Sequence[str]) -> pl.DataFrame:
-    """A row a word: text (its place) and word, in order."""
+    """A row per word: the place of its text and the word, in order."""
     return (
         pl.DataFrame({"word": texts}, schema={"word": pl.String})
         .with_row_index("text")
@@ -207,7 +206,7 @@ def _split(texts: Sequence[str]) -> pl.DataFrame:
 
 
 def _grams(words: pl.DataFrame, n: int) -> pl.DataFrame:
-    """A row an n-gram: text and gram."""
+    """A row per n-gram: text and gram."""
     parts = [pl.col("word").shift(-k).over("text") for k in range(n)]
     return words.select(
         "text", gram=pl.concat_str(parts, separator=" ", ignore_nulls=False)
@@ -220,7 +219,7 @@ def _distinct(words: pl.DataFrame, n: int) -> float | None:
 
 
 def _match(words: pl.DataFrame, n: int) -> pl.DataFrame:
-    """How many n-grams of each text another one has; each counts as often as it stands there."""
+    """Count the n-grams of each text that another text has, at most as often as there."""
     counts = _grams(words, n).group_by("text", "gram").len("own")
     most = counts.group_by("gram").agg(
         first=pl.col("own").max(),
@@ -240,7 +239,7 @@ def _match(words: pl.DataFrame, n: int) -> pl.DataFrame:
 
 
 def _brevity(lengths: Sequence[int]) -> list[float]:
-    """BLEU's penalty of a text that is shorter than the other of the nearest length."""
+    """BLEU's brevity penalty by the other text of the nearest length."""
     penalties = []
     for place, own in enumerate(lengths):
         others = (n for other, n in enumerate(lengths) if other != place)
@@ -258,8 +257,8 @@ _COMMONEST = 10
 class Openings:
     """The first three words of requests.
 
-    `share` is that of requests with one of the ten commonest openings, which are in `commonest`
-    with the share of each.
+    `share` is that of requests with one of the ten most common openings; `commonest` has the share
+    of each.
     """
 
     share: float
@@ -267,7 +266,7 @@ class Openings:
 
 
 def measure_openings(requests: pl.DataFrame) -> Openings | None:
-    """The openings; None where there is no request."""
+    """Measure the openings; None without requests."""
     if requests.is_empty():
         return None
     first = words_of(pl.col("query")).list.head(_OPENING_WORDS).list.join(" ")
@@ -283,9 +282,9 @@ def measure_openings(requests: pl.DataFrame) -> Openings | None:
 
 
 def make_requests(bank: Bank) -> pl.DataFrame:
-    """A row a request: query, draft, and its tools by their own names, each once, by name.
+    """Make a row per request: query, draft, and its tools by their own names, sorted.
 
-    A tool that the bank lacks keeps the name that it has.
+    A tool that the bank lacks keeps its name.
     """
     return _make(
         [(query.query, query.draft, query.tools) for query in bank.queries], bank
@@ -293,7 +292,7 @@ def make_requests(bank: Bank) -> pl.DataFrame:
 
 
 def make_asks(bank: Bank) -> pl.DataFrame:
-    """A row an ask: its kind, and the columns of `make_requests`; what siblings share is one."""
+    """Make a row per ask, shared ones once: its kind, and the columns of `make_requests`."""
     kinds = {ask.ask: ask.kind for ask in bank.asks}
     asked = bank.asked
     rows = _make([(query.query, "", query.tools) for query in asked], bank)
@@ -302,7 +301,7 @@ def make_asks(bank: Bank) -> pl.DataFrame:
 
 
 def make_tools(bank: Bank) -> pl.DataFrame:
-    """A row a tool: its name, and the text that stands for it, its summary or else description."""
+    """Make a row per tool: its name, and its summary or else description."""
     return pl.DataFrame(
         {
             "tool": bank.tool_names,
@@ -313,7 +312,7 @@ def make_tools(bank: Bank) -> pl.DataFrame:
 
 
 def take_mean(values: pl.Series) -> float:
-    """The mean of numbers, or the share of those that are true, of a series that has some."""
+    """Take the mean of numbers, or the share of true values, of a series that is not empty."""
     return float(values.cast(pl.Float64).to_numpy().mean())
 
 
@@ -334,18 +333,17 @@ def _make(rows: list[tuple[str, str, tuple[str, ...]]], bank: Bank) -> pl.DataFr
 
 
 REQUESTS = "requests"
-"""The kind of those that are no asks."""
+"""The kind of requests that are no asks."""
 
 _BINS = 10
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """Words that n texts of one kind of asking share with the tools that they need: means.
+    """The mean overlap of n texts of one kind with the words of their tools, without stop words.
 
-    `name`: of the words of these tools' names, the share that the text says. `own`: of the text's
-    words, the share that these names and summaries have; `own_bins` counts texts by tenths of it.
-    Words such as "the" do not count.
+    `name`: the share of the words of the tools' names that are in the text. `own`: the share of the
+    text's words that are in these names and summaries; `own_bins` counts texts by tenths of it.
     """
 
     kind: str
@@ -358,7 +356,7 @@ class Overlap:
 def measure_overlap(
     requests: pl.DataFrame, asks: pl.DataFrame, tools: pl.DataFrame
 ) -> list[Overlap]:
-    """An entry for the requests, and for each kind of asks; none where no tool is known."""
+    """Measure the requests, and each kind of asks; without known tools an empty list."""
     own = tools.select(
         "tool",
         name=content_words(words_of_name(pl.col("tool"))),
@@ -372,31 +370,31 @@ def measure_overlap(
 
 
 def _measure(kind: str, rows: pl.DataFrame, own: pl.DataFrame) -> Overlap | None:
-    told = (
+    found = (
         rows.lazy()
         .with_row_index("row")
-        .select("row", "tools", said=_plain(pl.col("query")))
+        .select("row", "tools", words=_plain(pl.col("query")))
         .explode("tools")
         .join(own.lazy(), left_on="tools", right_on="tool")
         .group_by("row")
         .agg(
-            pl.col("said").first(),
+            pl.col("words").first(),
             name=pl.col("name").explode().unique(),
             gist=pl.col("gist").explode(),
         )
-        .filter(pl.col("said").list.len() > 0, pl.col("name").list.len() > 0)
-        .select(name=_share("name", "said"), own=_share_of_both())
+        .filter(pl.col("words").list.len() > 0, pl.col("name").list.len() > 0)
+        .select(name=_share("name", "words"), own=_share_of_both())
         .collect()
     )
-    if told.is_empty():
+    if found.is_empty():
         return None
-    tenths = (told["own"] * _BINS + 1e-9).floor().clip(0, _BINS - 1).cast(pl.Int64)
+    tenths = (found["own"] * _BINS + 1e-9).floor().clip(0, _BINS - 1).cast(pl.Int64)
     counts = dict(tenths.value_counts().iter_rows())
     return Overlap(
         kind,
-        told.height,
-        take_mean(told["name"]),
-        take_mean(told["own"]),
+        found.height,
+        take_mean(found["name"]),
+        take_mean(found["own"]),
         tuple(counts.get(place, 0) for place in range(_BINS)),
     )
 
@@ -412,5 +410,5 @@ def _share(of: str, among: str) -> pl.Expr:
 
 def _share_of_both() -> pl.Expr:
     tools = pl.col("name").list.concat("gist")
-    both = pl.col("said").list.set_intersection(tools)
-    return both.list.len() / pl.col("said").list.len()
+    both = pl.col("words").list.set_intersection(tools)
+    return both.list.len() / pl.col("words").list.len()

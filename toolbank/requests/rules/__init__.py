@@ -13,9 +13,9 @@ How it writes:
    parameters' meanings become choices. Sentences with code or coined names in them are left out.
    It also finds the glossary's terms that the tool is about, unless it is an operation of a service
    (HTTP, MCP, or a function without a module), where "place" is no term: those stay in their own words.
-2. `related`, unless the recipe names another sampling, deals one tool from shuffled decks, so that
-   every tool is dealt equally often, and others that go with it (`affinity`: see-also links, shared
-   types, same module, similar words); both stand beside this package.
+2. `related`, unless the recipe names another sampling, samples one tool from shuffles without
+   replacement, so that every tool is offered equally often, and others related to it (see-also
+   links, shared types, same module, similar words); see `toolbank.requests.write.sampling`.
 3. `writer` picks two to five tools of the offer that belong together, or declines; `wording` puts
    concrete data in place of arrays and plain words in place of terms; the draft has a step a
    sentence.

@@ -1,4 +1,4 @@
-"""The engine `rules`: queries from the reference's own words, without a model."""
+"""The engine `rules`: write queries in the words of the reference, without a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from toolbank.bank.records import Tool
 from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
-    EngineError,
     Offers,
     PolishTask,
     WriteTask,
@@ -22,6 +21,7 @@ from toolbank.requests.rules.english import (
     PLACES,
     THINGS,
     Phrase,
+    list_phrases,
     load_glossary,
     read_ask,
 )
@@ -32,145 +32,97 @@ if TYPE_CHECKING:
     from toolbank.requests.write.config import GenerateConfig
 
 
-_FIRST = ("First", "First of all", "To start with", "Step one", "To begin")
-_NEXT = ("Then", "Next", "After that", "Afterwards", "In the next step")
-_LAST = ("Finally", "Last of all", "At the end", "To finish", "As the last step")
-_ONLY = ("Just this", "Only this", "This alone")
-_OPENER = re.compile(
-    "(?:"
-    + "|".join(
-        re.escape(o)
-        for o in sorted(_FIRST + _NEXT + _LAST + _ONLY, key=len, reverse=True)
-    )
-    + "), "
+_FIRST, _NEXT, _LAST, _ONLY = (
+    list_phrases(f"{place} step") for place in ("first", "next", "last", "only")
 )
-_THING_VERBS = (
-    "find",
-    "work out",
-    "give me",
-    "show me",
-    "get me",
-    "get",
-    "produce",
-    "come up with",
-)
-_QUESTION_VERBS = ("tell me", "find out", "work out")
+_OPENERS = sorted(_FIRST + _NEXT + _LAST + _ONLY, key=len, reverse=True)
+_OPENER = re.compile(f"(?:{'|'.join(map(re.escape, _OPENERS))}), ")
+_THING_VERBS = list_phrases("thing verbs")
+_QUESTION_VERBS = list_phrases("question verbs")
+_ASK_LEADS = list_phrases("ask leads")
+_WISH_LEADS = list_phrases("wish leads")
+_PURPOSE_LEADS = list_phrases("purpose leads")
+_PURPOSE_LINKS = list_phrases("purpose links")
 
 
 def say_step(phrase: Phrase, random: Random) -> str:
-    """A phrase as something to be done: "work out the total", "check whether ..."."""
+    """Word a phrase as something to do: "work out the total", "check whether ..."."""
     if phrase.kind == "do":
         return phrase.text
-    if phrase.kind == "thing":
-        return f"{random.choice(_THING_VERBS)} {phrase.text}"
-    if phrase.text.startswith("whether"):
-        return f"{random.choice(('check', 'tell me', 'find out'))} {phrase.text}"
-    return f"{random.choice(_QUESTION_VERBS)} {phrase.text}"
+    verbs = _THING_VERBS
+    if phrase.kind != "thing":
+        is_truth = phrase.text.startswith("whether")
+        verbs = ("check", "tell me", "find out") if is_truth else _QUESTION_VERBS
+    return f"{random.choice(verbs)} {phrase.text}"
 
 
 def write_draft(opening: str, steps: list[str], random: Random) -> str:
-    """The steps one after the other, a sentence each."""
+    """Write the steps one after the other, one sentence each."""
     sentences = [opening] if opening else []
     for place, step in enumerate(steps):
-        openers = _openers(place, len(steps))
+        if len(steps) == 1:
+            openers = _ONLY
+        elif place == 0:
+            openers = _FIRST
+        else:
+            openers = _LAST if place == len(steps) - 1 else _NEXT
         sentences.append(f"{random.choice(openers)}, {step}.")
     return " ".join(sentences)
 
 
-def _openers(place: int, steps: int) -> tuple[str, ...]:
-    if steps == 1:
-        return _ONLY
-    if place == 0:
-        return _FIRST
-    return _LAST if place == steps - 1 else _NEXT
-
-
 def split_draft(draft: str) -> tuple[str, list[str]]:
-    """The opening and the steps of a draft of `write_draft`."""
+    """Split a draft of `write_draft` into its opening and its steps."""
     parts = _OPENER.split(draft)
     return parts[0].strip(), [part.strip().rstrip(".") for part in parts[1:]]
 
 
 def merge_steps(draft: str, random: Random) -> str:
-    """The draft as one fluent request."""
+    """Rewrite a draft as one fluent request."""
     opening, steps = split_draft(draft)
     if not steps:
         return draft
-    return random.choices(
+    [write] = random.choices(
         (_ask, _wish, _command, _question_first, _purpose), (3, 3, 4, 2, 2)
-    )[0](opening, steps, random)
+    )
+    return write(opening, steps, random).strip()
 
 
 def _ask(opening: str, steps: list[str], random: Random) -> str:
-    lead = random.choice(
-        (
-            "Can you",
-            "Could you",
-            "Could you please",
-            "Would you",
-            "Is there a way to",
-        )
-    )
+    lead = random.choice(_ASK_LEADS)
     steps = [_impersonal(step) for step in steps] if lead.startswith("Is") else steps
-    return _with(opening, f"{lead} {_join(steps, random)}?")
+    return f"{opening} {lead} {_join(steps, random)}?"
 
 
 def _wish(opening: str, steps: list[str], random: Random) -> str:
-    lead = random.choice(
-        (
-            "I'd like to",
-            "I want to",
-            "I need to",
-            "I have to",
-            "How do I",
-            "What's the best way to",
-            "Help me to",
-        )
-    )
+    lead = random.choice(_WISH_LEADS)
     body = _join([_impersonal(step) for step in steps], random)
-    end = "?" if lead.startswith(("How", "What")) else "."
-    return _with(opening, f"{lead} {body}{end}")
+    return f"{opening} {lead} {body}{'?' if lead.startswith(('How', 'What')) else '.'}"
 
 
 def _command(opening: str, steps: list[str], random: Random) -> str:
     body = _join(steps, random)
     end = random.choice((".", ".", ", please.", "."))
-    return _with(opening, body[0].upper() + body[1:] + end)
+    return f"{opening} {body[0].upper()}{body[1:]}{end}"
 
 
 def _question_first(opening: str, steps: list[str], random: Random) -> str:
     body = _join(steps, random)
-    return f"{body[0].upper()}{body[1:]}. {opening}".strip()
+    return f"{body[0].upper()}{body[1:]}. {opening}"
 
 
 def _purpose(opening: str, steps: list[str], random: Random) -> str:
-    first, *others = steps
-    lead = random.choice(
-        ("I'm trying to", "My plan is to", "What I'm after is to", "My job today is to")
-    )
+    first, *others = (_impersonal(step) for step in steps)
+    lead = random.choice(_PURPOSE_LEADS)
     if not others:
-        return _with(opening, f"{lead} {_impersonal(first)}.")
-    body = _join([_impersonal(step) for step in others], random)
-    link = random.choice(
-        ("and then to", "and after that to", "so that I can", "and from there to")
-    )
-    return _with(opening, f"{lead} {_impersonal(first)} {link} {body}.")
-
-
-def _with(opening: str, body: str) -> str:
-    return f"{opening} {body}".strip()
+        return f"{opening} {lead} {first}."
+    body = _join(others, random)
+    return f"{opening} {lead} {first} {random.choice(_PURPOSE_LINKS)} {body}."
 
 
 def _impersonal(step: str) -> str:
-    for spoken, plain in (
-        ("tell me ", "know "),
-        ("give me ", "have "),
-        ("show me ", "see "),
-        ("get me ", "get "),
-    ):
-        if step.startswith(spoken):
-            return plain + step.removeprefix(spoken)
-    return step
+    verb, me, rest = step.partition(" me ")
+    plain = {"tell": "know", "give": "have", "show": "see", "get": "get"}.get(verb)
+    return f"{plain} {rest}" if me and plain else step
 
 
 def _join(steps: list[str], random: Random) -> str:
@@ -180,79 +132,42 @@ def _join(steps: list[str], random: Random) -> str:
     return ", ".join(steps[:-1]) + last + steps[-1]
 
 
-ASKED = 0.5
-CHOSEN = 0.15
-EXPLAINED = 0.6
+_ASKED = 0.5
+_CHOSEN = 0.15
+_EXPLAINED = 0.6
 _TRIES = 4
-OPENED = 0.4
-PLACED = 0.4
-NOTED = 0.2
+_OPENED = 0.4
+_PLACED = 0.4
+_NOTED = 0.2
 _ASKED_TERMS = (0.7, 0.2, 0.1)
 _PURPOSES = {
-    "do": (
-        ", that is, to ",
-        ", or in other words to ",
-        " so that I can ",
-        " in order to ",
-        ", basically to ",
-    ),
-    "thing": (
-        ", I mean ",
-        ", that is, ",
-        ", in other words ",
-        ", meaning ",
-        " - basically ",
-    ),
-    "question": (
-        " so that I know ",
-        " to see ",
-        " because I want to know ",
-        " so I can tell ",
-        " to find out ",
-    ),
+    kind: list_phrases(f"purposes of {kind}") for kind in ("do", "thing", "question")
 }
-_FACT_LEADS = (
-    "Bear in mind that",
-    "Keep in mind that",
-    "I know that",
-    "Mind that",
-    "As far as I know,",
-)
-_OPENINGS = (
-    "I have {x}.",
-    "I've got {x}.",
-    "Here are {x}.",
-    "There are {x}.",
-    "I'm looking at {x}.",
-    "We collected {x}.",
-    "I keep {x}.",
-    "This is about {x}.",
-    "I was handed {x}.",
-    "My file holds {x}.",
-)
+_FACT_LEADS = list_phrases("fact leads")
+_OPENINGS = list_phrases("openings")
 
 
 def write_request(profiles: Sequence[Profile], random: Random) -> str:
-    """A draft whose steps need the profiled tools, in this order."""
+    """Write a draft whose steps need the profiled tools, in this order."""
     things = choose_things(profiles[0], random)
     steps: list[str] = []
     for profile in profiles:
-        explained = EXPLAINED / 2 if steps else EXPLAINED
+        explained = _EXPLAINED / 2 if steps else _EXPLAINED
         for _ in range(_TRIES):
             step = write_step(profile, things, explained, random)
             if not any(_are_alike(step, said) for said in steps):
                 break
         steps.append(step)
     opening = ""
-    if profiles[0].takes_data and random.random() < OPENED:
-        place = f" {random.choice(PLACES)}" if random.random() < PLACED else ""
+    if profiles[0].takes_data and random.random() < _OPENED:
+        place = f" {random.choice(PLACES)}" if random.random() < _PLACED else ""
         opening = random.choice(_OPENINGS).format(x=things + place)
     opening += write_fact(profiles, things, random)
     return write_draft(opening.strip(), steps, random)
 
 
 def choose_things(profile: Profile, random: Random) -> str:
-    """Data that one meets with what the tool is about."""
+    """Choose everyday data that suits the tool."""
     glossary = load_glossary()
     for entry, _ in profile.terms[:4]:
         settings = glossary.entries[entry].settings
@@ -262,31 +177,25 @@ def choose_things(profile: Profile, random: Random) -> str:
 
 
 def write_step(profile: Profile, things: str, explained: float, random: Random) -> str:
-    """One thing to be done that needs the tool, with its purpose in a share of `explained`."""
-    told = [
-        (phrase, weight) for phrase, weight in profile.told if phrase.kind != "fact"
-    ]
+    """Write one step that needs the tool; a share of `explained` says what it is for."""
+    told = [pair for pair in profile.told if pair[0].kind != "fact"]
     asked = profile.asked[: len(_ASKED_TERMS)]
     ask = None
     if asked:
         asks = random.choices(asked, _ASKED_TERMS[: len(asked)])[0]
         ask = read_ask(fill(random.choice(asks), things, random))
-    if ask and (not told or random.random() < (1 - explained) * ASKED):
+    if ask and (not told or random.random() < (1 - explained) * _ASKED):
         return say_step(ask, random)
     phrase = random.choices([p for p, _ in told], [w for _, w in told])[0]
     if profile.takes_data:
         phrase = say_plainly(phrase, things, random)
     step = say_step(phrase, random)
     if ask and random.random() < explained:
-        return step + explain_step(ask, random)
-    if profile.choices and random.random() < CHOSEN:
+        purpose = random.choice(_PURPOSES[ask.kind])
+        return f"{step}{'' if purpose[0] == ',' else ' '}{purpose} {ask.text}"
+    if profile.choices and random.random() < _CHOSEN:
         step += f", where I can set {random.choice(profile.choices)}"
     return step
-
-
-def explain_step(ask: Phrase, random: Random) -> str:
-    """What a step is for, in other words."""
-    return random.choice(_PURPOSES[ask.kind]) + ask.text
 
 
 def _are_alike(first: str, second: str) -> bool:
@@ -295,14 +204,14 @@ def _are_alike(first: str, second: str) -> bool:
 
 
 def write_fact(profiles: Sequence[Profile], things: str, random: Random) -> str:
-    """A sentence to keep in mind, from what the reference notes of the tools."""
+    """Write a sentence to keep in mind from a fact of the reference; often ""."""
     facts = [
         (phrase, profile.takes_data)
         for profile in profiles
         for phrase, _ in profile.told
         if phrase.kind == "fact"
     ]
-    if not facts or random.random() > NOTED:
+    if not facts or random.random() > _NOTED:
         return ""
     fact, takes_data = random.choice(facts)
     if takes_data:
@@ -315,9 +224,9 @@ _LEAST_AFFINITY = 0.05
 
 
 class RulesEngine:
-    """Writes and polishes requests from the reference's own words.
+    """Write and polish requests in the words of the reference.
 
-    A reply is a function of the tools, the task, the attempt and the seed alone.
+    A reply depends on the tools, the task, the attempt and the seed alone.
     """
 
     name = "rules"
@@ -341,50 +250,41 @@ class RulesEngine:
         )
 
     async def answer(self, request: ChatRequest) -> ChatReply:
-        """Answer a write or polish request with the JSON that its schema asks for.
-
-        Raises:
-            EngineError: the request has no task, which is so of all but those two.
-        """
+        """Answer a write or polish request with JSON of its schema."""
         random = Random(f"{self._seed}:{request.step}:{request.attempt}")
         task = request.task
         if isinstance(task, WriteTask):
             reply = self._write(task, random)
-        elif isinstance(task, PolishTask):
+        else:
+            assert isinstance(task, PolishTask)
             reply = {
                 "already_good": False,
                 "reason": "steps merged",
                 "query": merge_steps(task.draft, random),
             }
-        else:
-            raise EngineError(
-                f"The engine rules writes and polishes, and is asked to {request.step}.",
-                reason="not-its-task",
-                fatal=True,
-            )
         return ChatReply(json.dumps(reply, ensure_ascii=False), self.model)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, since nothing is open."""
 
     def _write(self, task: WriteTask, random: Random) -> dict[str, object]:
         offered = [self._positions[tool.name] for tool in task.tools]
         chosen = self._choose(offered, task, random)
+        reply = {
+            "declined": True,
+            "reason": "nothing offered belongs together",
+            "tools": [],
+            "explanation": "",
+            "draft": "",
+        }
         if len(chosen) < task.at_least or self._profiles[chosen[0]].is_silent:
-            return {
-                "declined": True,
-                "reason": "nothing offered belongs together",
-                "tools": [],
-                "explanation": "",
-                "draft": "",
-            }
-        draft = write_request([self._profiles[n] for n in chosen], random)
-        return {
+            return reply
+        return reply | {
             "declined": False,
             "reason": "",
             "tools": [task.tools[offered.index(n)].name for n in chosen],
             "explanation": self._explain(chosen),
-            "draft": draft,
+            "draft": write_request([self._profiles[n] for n in chosen], random),
         }
 
     def _explain(self, chosen: list[int]) -> str:
@@ -396,11 +296,11 @@ class RulesEngine:
 
     def _choose(self, offered: list[int], task: WriteTask, random: Random) -> list[int]:
         first, *others = offered
-        rated = [(n, self._affinity.between(first, n)) for n in others]
         rated = [
-            pair
-            for pair in rated
-            if pair[1] > _LEAST_AFFINITY and not self._profiles[pair[0]].is_silent
+            (n, affinity)
+            for n in others
+            if (affinity := self._affinity.between(first, n)) > _LEAST_AFFINITY
+            and not self._profiles[n].is_silent
         ]
         wanted = random.choices((2, 3, 4, 5), (60, 30, 8, 2))[0]
         chosen = [first]

@@ -24,11 +24,13 @@ def _read_lists() -> dict[str, str]:
     return lists
 
 
-def _split(phrases: str) -> tuple[str, ...]:
-    return tuple(phrase.strip() for phrase in phrases.split(";"))
-
-
 _LISTS = _read_lists()
+
+
+def list_phrases(name: str) -> tuple[str, ...]:
+    """List the phrases under a [name] of the lexicon."""
+    return tuple(phrase.strip() for phrase in _LISTS[name].split(";"))
+
 
 VERBS = frozenset(_LISTS["verbs"].split())
 SPOKEN_VERBS = VERBS.union(_LISTS["spoken verbs"].split())
@@ -42,8 +44,8 @@ DETERMINERS = frozenset(_LISTS["determiners"].split())
 PREPOSITIONS = frozenset(_LISTS["prepositions"].split())
 NO_BEGINNING = (PREPOSITIONS | FINITE).union(_LISTS["no beginning"].split())
 
-THINGS = _split(_LISTS["things"])
-PLACES = _split(_LISTS["places"])
+THINGS = list_phrases("things")
+PLACES = list_phrases("places")
 
 
 Kind = Literal["do", "thing", "question", "fact"]

@@ -1,4 +1,4 @@
-"""Verified labels: candidates pooled once, graded by a model, and checks that need none; their settings."""
+"""Settings of label verification: pooled candidates, grades, and checks without a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Check = Literal["deprecated", "alias", "unspoken", "round-trip"]
 
 
 class VerifyConfig(EngineConfig):
-    """Grade the tools of every request again, among candidates of the whole bank."""
+    """Check the tools of each query, and grade candidates of the whole bank."""
 
     section: ClassVar[str] = "verify"
     call_steps: ClassVar[tuple[str, ...]] = ("verify",)
@@ -22,8 +22,8 @@ class VerifyConfig(EngineConfig):
     engine: str = Field(
         default="rules",
         pattern=ENGINE_NAME,
-        description="rules: the checks that need no model, alone; else an engine of a model, "
-        "batch, recorded, or one that a package brings",
+        description="rules: only checks without a model; else openai, vllm, batch, recorded, or a "
+        "plug-in",
     )
     temperature: float | None = Field(
         default=0.0, ge=0, le=2, description="null: not sent"
@@ -32,22 +32,21 @@ class VerifyConfig(EngineConfig):
         default=20,
         ge=1,
         le=100,
-        description="first tools of BM25 and of Tool2Vec beside the request's own and their twins",
+        description="top tools of BM25 and of Tool2Vec that are graded",
     )
     replies: Path | None = Field(
         default=None,
-        description="the file of grades that the `recorded` engine reads, named after who gave "
-        "them",
+        description="file of grades that `recorded` replays; its name names the grader",
     )
     grader: Literal["person", "model"] = Field(
         default="person",
-        description="who gave the grades in `replies`: a person's override a model's",
+        description="who graded `replies`; a person's grades override a model's",
     )
     set_aside: tuple[Check, ...] = Field(
         default=(),
-        description="checks that set a request aside where no model graded it: deprecated or "
-        "alias (a label is another tool's old name), unspoken (its explanation shares no "
-        "word with a label's reference), round-trip (no label is among the first 50 of Tool2Vec fitted without it)",
+        description="checks that exclude ungraded queries: deprecated, alias (a label is another "
+        "tool's old name), unspoken (no word of a label's reference in the explanation), round-trip "
+        "(no label in the top 50 of Tool2Vec fitted without it)",
     )
 
 

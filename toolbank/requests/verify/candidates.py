@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -36,20 +36,20 @@ _HASH = ".sha256"
 _R = TypeVar("_R", bound=Record)
 
 _ADVICE = (
-    "Put it back as it was. Or delete it: candidates are then pooled anew, and requests that get "
-    "others are asked again."
+    "Restore it, or delete it: candidates are then pooled again, and requests whose candidates "
+    "change are graded again."
 )
 
 ROUND_TRIP = 50
-"""Among so many tools a request's own are to be found by a retriever that has not seen it."""
+"""How many tools the round-trip check retrieves."""
 
 
 class Candidate(Record):
-    """A tool that is graded for a request, by whom it was brought, and for what it was pooled.
+    """A tool that is graded for a request, and what found it.
 
-    `key` follows from the request, its labels and the bank's tools: where they are others, the
-    request's candidates are pooled anew. `rank` is that by Tool2Vec of a label, from 1; 0 of any
-    other tool, and where it is past the last that is looked at.
+    `key` is a hash of the request, its labels and the bank's tools; if it changes, the request's
+    candidates are pooled again. `rank` is the rank of a label by Tool2Vec, from 1; 0 for other
+    tools and beyond the retrieved ones.
     """
 
     query: str
@@ -59,27 +59,18 @@ class Candidate(Record):
     rank: int = 0
 
 
-@dataclass(frozen=True)
-class Pooled:
-    """The candidates of each request, by its id, and of how many they were made just now."""
-
-    of: Mapping[str, Sequence[Candidate]]
-    new: int
-
-
 def pool_candidates(
     bank: Bank, most: int, path: Path, tools_id: str, graded: Collection[str] = ()
-) -> Pooled:
-    """The candidates of every request; those that `path` has are as they were when first pooled.
+) -> dict[str, list[Candidate]]:
+    """Pool the candidates of every request, or take them from `path`; returned by request id.
 
-    Earlier candidates stay in the file if their key is among `graded`: grades refer to them.
-
-    A request's own labels and their twins, and the first `most` by BM25 over descriptions and by
-    Tool2Vec, frozen and fitted without the request. `tools_id` names the bank's tools. What was
-    pooled is on disk before this returns.
+    Candidates are a request's own labels and their twins, and the top `most` tools of BM25 over
+    descriptions and of Tool2Vec with a frozen encoder, fitted without the request. `tools_id`
+    identifies the bank's tools. Earlier candidates stay in the file if their key is among `graded`,
+    because grades refer to them. New candidates are on disk before this returns.
 
     Raises:
-        InputError: the file is not as it was written, or the encoder can't be had.
+        InputError: the file is damaged, or the encoder can't be loaded.
     """
     keys = {query.id: _key(query, most, tools_id) for query in bank.queries}
     kept: dict[str, list[Candidate]] = {}
@@ -99,37 +90,37 @@ def pool_candidates(
     if new:
         rows = (row for query in bank.queries for row in kept[query.id])
         write_hashed(path, Candidate, chain(rows, earlier))
-    return Pooled(kept, len(new))
+    return kept
 
 
 def own_labels(bank: Bank, query: Query) -> tuple[str, ...]:
-    """A request's first labels by the tools' own names, without those that the bank lacks."""
+    """List a request's first labels by the tools' own names, without tools that the bank lacks."""
     places = (bank.index[name] for name in query.tools if name in bank.index)
     return tuple(dict.fromkeys(bank.tools[place].name for place in places))
 
 
 def read_hashed(path: Path, kind: type[_R], advice: str) -> Iterator[_R]:
-    """The records of a file that `write_hashed` wrote; none if there is no file.
+    """Read the records of a file that `write_hashed` wrote; none if there is no file.
 
     Raises:
-        InputError: they are not as they were written; `advice` says what to do.
+        InputError: the file is damaged; `advice` says what to do.
     """
     if not path.exists():
         return
     mark = path.with_suffix(_HASH)
     if mark.exists() and read_text(mark).strip() != sha256_file(path):
         raise InputError(
-            f"{path}: damaged, or changed since it was written ({mark.name} has the hash of "
-            f"another). {advice}"
+            f"{path}: damaged, or changed since it was written ({mark.name} has another hash). "
+            f"{advice}"
         )
     yield from read_records(path, kind)
-    # One that is older than the hash, or whose writing was cut short before it.
+    # The file is older than hashes, or its writing was interrupted before the hash.
     if not mark.exists():
         write_text(mark, sha256_file(path) + "\n")
 
 
 def write_hashed(path: Path, kind: type[_R], rows: Iterable[_R]) -> None:
-    """Write records to a file, atomically, with its hash beside it."""
+    """Write records to a file atomically, and its hash to a second file."""
     mark = path.with_suffix(_HASH)
     mark.unlink(missing_ok=True)
     write_records(path, kind, rows)
@@ -144,10 +135,10 @@ def _key(query: Query, most: int, tools_id: str) -> str:
 def _pool(
     bank: Bank, new: Sequence[Query], most: int
 ) -> Iterator[list[tuple[str, tuple[str, ...], int]]]:
-    """For each of some requests its candidates, labels first: tool, by whom, and its rank."""
+    """The candidates of each request, labels first: tool, what found it, and rank."""
     if not new:
         return
-    # The encoder may need the memory of a model that an earlier stage left loaded.
+    # The encoder may need the memory of a model that an earlier stage loaded.
     release_engines()
     rows = {query.id: row for row, query in enumerate(bank.queries)}
     lexical, dense = _search(bank, max(most, ROUND_TRIP))
@@ -174,7 +165,7 @@ def _pool(
 
 
 def _search(bank: Bank, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first k tools of every request by BM25, and by Tool2Vec fitted without it."""
+    """The top k tools of every request by BM25, and by Tool2Vec fitted without it."""
     from toolbank.retrievers import create_retriever
     from toolbank.retrievers.settings import Bm25Config, Tool2VecConfig
 
@@ -204,7 +195,7 @@ _INSTEAD = (
 
 
 class Finding(Record):
-    """What a check found of a request's label; `instead` is the tool to use in its place, if any.
+    """What a check found in a label of a request; `instead` is the tool to use in its place.
 
     `text` is the request that was checked; version 0.7.0 did not store it.
     """
@@ -220,13 +211,12 @@ class Finding(Record):
 def check_labels(
     bank: Bank, candidates: Mapping[str, Sequence[Candidate]]
 ) -> Iterator[Finding]:
-    """What the checks find, request by request.
+    """Check the labels request by request.
 
-    - `deprecated`: the tool's own reference says that it is; `instead` is what it names.
-    - `alias`: the reference says that it is another name of `instead`.
+    - `deprecated`: the tool's reference says so; `instead` is the tool that it names.
+    - `alias`: the reference says that the tool is another name of `instead`.
     - `unspoken`: the request's explanation has no word in common with the tool's reference.
-    - `round-trip`: none of the request's labels is among the first 50 that Tool2Vec finds without
-      having seen it.
+    - `round-trip`: no label of the request is among the top 50 of Tool2Vec fitted without it.
     """
     aliases = find_aliases(bank.tools)
     instead = {
@@ -258,7 +248,7 @@ def check_labels(
 
 
 def select_findings(bank: Bank, findings: Iterable[Finding]) -> list[Finding]:
-    """Those of earlier findings that apply to a bank: its requests with their texts and labels."""
+    """Select the earlier findings that still apply to the requests and labels of a bank."""
     queries = {query.id: query for query in bank.queries}
     return [
         one
@@ -271,7 +261,7 @@ def select_findings(bank: Bank, findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _find_replacement(tool: Tool, bank: Bank) -> str:
-    """The first tool that a note of deprecation names to be used, from the own module outwards."""
+    """The tool that a deprecation note recommends, looked up from the own module outwards."""
     around = tool.name.split(".")[:-1]
     for said in (said for one in _INSTEAD for said in one.findall(tool.deprecated)):
         # A package may be called by its short name there, as np.

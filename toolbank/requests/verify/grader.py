@@ -1,4 +1,4 @@
-"""Ask an engine for grades, or read them from a file."""
+"""Grade requests by an engine or by a file of grades."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TEMPLATE = "verify.j2"
 
 
 class VerifyPrompts:
-    """The prompts of one run. `hash` names their file."""
+    """The prompts of one run. `hash` is the hash of their template."""
 
     def __init__(self, bank: Bank, domain: str, seed: int) -> None:
         self.hash = find_asset("prompts", TEMPLATE).sha256
@@ -50,7 +50,7 @@ class VerifyPrompts:
         self._template = PromptTemplate(TEMPLATE)
 
     def ask(self, query: Query, candidates: Sequence[Candidate]) -> ChatRequest:
-        """Ask for the grades of a request's candidates, shuffled, without its labels.
+        """Make the request that grades a request's candidates, shuffled and without its labels.
 
         Raises:
             InputError: the user's own template is broken.
@@ -75,7 +75,7 @@ class VerifyPrompts:
 def sample_grades(
     tools: Sequence[Tool], config: VerifyConfig, domain: str, seed: int, queries: int
 ) -> StepSample:
-    """Grades of drafts, over as many tools as there are candidates at most, drawn at random.
+    """Sample gradings of drafts over random tools, as many as there are candidates at most.
 
     Raises:
         InputError: the prompt or an example can't be used.
@@ -98,23 +98,22 @@ def sample_grades(
 
 
 def verify_assets() -> tuple[Asset, ...]:
-    """The file that shapes the prompts."""
+    """List the files of the prompts."""
     return (find_asset("prompts", TEMPLATE),)
 
 
 @dataclass(frozen=True)
 class Grades:
-    """What an engine graded: gradings of requests, and what of it is for verify.json."""
+    """The gradings by an engine, and their part of verify.json."""
 
     gradings: Sequence[Grading] = ()
     content: Mapping[str, Any] = field(default_factory=dict)
 
 
 class GradeStep(Step[tuple[Label, ...], Grades]):
-    """Grades of one request after the other; none counts for another.
+    """Grade requests independently of each other; `by` is the kind of grader.
 
-    `by` is who gives them. Of requests that the engine doesn't bring, where it brings its own, none are asked for; such an
-    engine may name any tool of the bank.
+    An engine with its own `queries` grades only these, and may name any tool of the bank.
 
     Raises:
         InputError: the prompt isn't there.
@@ -144,18 +143,18 @@ class GradeStep(Step[tuple[Label, ...], Grades]):
         self._candidates = candidates
 
     def request(self, number: int) -> ChatRequest:
-        """Ask for the grades of a request."""
+        """Make the request that grades a request."""
         query = self._queries[number]
         return self._prompts.ask(query, self._candidates[query.id])
 
     def read(self, number: int, reply: ChatReply) -> tuple[Label, ...] | Rejection:
-        """The labels of a request."""
+        """Read the labels of a request."""
         query = self._queries[number]
         tools = self._tools or {row.tool for row in self._candidates[query.id]}
         return read_grades(reply, query.id, tools)
 
     def fold(self, run: StepRun) -> StepResult[Grades]:  # noqa: ARG002
-        """A grading of each request whose reply can be read."""
+        """Make a grading of each request whose reply can be read."""
         answers = sorted(self.answers.items())
         lost = [
             (self._queries[number].id, answer.value)
@@ -186,9 +185,7 @@ class GradeStep(Step[tuple[Label, ...], Grades]):
             ),
             "",
             f"grades of {gone:,} of {count(self.total, 'request')}" if gone else "",
-            (f"not graded, so that their labels stay as they were: {why}",)
-            if why
-            else (),
+            (f"not graded, their labels are unchanged: {why}",) if why else (),
             join_reasons(self.failures),
         )
 

@@ -1,4 +1,4 @@
-"""Every grade of a request with its source, folded into the labels of a bank."""
+"""Store every grade of a request with its source, and fold the grades into a bank's labels."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ Graded = Mapping[str, Sequence[Label]]
 
 _BY_CHECKS: Any = {"kind": "check", "source": "rules"}
 
-_MENDED = {"deprecated": "deprecated", "alias": "another name of it"}
+_REPLACED = {"deprecated": "deprecated", "alias": "another name of it"}
 
 
 def fold_labels(
     bank: Bank, graded: Graded, findings: Sequence[Finding], config: VerifyConfig
 ) -> Iterator[Label]:
-    """The labels of every request that has any, in the bank's order.
+    """Fold grades and findings into the labels of a bank, in its order.
 
-    What a person or a model graded counts as it is, first labels before others. Of the rest, a
-    check of `set_aside` sets a request aside; a label that has a newer name makes way for it, and
-    stays as an alternative.
+    Grades of a person or a model count unchanged, first labels before others. Of the other
+    requests, a check of `set_aside` excludes a request, and a label with a newer name is replaced
+    by it and becomes an alternative.
     """
     of: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
@@ -52,9 +52,9 @@ def fold_labels(
             reason = f"{bad[0].check}: {bad[0].tool}"
             yield Label(query=query.id, grade="aside", reason=reason, **_BY_CHECKS)
             continue
-        mended = {one.tool: one for one in found if one.instead}
-        if mended:
-            yield from _mend(query.id, first, mended)
+        replaced = {one.tool: one for one in found if one.instead}
+        if replaced:
+            yield from _replace(query.id, first, replaced)
 
 
 def _order(label: Label, first: Sequence[str]) -> tuple[bool, int]:
@@ -62,29 +62,29 @@ def _order(label: Label, first: Sequence[str]) -> tuple[bool, int]:
     return label.grade == "alternative", place
 
 
-def _mend(
-    query: str, first: Sequence[str], mended: Mapping[str, Finding]
+def _replace(
+    query: str, first: Sequence[str], replaced: Mapping[str, Finding]
 ) -> Iterator[Label]:
     needed = dict.fromkeys(
-        mended[name].instead if name in mended else name for name in first
+        replaced[name].instead if name in replaced else name for name in first
     )
     for name in needed:
         yield Label(query=query, tool=name, grade="needed", **_BY_CHECKS)
-    for name, finding in mended.items():
+    for name, finding in replaced.items():
         if name not in needed:
             label = Label.alternative(
-                query, name, finding.instead, _MENDED[finding.check]
+                query, name, finding.instead, _REPLACED[finding.check]
             )
             yield label.model_copy(update=_BY_CHECKS)
 
 
 def is_of_checks(labels: Sequence[Label]) -> bool:
-    """Whether the labels of a request are those of checks, and no model graded it."""
+    """Return whether the labels of a request are from checks, not from a person or model."""
     if labels[0].kind:
         return labels[0].kind == "check"
     reasons = tuple(f"{check}: " for check in get_args(Check))
     return any(
-        label.reason in _MENDED.values()
+        label.reason in _REPLACED.values()
         if label.grade == "alternative"
         else label.grade == "aside" and label.reason.startswith(reasons)
         for label in labels
@@ -92,27 +92,27 @@ def is_of_checks(labels: Sequence[Label]) -> bool:
 
 
 def find_set_aside(labels: Sequence[Label]) -> list[str]:
-    """The checks by which requests are set aside in merged labels."""
+    """Find the checks that excluded requests in merged labels."""
     aside = (one for one in labels if one.grade == "aside" and is_of_checks([one]))
     return sorted({one.reason.partition(":")[0] for one in aside})
 
 
 def measure_agreement(bank: Bank, graded: Graded) -> dict[str, Any]:
-    """How grades agree with the first labels of the requests that they are of.
+    """Measure the agreement of grades with the first labels of the graded requests.
 
-    Keys: `requests`, of them `aside` and `same` (just the first labels are needed); of the first
-    labels of those not set aside `labels`, `confirmed` (needed), `alternative` and `refuted`;
-    `added`, needed tools that were no label; and `precision` and `recall` of the first labels
-    against the needed tools, None where there are none.
+    Keys: `requests`, of these `aside` (excluded) and `same` (exactly the first labels are needed);
+    of the first labels of the others `labels`, `confirmed` (needed), `alternative` and `refuted`;
+    `added`, needed tools that were no label; `precision` and `recall` of the first labels against
+    the needed tools, None without any.
     """
     firsts = {q.id: own_labels(bank, q) for q in bank.queries if q.id in graded}
     return _compare(firsts, graded)
 
 
 def compare_graders(graded: Graded, others: Graded) -> dict[str, Any]:
-    """How grades agree with those of others, where both graded a request.
+    """Measure the agreement of two graders on the requests that both graded.
 
-    As of `measure_agreement`, with the tools that the first graders need as first labels.
+    Keys are those of `measure_agreement`; the needed tools of `graded` count as first labels.
     """
     verified = group_labels(label for labels in graded.values() for label in labels)
     both = {
@@ -155,12 +155,12 @@ NOTHING = "none of the candidates is needed"
 def read_grades(
     reply: ChatReply, query: str, candidates: Collection[str]
 ) -> tuple[Label, ...] | Rejection:
-    """The labels of a request, by its id, or why the reply gives none.
+    """Read the labels of a request, by its id, or why the reply has none.
 
-    Rejected, beside what `check_finish` and `find_answer` say, as `wrong-schema`, `not-offered` (a
-    tool that is no candidate), `graded-twice`, or `stands-for-nothing` (an alternative to a tool
-    that is not needed). A request that is set aside, or for which nothing is needed, has one
-    label. Nothing that a reply can hold raises.
+    Rejected as `check_finish` and `find_answer` do, and as `wrong-schema`, `not-offered` (a tool
+    that is no candidate), `graded-twice`, or `stands-for-nothing` (an alternative to a tool that is
+    not needed). An excluded request, and one that needs no candidate, has one label. No reply
+    raises an error.
     """
     answer = check_finish(reply) or find_answer(reply.text, ["needed", "aside"])
     if isinstance(answer, Rejection):
@@ -219,10 +219,10 @@ _ADVICE = (
 
 
 class GradeRow(Label):
-    """One label of a grading, as grades.parquet has it.
+    """One label of a grading in grades.parquet.
 
-    `text` is the request that was graded, `candidates` the key of the candidates that were shown.
-    Of gradings of one kind for one request, that with the highest `given` was given last.
+    `text` is the graded request, `candidates` the key of the candidates that were shown. The latest
+    grading of a request by one kind of grader has the highest `given`.
     """
 
     text: str
@@ -232,7 +232,7 @@ class GradeRow(Label):
 
 @dataclass(frozen=True)
 class Grading:
-    """What one source says of one request: its labels, and for which text it said so."""
+    """The labels that one source gave to one request, and the graded text."""
 
     query: str
     text: str
@@ -244,13 +244,13 @@ class Grading:
 
     @property
     def subject(self) -> tuple[str, str, str]:
-        """What it competes for: one request, as graded by one kind of source."""
+        """The request and the kind of source, for which gradings compete."""
         return self.query, self.text, self.kind
 
     def is_same(self, other: Grading) -> bool:
-        """Whether it says the same as another, whenever that was given.
+        """Return whether two gradings are the same apart from when they were given.
 
-        A person's file says nothing of candidates.
+        A person's file has no candidates.
         """
         ignored: dict[str, Any] = {"given": 0}
         if self.kind == "person":
@@ -259,10 +259,10 @@ class Grading:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The grading that counts for each request, by its id, and those that apply to none.
+class EffectiveGradings:
+    """The grading that counts for each request, by its id.
 
-    `unused` counts stored gradings by the reason why they don't apply to the bank as it is.
+    `unused` counts the stored gradings that do not apply to the bank, by reason.
     """
 
     of: Mapping[str, Grading]
@@ -277,17 +277,17 @@ def make_grading(
     labels: Iterable[Label],
     candidates: str = "",
 ) -> Grading:
-    """A grading whose labels name its source."""
+    """Make a grading whose labels name its source."""
     named = (one.model_copy(update={"kind": kind, "source": source}) for one in labels)
     return Grading(query, text, kind, source, tuple(named), candidates)
 
 
 def add_gradings(stored: Iterable[Grading], new: Iterable[Grading]) -> list[Grading]:
-    """The stored gradings with the new ones, which become the last given of their kind.
+    """Add new gradings to the stored ones, as the latest of their kind.
 
-    None is removed. What was given before, and is given again, is stored once. It becomes the last
-    given again, but for a person who has said nothing else since: every run reads the file again,
-    and that changes nothing. The order of gradings with different subjects makes no difference.
+    None is removed. A repeated grading is stored once and becomes the latest, except a person's
+    without another one since, because every run reads the file again. The order of gradings with
+    different subjects makes no difference.
     """
     of: dict[tuple[str, str, str], list[Grading]] = {}
     for one in stored:
@@ -308,10 +308,10 @@ def add_gradings(stored: Iterable[Grading], new: Iterable[Grading]) -> list[Grad
     )
 
 
-def choose_gradings(bank: Bank, gradings: Iterable[Grading]) -> Chosen:
-    """Choose for each request: people over models over checks, and of one kind the last given.
+def choose_gradings(bank: Bank, gradings: Iterable[Grading]) -> EffectiveGradings:
+    """Choose a grading for each request: people over models over checks, then the latest.
 
-    A grading applies if the bank has the request with the same text, and all tools that it names.
+    A grading applies if the bank has the request with the same text, and all its tools.
     """
     texts = {query.id: query.query for query in bank.queries}
     chosen: dict[str, Grading] = {}
@@ -327,13 +327,13 @@ def choose_gradings(bank: Bank, gradings: Iterable[Grading]) -> Chosen:
             rival = chosen.get(one.query)
             if rival is None or _rank(one) > _rank(rival):
                 chosen[one.query] = one
-    return Chosen(chosen, dict(sorted(unused.items())))
+    return EffectiveGradings(chosen, dict(sorted(unused.items())))
 
 
 def last_of_sources(
     bank: Bank, gradings: Sequence[Grading]
 ) -> dict[tuple[GraderKind, str], dict[str, Grading]]:
-    """By kind and source, the last grading of each request that applies; people come first."""
+    """Find by kind and source the latest grading of each request that applies, people first."""
     sources = {(one.kind, one.source) for one in gradings}
     found = {}
     for kind, source in sorted(sources, key=lambda one: (-_RANKS[one[0]], one[1])):
@@ -343,10 +343,10 @@ def last_of_sources(
 
 
 def read_gradings(path: Path) -> list[Grading]:
-    """Read a grades.parquet; a run without one has none.
+    """Read a grades.parquet; no gradings if it is missing.
 
     Raises:
-        InputError: the file is damaged, or not as it was written.
+        InputError: the file is damaged or was changed.
     """
     rows = groupby(read_hashed(path, GradeRow, _ADVICE), key=_key)
     return [
@@ -356,18 +356,18 @@ def read_gradings(path: Path) -> list[Grading]:
 
 
 def write_gradings(path: Path, gradings: Iterable[Grading]) -> None:
-    """Write a grades.parquet, atomically; same gradings, same bytes."""
+    """Write a grades.parquet atomically; the same gradings give the same bytes."""
     write_hashed(path, GradeRow, _make_rows(gradings))
 
 
 def read_earlier_gradings(
     labels: Path, verified: Path, journal: Path, models: Collection[str]
 ) -> tuple[list[Grading], list[str]]:
-    """The gradings of a run of version 0.7.0, which stored the labels of the last `verify` alone.
+    """Read the gradings of a run of version 0.7.0, which stored only the labels of the last `verify`.
 
-    Those of labels.parquet, whose source is in verify.json, come after those that the journal
-    still has. That version did not store whether a person or a model gave the grades of a file:
-    files named in `models` are a model's, the others a person's. Gives the names of the others, too.
+    Gradings of labels.parquet, whose source is in verify.json, follow those of the journal. That
+    version did not store who graded a file: files named in `models` count as a model's, the others
+    as a person's. The names of the others are returned, too.
 
     Raises:
         InputError: a file is damaged.
@@ -407,10 +407,7 @@ def _by_person(one: Grading) -> Grading:
 def _read_replies(
     journal: Journal, bank: Bank, order: Sequence[str]
 ) -> tuple[list[Grading], set[str]]:
-    """The gradings in the replies of a journal, in the order in which their graders began.
-
-    Gives the names of files of grades, too.
-    """
+    """Read the gradings in a journal, in the order of their graders, and the names of files."""
     found = []
     files = set()
     for query in bank.queries:
@@ -429,7 +426,7 @@ def _read_replies(
 
 
 def grade_by_dataset(labels: Iterable[Label], bank: Bank) -> list[Grading]:
-    """The labels of a dataset as gradings, of the sources that they name."""
+    """Make gradings of the labels of a dataset, with the sources that they name."""
     found = _grade_by_labels(labels, bank, "model", "dataset", checks=True)
     return [one for one in found if one.labels]
 
@@ -442,7 +439,7 @@ def _grade_by_labels(
     *,
     checks: bool = False,
 ) -> list[Grading]:
-    """A grading a request; labels of earlier versions, which name no source, are of this one."""
+    """One grading per request; labels of earlier versions, without a source, get this one."""
     texts = {query.id: query.query for query in bank.queries}
     of: dict[str, list[Label]] = {}
     for label in labels:

@@ -1,4 +1,4 @@
-"""Verifying the labels of a bank: candidates, checks, and the grades of people and models."""
+"""Verify the labels of a bank by checks and by the grades of people and models."""
 
 from __future__ import annotations
 
@@ -63,23 +63,24 @@ def verify_bank(
     journal: Journal,
     earlier: Mapping[str, Any] | None = None,
 ) -> StepResult[VerifiedLabels]:
-    """Pool candidates, check the labels, get grades where an engine is named, and merge all grades.
+    """Pool candidates, check the labels, grade them by an engine if one is set, and merge all grades.
 
-    `folder` keeps candidates.parquet, which is on disk before the first call, and grades.parquet,
-    every grade that was ever given; in the end it has findings.parquet. Without `config` the
-    stored grades and the findings of the verification before, whose content is `earlier`, are
-    merged, and nothing else is done. `tools_id` names the bank's tools. The
-    labels of the bank, if it has some, are those of its dataset: they count as its grades.
-    Keys of the content: `engine`, `candidates` and `set_aside`, as configured; `findings`, how many labels and requests each
-    check found, with examples; with an engine `model`, `prompt_hash`, and `not_graded`, a row with
-    the reason a request; with grades `agreement` of all merged ones (as of `measure_agreement`),
-    `graders`, a row a source, and `people_and_models`; `unused`, how many stored grades don't
-    apply, by reason; `counts` of labels.
+    `folder` stores candidates.parquet, which is on disk before the first call, grades.parquet with
+    every grade ever given, and in the end findings.parquet. Without `config`, only the stored
+    grades are merged with the findings of the previous verification, whose content is `earlier`.
+    `tools_id` identifies the bank's tools. Labels of the bank are from its dataset and count as
+    grades.
+
+    Keys of the content: `engine`, `candidates` and `set_aside` as configured; `findings`, how many
+    labels and requests each check found, with examples; with an engine `model`, `prompt_hash`, and
+    `not_graded`, a row with the reason for each request; with grades `agreement` of all merged
+    grades (as of `measure_agreement`), `graders`, a row for each source, and `people_and_models`;
+    `unused`, the stored grades that do not apply, by reason; `counts` of labels.
 
     Raises:
         InputError: the encoder, the engine, its file or the prompt can't be used.
-        ToolbankError: the endpoint is down or refuses, or the run was interrupted. Every reply
-            that came is in the journal.
+        ToolbankError: the endpoint is down or refuses, or the run was interrupted. Every received
+            reply is in the journal.
     """
     given = grade_by_dataset(bank.labels, bank)
     bank = replace(bank, labels=())
@@ -99,13 +100,13 @@ def verify_bank(
         graded_keys = {one.candidates for one in stored}
         path = folder / CANDIDATES
         pooled = pool_candidates(bank, config.candidates, path, tools_id, graded_keys)
-        findings = list(check_labels(bank, pooled.of))
-        shown = sum(map(len, pooled.of.values()))
+        findings = list(check_labels(bank, pooled))
+        shown = sum(map(len, pooled.values()))
         if kind is not None:
             context = EngineContext(bank.tools, seed, journal.path.parent)
             pool = Pool(kind, config, journal, context)
             by: GraderKind = config.grader if kind.plays_back else "model"
-            step = GradeStep(bank, pooled.of, config, domain, seed, pool.engine, by)
+            step = GradeStep(bank, pooled, config, domain, seed, pool.engine, by)
             graded = aio.run(ask_all(step, pool), uvloop=True)
     if not graded.waiting:
         stored = add_gradings(stored, graded.value.gradings)
@@ -148,7 +149,7 @@ def verify_bank(
 def _describe_graders(
     bank: Bank, merged: Mapping[str, Sequence[Label]], gradings: Sequence[Grading]
 ) -> dict[str, Any]:
-    """How far merged grades, and those of each source, agree with first labels and each other."""
+    """The agreement of merged grades, and of each source, with first labels and each other."""
     by_hand = {
         query: labels for query, labels in merged.items() if not is_of_checks(labels)
     }
@@ -182,13 +183,13 @@ def _labels(gradings: Mapping[str, Grading]) -> dict[str, Sequence[Label]]:
 
 
 def _list_graders(content: Mapping[str, Any]) -> Iterator[str]:
-    """Who graded how much, if there are several, and how many grades don't apply."""
+    """List how much each of several graders graded, and how many grades do not apply."""
     graders = content.get("graders", ())
     if len(graders) > 1:
         for one in graders:
             yield (
                 f"grades of the {one['kind']} {one['source']}: "
-                f"{count(one['requests'], 'request')}, of which {one['used']:,} count"
+                f"{count(one['requests'], 'request')}, {one['used']:,} of them in use"
             )
     if both := content.get("people_and_models"):
         yield (
@@ -201,7 +202,7 @@ def _list_graders(content: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _describe_findings(findings: Sequence[Finding]) -> dict[str, Any]:
-    """By check: how many labels of how many requests, and the tools with how often each."""
+    """Count labels and requests by check, and how often each tool was found."""
     found: dict[str, Any] = {}
     for check in sorted({one.check for one in findings}):
         rows = [one for one in findings if one.check == check]
@@ -236,5 +237,5 @@ def _summarise(content: Mapping[str, Any]) -> str:
     return (
         f"{count(counts['requests'], 'request')} with verified labels: "
         f"{counts['needed']:,} needed, {count(counts['alternative'], 'alternative')}, "
-        f"{counts['aside']:,} set aside"
+        f"{counts['aside']:,} excluded"
     )

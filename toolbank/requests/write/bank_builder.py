@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from toolbank.bank.records import AttemptRecord, Query
 from toolbank.llm.accounts import rank_reasons
@@ -14,21 +14,79 @@ from toolbank.requests.write.config import Quotas
 from toolbank.requests.write.near_duplicates import DiskList, NearDuplicates
 from toolbank.system.numbers import count
 
-AttemptEnding = Literal["accepted", "declined", "rejected", "failed"]
+LossKind = Literal["declined", "rejected", "failed"]
+AttemptEnding = Literal["accepted"] | LossKind
 
 _EXAMPLES = 3
-# About 20 MB of attempts, should the first of so many take long.
+# About 20 MB of attempts, if the first of so many takes long.
 _WINDOW = 5000
 _SHOWN = 160
-_REJECTED: tuple[AttemptEnding, ...] = ("declined", "rejected")
-_FAILED: tuple[AttemptEnding, ...] = ("failed",)
+
+
+class Losses:
+    """Counts of texts that were not accepted, by how they ended and by reason.
+
+    `examples` are the first few different details of each reason. `polished` counts those that got
+    as far as the polish.
+    """
+
+    def __init__(self) -> None:
+        self.of: dict[LossKind, Counter[str]] = {
+            kind: Counter() for kind in get_args(LossKind)
+        }
+        self.examples: dict[str, list[str]] = {}
+        self.polished: Counter[tuple[LossKind, str]] = Counter()
+
+    def add(self, kind: LossKind, reason: str, detail: str) -> None:
+        """Count one text."""
+        self.of[kind][reason] += 1
+        examples = self.examples.setdefault(reason or kind, [])
+        if detail and detail not in examples and len(examples) < _EXAMPLES:
+            examples.append(detail)
+
+    def counts(self) -> dict[str, Any]:
+        """The counts as JSON has them; of failed and rejected ones reason by reason."""
+        return {
+            "declined": self.of["declined"].total(),
+            "rejected": dict(sorted(self.of["rejected"].items())),
+            "failed": dict(sorted(self.of["failed"].items())),
+        }
+
+    def describe(self, *kinds: LossKind) -> str:
+        """Such as "not-json 3 (1 in the polish), too-long 1"."""
+        return ", ".join(text for _, text in self._rank(kinds))
+
+    def list_reasons(self) -> Iterator[str]:
+        """A line for each reason, with an example; failures come last."""
+        parts: dict[str, tuple[LossKind, ...]] = {
+            "": ("declined", "rejected"),
+            "failed: ": ("failed",),
+        }
+        for prefix, kinds in parts.items():
+            for reason, text in self._rank(kinds):
+                example = " ".join(next(iter(self.examples[reason]), "").split())
+                such = f", such as: {example[:_SHOWN]}" if example else ""
+                yield f"{prefix}{text}{such}"
+
+    def _rank(self, kinds: Iterable[LossKind]) -> Iterator[tuple[str, str]]:
+        """Each reason with its description, the most frequent first."""
+        counts: Counter[str] = Counter()
+        polished: Counter[str] = Counter()
+        for kind in kinds:
+            for reason, number in self.of[kind].items():
+                counts[reason or kind] += number
+                polished[reason or kind] += self.polished[kind, reason]
+        for reason, number in rank_reasons(counts):
+            part = f" ({polished[reason]:,} in the polish)" if polished[reason] else ""
+            yield reason, f"{reason} {number:,}{part}"
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """How one attempt ended: a query that passed every check, or why there is none.
+    """How one attempt ended: with a query that passed every check, or why without one.
 
-    `requests` are the keys of its calls in the journal.
+    `requests` are the keys of its calls in the journal: the write, and the polish if the draft
+    passed.
     """
 
     number: int
@@ -39,23 +97,16 @@ class Attempt:
     leak_words: int = 0
     requests: tuple[str, ...] = ()
 
-    @property
-    def has_asked_polish(self) -> bool:
-        """Whether its draft passed, so that it ended with the polish."""
-        return len(self.requests) > 1
-
 
 @dataclass
 class BankBuilder:
-    """Takes attempts in any order, and builds a list of accepted queries in theirs.
+    """Take attempts in any order, and build the list of accepted queries in theirs.
 
-    The result depends on the attempts alone, not on when each came in. Near-duplicates are
-    judged here, against all that was accepted before. With `quotas`, an attempt whose number of
-    tools has all its queries is passed over: it doesn't count, made or not. `queries` and `ended`
-    (a row for each attempt that counts) lie on disk. `polishes` counts, by outcome and reason,
-    those of what was not accepted that came as far as the polish. `accepted_of` and `waiting_of`
-    count queries by their number of tools: those accepted, and those of attempts that don't count
-    yet. `examples` are the first few particulars of attempts that ended for a reason, none twice.
+    The result depends on the attempts alone, not on when each arrives. Near-duplicates of queries
+    that were accepted before are rejected here. With `quotas`, an attempt whose number of tools has
+    all its queries is skipped: it doesn't count, made or not. `queries` and `ended` (a row for each
+    attempt that counts) are on disk. `accepted_of` and `waiting_of` count queries by their number
+    of tools: those accepted, and those of attempts that don't count yet.
 
     Raises:
         ToolbankError: the folder for temporary files is full.
@@ -70,12 +121,8 @@ class BankBuilder:
     )
     accepted_of: Counter[int] = field(default_factory=Counter)
     waiting_of: Counter[int] = field(default_factory=Counter)
-    declined: Counter[str] = field(default_factory=Counter)
-    rejected: Counter[str] = field(default_factory=Counter)
-    failed: Counter[str] = field(default_factory=Counter)
-    polishes: Counter[tuple[AttemptEnding, str]] = field(default_factory=Counter)
+    losses: Losses = field(default_factory=Losses)
     leak_words: int = 0
-    examples: dict[str, list[str]] = field(default_factory=dict)
     _waiting: dict[int, Attempt] = field(default_factory=dict)
     _next: int = 0
 
@@ -109,16 +156,16 @@ class BankBuilder:
         return self.accepted, self.attempts - self.accepted
 
     def has_room_for(self, number: int) -> bool:
-        """Whether an attempt is near enough to the next to count, as the result waits in memory."""
+        """Whether an attempt is close enough to the next one to wait in memory."""
         return number < self._next + _WINDOW
 
-    def is_passed_over(self, number: int) -> bool:
-        """Whether an attempt won't count, as there are all queries of its number of tools."""
+    def is_skipped(self, number: int) -> bool:
+        """Whether an attempt won't count because its number of tools has all its queries."""
         if self.quotas is None:
             return False
-        asked = self.quotas.number_of(number)
-        return asked is not None and not self.quotas.has_room(
-            asked, self.accepted_of[asked]
+        tools = self.quotas.number_of(number)
+        return tools is not None and not self.quotas.has_room(
+            tools, self.accepted_of[tools]
         )
 
     def accept(self, attempt: Attempt) -> None:
@@ -127,14 +174,14 @@ class BankBuilder:
         if attempt.query is not None:
             self.waiting_of[len(attempt.query.tools)] += 1
         while not self.is_full:
-            passed_over = self.is_passed_over(self._next)
+            skipped = self.is_skipped(self._next)
             counted = self._waiting.pop(self._next, None)
-            if counted is None and not passed_over:
+            if counted is None and not skipped:
                 break
             self._next += 1
             if counted is not None and counted.query is not None:
                 self.waiting_of[len(counted.query.tools)] -= 1
-            if counted is not None and not passed_over:
+            if counted is not None and not skipped:
                 self._count(counted)
 
     def counts(self) -> dict[str, Any]:
@@ -142,47 +189,13 @@ class BankBuilder:
         return {
             "attempts": self.attempts,
             "accepted": self.accepted,
-            "declined": self.declined.total(),
-            "rejected": dict(sorted(self.rejected.items())),
-            "failed": dict(sorted(self.failed.items())),
+            **self.losses.counts(),
             "leak_word": self.leak_words,
         }
 
     def describe_accepted(self) -> str:
         """Such as "12 queries"."""
         return count(self.accepted, "query", "queries")
-
-    def describe_reasons(self, *, failed: bool) -> str:
-        """Such as "not-json 3 (1 in the polish), too-long 1", of failed attempts or of others."""
-        outcomes = _FAILED if failed else _REJECTED
-        return ", ".join(said for _, said in self._count_reasons(outcomes))
-
-    def list_reasons(self) -> Iterator[str]:
-        """A line for each reason, with an example where it has particulars; failures come last."""
-        for prefix, outcomes in (("", _REJECTED), ("failed: ", _FAILED)):
-            for reason, said in self._count_reasons(outcomes):
-                example = " ".join(
-                    next(iter(self.examples.get(reason, ())), "").split()
-                )
-                such = f", such as: {example[:_SHOWN]}" if example else ""
-                yield f"{prefix}{said}{such}"
-
-    def _count_reasons(
-        self, outcomes: Iterable[AttemptEnding]
-    ) -> Iterator[tuple[str, str]]:
-        """Each reason, and how often it was one, such as "not-json 3 (1 in the polish)"."""
-        counts: Counter[str] = Counter()
-        polished: Counter[str] = Counter()
-        for outcome in outcomes:
-            counter: Counter[str] = getattr(self, outcome)
-            for reason, number in counter.items():
-                counts[reason or outcome] += number
-                polished[reason or outcome] += self.polishes[outcome, reason]
-        for reason, number in rank_reasons(counts):
-            of_those = (
-                f" ({polished[reason]:,} in the polish)" if polished[reason] else ""
-            )
-            yield reason, f"{reason} {number:,}{of_those}"
 
     def _count(self, attempt: Attempt) -> None:
         query = attempt.query
@@ -197,15 +210,10 @@ class BankBuilder:
             self.accepted_of[len(query.tools)] += 1
             self._seen.add(query.query)
             self.leak_words += attempt.leak_words > 0
-        else:
-            counter: Counter[str] = getattr(self, attempt.outcome)
-            counter[attempt.reason] += 1
-            if like is None and attempt.has_asked_polish:
-                self.polishes[attempt.outcome, attempt.reason] += 1
-            examples = self.examples.setdefault(attempt.reason or attempt.outcome, [])
-            is_new = attempt.detail and attempt.detail not in examples
-            if is_new and len(examples) < _EXAMPLES:
-                examples.append(attempt.detail)
+        elif attempt.outcome != "accepted":
+            self.losses.add(attempt.outcome, attempt.reason, attempt.detail)
+            if like is None and len(attempt.requests) > 1:
+                self.losses.polished[attempt.outcome, attempt.reason] += 1
         self.ended.append(
             AttemptRecord(
                 attempt=attempt.number,
@@ -219,7 +227,7 @@ class BankBuilder:
 
 
 def describe_writer(engine: Engine, prompt_hash: str) -> dict[str, Any]:
-    """What wrote a part of a bank, for its record: who, by which prompts, and lacking which tools."""
+    """Describe for bank.json what wrote a part of a bank, and which tools it lacked."""
     missing: dict[str, int] = getattr(engine, "missing", {})
     return {
         "engine": engine.name,

@@ -1,4 +1,4 @@
-"""Read the writer's replies, and check drafts and texts before they enter a bank."""
+"""Read the writer's replies, and check drafts and texts of a bank."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _CAMEL_CASE = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
 _LATIN_SHARE = 0.8
 _ENGLISH_SHARE = 0.05
 _FEWEST_WORDS_TO_TELL = 10
-# Words that hold English sentences together. Those that are as common in a neighbouring language
-# ("a", "in", "me", "so", "was", "will") are left out.
+# Function words of English, without those that are also common in neighbouring languages ("a",
+# "in", "me", "so", "was", "will").
 _ENGLISH_TEXT = """
     the of to and for with from my our their its his are were be been we they you your it this
     that these those which what how who when where if then than each every any both only by at
@@ -46,17 +46,16 @@ _ENGLISH = frozenset(_ENGLISH_TEXT.split())
 
 
 class TextChecker:
-    """The checks of any text that is written for a bank, with its names put into sets once.
+    """Check any text that is written for a bank.
 
-    A text is rejected as holding an `identifier` where it has
+    A text is rejected as `identifier` if it has
 
     - a dotted name, or part of one ("numpy.linalg.norm", "linalg.norm", "np.norm");
-    - a last part of a name that no one would write as a word: with an underscore, a digit or
-      CamelCase in it ("nan_to_num", "log2", "DataFrame");
+    - a last part of a name that is no plain word: with an underscore, a digit or CamelCase
+      ("nan_to_num", "log2", "DataFrame");
     - a plain last part written as a call ("mean()").
 
-    Aliases count as names do. A plain last part that stands as a word ("mean") is allowed:
-    see `leak_words`.
+    Aliases count as names. A plain last part used as a word ("mean") is allowed: see `leak_words`.
     """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
@@ -72,9 +71,9 @@ class TextChecker:
         self._identifiers |= {word.lower() for word in self._identifiers if "_" in word}
 
     def check(self, text: str, min_words: int, max_words: int) -> Rejection | None:
-        """Why a text is rejected, or None: its signs, length, language and identifiers."""
-        if signs := check_signs(text):
-            return signs
+        """Return why a text is rejected: characters, length, language or identifiers; or None."""
+        if rejection := check_characters(text):
+            return rejection
         words = len(text.split())
         if words < min_words:
             return Rejection("too-short", f"{words} words, at least {min_words}")
@@ -86,7 +85,7 @@ class TextChecker:
         return Rejection("identifier", identifier) if identifier else None
 
     def find_identifier(self, text: str) -> str | None:
-        """The first identifier of the bank that a text holds, or None."""
+        """Find the first identifier of the bank in a text, or None."""
         words = _WORD.findall(text)
         if "_" in text or not self._identifiers.isdisjoint(words):
             for word in words:
@@ -104,7 +103,7 @@ class TextChecker:
         return None
 
     def leak_words(self, text: str, tools: Iterable[Tool]) -> tuple[str, ...]:
-        """The plain last parts of these tools' names (aliases too) that stand in a text as words."""
+        """List the plain last parts of these tools' names and aliases that are words of a text."""
         words = {word.lower() for word in _WORD.findall(text)}
         parts = (
             _last_part(name).lower()
@@ -122,11 +121,11 @@ class TextChecker:
 
 
 def is_english(text: str) -> bool:
-    """Whether a text looks like English: Latin letters, and the small words of English.
+    """Return whether a text looks like English: Latin letters, and English function words.
 
-    A light check, made so as to lose no English request. It does not see single foreign words,
-    nor English mixed with another language, and a neighbouring language (Dutch) may pass; a text
-    of fewer than 10 words is judged by its letters alone.
+    The check is lenient, so it loses no English request. It misses single foreign words, English
+    mixed with another language, and some neighbouring languages (Dutch). A text of fewer than 10
+    words is judged by its letters alone.
     """
     if not _is_latin(text):
         return False
@@ -135,17 +134,17 @@ def is_english(text: str) -> bool:
     return len(words) < _FEWEST_WORDS_TO_TELL or small >= _ENGLISH_SHARE * len(words)
 
 
-def check_signs(text: str) -> Rejection | None:
-    """Why a text of one line is rejected that can steer a terminal, turn the writing or be in no file.
+def check_characters(text: str) -> Rejection | None:
+    """Reject a text with characters that control a terminal, change direction or can't be encoded.
 
-    It is not mended: what stood between such signs may be no more than they made of it.
+    The text is not repaired, since its other characters may make no sense without these.
     """
     sign = find_control_sign(text)
     return Rejection("control-sign", sign) if sign else None
 
 
 def _is_latin(text: str) -> bool:
-    """Whether a text has letters, and most of them are of the Latin script."""
+    """Whether a text has letters, most of them Latin."""
     if text.isascii():
         return any(map(str.isalpha, text))
     letters = [character for character in text if character.isalpha()]
@@ -173,7 +172,7 @@ def _is_identifier(word: str) -> bool:
     )
 
 
-# Replies are checked by the bundled schemas. The schemas of a user are only sent.
+# Replies are checked by the bundled schemas. A user's own schemas are only sent.
 _FOLDER = shipped("prompts") / "schemas"
 DRAFT_SCHEMA: dict[str, Any] = json.loads((_FOLDER / "write.json").read_bytes())
 POLISHED_SCHEMA: dict[str, Any] = json.loads((_FOLDER / "polish.json").read_bytes())
@@ -193,7 +192,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Draft:
-    """A writer's answer. Where `declined`, `reason` says why and the rest is empty."""
+    """A writer's answer. If `declined`, `reason` says why and the rest is empty."""
 
     draft: str
     tools: tuple[str, ...]
@@ -206,7 +205,7 @@ def read_draft(text: str) -> Draft | Rejection:
     """Read a writer's reply.
 
     Rejected as `not-json`, `several-objects`, `repeated-key`, `wrong-schema`, `empty-draft` or
-    `reply-too-long`. Nothing that a reply can hold raises.
+    `reply-too-long`. No reply raises an error.
     """
     found = find_answer(text, DRAFT_SCHEMA["properties"])
     if isinstance(found, Rejection):
@@ -227,10 +226,10 @@ def read_draft(text: str) -> Draft | Rejection:
 
 
 def read_polished(text: str, draft: str) -> str | Rejection:
-    """Read the query of a polisher's reply to `draft`, which is good already where it says so.
+    """Read the query of a polish reply, or return `draft` if the reply calls it good already.
 
     Rejected as `not-json`, `several-objects`, `repeated-key`, `wrong-schema`, `empty-query` or
-    `reply-too-long`. Nothing that a reply can hold raises.
+    `reply-too-long`. No reply raises an error.
     """
     found = find_answer(text, POLISHED_SCHEMA["properties"])
     if isinstance(found, Rejection):
@@ -262,7 +261,7 @@ def _problem(answer: dict[str, Any], kind: str) -> Rejection | None:
 
 
 def _is_plain(answer: dict[str, Any], kind: str) -> bool:
-    """Whether the schema surely allows an answer, without the validator: most are such."""
+    """Whether the schema allows an answer for certain; true of most, so it saves validation."""
     types = _TYPES[kind]
     return (
         answer.keys() == types.keys()
@@ -276,12 +275,12 @@ def _one_line(text: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    """One line of text that any file can hold."""
+    """One line of text without surrogates."""
     return _one_line(replace_surrogates(text))
 
 
 class Checker:
-    """The checks of one bank's drafts and queries; `texts` has those of a text alone."""
+    """Check the drafts and queries of a bank; `texts` checks a text alone."""
 
     def __init__(self, tools: Sequence[Tool], config: GenerateConfig) -> None:
         self.texts = TextChecker(tools)
@@ -292,15 +291,15 @@ class Checker:
     def check_draft(
         self, draft: Draft, offered: Sequence[Tool], at_most: int
     ) -> tuple[Tool, ...] | Rejection:
-        """The tools of a draft, in call order, or why the draft is rejected.
+        """Return the tools of a draft in call order, or why the draft is rejected.
 
-        Tools may go by an alias.
+        A tool may be named by an alias.
         """
         tools: list[Tool] = []
-        dealt = {tool.name for tool in offered}
+        allowed = {tool.name for tool in offered}
         for name in draft.tools:
             tool = self._tools[self._index[name]] if name in self._index else None
-            if tool is None or tool.name not in dealt:
+            if tool is None or tool.name not in allowed:
                 return Rejection("tool-not-offered", name[:100])
             tools.append(tool)
         names = [tool.name for tool in tools]
@@ -317,10 +316,10 @@ class Checker:
             return Rejection("too-many-tools", f"{len(tools)}, at most {at_most}")
         return (
             self.check_text(draft.draft)
-            or check_signs(draft.explanation)
+            or check_characters(draft.explanation)
             or tuple(tools)
         )
 
     def check_text(self, text: str) -> Rejection | None:
-        """Why a draft or a query is rejected, or None."""
+        """Return why a draft or a query is rejected, or None."""
         return self.texts.check(text, self._config.min_words, self._config.max_words)

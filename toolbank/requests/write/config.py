@@ -1,4 +1,4 @@
-"""Settings of request writing: how many queries, of how many tools each."""
+"""Settings of request writing: how many queries, and with how many tools each."""
 
 from __future__ import annotations
 
@@ -26,17 +26,13 @@ _MOST = 100_000_000
 
 
 class ExplanationsConfig(Config):
-    """By what explanations are held against their tools; none is rejected by it.
-
-    Its result is `bank/explanations.json`.
-    """
+    """Check whether explanations support their tools, in `bank/explanations.json`."""
 
     encoder: AnyEncoder = SentenceConfig()
     within: int = Field(
         default=10,
         ge=1,
-        description="a tool is supported if it is among so many of the bank's that are nearest "
-        "to a sentence of the explanation",
+        description="a supported tool is among this many nearest to a sentence",
     )
 
 
@@ -49,86 +45,82 @@ class GenerateConfig(EngineConfig):
     engine: str = Field(
         default="openai",
         pattern=ENGINE_NAME,
-        description="openai, vllm, batch, recorded, rules, or one that a package brings",
+        description="openai, vllm, batch, recorded, rules, or a plug-in",
     )
     queries: int | None = Field(
         default=None,
         ge=1,
         le=_MOST,
-        description="accepted queries wanted; unset: all that `recorded` brings, 1000 of others",
+        description="accepted queries; default: 1000, all of `recorded`",
     )
     replies: Path | None = Field(
-        default=None, description="the file that the `recorded` engine plays"
+        default=None, description="file that `recorded` replays"
     )
-    offered: int = Field(default=10, ge=2, description="T: tools shown in one attempt")
+    offered: int = Field(default=10, ge=2, description="T: tools shown in an attempt")
     tools_per_query: (
         dict[Annotated[int, Field(ge=1)], Annotated[float, Field(gt=0, le=1e6)]] | None
     ) = Field(
         default=None,
         min_length=1,
-        description="shares of the queries that need exactly so many tools, such as "
-        "{1: .25, 2: .5, 3: .25}; in place of min_tools and max_tools",
+        description="shares of queries by exact number of tools, such as {1: .25, 2: .75}; replaces "
+        "min_tools and max_tools",
     )
     min_tools: int | None = Field(
-        default=None, ge=1, description="fewest tools of a query; unset: 2"
+        default=None, ge=1, description="fewest tools of a query; default: 2"
     )
     max_tools: int | None = Field(
-        default=None, ge=1, description="M: most tools of a query; unset: 5"
+        default=None, ge=1, description="M: most tools of a query; default: 5"
     )
-    examples: int = Field(default=5, ge=0, description="in-context examples a prompt")
+    examples: int = Field(default=5, ge=0, description="in-context examples")
     sampling: Literal["deck", "uniform", "related"] | None = Field(
         default=None,
-        description="deck: every tool is offered equally often; uniform: as in the paper; "
-        "related: a tool, some that are likely to be needed with it, and others; unset: related "
-        "for `rules`, deck for all other engines",
+        description="deck: every tool equally often; uniform: as in the paper; related: prefer tools "
+        "needed together; default: deck, for `rules` related",
     )
     families: bool = Field(
         default=False,
-        description="whether siblings, methods of the same name and text on several classes, "
-        "count as one in the deal",
+        description="sample siblings (the same method of several classes) as one tool",
     )
     max_attempts: int | None = Field(
         default=None,
         ge=1,
         le=_MOST,
-        description="stop after so many; unset: 5 a query wanted",
+        description="default: 5 per query",
     )
-    instructions: str = Field(default="", description="added to the write prompt")
+    instructions: str = Field(default="", description="added to the prompt")
     min_words: int = Field(default=6, ge=1, description="of a draft or query")
     max_words: int = Field(default=150, ge=1, description="of a draft or query")
     near_duplicate: float = Field(
-        default=0.8, gt=0, le=1, description="Jaccard of word 3-grams that is too alike"
+        default=0.8, gt=0, le=1, description="Jaccard of word 3-grams to reject"
     )
     explanations: ExplanationsConfig | None = Field(
         default=None,
-        description="report queries whose explanation does not support their tools; unset: "
-        "explanations are not looked at",
+        description="report explanations that do not support their tools",
     )
     diverse_examples: AnyEncoder | None = Field(
         default=None,
-        description="an encoder that puts examples into as many groups as a prompt shows; one of "
-        "each is drawn; unset: any are drawn",
+        description="encoder that clusters the examples; a prompt shows one of each cluster",
     )
 
     @property
     def encoders(self) -> tuple[EncoderConfig, ...]:
-        """Those that shape the queries, or what is reported of them."""
+        """The encoders that shape the queries or the report on them."""
         checks = (self.explanations.encoder,) if self.explanations else ()
         return (*checks, *((self.diverse_examples,) if self.diverse_examples else ()))
 
     @property
     def fewest_tools(self) -> int:
-        """Of a query."""
+        """The fewest tools of a query."""
         return min(self.tools_per_query or (self.min_tools or 2,))
 
     @property
     def most_tools(self) -> int:
-        """M: of a query."""
+        """The most tools of a query, M."""
         return max(self.tools_per_query or (self.max_tools or 5,))
 
     @property
     def is_numbered(self) -> bool:
-        """Whether a query may need one tool, or an exact number: those have their own prompt."""
+        """Whether a query may need one tool or an exact number, which have their own prompt."""
         return self.tools_per_query is not None or self.fewest_tools == 1
 
     @model_validator(mode="after")
@@ -140,20 +132,20 @@ class GenerateConfig(EngineConfig):
                 most,
             ):
                 raise ValueError(
-                    "tools_per_query says how many tools are asked for; leave out min_tools and "
-                    f"max_tools, or set them to {fewest} and {most}"
+                    "tools_per_query sets the numbers of tools; remove min_tools and max_tools, "
+                    f"or set them to {fewest} and {most}"
                 )
             if most > self.offered:
                 raise ValueError(
-                    f"tools_per_query asks for {most} tools, which is above offered "
-                    f"({self.offered}): a query can't use more tools than are shown"
+                    f"tools_per_query ({most}) is above offered ({self.offered}): a query cannot "
+                    "use more tools than are shown"
                 )
         if fewest > most:
             raise ValueError(f"min_tools ({fewest}) is above max_tools ({most})")
         if most > self.offered:
             raise ValueError(
                 f"max_tools ({most}) is above offered ({self.offered}): "
-                "a query can't use more tools than are shown"
+                "a query cannot use more tools than are shown"
             )
         if self.min_words > self.max_words:
             raise ValueError(
@@ -162,15 +154,15 @@ class GenerateConfig(EngineConfig):
         return self
 
 
-# More than attempts are looked at between the first that is open and the next.
-_AT_HAND = 10_000
+# More than the attempts between the first open one and the next.
+_CACHED_NUMBERS = 10_000
 
 
 class Quotas:
-    """What a bank is to have of each number of tools, and which number an attempt asks for.
+    """How many queries of each number of tools a bank needs, and the number of each attempt.
 
-    `number_of` gives the number of an attempt, or None past the last. A number without a share has
-    no bound of its own.
+    `number_of` returns the number of an attempt, or None past the last one. A number without a
+    share has no limit.
     """
 
     def __init__(
@@ -180,15 +172,15 @@ class Quotas:
         number_of: Callable[[int], int | None],
     ) -> None:
         self.wanted = share_out(shares, wanted)
-        self.number_of = lru_cache(_AT_HAND)(number_of)
+        self.number_of = lru_cache(_CACHED_NUMBERS)(number_of)
 
     def has_room(self, number: int, queries: int) -> bool:
-        """Whether so many queries of a number of tools are fewer than are to be."""
+        """Whether the bank needs more than these queries of a number of tools."""
         return queries < self.wanted.get(number, math.inf)
 
 
 def share_out(shares: Mapping[int, float], wanted: int) -> dict[int, int]:
-    """So many queries by shares, which count by their sum: whole numbers, largest remainders up."""
+    """Divide a number of queries by shares, rounded by largest remainder."""
     total = sum(shares.values())
     exact = {number: wanted * shares[number] / total for number in sorted(shares)}
     counts = {number: math.floor(part) for number, part in exact.items()}
@@ -198,20 +190,20 @@ def share_out(shares: Mapping[int, float], wanted: int) -> dict[int, int]:
     return counts
 
 
-class Families:
-    """The tools of a bank, by position; `together` puts siblings into one family.
+class SiblingGroups:
+    """The tools of a bank in groups; with `together`, siblings are in one group.
 
-    `members` are the positions of each family, and `of` is the family of each position.
+    `members` are the positions of each group, and `group_of` is the group of each position.
     """
 
     def __init__(self, tools: Sequence[Tool], *, together: bool) -> None:
         groups = group_siblings(tools) if together else [(tool,) for tool in tools]
         positions = {tool.name: n for n, tool in enumerate(tools)}
         self.members = [[positions[tool.name] for tool in group] for group in groups]
-        self.of = [0] * len(tools)
-        for family, members in enumerate(self.members):
+        self.group_of = [0] * len(tools)
+        for group, members in enumerate(self.members):
             for position in members:
-                self.of[position] = family
+                self.group_of[position] = group
         self._owners = [tool.name.rpartition(".")[0] for tool in tools]
 
     def __len__(self) -> int:
@@ -219,75 +211,73 @@ class Families:
 
     @property
     def has_siblings(self) -> bool:
-        """Whether a family has several members; else its number is its tool's position."""
-        return len(self.members) < len(self.of)
+        """Whether a group has several members."""
+        return len(self.members) < len(self.group_of)
 
     def choose(
-        self, families: Sequence[int], random: Random, held: Sequence[int] = ()
+        self, groups: Sequence[int], random: Random, chosen: Sequence[int] = ()
     ) -> list[int]:
-        """A member of each family: one on a class that a tool of the hand is on, if there is.
+        """Choose a member of each group, if possible one of a class that is already chosen from.
 
-        `held` are the positions that the hand holds already.
+        `chosen` are the positions chosen before.
         """
-        hand = list(held)
-        for family in families:
-            owners = {self._owners[position] for position in hand}
-            members = self.members[family]
+        positions = list(chosen)
+        for group in groups:
+            owners = {self._owners[position] for position in positions}
+            members = self.members[group]
             near = [n for n in members if self._owners[n] in owners]
-            hand.append(random.choice(near or members))
-        return hand[len(held) :]
+            positions.append(random.choice(near or members))
+        return positions[len(chosen) :]
 
 
 def fit_to_tools(config: GenerateConfig, tools: Sequence[Tool]) -> GenerateConfig:
-    """The settings for a bank of these tools: no more are offered, or asked for, than there are.
+    """Limit the numbers of tools that are offered and required to those of the bank.
 
-    A family counts as one tool where it is dealt as one.
+    Siblings count as one tool if they are sampled as one.
 
     Raises:
-        InputError: the bank has fewer than any query uses.
+        InputError: the bank has fewer tools than any query uses.
     """
-    dealt = _count_dealt(config, tools)
-    if dealt < config.fewest_tools:
+    there = _count_groups(config, tools)
+    if there < config.fewest_tools:
         key = "tools_per_query" if config.tools_per_query else "min_tools"
         raise InputError(
-            f"generate.{key}: a query uses {count(config.fewest_tools, 'tool')} at least, and "
-            f"the bank has {dealt} to offer. Add sources, or ask for fewer."
+            f"generate.{key}: a query needs at least {count(config.fewest_tools, 'tool')}, but "
+            f"the bank can offer only {there}. Add sources, or set a smaller number."
         )
     shares = config.tools_per_query and {
         number: share
         for number, share in config.tools_per_query.items()
-        if number <= dealt
+        if number <= there
     }
     return config.model_copy(
         update={
-            "offered": min(config.offered, dealt),
-            "max_tools": min(config.most_tools, dealt),
+            "offered": min(config.offered, there),
+            "max_tools": min(config.most_tools, there),
             "tools_per_query": shares,
         }
     )
 
 
 def describe_fit(config: GenerateConfig, tools: Sequence[Tool]) -> str:
-    """What `fit_to_tools` changes, for people; "" if nothing."""
-    dealt = _count_dealt(config, tools)
-    if config.offered <= dealt:
+    """Describe what `fit_to_tools` changes; "" if nothing."""
+    there = _count_groups(config, tools)
+    if config.offered <= there:
         return ""
-    held = count(dealt, "tool")
-    if dealt < len(tools):
-        held += " (siblings count as one)"
-    said = f"offered: the bank has {held}, so that {dealt} and not {config.offered} "
-    said += f"{'is' if dealt == 1 else 'are'} offered in an attempt"
-    if config.most_tools > dealt:
-        said += f", and a query uses at most {dealt}"
-    return said
+    siblings = " (siblings count as one)" if there < len(tools) else ""
+    fewer = f", and a query uses at most {there}" if config.most_tools > there else ""
+    return (
+        f"offered: {there} in place of {config.offered}, because the bank has "
+        f"{count(there, 'tool')}{siblings}{fewer}"
+    )
 
 
-def _count_dealt(config: GenerateConfig, tools: Sequence[Tool]) -> int:
-    return len(Families(tools, together=config.families))
+def _count_groups(config: GenerateConfig, tools: Sequence[Tool]) -> int:
+    return len(SiblingGroups(tools, together=config.families))
 
 
 def draw_numbers(config: GenerateConfig, seed: int, attempt: int) -> tuple[int, int]:
-    """The most and the fewest tools that the query of this attempt may use."""
+    """Draw the most and the fewest tools of the query of an attempt."""
     random = Random(f"{seed}:{attempt}")
     if shares := config.tools_per_query:
         numbers = sorted(shares)

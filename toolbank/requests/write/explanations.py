@@ -1,4 +1,4 @@
-"""Whether explanations speak of the tools of their queries, by an encoder of reasoning steps."""
+"""Check explanations against the tools of their queries, by an encoder of reasoning steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'“(]?[A-Z0-9$])")
 
 
 def align(steps: Vectors, source: Vectors) -> Vectors:
-    """The alignment [n] of each step [n, d] with the source's sentences [m, d], unit vectors.
+    """Align each step [n, d] with the source's sentences [m, d], both unit vectors; returns [n].
 
     r-align(h_i -> s) = (1 + max_j cos(h_i, s_j)) / 2, from 0 to 1.
     """
@@ -32,16 +32,15 @@ def align(steps: Vectors, source: Vectors) -> Vectors:
 
 
 def faithfulness(steps: Vectors, source: Vectors) -> float:
-    """Faithfulness-Step (h -> s): the mean of r-align(h_i -> s) over the chain's N steps.
+    """Compute Faithfulness-Step (h -> s), the mean alignment of the chain's N steps.
 
-    1/N sum_i r-align(h_i -> s), from 0 to 1: 1 where every step says what a sentence of the source
-    says. `steps` [n, d] and `source` [m, d] are unit vectors.
+    1/N sum_i r-align(h_i -> s), from 0 to 1. `steps` [n, d] and `source` [m, d] are unit vectors.
     """
     return float(align(steps, source).mean())
 
 
 def split_sentences(text: str) -> tuple[str, ...]:
-    """The sentences of a text, where a full stop or its like stands before a capital or digit."""
+    """Split a text into sentences, at a full stop, ! or ? before a capital letter or digit."""
     parts = (part.strip() for part in _SENTENCE_END.split(text))
     return tuple(part for part in parts if part)
 
@@ -49,14 +48,14 @@ def split_sentences(text: str) -> tuple[str, ...]:
 def check_explanations(
     queries: Iterable[Query], tools: Sequence[Tool], config: ExplanationsConfig
 ) -> dict[str, Any]:
-    """How well explanations are aligned with their requests, and which don't support their tools.
+    """Measure how explanations align with their requests, and find those that miss a tool.
 
     The sentences of an explanation are the steps of a chain, whose source is draft and query:
     `alignment` is the mean Faithfulness-Step (ROSCOE, arXiv 2212.07919), and `queries` has that of
     each query with tools that are not among the `within` tools nearest to any of its steps.
 
     Raises:
-        InputError: the encoder can't be had or read.
+        InputError: the encoder can't be loaded.
     """
     from toolbank.encoders import load_encoder
 
@@ -91,12 +90,12 @@ def check_explanations(
 
 
 def describe_explanations(found: dict[str, Any]) -> list[str]:
-    """The queries whose explanation does not support their tools, in a sentence; [] if none."""
+    """Describe the queries whose explanation does not support their tools; [] if none."""
     if not found["queries"]:
         return []
     first = found["queries"][0]
     explained = count(found["explained"], "explanation", "explanations")
     return [
-        f"{len(found['queries'])} of {explained} do not speak of every tool of their query, such "
-        f"as that of {first['id']} ({', '.join(first['tools'])}). bank/explanations.json has them."
+        f"{len(found['queries'])} of {explained} do not mention every tool of their query, such as "
+        f"that of {first['id']} ({', '.join(first['tools'])}). See bank/explanations.json."
     ]

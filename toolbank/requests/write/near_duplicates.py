@@ -1,4 +1,4 @@
-"""Find texts that repeat others, among any number of texts in little memory."""
+"""Find near-duplicates among any number of texts in little memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Record = TypeVar("_Record", bound=BaseModel)
 
 
 class DiskList(Collection[_Record], Generic[_Record]):
-    """A list of records of one kind in a temporary file, which ends with the process.
+    """A list of records of one kind in a temporary file, which is deleted with the process.
 
     Raises:
         ToolbankError: the folder for temporary files is full.
@@ -34,7 +34,7 @@ class DiskList(Collection[_Record], Generic[_Record]):
         self._ends = array("Q", [0])
 
     def append(self, record: _Record) -> None:
-        """Put a record at the end."""
+        """Append a record."""
         written = record.model_dump_json().encode()
         try:
             self._file.write(written)
@@ -53,7 +53,7 @@ class DiskList(Collection[_Record], Generic[_Record]):
         try:
             self._file.seek(start)
         except OSError as error:
-            # What was appended is written out first.
+            # Seeking first writes what was appended.
             raise full_folder(error) from error
         written = self._file.read(end - start)
         self._file.seek(0, SEEK_END)
@@ -64,23 +64,23 @@ class DiskList(Collection[_Record], Generic[_Record]):
 
 
 def _temporary_folder() -> str | None:
-    """Where SQLite puts its temporary files; /tmp often lies in memory."""
+    """The folder that SQLite uses for temporary files; /tmp is often in memory."""
     named = os.environ.get("TMPDIR")
     return named or next(filter(os.path.isdir, ["/var/tmp"]), None)  # noqa: S108
 
 
 def full_folder(error: Exception) -> ToolbankError:
-    """What to do where temporary files have no room."""
+    """Explain what to do if there is no room for temporary files."""
     return ToolbankError(
-        f"the folder for temporary files can't hold more ({error}). Make room in it, or name "
-        "another one in the environment variable TMPDIR, and run the same command again: the "
-        "replies are in the journal."
+        f"the folder for temporary files is full ({error}). Free some space, or name another "
+        "folder in the environment variable TMPDIR, and run the same command again. The replies "
+        "are in the journal."
     )
 
 
 _COMPARED_WORD = re.compile(r"\w+")
 _ROUNDING = 1e-9
-# So many parts more than the pigeonhole needs: as many are left out of a search.
+# Parts beyond those that the pigeonhole principle needs; a search can skip as many.
 _SPARE_PARTS = 1
 _SKETCH_BITS = 63
 _CELLS = 2**20
@@ -88,21 +88,19 @@ _MANY = 2**16 - 1
 
 
 class NearDuplicates:
-    """Texts whose sets of word 3-grams overlap by a Jaccard index of `threshold` or more.
+    """Find texts whose sets of word 3-grams have a Jaccard index of `threshold` or more.
 
-    Exact: it finds what a comparison with every text would find. Two sets of a and b 3-grams
-    that are alike differ in at most d = (a + b) (1 - threshold) / (1 + threshold) of them. Where
-    a hash deals the 3-grams into d + 1 parts, one part at least is the same in both, so a text
-    is looked up by its parts (PartEnum of Arasu, Ganti and Kaushik, VLDB 2006, without its
-    second level). Sizes are grouped, and a group's number of parts follows from its largest set;
-    of a smaller set, and since one part more is dealt, not all parts need be looked up: the
-    commonest are left out. Of the texts found so, a sketch of 63 bits rules out most, and the
-    overlap itself decides.
+    The result is exact, as if every text were compared. Two similar sets of a and b 3-grams differ
+    in at most d = (a + b) (1 - threshold) / (1 + threshold) of them. If a hash divides the 3-grams
+    into d + 1 parts, at least one part is equal in both sets, so a text is looked up by its parts
+    (PartEnum of Arasu, Ganti and Kaushik, VLDB 2006, without its second level). Sizes are grouped,
+    and the largest set of a group determines its number of parts. A smaller set, and one spare
+    part, allow a search to skip the most common parts. A sketch of 63 bits rules out most of the
+    texts found, and the overlap itself decides.
 
-    Parts lie in a temporary file, about 0.4 kB a text; memory does not grow with them. `text_at`
-    gives a text that was added, by its number from 0.
-    Nor does the time of a search, where the threshold is 0.7 or more; far below that the parts
-    become small and common.
+    The parts are in a temporary file, about 0.4 kB per text. Memory does not grow with them, nor
+    does the time of a search for thresholds of 0.7 or more; far below, parts become small and
+    common. `text_at` returns an added text by its number from 0.
     """
 
     def __init__(self, threshold: float, text_at: Callable[[int], str]) -> None:
@@ -110,11 +108,11 @@ class NearDuplicates:
         self._threshold = threshold
         self._share = (1 - threshold) / (1 + threshold)
         self._count = 0
-        # The largest set of each group of sizes; group 0 holds none.
+        # The largest set of each group of sizes; group 0 is empty.
         self._largest = [0]
-        # How many texts have a part: about, since parts share cells.
+        # About how many texts have a part; parts share cells.
         self._common = array("H", bytes(2 * _CELLS))
-        # SQLite keeps it in a deleted file, and at most 2 MB of it in memory.
+        # SQLite keeps it in a deleted file, with at most 2 MB in memory.
         self._database = sqlite3.connect(
             "", isolation_level=None, check_same_thread=False
         )
@@ -125,7 +123,7 @@ class NearDuplicates:
         )
 
     def find_like(self, text: str) -> int | None:
-        """The number of the first text that is like this one, counted from 0, if there is one."""
+        """Find the number of the first similar text, counted from 0."""
         grams = _grams(text)
         sketch = _sketch(grams)
         most = floor(len(grams) * (1 - self._threshold) / self._threshold + _ROUNDING)
@@ -137,7 +135,7 @@ class NearDuplicates:
         return None
 
     def add(self, text: str) -> None:
-        """Remember a text.
+        """Add a text.
 
         Raises:
             ToolbankError: the folder for temporary files is full.
@@ -158,7 +156,7 @@ class NearDuplicates:
         self._count += 1
 
     def _candidates(self, grams: set[str]) -> set[tuple[int, int]]:
-        """Number and sketch of the texts that have a part in common."""
+        """The number and sketch of the texts with an equal part."""
         parts = list(self._rare_parts(grams))
         marks = ", ".join("?" * len(parts))
         return set(
@@ -169,7 +167,7 @@ class NearDuplicates:
         )
 
     def _rare_parts(self, grams: set[str]) -> Iterator[int]:
-        """The signatures to look up, in each group that holds sets like this one."""
+        """The signatures to look up, in each group with sets of similar sizes."""
         hashes = [hash(gram) for gram in grams]
         longest = floor(len(grams) / self._threshold + _ROUNDING)
         first = self._group(ceil(len(grams) * self._threshold - _ROUNDING))
@@ -181,7 +179,7 @@ class NearDuplicates:
             yield from parts[: differ + 1]
 
     def _parts(self, hashes: Sequence[int], group: int) -> list[int]:
-        """The signatures of all parts of a set, as sets of a group are dealt."""
+        """The signatures of all parts of a set, divided as the sets of a group are."""
         largest = self._largest[group]
         like = floor(largest / self._threshold + _ROUNDING)
         differ = floor((largest + like) * self._share + _ROUNDING)
@@ -208,7 +206,7 @@ def _grams(text: str) -> set[str]:
 
 
 def _sketch(grams: set[str]) -> int:
-    """Sets that differ in n members have sketches that differ in at most n bits."""
+    """Bits of which at most n differ between sets that differ in n members."""
     bits = 0
     for gram in grams:
         bits |= 1 << hash(gram) % _SKETCH_BITS
@@ -220,13 +218,13 @@ def _jaccard(first: set[str], second: set[str]) -> float:
 
 
 ALIKE = 0.8
-"""Jaccard index of word 3-grams from which two requests say the same."""
+"""Jaccard index of word 3-grams from which two requests are near-duplicates."""
 
 
 def find_across_splits(queries: Sequence[Query]) -> Collection[int]:
-    """The positions of requests that a near-duplicate in a split held out before them rules out.
+    """Find the positions of requests with a near-duplicate in a held-out split.
 
-    Of train those like one of test or validation, and of validation those like one of test.
+    These are requests of train similar to test or validation, and of validation similar to test.
     """
     texts: list[str] = []
     seen = NearDuplicates(ALIKE, texts.__getitem__)

@@ -30,7 +30,7 @@ TYPICAL = Draft(
     ("invoice_search", "currency_conversion"),
     "The invoices found give the amounts to convert, and these are written out.",
 )
-"""The draft whose length a forecast takes if there are no examples."""
+"""A draft of typical length, for forecasts without examples."""
 SAMPLE_REASON = "A sentence that says why, such as this one, is part of every answer."
 _MOST_PARAMETERS = 5
 _SUMMARY_CHARACTERS = 240
@@ -38,7 +38,7 @@ _PARAMETER_CHARACTERS = 90
 
 
 def brief(tool: Tool) -> dict[str, str]:
-    """A tool's name, summary, what it takes and what it gives, short enough that many fit."""
+    """Describe a tool briefly: its name, summary, parameters and results."""
     properties: dict[str, Any] = tool.parameters.get("properties", {})
     takes = [
         f"{parameter} ({_shorten(schema['description'])})"
@@ -57,24 +57,24 @@ def brief(tool: Tool) -> dict[str, str]:
 
 
 def _shorten(text: str) -> str:
-    """The first sentence, or as much of it as there is room for."""
+    """The first sentence, shortened if necessary."""
     sentence = re.split(r"(?<=[a-z0-9)])\.\s", " ".join(text.split()), maxsplit=1)[0]
     return textwrap.shorten(
         sentence.rstrip("."), _PARAMETER_CHARACTERS, placeholder=" ..."
     )
 
 
-_GROUPINGS_AT_HAND = 8
+_CACHED_GROUPINGS = 8
 
 
-@lru_cache(_GROUPINGS_AT_HAND)
+@lru_cache(_CACHED_GROUPINGS)
 def group_texts(
     texts: tuple[str, ...], encoder: EncoderConfig, most: int, seed: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Positions of texts by group: `most` groups, or fewer where fewer texts differ.
+    """Cluster texts into `most` groups, or fewer if fewer texts differ; returns positions.
 
     Raises:
-        InputError: the encoder can't be had or read.
+        InputError: the encoder can't be loaded.
     """
     from toolbank.encoders import load_encoder
     from toolbank.encoders.base import cluster
@@ -92,14 +92,14 @@ class _Line(BaseModel):
 
 
 class ExampleTool(_Line):
-    """A tool of an example, by its name, as prompts show it."""
+    """A tool of an example."""
 
     name: str = Field(min_length=1)
     description: str = Field(min_length=1)
 
 
 class Example(_Line):
-    """A good request, the tools that it needs in call order, and how they serve it."""
+    """A good request, its tools in call order, and how they serve it."""
 
     tools: tuple[ExampleTool, ...] = Field(min_length=1)
     query: str = Field(min_length=1)
@@ -107,7 +107,7 @@ class Example(_Line):
 
 
 def load_examples(domain: str) -> tuple[Example, ...]:
-    """The in-context examples of a domain; those for any API where it has none of its own.
+    """Load the in-context examples of a domain, or the general ones if it has none.
 
     Raises:
         InputError: a line of the file is not an example.
@@ -116,7 +116,7 @@ def load_examples(domain: str) -> tuple[Example, ...]:
 
 
 def sample_drafts(domain: str) -> list[Draft]:
-    """Drafts as long as those to come: the queries of the examples in the prompts.
+    """Make drafts of typical length from the examples in the prompts.
 
     Raises:
         InputError: a line of the file is not an example.
@@ -128,7 +128,7 @@ def sample_drafts(domain: str) -> list[Draft]:
 
 
 def load_single_examples(domain: str) -> tuple[Example, ...]:
-    """A domain's examples that need one tool; those for any API where it has none.
+    """Load a domain's examples that need one tool, or the general ones if it has none.
 
     Raises:
         InputError: a line of a file is not an example.
@@ -138,12 +138,12 @@ def load_single_examples(domain: str) -> tuple[Example, ...]:
 
 
 def find_examples(domain: str) -> Asset:
-    """The file of a domain's in-context examples, or the one for any API."""
+    """Find the file of a domain's in-context examples, or the general one."""
     return find_asset("prompts", f"examples/{domain}.jsonl", "examples/generic.jsonl")
 
 
 def find_single_examples() -> Asset:
-    """The file of examples for any API that need one tool each."""
+    """Find the file of general examples that need one tool each."""
     return find_asset("prompts", "examples/one-tool.jsonl")
 
 
@@ -156,8 +156,8 @@ def _read(asset: Asset) -> tuple[Example, ...]:
             examples.append(Example.model_validate_json(line))
         except ValidationError as error:
             raise InputError(
-                f"{path}, line {number}: not an example ({first_problem(error)}). Each line is "
-                "an object with tools (each with name and description), query and explanation."
+                f"{path}, line {number}: not an example ({first_problem(error)}). Each line needs "
+                "tools (each with name and description), query and explanation."
             ) from error
     return tuple(examples)
 
@@ -168,7 +168,7 @@ POLISH_TEMPLATE = "polish.j2"
 
 
 class WriterPrompts:
-    """The prompts of one run. `hash` names the files that they are made from.
+    """The prompts of one run. `hash` is the hash of their files.
 
     Raises:
         InputError: a line of the examples is not an example.
@@ -193,10 +193,10 @@ class WriterPrompts:
         at_most: int,
         at_least: int | None = None,
     ) -> ChatRequest:
-        """Ask for a draft that needs `at_least` to `at_most` of `tools`, or for a decline.
+        """Make the request for a draft that needs `at_least` to `at_most` of `tools`.
 
-        Without `at_least`, as few as the recipe allows. The schema allows no names but those
-        of `tools`.
+        `at_least` defaults to the fewest that the recipe allows. The schema allows only names of
+        `tools`.
 
         Raises:
             InputError: the user's own template is broken.
@@ -227,7 +227,7 @@ class WriterPrompts:
         )
 
     def polish(self, attempt: int, draft: Draft, tools: Sequence[Tool]) -> ChatRequest:
-        """Ask for a fluent version of a draft that needs `tools`, in this order.
+        """Make the request for a fluent version of a draft that needs `tools`, in this order.
 
         Raises:
             InputError: the user's prompts/polish.j2 is broken.
@@ -249,9 +249,9 @@ class WriterPrompts:
     def draw_examples(
         self, attempt: int, at_most: int, at_least: int
     ) -> list[dict[str, Any]]:
-        """The in-context examples of an attempt: a function of the seed and the arguments.
+        """Draw the in-context examples of an attempt, by the seed and the arguments alone.
 
-        Those of one tool are shown to whom is asked for one, and may be where one will do.
+        A request for one tool gets examples of one tool. A request for at least one may get them.
         """
         fit = self._single
         if at_most > 1:
@@ -276,7 +276,7 @@ class WriterPrompts:
 
 
 def prompt_assets(domain: str, config: GenerateConfig) -> tuple[Asset, ...]:
-    """All files that shape the prompts of a domain and these settings."""
+    """List the files of the prompts of a domain and these settings."""
     return (
         find_asset("prompts", _write_template(config)),
         find_asset("prompts", POLISH_TEMPLATE),
@@ -286,24 +286,24 @@ def prompt_assets(domain: str, config: GenerateConfig) -> tuple[Asset, ...]:
 
 
 def prompt_hash(domain: str, config: GenerateConfig) -> str:
-    """SHA-256, in hex, over the files that shape the prompts of a domain and these settings."""
+    """Return the SHA-256, in hex, of the files of `prompt_assets`."""
     hashes = [asset.sha256 for asset in prompt_assets(domain, config)]
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
 def prompt_notes(domain: str, config: GenerateConfig) -> list[str]:
-    """Lines for people: which prompt files are their own, and whether examples are missing."""
+    """List which prompt files are the user's own, and whether examples are missing."""
     assets = prompt_assets(domain, config)
     notes = [f"{asset.kind}/{asset.name}: yours, used" for asset in assets if asset.own]
     if config.is_numbered and find_asset("prompts", WRITE_TEMPLATE).own:
         notes.append(
-            f"prompts/{WRITE_TEMPLATE}: yours, not used: where one tool or an exact number is "
-            f"asked for, it is prompts/{NUMBERED_TEMPLATE}"
+            f"prompts/{WRITE_TEMPLATE}: yours, not used, because requests of one tool or of an "
+            f"exact number use prompts/{NUMBERED_TEMPLATE}"
         )
     own_examples = f"examples/{domain}.jsonl"
     if find_examples(domain).name != own_examples:
         notes.append(
-            f"the general examples are used; for your own, write prompts/{own_examples}"
+            f"general examples are used; to use your own, write prompts/{own_examples}"
         )
     return notes
 

@@ -5,70 +5,66 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import islice
 from random import Random
 
-from toolbank.bank.catalogue import CatalogueVersion, find_version
 from toolbank.bank.records import Tool
 from toolbank.llm.chat import ChatRequest, Offer, Offers, Rejection
 from toolbank.requests.write.checks import Checker, Draft
 from toolbank.requests.write.config import (
-    Families,
     GenerateConfig,
+    SiblingGroups,
     draw_numbers,
     fit_to_tools,
 )
 from toolbank.requests.write.prompts import WriterPrompts
 
-_DECKS_AT_HAND = 4
+_CACHED_SHUFFLES = 4
 
 
-class Decks:
-    """Cards dealt: each comes equally often, none twice in one hand.
+class ShuffledSampler:
+    """Sample candidate sets from shuffles without replacement.
 
-    Hand i holds the i-th T cards of endless shuffled decks; it depends on the seed and i only.
-    Kept of each deck is what was left of the one before it, fewer than T cards.
+    Set i is the i-th run of `size` items of endless shuffles of `items` numbers: each number comes
+    equally often, and never twice in one set. A set depends on the seed and on i alone. Only what a
+    shuffle leaves over for the next one is stored, fewer than `size` items each.
     """
 
-    def __init__(self, cards: int, size: int, seed: int) -> None:
-        self._cards = cards
+    def __init__(self, items: int, size: int, seed: int) -> None:
+        self._items = items
         self._size = size
         self._seed = seed
-        self._left: list[tuple[int, ...]] = [()]
-        self._hands = lru_cache(_DECKS_AT_HAND)(self._complete)
+        self._leftovers: list[tuple[int, ...]] = [()]
+        self._sets = lru_cache(_CACHED_SHUFFLES)(self._complete)
 
-    def deal(self, hand: int) -> tuple[int, ...]:
-        """The cards of a hand."""
-        # The deck that holds the last card of the hand completes it.
-        deck = ((hand + 1) * self._size - 1) // self._cards
-        while len(self._left) <= deck:
-            self._hands(len(self._left) - 1)
-        return self._hands(deck)[hand - deck * self._cards // self._size]
+    def sample(self, number: int) -> tuple[int, ...]:
+        """Sample candidate set `number`."""
+        # The shuffle with the last item of the set completes it.
+        shuffle = ((number + 1) * self._size - 1) // self._items
+        while len(self._leftovers) <= shuffle:
+            self._sets(len(self._leftovers) - 1)
+        return self._sets(shuffle)[number - shuffle * self._items // self._size]
 
-    def _complete(self, deck: int) -> list[tuple[int, ...]]:
-        """The hands that a deck completes."""
-        size = self._size
-        left = list(self._left[deck])
-        fresh = list(range(self._cards))
-        Random(f"{self._seed}:deck:{deck}").shuffle(fresh)
-        # A hand that ends one deck and begins the next must not hold a card twice.
-        held = set(left)
-        fits = [card for card in fresh if card not in held][: size - len(left)]
-        first = set(fits)
-        cards = left + fits + [card for card in fresh if card not in first]
-        hands = [
-            tuple(cards[start : start + size])
-            for start in range(0, len(cards) - size + 1, size)
-        ]
-        if len(self._left) == deck + 1:
-            self._left.append(tuple(cards[len(hands) * size :]))
-        return hands
+    def _complete(self, shuffle: int) -> list[tuple[int, ...]]:
+        """The sets that a shuffle completes."""
+        size, left = self._size, list(self._leftovers[shuffle])
+        fresh = list(range(self._items))
+        Random(f"{self._seed}:deck:{shuffle}").shuffle(fresh)
+        # A set that begins with the leftovers must not have an item twice.
+        kept = set(left)
+        first = [item for item in fresh if item not in kept][: size - len(left)]
+        moved = set(first)
+        items = left + first + [item for item in fresh if item not in moved]
+        whole = len(items) // size * size
+        if len(self._leftovers) == shuffle + 1:
+            self._leftovers.append(tuple(items[whole:]))
+        return [tuple(items[n : n + size]) for n in range(0, whole, size)]
 
 
 def index_names(tools: Sequence[Tool]) -> dict[str, int]:
-    """Positions of all names, aliases included; unambiguous last parts too."""
+    """Map all names, aliases and unambiguous last parts to positions."""
     lasts = Counter(tool.name.rsplit(".", 1)[-1] for tool in tools)
     index = {
         last: position
@@ -82,7 +78,7 @@ def index_names(tools: Sequence[Tool]) -> dict[str, int]:
 
 
 def find_name(name: str, tool: Tool, index: dict[str, int]) -> int | None:
-    """The position of the tool that `tool`'s see-also list calls `name`."""
+    """Find the position of the tool that `tool`'s see-also list calls `name`."""
     module = tool.name.split(".")
     for depth in range(len(module) - 1, 0, -1):
         position = index.get(".".join([*module[:depth], name]))
@@ -92,7 +88,7 @@ def find_name(name: str, tool: Tool, index: dict[str, int]) -> int | None:
 
 
 def link_tools(tools: Sequence[Tool]) -> list[set[int]]:
-    """The positions that each tool's see-also list names, or whose lists name it."""
+    """List for each tool the positions that it links to, or that link to it."""
     index = index_names(tools)
     links: list[set[int]] = [set() for _ in tools]
     for position, tool in enumerate(tools):
@@ -107,12 +103,12 @@ def link_tools(tools: Sequence[Tool]) -> list[set[int]]:
 _LINK = 1.0
 _TYPE = 0.3
 _MODULE = 0.3
-_TERMS_KEPT = 16
+_TERMS = 16
 _NEIGHBOURS = 24
 
 
 class Affinity:
-    """Who goes with whom among the tools of a bank."""
+    """How likely two tools of a bank are needed together."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._modules = [tool.name.rsplit(".", 1)[0] for tool in tools]
@@ -129,7 +125,7 @@ class Affinity:
         ]
 
     def between(self, first: int, second: int) -> float:
-        """The affinity of two tools, by position; 0 is none."""
+        """Rate two tools by position; 0 is no affinity."""
         return (
             self._similarity(first, second)
             + _LINK * (second in self._links[first])
@@ -138,7 +134,7 @@ class Affinity:
         )
 
     def reason(self, first: int, second: int) -> str:
-        """Why two tools go together, in a few words."""
+        """Say in a few words why two tools go together."""
         if second in self._links[first]:
             return "the reference links them"
         if self._gives[first] & self._takes[second]:
@@ -147,25 +143,28 @@ class Affinity:
             return "they stand in the same module"
         return "their texts are alike"
 
-    def neighbours(self, position: int, families: Families) -> list[tuple[int, float]]:
-        """Tools that are linked to a tool or speak of the same, with affinities, best first.
+    def neighbours(
+        self, position: int, groups: SiblingGroups
+    ) -> list[tuple[int, float]]:
+        """List linked or similar tools with their affinities, the best first.
 
-        Of each other family one at most: its member that goes with the tool best.
+        Of each other sibling group at most one: the member with the highest affinity.
         """
         scores: defaultdict[int, float] = defaultdict(float)
         for word, weight in self._vectors[position].items():
             for other, other_weight in self._postings[word]:
                 scores[other] += weight * other_weight
         near = sorted(scores, key=lambda other: (-scores[other], other))
-        kin = dict.fromkeys(families.of[other] for other in near)
-        linked = {families.of[other] for other in self._links[position]}
-        others = {*islice(kin, _NEIGHBOURS), *linked} - {families.of[position]}
+        of = groups.group_of
+        similar = dict.fromkeys(of[other] for other in near)
+        linked = {of[other] for other in self._links[position]}
+        others = {*islice(similar, _NEIGHBOURS), *linked} - {of[position]}
         rated = [
             min(
                 ((other, self.between(position, other)) for other in members),
                 key=_best_first,
             )
-            for members in (families.members[family] for family in sorted(others))
+            for members in (groups.members[group] for group in sorted(others))
         ]
         return sorted((pair for pair in rated if pair[1] > 0), key=_best_first)
 
@@ -179,13 +178,13 @@ def _best_first(pair: tuple[int, float]) -> tuple[float, int]:
 
 
 def split_name(name: str) -> str:
-    """The last part of a name as words: "nan_to_num" -> "nan to num"."""
+    """Split the last part of a name into words: "nan_to_num" -> "nan to num"."""
     last = name.rsplit(".", 1)[-1]
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", last).replace("_", " ").strip()
 
 
 def _weigh_words(tools: Sequence[Tool]) -> list[dict[str, float]]:
-    """TF-IDF over name, summary and description: each tool's weightiest words, of length 1."""
+    """Unit TF-IDF vectors of name, summary and description, of each tool's heaviest words."""
     counts = [
         Counter(
             re.findall(
@@ -202,7 +201,7 @@ def _weigh_words(tools: Sequence[Tool]) -> list[dict[str, float]]:
             word: (1 + math.log(n)) * math.log(len(tools) / spread[word])
             for word, n in count.items()
         }
-        best = sorted(weights, key=lambda word: (-weights[word], word))[:_TERMS_KEPT]
+        best = sorted(weights, key=lambda word: (-weights[word], word))[:_TERMS]
         length = math.sqrt(sum(weights[word] ** 2 for word in best)) or 1.0
         vectors.append({word: weights[word] / length for word in best})
     return vectors
@@ -225,11 +224,11 @@ _RELATED = 0.6
 
 
 class RelatedOffers:
-    """Offer i is a function of the tools, the configuration, the seed and i alone.
+    """Offer tools that are likely to be needed together.
 
-    The first tool of an offer comes from shuffled decks, so that every family is dealt equally
-    often; more than half of the others go with it, the likelier the more they do; the rest is
-    random.
+    The first tool comes from shuffles without replacement, so each sibling group is offered equally
+    often. More than half of the others are related to it, drawn by their affinity; the rest is
+    random. An offer depends on the tools, the configuration, the seed and its number alone.
 
     Raises:
         InputError: the bank has fewer tools than a query uses.
@@ -243,28 +242,28 @@ class RelatedOffers:
         affinity: Affinity,
     ) -> None:
         self._tools = tools
-        self._families = Families(tools, together=config.families)
+        self._groups = SiblingGroups(tools, together=config.families)
         self._config = fit_to_tools(config, tools)
         self._seed = seed
         self._affinity = affinity
-        self._deal = Decks(len(self._families), 1, seed).deal
+        self._first = ShuffledSampler(len(self._groups), 1, seed)
 
     def offer(self, attempt: int) -> Offer:
-        """Offer the tools of attempt `attempt`."""
-        families, size = self._families, self._config.offered
+        """Offer the tools of an attempt."""
+        groups, size = self._groups, self._config.offered
         random = Random(f"{self._seed}:offer:{attempt}")
         members = Random(f"{self._seed}:member:{attempt}")
-        chosen = families.choose(self._deal(attempt), members)
-        neighbours = self._affinity.neighbours(chosen[0], families)
+        chosen = groups.choose(self._first.sample(attempt), members)
+        neighbours = self._affinity.neighbours(chosen[0], groups)
         n_related = round(_RELATED * size)
         while neighbours and len(chosen) <= min(n_related, size - 1):
             weights = [affinity for _, affinity in neighbours]
             picked = random.choices(range(len(neighbours)), weights)[0]
             chosen.append(neighbours.pop(picked)[0])
-        held = {families.of[n] for n in chosen}
-        rest = [family for family in range(len(families)) if family not in held]
+        used = {groups.group_of[n] for n in chosen}
+        rest = [group for group in range(len(groups)) if group not in used]
         drawn = random.sample(rest, size - len(chosen))
-        chosen += families.choose(drawn, members, chosen)
+        chosen += groups.choose(drawn, members, chosen)
         at_least, at_most = self._config.fewest_tools, self._config.most_tools
         if self._config.tools_per_query:
             at_most, at_least = draw_numbers(self._config, self._seed, attempt)
@@ -273,61 +272,58 @@ class RelatedOffers:
         return Offer(tuple(self._tools[n].name for n in chosen), at_most, at_least)
 
 
+class RandomOffers:
+    """Offer sibling groups sampled without regard to what the tools do.
+
+    Raises:
+        InputError: the bank has fewer tools than a query uses.
+    """
+
+    def __init__(
+        self, tools: Sequence[Tool], config: GenerateConfig, seed: int
+    ) -> None:
+        self._tools = tools
+        self._groups = SiblingGroups(tools, together=config.families)
+        self._config = fit_to_tools(config, tools)
+        self._seed = seed
+        size = self._config.offered
+        self._shuffled = ShuffledSampler(len(self._groups), size, seed)
+
+    def offer(self, attempt: int) -> Offer:
+        """Offer the tools of an attempt."""
+        if self._config.sampling == "uniform":
+            random = Random(f"{self._seed}:uniform:{attempt}")
+            groups = random.sample(range(len(self._groups)), self._config.offered)
+        else:
+            groups = list(self._shuffled.sample(attempt))
+        # Without siblings a group's number is its tool's position.
+        if self._groups.has_siblings:
+            groups = self._groups.choose(
+                groups, Random(f"{self._seed}:member:{attempt}")
+            )
+        names = tuple(self._tools[position].name for position in groups)
+        return Offer(names, *draw_numbers(self._config, self._seed, attempt))
+
+
 def make_offers(tools: Sequence[Tool], config: GenerateConfig, seed: int) -> Offers:
-    """The offers of a recipe, for engines that bring none of their own.
+    """Make the offers of a recipe, for engines without offers of their own.
 
     Raises:
         InputError: the bank has fewer tools than a query uses.
     """
     if config.sampling == "related":
         return RelatedOffers(tools, config, seed, Affinity(tools))
-    families = Families(tools, together=config.families)
-    config = fit_to_tools(config, tools)
-    if config.sampling == "uniform":
-        deal = _draw_uniformly(len(families), config.offered, seed)
-    else:
-        deal = Decks(len(families), config.offered, seed).deal
-    return RandomOffers(tools, families, config, seed, deal)
+    return RandomOffers(tools, config, seed)
 
 
-class RandomOffers:
-    """Offers of hands that are dealt without a look at the tools; `deal` gives families."""
-
-    def __init__(
-        self,
-        tools: Sequence[Tool],
-        families: Families,
-        config: GenerateConfig,
-        seed: int,
-        deal: Callable[[int], Sequence[int]],
-    ) -> None:
-        self._tools = tools
-        self._families = families
-        self._config = config
-        self._seed = seed
-        self._deal = deal
-
-    def offer(self, attempt: int) -> Offer:
-        """Offer the tools of attempt `attempt`."""
-        chosen = self._deal(attempt)
-        if self._families.has_siblings:
-            random = Random(f"{self._seed}:member:{attempt}")
-            chosen = self._families.choose(chosen, random)
-        names = tuple(self._tools[position].name for position in chosen)
-        return Offer(names, *draw_numbers(self._config, self._seed, attempt))
+# An offer is read when its attempt begins, and again a moment later.
+_CACHED_OFFERS = 2048
 
 
-def _draw_uniformly(cards: int, size: int, seed: int) -> Callable[[int], Sequence[int]]:
-    """Hands of T cards drawn without replacement, as in the paper."""
-    return lambda hand: Random(f"{seed}:uniform:{hand}").sample(range(cards), size)
+class Sampler:
+    """Sample, prompt and check the attempts of one version of the catalogue.
 
-
-# Each is looked at where an attempt is begun, and used a moment later.
-_OFFERS_AT_HAND = 2048
-
-
-class Dealing:
-    """Deals attempts from one version. `offers` are those that an engine brings.
+    `offers` are those of an engine that brings its own.
 
     Raises:
         InputError: the bank is too small, or the examples can't be read.
@@ -342,57 +338,23 @@ class Dealing:
         offers: Offers | None = None,
     ) -> None:
         made = offers or make_offers(tools, config, seed)
-        self.offer = lru_cache(_OFFERS_AT_HAND)(made.offer)
+        self.offer = lru_cache(_CACHED_OFFERS)(made.offer)
         self.prompts = WriterPrompts(domain, config, seed)
         self.checker = Checker(tools, config)
         self._tools = {tool.name: tool for tool in tools}
 
-    def write_request(self, number: int) -> ChatRequest | None:
-        """What the writer is asked in an attempt, or None past the last one."""
-        offer = self.offer(number)
-        if offer is None:
-            return None
-        tools = self._show(offer)
+    def write_request(self, number: int) -> ChatRequest:
+        """Make the write request of an attempt, which has to have an offer."""
+        offer, tools = self._find(number)
         return self.prompts.write(number, tools, offer.at_most, offer.at_least)
 
     def check_draft(self, number: int, draft: Draft) -> tuple[Tool, ...] | Rejection:
-        """The tools of an attempt's draft, or why it can't be used."""
+        """Return the tools of an attempt's draft, or why it can't be used."""
+        offer, tools = self._find(number)
+        return self.checker.check_draft(draft, tools, offer.at_most)
+
+    def _find(self, number: int) -> tuple[Offer, tuple[Tool, ...]]:
         offer = self.offer(number)
         if offer is None:
             raise ValueError(f"there is no attempt {number}")
-        return self.checker.check_draft(draft, self._show(offer), offer.at_most)
-
-    def _show(self, offer: Offer) -> tuple[Tool, ...]:
-        return tuple(self._tools[name] for name in offer.tools)
-
-
-class Dealings:
-    """Deals each attempt from the version that it was begun under.
-
-    Raises:
-        InputError: as `Dealing` does.
-    """
-
-    def __init__(
-        self,
-        tools: Sequence[Tool],
-        config: GenerateConfig,
-        domain: str,
-        seed: int,
-        offers: Offers | None = None,
-        earlier: Sequence[CatalogueVersion] = (),
-    ) -> None:
-        self._earlier = earlier
-        self._versions = [
-            Dealing(each, config, domain, seed, offers)
-            for each in (*(version.tools for version in earlier), tools)
-        ]
-
-    @property
-    def newest(self) -> Dealing:
-        """The one for attempts to come."""
-        return self._versions[-1]
-
-    def of(self, number: int) -> Dealing:
-        """The one of an attempt."""
-        return self._versions[find_version(number, self._earlier)]
+        return offer, tuple(self._tools[name] for name in offer.tools)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from toolbank.bank.catalogue import CatalogueVersion
+from toolbank.bank.catalogue import CatalogueVersion, find_version
 from toolbank.bank.records import AttemptRecord, Provenance, Query, Tool
 from toolbank.llm.chat import (
     ChatReply,
@@ -48,20 +48,20 @@ from toolbank.requests.write.bank_builder import (
 from toolbank.requests.write.checks import Draft, read_draft, read_polished
 from toolbank.requests.write.config import GenerateConfig, Quotas, fit_to_tools
 from toolbank.requests.write.prompts import SAMPLE_REASON, sample_drafts
-from toolbank.requests.write.sampling import Dealing, Dealings
+from toolbank.requests.write.sampling import Sampler
 from toolbank.system import aio
 from toolbank.system.errors import Interrupted, ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.terminal import command
 
 _ATTEMPTS_PER_QUERY = 5
-# Most objects live as long as their attempt, and few are in cycles: Python 3.11's 700 takes a tenth
+# Most objects live as long as their attempt, and few are in cycles: the default of 700 takes a tenth
 # of the CPU.
 _OBJECTS_BEFORE_COLLECTION = 20_000
 
 
 class NothingAcceptedError(ToolbankError):
-    """No attempt gave a query; `attempts` says what became of each."""
+    """No attempt gave a query; `attempts` records how each ended."""
 
     def __init__(self, message: str, attempts: Collection[AttemptRecord]) -> None:
         super().__init__(message)
@@ -70,9 +70,9 @@ class NothingAcceptedError(ToolbankError):
 
 @dataclass(frozen=True)
 class BankQueries:
-    """Accepted queries in attempt order, what became of each attempt, and exact counts.
+    """Accepted queries in attempt order, the record of each attempt, and exact counts.
 
-    `info` is what wrote them, for bank.json.
+    `info` describes the writer for bank.json.
     """
 
     queries: Collection[Query]
@@ -92,13 +92,13 @@ class PolishedDraft:
 
 
 class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
-    """The attempts of a bank, in their order: each writes, checks, polishes, checks.
+    """Run the attempts of a bank in order: each writes, checks, polishes and checks.
 
-    One is begun where it is sure to count: no more are open than queries are missing, and none
-    far ahead of one that takes long; and past the first few only once one is accepted. Where there
-    are quotas, so it is for each number of tools: an attempt whose number may have enough waits
-    until that is sure. `earlier` are the versions of the catalogue before `tools`. Nothing that one
-    attempt leaves counts for the next.
+    An attempt starts only if it is certain to count: no more are open than queries are missing, and
+    none is far ahead of a slow one. After the first few, at least one has to be accepted. Quotas
+    apply this to each number of tools: an attempt whose number may be complete waits until that is
+    certain. `earlier` are the versions of the catalogue before `tools`. Attempts do not affect each
+    other.
 
     Raises:
         InputError: the bank is too small.
@@ -117,9 +117,12 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         earlier: Sequence[CatalogueVersion] = (),
         engine: Engine | None = None,
     ) -> None:
-        self._dealings = Dealings(
-            tools, config, domain, seed, engine.offers if engine else None, earlier
-        )
+        offers = engine.offers if engine else None
+        self._earlier = earlier
+        self._samplers = [
+            Sampler(each, config, domain, seed, offers)
+            for each in (*(version.tools for version in earlier), tools)
+        ]
         wanted = wanted_queries(config)
         super().__init__(config, wanted or (self._count_offers() if engine else 0))
         self._tools = tools
@@ -130,45 +133,42 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
             wanted, config.near_duplicate, self._make_quotas(wanted)
         )
         self._next = 0
-        # By number of tools: attempts under way, and those that may not be needed.
-        self._under_way: Counter[int] = Counter()
+        # By number of tools: open attempts, and those that may not be needed.
+        self._open: Counter[int] = Counter()
         self._deferred: dict[int, deque[int]] = {}
 
     def offer(self, number: int) -> Offer | None:
-        """The offer of an attempt, or None where the engine has no more."""
-        return self._dealings.of(number).offer(number)
+        """Return the offer of an attempt, or None past the last one."""
+        return self._find_sampler(number).offer(number)
 
     def request(self, number: int) -> ChatRequest:
-        """What the writer is asked."""
-        write = self._dealings.of(number).write_request(number)
-        if write is None:
-            raise ValueError(f"there is no attempt {number}")
-        return write
+        """Make the write request."""
+        return self._find_sampler(number).write_request(number)
 
     def read(
         self, number: int, reply: ChatReply
     ) -> Draft | Rejection | FollowUp[Draft | PolishedDraft]:
-        """Check the draft, and have it polished unless the writer declines."""
-        dealing = self._dealings.of(number)
+        """Check the draft, and follow up with its polish unless the writer declines."""
+        sampler = self._find_sampler(number)
         draft = check_finish(reply) or read_draft(reply.text)
         if isinstance(draft, Rejection) or draft.declined:
             return draft
-        tools = dealing.check_draft(number, draft)
+        tools = sampler.check_draft(number, draft)
         if isinstance(tools, Rejection):
             return tools
         polish = self.polish(number, draft, tools)
-        return FollowUp(polish, partial(self._read_polished, dealing, draft, tools))
+        return FollowUp(polish, partial(self._read_polished, sampler, draft, tools))
 
     def polish(self, number: int, draft: Draft, tools: Sequence[Tool]) -> ChatRequest:
-        """What is asked once a draft has passed."""
-        return self._dealings.of(number).prompts.polish(number, draft, tools)
+        """Make the polish request of a draft that passed."""
+        return self._find_sampler(number).prompts.polish(number, draft, tools)
 
     def sample(self, count: int) -> list[int]:
-        """The numbers of the first attempts."""
+        """List the numbers of the first attempts."""
         return [number for number in range(count) if self.offer(number) is not None]
 
     def sample_calls(self) -> StepSample:
-        """The first writes, and the polishes of drafts as long as the examples'."""
+        """Sample the first writes, and polishes of drafts as long as the examples."""
         drafts = sample_drafts(self._domain)
         writes, polishes = [], []
         for number in self.sample(SAMPLED):
@@ -197,7 +197,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         return super().describe(answer)
 
     def choose(self, run: StepRun) -> int | None:
-        """The next attempt that is sure to count, if there is one."""
+        """Choose the next attempt that is certain to count, if there is one."""
         builder = self._builder
         found = builder.accepted or builder.waiting_candidates or run.missing
         if run.begun >= UNUSABLE_AT_FIRST and not found:
@@ -206,7 +206,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         if builder.wanted is not None and builder.accepted + waiting >= builder.wanted:
             return None
         for asked, deferred in self._deferred.items():
-            while deferred and builder.is_passed_over(deferred[0]):
+            while deferred and builder.is_skipped(deferred[0]):
                 deferred.popleft()
             if deferred and self._take(asked):
                 return deferred.popleft()
@@ -222,24 +222,24 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
     def accept(
         self, number: int, answer: StepAnswer[Draft | PolishedDraft], run: StepRun
     ) -> None:
-        """Have an attempt counted once all before it have come.
+        """Take an attempt, which counts once all before it have ended.
 
         Raises:
             NothingAcceptedError: none of the first few gave a query.
         """
         builder = self._builder
         if builder.quotas and (asked := builder.quotas.number_of(number)) is not None:
-            self._under_way[asked] -= 1
+            self._open[asked] -= 1
         builder.accept(self._make_attempt(number, answer, run.pool.engine))
         if builder.attempts >= UNUSABLE_AT_FIRST and not builder.accepted:
             raise self._explain_nothing(run)
 
     def progress(self) -> tuple[int, int]:
-        """How many queries are accepted, and how many attempts came to nothing."""
+        """Count the accepted queries, and the attempts without one."""
         return self._builder.progress()
 
     def fold(self, run: StepRun) -> StepResult[BankQueries]:
-        """The queries of all attempts that count.
+        """Collect the queries of all attempts that count.
 
         Raises:
             NothingAcceptedError: there is none.
@@ -257,39 +257,43 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
             f"{builder.describe_accepted()} of {count(builder.attempts, 'attempt')}"
         )
         if wanted is not None and is_short:
-            message += f" ({wanted:,} {'was' if wanted == 1 else 'were'} wanted)"
-        writer = describe_writer(engine, self._dealings.newest.prompts.hash)
+            message += f" ({wanted:,} requested)"
+        writer = describe_writer(engine, self._samplers[-1].prompts.hash)
         return StepResult(
             BankQueries(
                 builder.queries,
                 builder.ended,
                 counts,
-                {**writer, "examples": dict(sorted(builder.examples.items()))},
+                {**writer, "examples": dict(sorted(builder.losses.examples.items()))},
             ),
             message,
             lacks=f"{builder.accepted:,}{f' of {wanted:,}' if wanted else ''} queries"
             if is_part
             else "",
             problems=tuple(self._list_problems(writer["missing_tools"])),
-            failed=builder.describe_reasons(failed=True),
+            failed=builder.losses.describe("failed"),
             so_far=builder.describe_accepted() if builder.accepted else "",
         )
 
     def explain_interrupt(self, run: StepRun) -> ToolbankError:
-        """What is kept after Ctrl-C, and how to go on."""
+        """Explain what is kept after Ctrl-C, and how to resume."""
         builder = self._builder
         said = run.explain_interrupt(f"{builder.describe_accepted()} accepted")
         if builder.accepted:
             said += (
-                " To make a bank of what there is, add to it:\n"
+                " To make a bank of these queries, add:\n"
                 f"  --set generate.queries={builder.accepted}"
             )
         return Interrupted(said)
 
+    def _find_sampler(self, number: int) -> Sampler:
+        """The sampler of the catalogue's version that an attempt was begun under."""
+        return self._samplers[find_version(number, self._earlier)]
+
     def _read_polished(
-        self, dealing: Dealing, draft: Draft, tools: Sequence[Tool], reply: ChatReply
+        self, sampler: Sampler, draft: Draft, tools: Sequence[Tool], reply: ChatReply
     ) -> PolishedDraft | Rejection:
-        checker = dealing.checker
+        checker = sampler.checker
         query = check_finish(reply) or read_polished(reply.text, draft.draft)
         if isinstance(query, str):
             query = checker.check_text(query) or query
@@ -318,7 +322,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
                 attempt=number,
                 engine=engine.name,
                 model=answer.model,
-                prompt_hash=self._dealings.of(number).prompts.hash,
+                prompt_hash=self._find_sampler(number).prompts.hash,
                 seed=self._seed,
                 requests=keys,
             ),
@@ -338,17 +342,17 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         return self.offer(self._next) is not None
 
     def _take(self, asked: int) -> bool:
-        """Count an attempt as under way, if another query of so many tools is wanted."""
+        """Count an attempt as open if another query of its number of tools is needed."""
         builder = self._builder
         there = builder.accepted_of[asked] + builder.waiting_of[asked]
         quotas = builder.quotas
-        if quotas and not quotas.has_room(asked, there + self._under_way[asked]):
+        if quotas and not quotas.has_room(asked, there + self._open[asked]):
             return False
-        self._under_way[asked] += 1
+        self._open[asked] += 1
         return True
 
     def _count_offers(self) -> int:
-        """How many attempts the engine brings; for engines whose offers end."""
+        """Count the offers of an engine whose offers end."""
         return next(n for n in itertools.count() if self.offer(n) is None)
 
     def _make_quotas(self, wanted: int | None) -> Quotas | None:
@@ -365,14 +369,14 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         return Quotas(shares, wanted, number_of)
 
     def _list_problems(self, missing: Mapping[str, int]) -> Iterator[str]:
-        """What the user should know of a bank that was made."""
+        """List what the user should know of the bank."""
         builder = self._builder
         if builder.quotas and builder.accepted:
             for number, wanted in builder.quotas.wanted.items():
                 if (made := builder.accepted_of[number]) < wanted:
                     of = count(number, "tool")
                     yield f"{made:,} of {count(wanted, 'query', 'queries')} with {of}"
-        if said := builder.describe_reasons(failed=False):
+        if said := builder.losses.describe("declined", "rejected"):
             yield f"not accepted: {said}"
         if missing:
             yield (
@@ -382,7 +386,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
             )
 
     def _explain_nothing(self, run: StepRun) -> NothingAcceptedError:
-        """Why there is not one query."""
+        """Explain why there is no query."""
         builder, folder = self._builder, run.pool.folder
         look = [
             f"Look at what {run.pool.engine.name} is asked and answers, in the first attempt and in "
@@ -393,11 +397,13 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         is_declined = all(one.outcome == "declined" for one in builder.ended)
         if is_declined and not self.config.tools_per_query:
             look.append(
-                "No tools that were offered go together. Where requests of one tool each will do, "
-                "add --set 'generate.tools_per_query={1: 1}'."
+                "No offered tools belong together. To write requests of one tool each, add "
+                "--set 'generate.tools_per_query={1: 1}'."
             )
         tried = count(builder.attempts, "attempt")
-        said = run.explain_nothing("a query", tried, builder.list_reasons(), look)
+        said = run.explain_nothing(
+            "a query", tried, builder.losses.list_reasons(), look
+        )
         return NothingAcceptedError(said, builder.ended)
 
 
@@ -410,17 +416,17 @@ def generate(
     journal: Journal,
     earlier: Sequence[CatalogueVersion] = (),
 ) -> StepResult[BankQueries]:
-    """Run attempts until the wanted number of queries is accepted or attempts run out.
+    """Run attempts until the requested number of queries is accepted or attempts run out.
 
-    Those that were begun under one of the `earlier` versions of the catalogue keep it.
-    The result is a function of the arguments and the journal alone, whatever the concurrency.
-    It lacks queries where calls failed or a budget is spent.
+    Attempts that started under an `earlier` version of the catalogue keep it. The result depends on
+    the arguments and the journal alone, whatever the concurrency. Queries are missing if calls
+    failed or a budget is spent.
 
     Raises:
-        InputError: the recipe asks for what the bank or the engine can't give.
-        NothingAcceptedError: nothing that it writes can be used; what became of each attempt.
-        ToolbankError: the endpoint is down or refuses, or the run was interrupted. What was in
-            flight has finished, and every reply is in the journal.
+        InputError: the recipe requires what the bank or the engine can't provide.
+        NothingAcceptedError: no reply can be used; it has the record of each attempt.
+        ToolbankError: the endpoint is down or refuses, or the run was interrupted. Open calls have
+            finished, and every reply is in the journal.
     """
     context = EngineContext(tools, seed, journal.path.parent, earlier)
     pool = Pool(find_engine(config), config, journal, context)
@@ -430,25 +436,23 @@ def generate(
 
 
 def wanted_queries(config: GenerateConfig) -> int | None:
-    """How many queries a run is to accept; None is as many as the engine brings."""
+    """Return how many queries a run should accept; None means all that the engine has."""
     return config.queries or find_engine(config).default_queries
 
 
 def most_queries(config: GenerateConfig) -> int | None:
-    """How many queries a run accepts at most: those wanted, or fewer where the engine ends.
-
-    None where that isn't known.
+    """Return how many queries a run accepts at most; None if unknown.
 
     Raises:
-        InputError: the file that it has them of can't be read.
+        InputError: the file of replies can't be read.
     """
-    brings = find_engine(config).count_queries(config)
-    known = [n for n in (wanted_queries(config), brings) if n is not None]
+    recorded = find_engine(config).count_queries(config)
+    known = [n for n in (wanted_queries(config), recorded) if n is not None]
     return min(known, default=None)
 
 
 def most_attempts(config: GenerateConfig) -> int | None:
-    """How many attempts a run makes at most; None is as many as there are offers."""
+    """Return how many attempts a run makes at most; None means all offers."""
     wanted = wanted_queries(config)
     return config.max_attempts or (wanted and wanted * _ATTEMPTS_PER_QUERY)
 
@@ -464,7 +468,7 @@ def _fewer_collections() -> Iterator[None]:
 
 
 def _count_numbers(quotas: Quotas, builder: BankBuilder) -> dict[str, dict[str, int]]:
-    """How many attempts asked for each number of tools, and how many queries there are of it."""
+    """Count the attempts and the accepted queries of each number of tools."""
     asked = Counter(quotas.number_of(record.attempt) for record in builder.ended)
     return {
         str(number): {"asked": asked[number], "accepted": builder.accepted_of[number]}

@@ -14,7 +14,7 @@ import pytest
 from tests.engines import create_engine
 from tests.world import WORDS
 from toolbank.bank.records import SeeAlso, Tool
-from toolbank.llm.chat import ChatRequest, EngineError, PolishTask, WriteTask
+from toolbank.llm.chat import ChatRequest, PolishTask, WriteTask
 from toolbank.requests.rules.engine import write_request
 from toolbank.requests.rules.wording import Profiles
 from toolbank.requests.write.checks import Checker, read_draft, read_polished
@@ -22,7 +22,6 @@ from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.near_duplicates import NearDuplicates
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.settings import PythonSource
-from toolbank.system.errors import InputError
 
 CONFIG = GenerateConfig(engine="rules")
 SEED = 7
@@ -207,15 +206,6 @@ def test_what_a_service_does_is_asked_for_in_its_own_words():
         assert text not in told
 
 
-def test_a_bank_smaller_than_one_offer_is_offered_whole():
-    few = tuple(Tool(name=f"api.call{n}", kind="operation") for n in range(3))
-    offer = create_engine(CONFIG, tools=few, seed=SEED).offers.offer(0)
-    assert set(offer.tools) == {tool.name for tool in few}
-    assert 2 <= offer.at_most <= 3
-    with pytest.raises(InputError, match="uses 2 tools at least, and the bank has 1"):
-        create_engine(CONFIG, tools=few[:1], seed=SEED)
-
-
 def test_it_writes_for_one_tool_and_for_exact_numbers(tools):
     config = GenerateConfig(engine="rules", tools_per_query={1: 2, 2: 1, 4: 1})
     engine = create_engine(config, tools=tools, seed=SEED)
@@ -238,12 +228,6 @@ def test_it_writes_for_one_tool_and_for_exact_numbers(tools):
                 assert not polished.startswith(of_several)
     assert min(numbers[n] for n in (1, 2, 4)) > 10
     assert rejected[1] < numbers[1] / 4
-
-
-def test_what_it_can_not_answer_ends_a_run_with_a_sentence(engine):
-    with pytest.raises(EngineError, match="is asked to judge") as told:
-        answer(engine, 0, "judge", None)
-    assert told.value.fatal
 
 
 def test_its_hands_are_related_unless_the_recipe_names_another_sampling(tools):
