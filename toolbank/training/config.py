@@ -232,17 +232,9 @@ def _find_reporters(config: TrainingConfig) -> list[str]:
 
 @dataclass(frozen=True)
 class PlannedTraining:
-    """A training to come.
-
-    `title` is what its progress is called; `task` says what a step computes, but for the network
-    and the settings: such as "mnrl of 2 texts". `network` says how large the network is, such as
-    "bert, 6 layers of 384"; "" where it isn't known. `steps` is None where that isn't known.
-    """
+    """A training to come: its title in the progress, and its steps (None if not known)."""
 
     title: str
-    task: str
-    network: str
-    training: TrainingConfig
     steps: int | None
 
     def within(self, of: str) -> Self:
@@ -279,23 +271,20 @@ class Saves:
 
 @dataclass(frozen=True)
 class TrainingContext:
-    """The seed, and where a training keeps what it can go on from.
+    """The seed of a training, and where it keeps its checkpoints.
 
-    `checkpoints` is a folder of its own, kept until the training is done, from which one that
-    was killed goes on; None: none are kept. `logs` is a folder for what TensorBoard shows;
-    None: with the checkpoints. `of` says which fit it is in, where that is not a retriever's
-    own, such as "held-out part 1 of 2, for refiner". `planned` are the trainings that are known
-    to come, this one among them, in their order. `most_steps` ends each after so many, for what
-    only measures them. `saves` is shared by all trainings of a fit. `clock` gives seconds, and
-    `wait` lets so many go by unless an event comes first, which it tells.
+    `checkpoints` is a folder of its own: a training that was killed resumes from there, and the
+    folder goes when it is done. None keeps no checkpoints. `logs` is the folder of TensorBoard's
+    files; None puts them with the checkpoints. `of` names the fit if it is not the retriever's own,
+    such as "held-out part 1 of 2, for refiner". All trainings of a fit share `saves`. `clock`
+    returns seconds, and `wait` lets so many pass, unless an event comes first; it returns whether
+    that came.
     """
 
     seed: int = 0
     checkpoints: Path | None = None
     logs: Path | None = None
     of: str = ""
-    planned: tuple[PlannedTraining, ...] = ()
-    most_steps: int | None = None
     saves: Saves = field(default_factory=Saves)
     clock: Callable[[], float] = time.monotonic
     wait: Callable[[threading.Event, float], bool] = threading.Event.wait

@@ -174,7 +174,7 @@ def _train(
 ) -> Training:
     from transformers import EarlyStoppingCallback, PrinterCallback
 
-    from toolbank.training.callbacks import Measuring, Progress, Saving
+    from toolbank.training.callbacks import Progress, Saving
     from toolbank.training.checkpoints import BestWeights
     from toolbank.training.trainers import ROWS, BeginEpoch, ValidateFirst
 
@@ -190,8 +190,6 @@ def _train(
         )
         if checkpoint is not None and (epochs := _stopped_at(checkpoint, config)):
             arguments["num_train_epochs"] = epochs
-        if context.most_steps is not None:
-            arguments["max_steps"] = context.most_steps
         trainer = make(arguments)
         trainer.validate, trainer.saving, trainer.best = validate, saving, best
         trainer.rows = rows
@@ -205,8 +203,6 @@ def _train(
         trainer.add_callback(BeginEpoch(trainer))
         if validate:
             trainer.add_callback(ValidateFirst(trainer))
-        # After the first validation.
-        trainer.add_callback(Measuring(title, context.planned, context.clock))
         if validate and config.patience:
             trainer.add_callback(EarlyStoppingCallback(config.patience))
         # After the others: it saves what they decide.
