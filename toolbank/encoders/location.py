@@ -67,8 +67,8 @@ def _check_prefixes(config: SentenceConfig, retriever: Path) -> None:
         given, learned = getattr(config, key), encoder.get(key, "")
         if given != learned:
             raise InputError(
-                f"encoder.{key}: {given!r} differs from {learned!r}, with which {retriever} was "
-                "fine-tuned. Use the same."
+                f"encoder.{key}: {given!r}, but {retriever} was tuned with {learned!r}. Use the "
+                "same."
             )
 
 

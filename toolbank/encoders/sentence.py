@@ -59,7 +59,7 @@ class SentenceConfig(EncoderConfig):
         if self.run is not None and self.model != DEFAULT_MODEL:
             raise ValueError("`run` takes the place of `model`; remove one of the two")
         if self.retriever and self.run is None:
-            raise ValueError("`retriever` is one of a run; set `run` as well")
+            raise ValueError("`retriever` is one of a run; say which by `run`")
         return self
 
 

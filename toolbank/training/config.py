@@ -62,7 +62,8 @@ class TrainingWithoutValidation(TrainingConfig):
     def _needs_validation(cls, patience: int) -> int:
         if patience:
             raise ValueError(
-                "needs validation, which this training does not have; remove it, and set `epochs`"
+                "goes by validation, but nothing is validated in this training; remove it, and "
+                "set `epochs`"
             )
         return patience
 
