@@ -131,10 +131,10 @@ BUDGETS = {
     "commands": (24, 3_240),
     "config": (6, 720),
     "datasets": (9, 1_200),
-    "encoders": (12, 1_310),
+    "encoders": (12, 1_270),
     "evaluation": (5, 750),
     "llm": (36, 5_830),
-    "papers": (23, 3_110),
+    "papers": (23, 3_010),
     "publish": (5, 1_120),
     "report": (10, 1_680),
     "requests": (32, 5_520),
@@ -144,7 +144,7 @@ BUDGETS = {
     "sources": (59, 10_930),
     "system": (18, 1_740),
     "testing": (5, 730),
-    "training": (10, 1_380),
+    "training": (9, 1_040),
 }
 # `jinja2` is loaded only where a template is filled.
 LAZY = {"llm.sandbox"}

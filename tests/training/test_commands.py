@@ -93,26 +93,11 @@ def test_a_killed_training_ends_with_the_same_weights_and_metrics(tmp_path):
     assert not (killed / "checkpoints").exists()
 
 
-REFINER = [
-    {
-        "type": "tool2vec",
-        "encoder": {},
-        "training": {"epochs": 10, "batch_size": 8, "learning_rate": 1e-3},
-    },
-    {
-        "type": "refiner",
-        "candidates": 8,
-        "encoder": {},
-        "training": {"epochs": 15, "batch_size": 8, "learning_rate": 1e-3},
-    },
-]
-PROTIP = [
-    {
-        "type": "protip",
-        "encoder": {},
-        "training": {"epochs": 15, "batch_size": 8, "learning_rate": 1e-3},
-    }
-]
+TRAINING = {"epochs": 15, "batch_size": 8, "learning_rate": 1e-3}
+TOOL2VEC = {"type": "tool2vec", "encoder": {}, "training": {**TRAINING, "epochs": 10}}
+REFINING = {"type": "refiner", "candidates": 8, "encoder": {}, "training": TRAINING}
+REFINER = [TOOL2VEC, REFINING]
+PROTIP = [{"type": "protip", "encoder": {}, "training": TRAINING}]
 HARD = [{**PROTIP[0], "negatives": "hard"}]
 IN_THE_FOLDS = [("*/first/fold-0/encoder", 8), ("*/first/fold-1/encoder", 8)]
 
@@ -200,12 +185,7 @@ TRIPLETS = {
     "encoder": {},
     "training": {"loss": "triplet", "pairs": ["query-description"], "epochs": 3},
 }
-ON_FROZEN_VECTORS = {
-    "type": "refiner",
-    "candidates": 8,
-    "encoder": {},
-    "training": {"epochs": 3},
-}
+ON_FROZEN_VECTORS = {**REFINING, "training": {"epochs": 3}}
 
 
 @pytest.mark.parametrize(

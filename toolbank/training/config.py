@@ -151,6 +151,9 @@ def make_arguments(
 
     cuda = torch.cuda.is_available()
     precision = choose_precision(config)
+    schedule: str = config.schedule
+    if schedule == "constant" and config.warmup:
+        schedule = "constant_with_warmup"
     return {
         "output_dir": str(output.resolve()),
         "num_train_epochs": config.epochs,
@@ -159,7 +162,7 @@ def make_arguments(
         "learning_rate": config.learning_rate,
         "weight_decay": config.weight_decay,
         "warmup_steps": config.warmup,
-        "lr_scheduler_type": _schedule(config),
+        "lr_scheduler_type": schedule,
         "bf16": precision == "bf16",
         "fp16": precision == "fp16",
         "seed": unsigned(seed, 32),
@@ -201,11 +204,6 @@ def check_training(config: TrainingConfig) -> None:
         choose_precision(config)
     if config.report_to:
         _find_reporters(config)
-
-
-def _schedule(config: TrainingConfig) -> str:
-    warms_up = config.warmup and config.schedule == "constant"
-    return "constant_with_warmup" if warms_up else config.schedule
 
 
 def _find_reporters(config: TrainingConfig) -> list[str]:

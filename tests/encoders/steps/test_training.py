@@ -17,22 +17,7 @@ from toolbank.papers.steps.training import (
 from toolbank.system.errors import InputError
 from toolbank.training.config import TrainingContext
 
-NAMES = [
-    "bird",
-    "book",
-    "cat",
-    "dinner",
-    "door",
-    "email",
-    "garden",
-    "house",
-    "light",
-    "music",
-    "road",
-    "song",
-    "sun",
-    "table",
-]
+NAMES = "bird book cat dinner door email garden house light music road song sun table"
 PROBLEMS = [
     ReasoningProblem(
         "a",
@@ -40,7 +25,7 @@ PROBLEMS = [
         (f"how many {name} are there in the room?",),
         (f"there is 1 {name}", f"then we buy {i + 2} {name}", f"1 + {i + 2} = {i + 3}"),
     )
-    for i, name in enumerate(NAMES)
+    for i, name in enumerate(NAMES.split())
 ]
 
 

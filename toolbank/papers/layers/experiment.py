@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -36,18 +35,16 @@ from toolbank.papers.layers.states import (
 from toolbank.report.report import line_figure
 from toolbank.report.svg import Mean, draw_lines
 from toolbank.retrievers.lexical import LexicalIndex
-from toolbank.system.terminal import align, print_message
+from toolbank.system.terminal import align
 
 _RESAMPLES = 1000
 _DISTANCES: tuple[Distance, ...] = ("cosine", "euclidean")
 _PROMPTS = {"plain": TEXT, "one word": ONE_WORD}
-_READ: tuple[tuple[str, Pooling], ...] = (
-    ("plain", "mean"),
-    ("plain", "sum"),
-    ("plain", "last"),
-    ("one word", "last"),
-)
-"""The prompts and poolings of each model."""
+_POOLINGS: dict[str, tuple[Pooling, ...]] = {
+    "plain": ("mean", "sum", "last"),
+    "one word": ("last",),
+}
+"""How the states of each prompt are pooled."""
 
 
 @dataclass(frozen=True)
@@ -130,49 +127,36 @@ class _Work:
         self, model: HeadlessModel, folder: Path, batch_size: int, max_length: int
     ) -> Iterator[tuple[Row, NDArray[np.float64]]]:
         """Every layer, prompt and pooling; larger documents with the last layer only."""
-        read: dict[str, tuple[PooledStates, PooledStates]] = {}
-        for name, prompt in _PROMPTS.items():
-            begun = time.monotonic()
-            texts = (self.passages.questions, self.passages.contexts)
-            places = [folder / name / kind for kind in ("questions", "contexts")]
-            for place in places:
-                place.mkdir(parents=True)
-            questions, contexts = (
-                pool_layers(
-                    model,
-                    part,
-                    prompt,
-                    place,
-                    batch_size=batch_size,
-                    max_length=max_length,
-                )
-                for part, place in zip(texts, places, strict=True)
+
+        def read(kind: str, prompt: str, texts: Sequence[str]) -> PooledStates:
+            place = folder / prompt / kind
+            place.mkdir(parents=True)
+            return pool_layers(
+                model,
+                texts,
+                _PROMPTS[prompt],
+                place,
+                batch_size=batch_size,
+                max_length=max_length,
             )
-            read[name] = questions, contexts
-            count = sum(map(len, texts))
-            seconds = time.monotonic() - begun
-            print_message(
-                f"{model.name}, {name}: read {count:,} texts in {seconds:.0f} s"
-            )
-        for name, pooling in _READ:
-            questions, contexts = read[name]
-            for layer in range(model.layers + 1):
-                asked = questions.vectors(layer, pooling)
-                given = contexts.vectors(layer, pooling)
-                for distance in _DISTANCES:
-                    row = Row(model.name, layer, name, pooling, distance)
-                    yield (
-                        row,
-                        self._compare(asked, given, distance, self.documents[1.0]),
-                    )
-            if pooling != "sum":
-                row = Row(model.name, model.layers, name, pooling, "cosine")
-                weights = (
-                    contexts.tokens
-                    if pooling == "mean"
-                    else np.ones_like(contexts.tokens)
-                )
-                # The last layer's.
+
+        for prompt, poolings in _POOLINGS.items():
+            questions = read("questions", prompt, self.passages.questions)
+            contexts = read("contexts", prompt, self.passages.contexts)
+            for pooling in poolings:
+                for layer in range(model.layers + 1):
+                    asked = questions.vectors(layer, pooling)
+                    given = contexts.vectors(layer, pooling)
+                    for distance in _DISTANCES:
+                        row = Row(model.name, layer, prompt, pooling, distance)
+                        documents = self.documents[1.0]
+                        yield row, self._compare(asked, given, distance, documents)
+                if pooling == "sum":
+                    continue
+                row = Row(model.name, model.layers, prompt, pooling, "cosine")
+                weights = contexts.tokens
+                if pooling == "last":
+                    weights = np.ones_like(weights)
                 for found in self._over_shares(row, asked, given, weights):
                     if found[0].share < 1:
                         yield found
@@ -301,13 +285,9 @@ def _describe(
 
 def _as_json(row: Row) -> dict[str, Any]:
     found = asdict(row)
-    del found["figures"]
-    for metric, figure in zip(METRICS, row.figures, strict=True):
-        found[metric] = {
-            "value": figure.value,
-            "low": figure.low,
-            "high": figure.high,
-        }
+    for metric, figure in zip(METRICS, found.pop("figures"), strict=True):
+        del figure["n"]
+        found[metric] = figure
     return found
 
 
