@@ -24,11 +24,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 SETTINGS = tempfile.TemporaryDirectory(prefix="toolbank-tests-")
 os.environ["XDG_CONFIG_HOME"] = SETTINGS.name
 os.environ.pop("TOOLBANK_GRANTS", None)
-# What a training measures is kept in the user's folder of caches, where encoders lie as well.
+# Encoders are read from the user's cache, whatever home a test sets.
 _CACHES = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
 os.environ.setdefault("HF_HOME", str(_CACHES / "huggingface"))
-_OWN_CACHES = tempfile.TemporaryDirectory(prefix="toolbank-tests-")
-os.environ["XDG_CACHE_HOME"] = _OWN_CACHES.name
 
 # A kill loses nothing of what the system holds of a file; only a loss of power would, which no test makes.
 os.fsync = lambda descriptor: None

@@ -134,7 +134,7 @@ BUDGETS = {
     "encoders": (12, 1_310),
     "evaluation": (5, 750),
     "llm": (36, 5_830),
-    "papers": (23, 3_110),
+    "papers": (23, 3_010),
     "publish": (5, 1_120),
     "report": (10, 1_680),
     "requests": (32, 5_320),
@@ -142,9 +142,9 @@ BUDGETS = {
     "run": (25, 4_790),
     "search": (19, 3_480),
     "sources": (59, 10_930),
-    "system": (17, 1_720),
+    "system": (18, 1_760),
     "testing": (5, 730),
-    "training": (10, 1_380),
+    "training": (9, 1_040),
 }
 # `jinja2` is loaded only where a template is filled.
 LAZY = {"llm.sandbox"}

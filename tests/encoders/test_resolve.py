@@ -70,7 +70,7 @@ def test_a_plain_name_of_a_folder_that_is_meant_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my-encoder").mkdir()
-    with pytest.raises(InputError, match=r"say \./my-encoder"):
+    with pytest.raises(InputError, match=r"write \./my-encoder"):
         load_encoder(SentenceConfig(model="my-encoder"))
 
 

@@ -9,132 +9,52 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
-from tokenizers.processors import TemplateProcessing
-from transformers import (
-    BertConfig,
-    BertModel,
-    DebertaV2Config,
-    DebertaV2Model,
-    PreTrainedTokenizerFast,
-)
 
+from tests.tiny_models import tiny_encoder
 from toolbank import encoders
 from toolbank.encoders import load_encoder
 from toolbank.encoders.model import SentenceEncoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.system.errors import InputError
 
-WORDS = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "query",
-    "passage",
-    ":",
-    "sum",
-    "mean",
-    "of",
-]
-SHAPE = {
-    "vocab_size": len(WORDS),
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-}
 TEXTS = ["sum", "mean of sum of mean of sum", "of of", ""]
-
-
-def make_model(folder, shape):
-    torch.manual_seed(0)
-    if shape == "bert":
-        model = BertModel(BertConfig(**SHAPE))
-    else:
-        model = DebertaV2Model(
-            DebertaV2Config(
-                **SHAPE,
-                relative_attention=True,
-                pos_att_type=["p2c", "c2p"],
-                position_biased_input=False,
-                share_att_key=True,
-                norm_rel_ebd="layer_norm",
-                position_buckets=16,
-            )
-        )
-    tokenizer = Tokenizer(
-        WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]")
-    )
-    tokenizer.pre_tokenizer = Whitespace()
-    tokenizer.post_processor = TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-    ).save_pretrained(folder / "plain")
-    model.save_pretrained(folder / "plain")
-    transformer = Transformer(str(folder / "plain"))
-    pooling = Pooling(transformer.get_embedding_dimension())
-    SentenceTransformer(modules=[transformer, pooling], device="cpu").save(
-        str(folder / "sentence")
-    )
-    return folder / "sentence"
 
 
 @pytest.fixture(scope="module", params=["bert", "deberta"])
 def folder(request, tmp_path_factory):
-    return make_model(tmp_path_factory.mktemp(request.param), request.param)
+    words = ["query", "passage", ":", "sum", "mean"]
+    return tiny_encoder(tmp_path_factory.mktemp("tiny"), request.param, words=words)
 
 
 def test_vectors_are_unit_float32_rows(folder):
     encoder = load_encoder(SentenceConfig(model=str(folder)))
     vectors = encoder.encode_queries(TEXTS)
-    assert vectors.shape == (len(TEXTS), encoder.dimension) == (4, 16)
+    assert vectors.shape == (len(TEXTS), encoder.dimension) == (4, 32)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    assert encoder.encode_documents([]).shape == (0, 16)
+    assert encoder.encode_documents([]).shape == (0, 32)
 
 
 def test_vectors_do_not_depend_on_their_batch(folder):
-    alone = SentenceEncoder(
-        SentenceTransformer(str(folder)), SentenceConfig(batch_size=1)
+    model = SentenceTransformer(str(folder))
+    alone, batched = (
+        SentenceEncoder(model, SentenceConfig(batch_size=size)).encode_queries(TEXTS)
+        for size in (1, 64)
     )
-    batched = SentenceEncoder(
-        SentenceTransformer(str(folder)), SentenceConfig(batch_size=64)
-    )
-    np.testing.assert_allclose(
-        alone.encode_queries(TEXTS), batched.encode_queries(TEXTS), atol=1e-5
-    )
+    np.testing.assert_allclose(alone, batched, atol=1e-5)
 
 
 def test_prefixes_stand_before_both_sides(folder):
+    prefixes = {"query_prefix": "query: ", "document_prefix": "passage: "}
     plain = load_encoder(SentenceConfig(model=str(folder)))
-    prefixed = load_encoder(
-        SentenceConfig(
-            model=str(folder), query_prefix="query: ", document_prefix="passage: "
-        )
-    )
-    np.testing.assert_allclose(
-        prefixed.encode_queries(["sum"]),
-        plain.encode_queries(["query: sum"]),
-        atol=1e-6,
-    )
-    np.testing.assert_allclose(
-        prefixed.encode_documents(["sum"]),
-        plain.encode_queries(["passage: sum"]),
-        atol=1e-6,
-    )
-    assert np.abs(
-        prefixed.encode_queries(["sum"]) - plain.encode_queries(["sum"])
-    ).max()
+    prefixed = load_encoder(SentenceConfig(model=str(folder), **prefixes))
+    for encode, text in (
+        (prefixed.encode_queries, "query: sum"),
+        (prefixed.encode_documents, "passage: sum"),
+    ):
+        expected = plain.encode_queries([text])
+        np.testing.assert_allclose(encode(["sum"]), expected, atol=1e-6)
+        assert np.abs(encode(["sum"]) - plain.encode_queries(["sum"])).max()
 
 
 def test_a_text_is_encoded_once(folder):
@@ -168,28 +88,38 @@ def test_the_default_model_is_found_and_knows_what_is_alike():
     assert a @ b > a @ c + 0.2
 
 
-def test_it_loads_without_a_word(folder, capfd):
+def test_it_is_read_and_saved_without_a_word(folder, tmp_path, capfd):
     encoders._load.cache_clear()
-    load_encoder(SentenceConfig(model=str(folder))).encode_queries(["sum"])
-    captured = capfd.readouterr()
-    assert captured.out == captured.err == ""
+    encoder = load_encoder(SentenceConfig(model=str(folder)))
+    encoder.encode_queries(["sum"])
+    encoder.save(tmp_path / "saved")
+    assert capfd.readouterr() == ("", "")
 
 
-def test_pickled_weights_are_not_read(folder, tmp_path):
-    shutil.copytree(folder, tmp_path / "pickled")
-    weights = tmp_path / "pickled" / "model.safetensors"
-    weights.unlink()
-    torch.save({}, tmp_path / "pickled" / "pytorch_model.bin")
-    with pytest.raises(InputError, match="safetensors"):
-        load_encoder(SentenceConfig(model=str(tmp_path / "pickled")))
+def pickle_weights(folder):
+    (folder / "model.safetensors").unlink()
+    torch.save({}, folder / "pytorch_model.bin")
 
 
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "modules.json"])
-def test_a_damaged_folder_is_told(folder, tmp_path, name):
-    shutil.copytree(folder, tmp_path / "damaged")
-    (tmp_path / "damaged" / name).write_text("{broken")
-    with pytest.raises(InputError, match="damaged: can't be read"):
-        load_encoder(SentenceConfig(model=str(tmp_path / "damaged")))
+def break_file(name):
+    return lambda folder: (folder / name).write_text("{broken")
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (pickle_weights, "safetensors"),
+        (break_file("config.json"), "damaged: can't be read"),
+        (break_file("model.safetensors"), "damaged: can't be read"),
+        (break_file("modules.json"), "damaged: can't be read"),
+        (shutil.rmtree, "no folder"),
+    ],
+)
+def test_a_damaged_folder_is_refused(folder, tmp_path, damage, told):
+    damaged = shutil.copytree(folder, tmp_path / "damaged")
+    damage(damaged)
+    with pytest.raises(InputError, match=told):
+        load_encoder(SentenceConfig(model=str(damaged)))
 
 
 def test_a_folder_that_was_written_anew_is_read_anew(folder, tmp_path):
@@ -207,17 +137,6 @@ def test_a_folder_that_was_written_anew_is_read_anew(folder, tmp_path):
         after, SentenceEncoder(model, config).encode_queries(TEXTS), atol=1e-6
     )
     assert np.abs(after - before.encode_queries(TEXTS)).max() > 1e-3
-
-
-def test_saving_is_quiet(folder, tmp_path, capfd):
-    load_encoder(SentenceConfig(model=str(folder))).save(tmp_path / "saved")
-    captured = capfd.readouterr()
-    assert captured.out == captured.err == ""
-
-
-def test_a_folder_that_is_not_there_is_told():
-    with pytest.raises(InputError, match="no folder"):
-        load_encoder(SentenceConfig(model="./models/nowhere"))
 
 
 def test_offline_an_absent_model_is_told_at_once(monkeypatch):

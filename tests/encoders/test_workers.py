@@ -21,19 +21,8 @@ from toolbank.encoders.workers import check_workers
 from toolbank.system import extras
 from toolbank.system.errors import InputError
 
-WORDS = (
-    "rain",
-    "song",
-    "mail",
-    "park",
-    "road",
-    "room",
-    "door",
-    "money",
-    "week",
-    "city",
-)
-TEXTS = [" ".join(words) for words in product(WORDS, repeat=4)][:4_500]
+WORDS = "rain song mail park road room door money week city"
+TEXTS = [" ".join(words) for words in product(WORDS.split(), repeat=4)][:4_500]
 
 
 @pytest.fixture(scope="module")

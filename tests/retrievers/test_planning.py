@@ -3,11 +3,9 @@
 import pytest
 
 from tests.retrievers.small_methods import configure, encoder_for
-from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Ask, Query, Tool
-from toolbank.encoders.model import describe_architecture
-from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
+from toolbank.encoders.sentence import EncoderTraining
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.kind import RetrieverConfig, plan_fit
@@ -19,7 +17,7 @@ from toolbank.retrievers.settings import (
     Tool2VecConfig,
 )
 from toolbank.training import run
-from toolbank.training.config import TrainingConfig
+from toolbank.training.config import TrainingConfig, count_steps
 
 TRAINING = {"epochs": 1.5, "batch_size": 3, "warmup": 0}
 SEED = 5
@@ -138,7 +136,6 @@ def test_the_steps_that_are_planned_are_those_that_are_done(
     retriever.fit(bank, FitContext(seed=SEED, fitted=fitted))
     planned = list(plan_fit(config, configs, bank, SEED))
     assert [(each.title, each.steps) for each in planned] == done
-    assert all(each.network for each in planned)
 
 
 def test_held_out_fits_say_for_what_they_are(bank, configs):
@@ -159,8 +156,15 @@ def test_a_method_that_does_not_say_has_trainings_of_unknown_length(bank):
     assert (planned.title, planned.steps) == ("mine", None)
 
 
-def test_an_encoders_size_is_read_from_its_configuration(tmp_path):
-    encoder = SentenceConfig(model=str(tiny_encoder(tmp_path, layers=2)))
-    assert describe_architecture(encoder) == "bert, 2 layers of 32"
-    missing = SentenceConfig(model="no-such-owner/no-such-encoder")
-    assert describe_architecture(missing) == ""
+@pytest.mark.parametrize(
+    ("examples", "settings", "steps"),
+    [
+        (64, {"batch_size": 16, "epochs": 3}, 12),
+        (65, {"batch_size": 16, "epochs": 3}, 15),
+        (64, {"batch_size": 10, "accumulation": 2, "epochs": 3}, 12),
+        (3, {"batch_size": 16, "epochs": 2.5}, 3),
+        (64, {"batch_size": 16, "epochs": 0.3}, 2),
+    ],
+)
+def test_steps_are_counted_as_they_are_done(examples, settings, steps):
+    assert count_steps(examples, TrainingConfig(**settings)) == steps

@@ -19,6 +19,10 @@ TEXTS = [
 N_LABELS = 16
 
 
+class Killed(BaseException):
+    """Stands for a kill: nothing after it is done."""
+
+
 class Rows(list):
     """Rows that remember in which order they were read."""
 

@@ -44,6 +44,12 @@ def margin(encoder):
     return (cosines.diag().mean() - cosines.mean()).item()
 
 
+def train(encoder, config=CONFIG, context=None, validate=None):
+    loss = MultipleNegativesRankingLoss(encoder)
+    context = context or FitContext()
+    return train_encoder(encoder, TEXTS, ROWS, loss, config, context, validate=validate)
+
+
 def weights(encoder):
     return {k: v.detach().clone() for k, v in encoder.state_dict().items()}
 
@@ -52,10 +58,8 @@ def weights(encoder):
 def test_pairs_come_nearer(tmp_path, kind):
     encoder = load_model(str(tiny_encoder(tmp_path, kind)))
     before = margin(encoder)
-    loss = MultipleNegativesRankingLoss(encoder)
     config = CONFIG.model_copy(update={"epochs": 10, "learning_rate": 2e-3})
-    training = train_encoder(encoder, TEXTS, ROWS, loss, config, FitContext())
-    assert training.steps == 20
+    assert train(encoder, config).steps == 20
     assert margin(encoder) > before + 0.05
 
 
@@ -68,19 +72,17 @@ def test_the_best_epochs_weights_stay_and_dropout_is_off_in_validation(folder):
         seen.append(weights(encoder))
         return values[len(seen) - 1]
 
-    loss = MultipleNegativesRankingLoss(encoder)
-    training = train_encoder(
-        encoder, TEXTS, ROWS, loss, CONFIG, FitContext(), validate=validate
-    )
-    assert training.best_epoch == 2
+    assert train(encoder, validate=validate).best_epoch == 2
     assert difference(weights(encoder), seen[2]) == 0
     assert difference(weights(encoder), seen[4]) > 0
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_killed_training_goes_on_to_the_same_weights(folder, tmp_path, precision):
-    def train(encoder, context, killed_in=None):
-        done = []
+    config = CONFIG.model_copy(update={"precision": precision})
+
+    def train_on(context, killed_in=None):
+        encoder, done = load_model(str(folder)), []
 
         def validate():
             done.append(1)
@@ -88,53 +90,28 @@ def test_a_killed_training_goes_on_to_the_same_weights(folder, tmp_path, precisi
                 raise KeyboardInterrupt
             return margin(encoder)
 
-        loss = MultipleNegativesRankingLoss(encoder)
-        train_encoder(
-            encoder,
-            TEXTS,
-            ROWS,
-            loss,
-            CONFIG.model_copy(update={"precision": precision}),
-            context,
-            validate=validate,
-        )
+        train(encoder, config, context, validate)
         return weights(encoder)
 
-    whole = train(load_model(str(folder)), FitContext(seed=3))
+    whole = train_on(FitContext(seed=3))
     context = FitContext(seed=3, checkpoints=tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        train(load_model(str(folder)), context, killed_in=3)
-    assert difference(whole, train(load_model(str(folder)), context)) == 0
-
-
-def read_batches(folder, monkeypatch):
-    """Train for two epochs, and give the rows of each batch."""
-    batches = []
-    collate = PairCollator.__call__
-
-    def note(self, rows):
-        batches.append([(row["anchor"], row["positive"]) for row in rows])
-        return collate(self, rows)
-
-    monkeypatch.setattr(PairCollator, "__call__", note)
-    encoder = load_model(str(folder))
-    train_encoder(
-        encoder,
-        TEXTS,
-        ROWS,
-        MultipleNegativesRankingLoss(encoder),
-        CONFIG.model_copy(update={"epochs": 2, "batch_size": 4}),
-        FitContext(),
-    )
-    return batches
+        train_on(context, killed_in=3)
+    assert difference(whole, train_on(context)) == 0
 
 
 def test_epochs_are_shuffled_and_whole(folder, monkeypatch):
-    batches = read_batches(folder, monkeypatch)
+    read, collate = [], PairCollator.__call__
+
+    def note(self, rows):
+        read.extend((row["anchor"], row["positive"]) for row in rows)
+        return collate(self, rows)
+
+    monkeypatch.setattr(PairCollator, "__call__", note)
+    config = CONFIG.model_copy(update={"epochs": 2, "batch_size": 4})
+    train(load_model(str(folder)), config)
     rows = [tuple(row) for row in ROWS]
-    epochs = [
-        [row for batch in part for row in batch] for part in (batches[:4], batches[4:])
-    ]
+    epochs = [read[:16], read[16:]]
     assert [sorted(epoch) for epoch in epochs] == [rows, rows]
     assert epochs[0] != epochs[1] and rows not in epochs
 
@@ -189,8 +166,5 @@ def test_what_has_no_tokens_to_pad_is_refused():
 def test_it_says_nothing_and_asks_nobody(folder, capfd):
     encoder = load_model(str(folder))
     capfd.readouterr()
-    loss = MultipleNegativesRankingLoss(encoder)
-    train_encoder(
-        encoder, TEXTS, ROWS, loss, CONFIG, FitContext(), validate=lambda: 1.0
-    )
+    train(encoder, validate=lambda: 1.0)
     assert capfd.readouterr() == ("", "")

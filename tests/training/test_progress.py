@@ -15,13 +15,6 @@ CONFIG = TrainingConfig(epochs=3, batch_size=16, learning_rate=1e-3)
 PATIENCE_S = 20
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("encoder")
-    Classifier(path)
-    return path
-
-
 class Told(io.StringIO):
     """Stands for stderr off a terminal: its lines of steps, and when by a clock each came."""
 

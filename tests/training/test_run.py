@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.training.classifier import TEXTS, Classifier, Clock, difference
+from tests.training.classifier import TEXTS, Classifier, Clock, Killed, difference
 from toolbank.retrievers.base import FitContext
 from toolbank.system.errors import InputError
 from toolbank.training.config import TrainingConfig
@@ -24,17 +24,6 @@ def slow(folder, **settings):
     return Classifier(folder, clock=Clock(EPOCH_S / 4), **settings)
 
 
-class Killed(BaseException):
-    """Stands for a kill: nothing after it is done."""
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("encoder")
-    Classifier(path)
-    return path
-
-
 @pytest.fixture(scope="module")
 def still(tmp_path_factory):
     """An encoder without dropout."""
@@ -49,19 +38,6 @@ def whole(folder):
     classifier = slow(folder)
     values = [0.1, 0.4, 0.6, 0.5]
     classifier.train(SHORT, FitContext(), scripted(classifier, values))
-    return classifier
-
-
-PATIENT = SHORT.model_copy(update={"epochs": 4, "patience": 3})
-FALLING = [0.1, 0.4, 0.6, 0.5, 0.3]
-
-
-@pytest.fixture(scope="module")
-def patient(folder):
-    """A longer training that nothing stopped."""
-    classifier = slow(folder)
-    context = FitContext(seed=2)
-    classifier.train(PATIENT, context, scripted(classifier, FALLING))
     return classifier
 
 
@@ -85,26 +61,21 @@ def scripted(classifier, values, seen=None):
     return validate
 
 
-def test_every_epoch_reads_every_example_once_in_an_order_of_its_own(folder):
+def train_without_lengths(classifier, config):
+    rows, collate = classifier.rows, classifier.collate
+    return train_model(classifier.model, rows, config, FitContext(), collate=collate)
+
+
+@pytest.mark.parametrize("by_length", [True, False])
+def test_every_epoch_reads_every_example_once_in_an_order_of_its_own(folder, by_length):
     classifier = Classifier(folder)
-    classifier.train(SHORT, FitContext())
+    if by_length:
+        classifier.train(SHORT, FitContext())
+    else:
+        train_without_lengths(classifier, SHORT)
     epochs = epochs_of(classifier.rows.read)
     assert [sorted(epoch) for epoch in epochs] == [list(range(len(TEXTS)))] * 3
     assert list(range(len(TEXTS))) not in epochs
-    assert len({tuple(epoch) for epoch in epochs}) == 3
-
-
-def test_rows_without_lengths_are_shuffled_too(folder):
-    classifier = Classifier(folder)
-    train_model(
-        classifier.model,
-        classifier.rows,
-        SHORT,
-        FitContext(),
-        collate=classifier.collate,
-    )
-    epochs = epochs_of(classifier.rows.read)
-    assert [sorted(epoch) for epoch in epochs] == [list(range(len(TEXTS)))] * 3
     assert len({tuple(epoch) for epoch in epochs}) == 3
 
 
@@ -228,87 +199,37 @@ def test_accumulated_batches_make_the_step_of_a_large_one(still):
         # In 32 bits: in 16 a sum depends on the size of the batch.
         config = SHORT.model_copy(update={**sizes, "epochs": 1, "precision": "fp32"})
         # Without lengths, so that the order doesn't depend on the batch's size.
-        training = train_model(
-            classifier.model,
-            classifier.rows,
-            config,
-            FitContext(),
-            collate=classifier.collate,
-        )
-        assert training.steps == 4
+        assert train_without_lengths(classifier, config).steps == 4
         made.append(classifier.weights())
     assert difference(*made) < 1e-5
 
 
-@pytest.mark.parametrize("killed_in", [2, 3, 4])
-def test_a_killed_training_goes_on_to_the_same_weights(
-    folder, patient, tmp_path, killed_in
-):
-    context = FitContext(seed=2, checkpoints=tmp_path)
-    first = slow(folder)
-    cut = [*FALLING[:killed_in], None]
-    with pytest.raises(Killed):
-        first.train(PATIENT, context, scripted(first, cut))
-    second = slow(folder)
-    left = scripted(second, FALLING[killed_in:])
-    training = second.train(PATIENT, context, left)
-    assert training.history == tuple(FALLING)
-    assert difference(patient.weights(), second.weights()) == 0
-    order = first.rows.read[: (killed_in - 1) * len(TEXTS)] + second.rows.read
-    assert order == patient.rows.read
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-40])
 
 
-def cut_weights(checkpoint):
-    path = checkpoint / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-100])
-
-
-def cut_optimizer(checkpoint):
-    path = checkpoint / "optimizer.pt"
-    path.write_bytes(path.read_bytes()[:-100])
-
-
-def cut_state(checkpoint):
-    path = checkpoint / "trainer_state.json"
-    path.write_text(path.read_text()[:-40])
-
-
-def lose_state(checkpoint):
-    (checkpoint / "trainer_state.json").unlink()
-
-
-def lose_optimizer(checkpoint):
-    (checkpoint / "optimizer.pt").unlink()
-
-
-def lose_best_weights(checkpoint):
-    (checkpoint / "best.safetensors").unlink()
-
-
-def plant_a_pickle(checkpoint):
-    torch.save(Path("x"), checkpoint / "optimizer.pt")
+def plant_a_pickle(path):
+    torch.save(Path("x"), path)
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("name", "damage"),
     [
-        cut_weights,
-        plant_a_pickle,
-        cut_optimizer,
-        cut_state,
-        lose_state,
-        lose_optimizer,
-        lose_best_weights,
+        ("model.safetensors", cut),
+        ("optimizer.pt", cut),
+        ("optimizer.pt", plant_a_pickle),
+        ("optimizer.pt", Path.unlink),
+        ("trainer_state.json", cut),
+        ("trainer_state.json", Path.unlink),
+        ("best.safetensors", Path.unlink),
     ],
 )
-def test_a_checkpoint_that_was_cut_short_is_passed_over(
-    folder, whole, tmp_path, damage
-):
+def test_a_damaged_checkpoint_is_skipped(folder, whole, tmp_path, name, damage):
     context = FitContext(checkpoints=tmp_path)
     first = slow(folder)
     with pytest.raises(Killed):
         first.train(SHORT, context, scripted(first, [0.1, 0.4, 0.6, None]))
-    damage(tmp_path / "checkpoint-8")
+    damage(tmp_path / "checkpoint-8" / name)
     second = slow(folder)
     second.train(SHORT, context, scripted(second, [0.6, 0.5]))
     assert len(second.rows.read) == 2 * len(TEXTS)
@@ -356,17 +277,20 @@ def test_bf16_on_a_cpu_trains(folder):
     assert classifier.model.dtype == torch.float32
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_fp16_without_a_gpu_is_refused(folder):
-    config = SHORT.model_copy(update={"precision": "fp16"})
-    with pytest.raises(InputError, match="fp16 needs a GPU"):
-        Classifier(folder).train(config, FitContext())
-
-
-def test_an_unknown_program_to_report_to_is_refused(folder):
-    config = SHORT.model_copy(update={"report_to": ("tensorbord",)})
-    with pytest.raises(InputError, match=r"no program 'tensorbord'.*tensorboard"):
-        Classifier(folder).train(config, FitContext())
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        pytest.param(
+            {"precision": "fp16"},
+            r"training\.precision: .*GPU",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here"),
+        ),
+        ({"report_to": ("tensorbord",)}, r"training\.report_to: .*tensorboard"),
+    ],
+)
+def test_what_this_machine_lacks_is_refused(folder, settings, told):
+    with pytest.raises(InputError, match=told):
+        Classifier(folder).train(SHORT.model_copy(update=settings), FitContext())
 
 
 def test_tensorboards_files_are_kept_where_the_logs_are(folder, tmp_path):

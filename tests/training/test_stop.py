@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.training.classifier import TEXTS, Classifier, Clock, difference
+from tests.training.classifier import TEXTS, Classifier, Clock, Killed, difference
 from toolbank.retrievers.base import FitContext
 from toolbank.training.config import Saves, TrainingConfig
 
@@ -17,27 +17,16 @@ CONFIG = TrainingConfig(epochs=3, batch_size=16, learning_rate=1e-3)
 PAUSE_S = 120.0
 
 
-class Killed(BaseException):
-    """Stands for a kill: nothing after it is done."""
-
-
 def kill():
     raise Killed
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("encoder")
-    Classifier(path)
-    return path
-
-
-@pytest.fixture(scope="module")
 def whole(folder):
-    """The weights of a training that nothing stopped."""
+    """A training that nothing stopped."""
     classifier = Classifier(folder)
     classifier.train(CONFIG, FitContext(seed=2), improving())
-    return classifier.weights()
+    return classifier
 
 
 def improving():
@@ -65,8 +54,10 @@ def test_a_training_killed_in_any_step_loses_that_step_and_ends_with_the_same_we
     second = Classifier(folder)
     training = second.train(CONFIG, context, figures if killed_in > 1 else improving())
     assert second.steps == 12 - (killed_in - 1)
+    order = first.rows.read[: 16 * (killed_in - 1)] + second.rows.read
+    assert order == whole.rows.read
     assert training.history == (0.1, 0.4, 0.7, 0.5)
-    assert difference(whole, second.weights()) == 0
+    assert difference(whole.weights(), second.weights()) == 0
 
 
 @pytest.mark.parametrize(
@@ -225,7 +216,7 @@ def test_a_signal_ends_it_when_the_step_is_done_and_kept(
     assert "stopping when this step is done" in capfd.readouterr().err
     second = Classifier(folder)
     second.train(CONFIG, context, figures)
-    assert difference(whole, second.weights()) == 0
+    assert difference(whole.weights(), second.weights()) == 0
 
 
 def test_a_signal_amid_a_write_to_stderr_is_taken_as_any_other(
@@ -264,20 +255,22 @@ def test_a_second_signal_ends_it_at_once_and_says_what_is_kept(folder, tmp_path)
             classifier.train(CONFIG, context)
 
 
-def test_a_signal_does_not_wait_for_a_step_of_minutes(folder, tmp_path):
-    classifier = Classifier(folder, clock=Clock(300))
-    classifier.on_step[3] = lambda: signal.raise_signal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt, match="Step 2 of 12"):
-        classifier.train(CONFIG, FitContext(checkpoints=tmp_path))
-
-
-def test_a_signal_in_a_validation_ends_it_at_once(folder, tmp_path):
-    def validate():
+@pytest.mark.parametrize("where", ["a step of minutes", "a validation"])
+def test_a_signal_ends_at_once_what_takes_long(folder, tmp_path, where):
+    def interrupt():
         signal.raise_signal(signal.SIGINT)
         pytest.fail("went on")
 
-    with pytest.raises(KeyboardInterrupt, match="Nothing is kept of train"):
-        Classifier(folder).train(CONFIG, FitContext(checkpoints=tmp_path), validate)
+    in_step = where == "a step of minutes"
+    classifier = Classifier(folder, clock=Clock(300))
+    classifier.on_step[3] = interrupt
+    told = "Step 2 of 12" if in_step else "Nothing is kept of train"
+    with pytest.raises(KeyboardInterrupt, match=told):
+        classifier.train(
+            CONFIG,
+            FitContext(checkpoints=tmp_path),
+            None if in_step else interrupt,
+        )
 
 
 def test_a_save_that_was_cut_short_leaves_the_one_before(folder, tmp_path):

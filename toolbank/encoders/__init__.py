@@ -1,4 +1,4 @@
-"""Text to vectors, a service that stages use: one folder a kind of encoder."""
+"""Encoders: text to vectors."""
 
 from __future__ import annotations
 
@@ -27,23 +27,21 @@ ENCODERS = Registry(
 AnyEncoder = Annotated[
     EncoderConfig, TaggedUnion(ENCODERS, default="sentence", text="model")
 ]
-"""Type of a setting that may be an encoder of any kind; a text is the name of a sentence encoder."""
+"""The type of a setting for any encoder; a string is the name of a sentence encoder."""
 
 _KEPT = 3
 _LOADING = Lock()
 
 
 def load_encoder(config: EncoderConfig) -> Encoder:
-    """The encoder of a configuration; asked again for the same one, the same object.
-
-    A folder whose files were written anew is read anew.
+    """Load the encoder of a configuration, or reuse it if its files have not changed.
 
     Raises:
-        InputError: there is no such model, or it can't be had or read.
+        InputError: there is no such model, or it cannot be downloaded or read.
     """
     name = locate(config)
     folder = None if config.named_by_content else find_folder(name)
-    # Threads that begin at once read it once.
+    # Concurrent threads read it once.
     with _LOADING:
         return _load(name, config, stamp_files(folder) if folder else ())
 

@@ -17,27 +17,27 @@ from toolbank.system.errors import InputError
 from toolbank.system.numbers import unsigned
 
 Embedded = Generator[tuple[int, NDArray[np.float32]]]
-"""Each batch's number and vectors, in any order."""
+"""The number and the vectors of each batch, in any order."""
 
 _SHOW_PROGRESS_FROM = 2_000
-# To start workers that read the encoder takes as long as to embed a thousand texts or two.
+# Starting workers takes as long as embedding one or two thousand texts.
 _SHARE_FROM = 4_000
 
 
 class Encoder(ABC):
-    """Embeds requests and descriptions; remembers the vectors of recent texts.
+    """Embed queries and descriptions, and remember the vectors of recent texts.
 
-    A run encodes the same texts for several retrievers, so each is encoded once. Threads may
-    share one. A kind is a subclass with `read`, `dimension` and `embed`.
+    Several retrievers of a run encode the same texts, so each text is embedded once. Threads may
+    share an encoder. A kind is a subclass with `read`, `dimension` and `embed`.
     """
 
     remembered: ClassVar[int] = 50_000
-    """Texts whose vectors are kept."""
+    """The number of vectors that are remembered."""
 
     def __init__(self, config: EncoderConfig) -> None:
         self.config = config
-        # Who embeds many batches in its place; None of one that was made in this process, as by a
-        # fine-tuning, which nobody else could read.
+        # Embeds many batches elsewhere. None for an encoder made in this process, as by a
+        # fine-tuning, which no other process could read.
         self.embed_elsewhere: Callable[[Encoder, list[list[str]]], Embedded] | None = (
             None
         )
@@ -47,58 +47,58 @@ class Encoder(ABC):
     @classmethod
     @abstractmethod
     def read(cls, name: str, config: EncoderConfig) -> Self:
-        """The encoder of these settings; `name` is its model's, or its folder.
+        """Read the encoder of these settings; `name` is that of its model, or its folder.
 
         Raises:
-            InputError: there is no such model, or it can't be had or read.
+            InputError: there is no such model, or it cannot be downloaded or read.
         """
 
     @property
     @abstractmethod
     def dimension(self) -> int:
-        """Length of a vector."""
+        """The length of a vector."""
 
     @abstractmethod
     def embed(self, texts: list[str]) -> NDArray[np.float32]:
-        """Unit vectors [n, dimension] of texts that are of about one length, as one batch."""
+        """Embed texts of about the same length as one batch: unit vectors [n, dimension]."""
 
     def export(self, folder: Path, precision: Precision) -> None:  # noqa: ARG002
         """Write the encoder for `OnnxEncoder`, which runs without torch.
 
         Raises:
-            InputError: this kind can't be written so.
+            InputError: this kind has no such form.
         """
         raise InputError(
-            f"{self.config.label}: an encoder of type {self.config.type} can't be packed; one of "
-            "type sentence can."
+            f"{self.config.label}: an encoder of type {self.config.type} cannot be packed. Use one "
+            "of type sentence."
         )
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors [n, dimension] of requests, each as the settings have it read."""
+        """Embed queries with their prefix: unit vectors [n, dimension]."""
         return self._encode([self.config.as_query(text) for text in texts])
 
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors [n, dimension] of descriptions, each as the settings have it read."""
+        """Embed descriptions with their prefix: unit vectors [n, dimension]."""
         return self._encode([self.config.as_document(text) for text in texts])
 
     def of_width(self, width: int) -> Self:
-        """Itself, if what it encodes can be compared with saved vectors of that length.
+        """Return itself if its vectors have the length of saved ones.
 
         Raises:
-            InputError: `width` is not that of its vectors.
+            InputError: they have another length.
         """
         if self.dimension != width:
             raise InputError(
                 f"The model {self.config.label} gives {self.dimension} numbers, the saved "
-                f"vectors have {width}; it is not the one that they were made with. Name that "
-                "one, or fit again: toolbank train RUN."
+                f"vectors have {width}: another model made them. Use that one, or fit again: "
+                "toolbank train RUN."
             )
         return self
 
     def _encode(self, texts: list[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        # Another thread may forget meanwhile what is known here.
+        # Another thread may drop vectors meanwhile.
         with self._remembering:
             found = {t: self._vectors[t] for t in texts if t in self._vectors}
         new = [text for text in dict.fromkeys(texts) if text not in found]
@@ -109,7 +109,7 @@ class Encoder(ABC):
         return np.stack([found[text] for text in texts])
 
     def _encode_new(self, texts: list[str]) -> NDArray[np.float32]:
-        # In order of length, so that a batch holds little padding.
+        # By length, so a batch has little padding.
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]), reverse=True)
         size = self.config.batch_size
         places = [order[start : start + size] for start in range(0, len(order), size)]
@@ -142,15 +142,15 @@ class Encoder(ABC):
 
 
 def cluster(vectors: NDArray[np.float32], count: int, seed: int) -> NDArray[np.int64]:
-    """The cluster [n], from 0, of each of vectors [n, d]: k-means, the best of ten starts.
+    """Cluster vectors [n, d] by k-means, the best of ten starts; numbers [n] from 0.
 
-    There are `count` clusters, or fewer where fewer vectors differ; the same for the same seed.
+    There are `count` clusters, or fewer if fewer vectors differ. The seed fixes the result.
     """
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
     count = min(count, len(np.unique(vectors, axis=0)))
     means = KMeans(count, n_init=10, random_state=unsigned(seed, bits=32))
-    # Sums of several threads are added up in no fixed order.
+    # Several threads add up sums in no fixed order.
     with threadpool_limits(1):
         return np.asarray(means.fit_predict(vectors), np.int64)

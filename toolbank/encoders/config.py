@@ -1,4 +1,4 @@
-"""Settings of encoders, and how a kind of encoder describes itself."""
+"""Settings of encoders, and the description of a kind of encoder."""
 
 from __future__ import annotations
 
@@ -12,89 +12,89 @@ from toolbank.config.base import NAME_OR_PATH, Config, Transport
 
 
 class EncoderConfig(Config):
-    """The settings of an encoder; a subclass's `type`, a `Literal`, says of which kind."""
+    """The settings of an encoder; the `type` of a subclass, a `Literal`, names its kind."""
 
     trains: ClassVar[bool] = False
     """Whether a retriever can fine-tune it."""
 
     named_by_content: ClassVar[bool] = False
-    """Whether its folder never holds anything else: it is not looked at again once it was read."""
+    """Whether the content of its folder never changes, so that it is read only once."""
 
     type: str
     model: str = Field(
-        description="hub name of a model, or its folder, as ./name or /path",
+        description="hub name or folder (./name, /path)",
         json_schema_extra=NAME_OR_PATH,
     )
     batch_size: int = Field(default=64, ge=1, description="texts embedded at once")
     executor: Transport[Literal["local", "ray"]] = Field(
         default="local",
-        description="where many texts are embedded. local: in this process; ray: in workers of a "
-        "cluster; fine-tuned ones of this process stay in it",
+        description="local: embed in this process; ray: in workers of a cluster, except with an "
+        "encoder fine-tuned in this process",
     )
     workers: Transport[int] = Field(
-        default=1, ge=1, le=4096, description="of `executor: ray`, a process each"
+        default=1, ge=1, le=4096, description="processes of `executor: ray`"
     )
 
     @property
     def label(self) -> str:
-        """What people call it: the model's name or folder."""
+        """The name for messages: the model's name or folder."""
         return self.model
 
     @model_validator(mode="after")
     def _have_workers_a_cluster(self) -> Self:
         if self.workers > 1 and self.executor == "local":
             raise ValueError(
-                f"workers: {self.workers} is for `executor: ray`; add that, or leave workers out"
+                f"workers: {self.workers} needs `executor: ray`; add it, or remove workers"
             )
         return self
 
     def as_query(self, text: str) -> str:
-        """What is embedded of a request."""
+        """Return the text to embed for a query."""
         return text
 
     def as_document(self, text: str) -> str:
-        """What is embedded of a description."""
+        """Return the text to embed for a description."""
         return text
 
 
 Precision = Literal["fp32", "int8", "as it is"]
-"""In how many bits the numbers of a network are, and of which kind; one that is ONNX has its own."""
+"""The number format of an exported network; "as it is" copies one that is ONNX already."""
 
 
 @dataclass(frozen=True)
 class EncoderKind:
-    """A kind of encoder: the model of its settings, and its class, as "module:Class".
+    """A kind of encoder: its settings, and its class as "module:Class".
 
-    The class is imported when it is used; the settings' module imports nothing heavy.
+    The class is imported on first use, so the module of the settings can stay light.
     """
 
     config: type[EncoderConfig]
     encoder: str
 
     def find_class(self) -> Any:
-        """The class of its encoders."""
+        """Import the class of its encoders."""
         module, _, name = self.encoder.partition(":")
         return getattr(import_module(module), name)
 
 
 class OnnxConfig(EncoderConfig):
-    """An encoder that was written as ONNX, such as one of a packed finder."""
+    """An encoder as ONNX, such as that of a search index."""
 
     named_by_content: ClassVar[bool] = True
 
     type: Literal["onnx"]
     model: str = Field(
-        description="a folder with model.onnx, tokenizer.json and onnx.json, as ./name or /path"
+        description="folder (./name, /path) with model.onnx, tokenizer.json and onnx.json"
     )
-    query_prefix: str = Field(default="", description="before each request")
+    query_prefix: str = Field(default="", description="before each query")
     document_prefix: str = Field(default="", description="before each description")
 
     def as_query(self, text: str) -> str:
-        """The request behind its prefix."""
+        """Put the prefix before a query."""
         return self.query_prefix + text
 
     def as_document(self, text: str) -> str:
-        """The description behind its prefix."""
+        """Put the prefix before a description."""
         return self.document_prefix + text
 
 

@@ -1,4 +1,4 @@
-"""Fine-tuning a sentence encoder on queries and the tools that they use."""
+"""Fine-tune a sentence encoder on queries and the tools that they use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FineTuned:
-    """An encoder with trained weights, how it was trained, and on how much."""
+    """A fine-tuned encoder, its training, and the counts of its data."""
 
     encoder: SentenceEncoder
     training: Training
@@ -45,13 +45,13 @@ def fine_tune(
     validate: Callable[[SentenceEncoder], float] | None,
     title: str,
 ) -> FineTuned:
-    """Train a copy of an encoder so that texts about the same tools lie near each other.
+    """Train a copy of an encoder so that texts about the same tools are near each other.
 
-    `validate` gives Recall@5 on validation with an encoder; the best epoch's weights stay.
-    `title` stands at the progress.
+    `validate` returns Recall@5 on validation for an encoder; the weights of the best epoch are kept.
+    `title` names the progress.
 
     Raises:
-        InputError: no pair can be made of the queries, or the encoder can't be had or trained.
+        InputError: the queries give no pair, or the encoder cannot be read or trained.
     """
     model = load_model(locate(config))
     longest = model.max_seq_length or training.max_length
@@ -76,10 +76,10 @@ def fine_tune(
 def make_rows(
     config: SentenceConfig, training: EncoderTraining, texts: TrainingTexts, seed: int
 ) -> tuple[Rows, dict[str, int]]:
-    """Positions [n_rows, 2 + n_negatives] of anchor, positive and negatives; and counts.
+    """Draw positions [n_rows, 2 + n_negatives] of anchor, positive and negatives; and counts.
 
     Raises:
-        InputError: there is no pair, or for no pair a negative.
+        InputError: there is no pair, or no pair has a negative.
     """
     pairs = draw_pairs(texts, training.pairs, seed)
     used = (texts.tools[: texts.n_queries] >= 0).any(axis=1)
@@ -109,7 +109,7 @@ def make_loss(
     rows: Rows,
     texts: TrainingTexts,
 ) -> torch.nn.Module:
-    """The configured loss; all of them compare by cosine, as the search does."""
+    """Make the configured loss; all compare by cosine, as the search does."""
     from sentence_transformers.sentence_transformer.losses import (
         TripletDistanceMetric,
         TripletLoss,
@@ -138,6 +138,6 @@ def make_loss(
 def _encode(
     config: SentenceConfig, texts: TrainingTexts
 ) -> np.typing.NDArray[np.float32]:
-    """Unit vectors [n_texts, d] by the encoder before it is trained; prefixes are there."""
+    """Unit vectors [n_texts, d] of texts with prefixes, by the encoder before its training."""
     bare = config.model_copy(update={"query_prefix": "", "document_prefix": ""})
     return SentenceEncoder(load_model(locate(config)), bare).encode_queries(texts.texts)

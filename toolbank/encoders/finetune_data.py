@@ -18,12 +18,11 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TrainingTexts:
-    """Queries and, behind them, the tools' descriptions; each behind its prefix.
+    """Queries, then the descriptions of the tools, each with its prefix.
 
-    `tools` [n_texts, most] are the indices of the tools that each text is about, padded with
-    -1: those that a query uses, the one that a description describes. `related` [n_texts, more]
-    are these and the tools that would serve in their place: texts that have one in common are no
-    negatives of each other.
+    `tools` [n_texts, most] are the indices of the tools of each text, padded with -1: those that a
+    query uses, or the one that a description describes. `related` [n_texts, more] also has the
+    alternatives to these; texts that share one are not negatives of each other.
     """
 
     texts: tuple[str, ...]
@@ -33,7 +32,7 @@ class TrainingTexts:
 
     @property
     def n_tools(self) -> int:
-        """How many descriptions there are."""
+        """The number of descriptions."""
         return len(self.texts) - self.n_queries
 
 
@@ -46,8 +45,7 @@ def make_texts(
 ) -> TrainingTexts:
     """Put prefixes before queries and documents.
 
-    `uses` [n_queries, most] and `spared` [n_queries, any], tools that would serve in place of
-    those, are padded with -1.
+    `uses` [n_queries, most] and their alternatives `spared` [n_queries, any] are padded with -1.
     """
     tools = np.full(
         (len(queries) + len(documents), max(uses.shape[1], 1)), -1, np.int64
@@ -67,13 +65,13 @@ def make_texts(
 
 
 def share_tool(left: Rows, right: Rows) -> NDArray[np.bool_]:
-    """Whether texts are about a tool in common: [n, m] of tools [n, most] and [m, most]."""
+    """Whether texts share a tool: [n, m] for tools [n, most] and [m, most]."""
     tools = np.unique(left[left >= 0])
     return np.asarray(_mark(left, tools) @ _mark(right, tools).T > 0)
 
 
 def _mark(rows: Rows, tools: Rows) -> NDArray[np.float32]:
-    """Ones [n, n_tools] where a text is about one of the tools, which are in order."""
+    """Ones [n, n_tools] where a text has one of the sorted tools."""
     row, place = np.nonzero(np.isin(rows, tools))
     marks = np.zeros((len(rows), len(tools)), np.float32)
     marks[row, np.searchsorted(tools, rows[row, place])] = 1
@@ -81,10 +79,10 @@ def _mark(rows: Rows, tools: Rows) -> NDArray[np.float32]:
 
 
 def draw_pairs(texts: TrainingTexts, kinds: Sequence[PairKind], seed: int) -> Rows:
-    """Positions [n_pairs, 2] of an anchor, always a query, and of its positive.
+    """Draw positions [n_pairs, 2] of an anchor, always a query, and its positive.
 
-    One a use: for query-query another query of the tool, drawn at random, and none where
-    there is no other; for query-description the tool's description.
+    Each use of a tool gives a pair: query-query has another random query of the tool, if there is
+    one, and query-description the tool's description.
     """
     queries, places = np.nonzero(texts.tools[: texts.n_queries] >= 0)
     tools = texts.tools[queries, places]
@@ -105,7 +103,7 @@ def _draw_partners(queries: Rows, tools: Rows, random: np.random.Generator) -> R
     _, starts, sizes = np.unique(tools, return_index=True, return_counts=True)
     start, size = np.repeat(starts, sizes), np.repeat(sizes, sizes)
     own = np.arange(len(tools)) - start
-    # The other places of the tool's block are those from 1 to size - 1 after the own one.
+    # A step of 1 to size - 1 leads to each other place of the tool's block.
     step = 1 + np.floor(random.random(len(tools)) * (size - 1)).astype(np.int64)
     partners = queries[start + (own + step) % size]
     pairs = np.stack([queries, partners], axis=1)
@@ -116,9 +114,9 @@ _ROUNDS = 30
 
 
 def draw_negatives(texts: TrainingTexts, pairs: Rows, seed: int) -> Rows:
-    """A random negative a pair [n_pairs], of the same kind as the positive.
+    """Draw a random negative for each pair [n_pairs], of the same kind as the positive.
 
-    Where there is none it is the positive itself.
+    If there is none, the positive takes its place.
     """
     random = np.random.default_rng([unsigned(seed), 1])
     negatives = pairs[:, 1].copy()
@@ -131,7 +129,7 @@ def draw_negatives(texts: TrainingTexts, pairs: Rows, seed: int) -> Rows:
         fits = ~_shares(texts.related[pairs[left, 0]], texts.related[drawn])
         negatives[left[fits]] = drawn[fits]
         left = left[~fits]
-    # What is left uses tools that nearly all others use: look through them all.
+    # The remaining ones share tools with nearly all others: check every candidate.
     for row in left:
         pool = np.arange(start[row], start[row] + count[row])
         fits = ~share_tool(texts.related[pairs[row, :1]], texts.related[pool])[0]
@@ -143,10 +141,10 @@ def draw_negatives(texts: TrainingTexts, pairs: Rows, seed: int) -> Rows:
 def mine_negatives(
     texts: TrainingTexts, pairs: Rows, vectors: NDArray[np.float32], count: int
 ) -> Rows:
-    """The `count` nearest negatives of each pair's anchor [n_pairs, count], the nearest first.
+    """Find the `count` nearest negatives of each anchor [n_pairs, count], nearest first.
 
-    `vectors` [n_texts, d] are unit vectors of all texts. Negatives are of the same kind as the
-    positive. Where there are fewer, the positive itself fills the row up.
+    `vectors` [n_texts, d] are unit vectors of all texts. Negatives have the same kind as the
+    positive. If there are fewer, the positive fills the row.
     """
     negatives = np.repeat(pairs[:, 1:], count, axis=1)
     is_query = pairs[:, 1] < texts.n_queries
@@ -173,7 +171,7 @@ def mine_negatives(
 
 
 def _pool(texts: TrainingTexts, pairs: Rows) -> tuple[Rows, Rows]:
-    """Where the texts of each positive's kind start, and how many they are."""
+    """Where the texts of each positive's kind start, and their number."""
     is_query = pairs[:, 1] < texts.n_queries
     return (
         np.where(is_query, 0, texts.n_queries),
@@ -182,13 +180,13 @@ def _pool(texts: TrainingTexts, pairs: Rows) -> tuple[Rows, Rows]:
 
 
 def _shares(left: Rows, right: Rows) -> NDArray[np.bool_]:
-    """Row by row, whether two texts share a tool: [n] of tools [n, most] both."""
+    """Whether two texts share a tool, row by row: [n] for tools [n, most] each."""
     same = (left[:, :, None] == right[:, None, :]) & (left[:, :, None] >= 0)
     return np.asarray(same.any(axis=(1, 2)))
 
 
 def count_rows(training: EncoderTraining, uses: Rows, n_tools: int, seed: int) -> int:
-    """The number of rows that are trained on; neither texts nor an encoder are needed.
+    """Count the rows of a training, without texts or an encoder.
 
     `uses` [n_queries, most] are the indices of each query's tools, padded with -1.
 
@@ -199,7 +197,7 @@ def count_rows(training: EncoderTraining, uses: Rows, n_tools: int, seed: int) -
     pairs = draw_pairs(texts, training.pairs, seed)
     rows = len(pairs)
     if training.loss == "triplet":
-        # Which negative it is does not matter: a pair has one or has none.
+        # Any texts do: a pair has a negative or none.
         rows = int((draw_negatives(texts, pairs, seed) != pairs[:, 1]).sum())
     demand_rows(rows, training, len(uses))
     return rows
@@ -215,5 +213,5 @@ def demand_rows(rows: int, training: EncoderTraining, n_queries: int) -> None:
         raise InputError(
             f"training: no {' or '.join(training.pairs)} pairs can be made of "
             f"{count(n_queries, 'train query', 'train queries')}. Add queries that use the same "
-            "tools, or leave training out."
+            "tools, or remove training."
         )

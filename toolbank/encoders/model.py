@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +21,6 @@ from toolbank.encoders.location import (
     find_packaged,
     hub_name,
     is_default,
-    locate,
     merge_adapter,
 )
 from toolbank.system.errors import InputError
@@ -45,20 +43,18 @@ _TOKENIZERS = (
     "*.model",
     "whitespacetokenizer_config.json",
 )
-"""Files of which any tokenizer has one; its vocabulary is in it."""
+"""The files that may hold the vocabulary of a tokenizer; each tokenizer has one of them."""
 
 
 def load_model(name: str) -> SentenceTransformer:
-    """Read a model from a folder, from the hub's cache, or from the hub, in this order.
+    """Read a model from a folder, from the cache of the hub, or from the hub, in this order.
 
-    Only what begins with ".", "/" or "~", or has a "/" in it and is there, is a folder. The
-    default model is also found in the package of the extra `minilm`; of the name `toolbank` our
-    adapter is merged into it. Weights are read from
-    safetensors only, as float32 whatever they are kept as, and no code that comes with a model
-    is run.
+    `find_folder` decides what is a folder. The default model is also found in the package of the
+    extra `minilm`; the name `toolbank` merges the adapter into it. Weights are read from
+    safetensors only, as float32, and no code of a model is run.
 
     Raises:
-        InputError: there is no such model, or it can't be had or read.
+        InputError: there is no such model, or it cannot be downloaded or read.
     """
     model = _read_folder(find_model(name))
     if name == ADAPTED:
@@ -68,24 +64,27 @@ def load_model(name: str) -> SentenceTransformer:
 
 
 def find_model(name: str) -> Path:
-    """The folder of a model, found as `load_model` finds it, and downloaded if need be.
+    """Find the folder of a model as `load_model` does, and download it if necessary.
 
     Raises:
-        InputError: there is no such model, it can't be had, or it has no tokenizer.
+        InputError: there is no such model, it cannot be downloaded, or it has no tokenizer.
     """
     folder = demand_model(name)
     if folder is None:
         with _hub(name) as repository:
-            folder = _download(repository)
+            from huggingface_hub import snapshot_download
+
+            patterns = list(READ_PATTERNS)
+            folder = Path(snapshot_download(repository, allow_patterns=patterns))
         _demand_parts(folder)
     return folder
 
 
 def demand_model(name: str) -> Path | None:
-    """The folder of a model that is on this machine; None if it is to be downloaded.
+    """Find the folder of a model on this machine; None if the hub has it.
 
     Raises:
-        InputError: it is neither here nor to be had from the hub, or has not all its parts.
+        InputError: it is neither here nor on the hub, or the folder is incomplete.
     """
     folder = find_here(name)
     if folder is None:
@@ -95,7 +94,7 @@ def demand_model(name: str) -> Path | None:
 
 
 def find_here(name: str) -> Path | None:
-    """The folder of a model that is on this machine; None if the hub has to be asked.
+    """Find the folder of a model on this machine; None if there is none.
 
     Raises:
         InputError: there is no such folder, or it has no tokenizer or no weights.
@@ -110,22 +109,22 @@ def find_here(name: str) -> Path | None:
 
 
 def has_tokenizer(folder: Path) -> bool:
-    """Whether a model's folder holds a vocabulary; transformers makes an empty one up if not."""
+    """Whether a model's folder holds a vocabulary; transformers would invent an empty one."""
     return any(path for name in _TOKENIZERS for path in folder.rglob(name))
 
 
 def save_model(model: SentenceTransformer, folder: Path) -> None:
-    """Write a model to a folder that `load_model` reads; weights as safetensors."""
+    """Write a model to a folder that `load_model` reads, with weights as safetensors."""
     with quiet():
         model.save_pretrained(str(folder), create_model_card=False)
 
 
 @contextmanager
 def reading_model(folder: Path, remedy: str) -> Iterator[None]:
-    """Tell what is wrong with a folder that is read; the libraries' notes are kept off.
+    """Explain what is wrong with a folder that is read, and suppress notes of libraries.
 
     Raises:
-        InputError: it can't be read, and `remedy` says what to do; or a library is missing.
+        InputError: it cannot be read, with `remedy` in the message; or a library is missing.
     """
     with quiet():
         try:
@@ -133,7 +132,7 @@ def reading_model(folder: Path, remedy: str) -> Iterator[None]:
                 yield
         except MissingLibraryError:
             raise
-        # A folder can be wrong in any way; the libraries promise no error type.
+        # A folder can be damaged in any way, and the libraries document no error type.
         except Exception as error:
             raise InputError(
                 f"{folder}: can't be read ({type(error).__name__}: {_first_line(error)}). "
@@ -145,13 +144,12 @@ def _demand_parts(folder: Path) -> None:
     if not has_tokenizer(folder):
         raise InputError(
             f"{folder}: it has no tokenizer (tokenizer.json, vocab.txt, or a sentencepiece "
-            "model), without which every word is unknown to the model. Put it there, or give "
-            "another folder."
+            "model), so every word would be unknown to the model. Add it, or give another folder."
         )
     if not any(folder.rglob("*.safetensors")):
         raise InputError(
             f"{folder}: it has no weights as safetensors; pickled weights are not read. Save "
-            "them by save_pretrained, which writes safetensors, or give another folder."
+            "them with save_pretrained, which writes safetensors, or give another folder."
         )
 
 
@@ -174,11 +172,11 @@ def _read_folder(folder: Path) -> SentenceTransformer:
 
 @contextmanager
 def _hub(name: str) -> Iterator[str]:
-    """The repository of a model; what its hub says is told with a hint of a folder here."""
+    """Give the repository of a model, and explain what the hub raises."""
     from huggingface_hub.errors import RepositoryNotFoundError
 
     repository = hub_name(name)
-    hint = f" For the folder here, say ./{name}." if Path(name).is_dir() else ""
+    hint = f" For the folder here, write ./{name}." if Path(name).is_dir() else ""
     try:
         with telling_extras(), quiet():
             yield repository
@@ -186,44 +184,31 @@ def _hub(name: str) -> Iterator[str]:
         raise
     except RepositoryNotFoundError as error:
         raise InputError(
-            f"encoder.model: no folder and no public model of the name {repository!r}. Check "
-            f"the spelling, or give a folder that holds the model.{hint}"
+            f"encoder.model: no folder and no public model has the name {repository!r}. Check the "
+            f"spelling, or give a folder that holds the model.{hint}"
         ) from error
-    except InputError as error:
-        raise InputError(f"{error}{hint}") from error
-    # Which library speaks HTTP, and what it raises, changes between versions of the hub's.
+    # The HTTP library of the hub, and what it raises, differ between its versions.
     except Exception as error:
-        reason = _first_line(error)
-        raise InputError(f"{_unreachable(repository, reason)}{hint}") from error
+        remedy = "Give a folder that holds the model."
+        if is_default(repository):
+            remedy = f"It also comes as a package. {advise_to_install('minilm')}"
+        raise InputError(
+            f"encoder.model: {repository} is not on this machine, and the hub cannot be reached "
+            f"({_first_line(error)}). {remedy}{hint}"
+        ) from error
 
 
 def _ask_hub(repository: str) -> None:
-    """Refuse what can't be downloaded, at once: a download retries for minutes.
+    """Check that a model can be downloaded; a download itself would retry for minutes.
 
     Raises:
-        InputError: the hub is not to be asked.
-        Exception: it has no such model, or can't be reached.
+        Exception: the hub has no such model, or cannot be reached.
     """
     from huggingface_hub import HfApi
 
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
-        raise InputError(_unreachable(repository, "HF_HUB_OFFLINE is set"))
+        raise ConnectionError("HF_HUB_OFFLINE is set")
     HfApi().model_info(repository, timeout=_HUB_TIMEOUT_S)
-
-
-def _download(repository: str) -> Path:
-    from huggingface_hub import snapshot_download
-
-    return Path(snapshot_download(repository, allow_patterns=list(READ_PATTERNS)))
-
-
-def _unreachable(repository: str, reason: str) -> str:
-    message = f"encoder.model: {repository} is not on this machine, and the hub can't be reached"
-    if is_default(repository):
-        remedy = f"It comes as a package, too. {advise_to_install('minilm')}"
-    else:
-        remedy = "Give a folder that holds the model."
-    return f"{message} ({reason}). {remedy}"
 
 
 def _first_line(error: Exception) -> str:
@@ -231,7 +216,7 @@ def _first_line(error: Exception) -> str:
 
 
 _LONGEST = 8192
-"""Tokens of a text, where the model sets no bound."""
+"""Tokens of a text if the model sets no limit."""
 
 
 class SentenceEncoder(Encoder):
@@ -252,7 +237,7 @@ class SentenceEncoder(Encoder):
         return int(self._model.get_embedding_dimension() or 0)
 
     def embed(self, texts: list[str]) -> NDArray[np.float32]:
-        """Unit vectors [n, dimension] of texts as they are."""
+        """Embed texts without prefixes: unit vectors [n, dimension]."""
         vectors: Any = self._model.encode(
             texts,
             prompt="",
@@ -278,40 +263,5 @@ class SentenceEncoder(Encoder):
         )
 
     def save(self, folder: Path) -> None:
-        """Write the model to a folder from which it can be read as any other."""
+        """Write the model to a folder that `load_model` reads."""
         save_model(self._model, folder)
-
-
-_WIDTH = ("hidden_size", "dim", "d_model")
-_LAYERS = ("num_hidden_layers", "n_layers", "num_layers")
-
-
-def describe_architecture(encoder: EncoderConfig) -> str:
-    """Its kind, its layers and their width, such as "bert, 6 layers of 384"; "" if not known.
-
-    Only its configuration is read; it is not downloaded.
-
-    Raises:
-        InputError: there is no such folder, it has no tokenizer or no weights, or as `locate` does.
-    """
-    folder = find_here(locate(encoder))
-    config = _read_config(folder) if folder else {}
-    width, layers = (
-        next((config[name] for name in names if name in config), None)
-        for names in (_WIDTH, _LAYERS)
-    )
-    if width is None or layers is None:
-        return ""
-    return f"{config.get('model_type')}, {layers} layers of {width}"
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
-    """The transformer's; sentence-transformers once put that into a folder of its own."""
-    for path in (folder / "config.json", folder / "0_Transformer" / "config.json"):
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
-        if isinstance(found, dict):
-            return found
-    return {}

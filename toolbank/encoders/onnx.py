@@ -21,10 +21,10 @@ MODEL, TOKENIZER, ABOUT = "model.onnx", "tokenizer.json", "onnx.json"
 
 
 class OnnxNetwork:
-    """What `export_network` wrote to a folder; threads may share one.
+    """A network that `export_network` wrote to a folder; threads may share one.
 
-    `alone` says that inputs are to be run one at a time: in 8 bits the scales of a batch are
-    those of all its texts, so that one's answer would hang on the others.
+    With `alone`, texts run one at a time: in 8 bits a batch has common scales, so an output would
+    depend on the other texts.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -39,7 +39,7 @@ class OnnxNetwork:
             from tokenizers import Tokenizer
 
             options = SessionOptions()
-            # Searches at once share the processors better than one text's layers do.
+            # Concurrent searches use the processors better than the layers of one text.
             options.intra_op_num_threads = options.inter_op_num_threads = 1
             self._session = InferenceSession(
                 str(folder / MODEL), options, providers=["CPUExecutionProvider"]
@@ -53,7 +53,7 @@ class OnnxNetwork:
             self._padding = int(about["padding"])
         except ImportError:
             raise
-        # Both libraries raise exceptions of their own kinds, or plain ones.
+        # The libraries raise exceptions of their own, or plain ones.
         except Exception as error:
             raise InputError(
                 f"{folder}: can't be read as ONNX ({type(error).__name__}: "
@@ -66,27 +66,24 @@ class OnnxNetwork:
         return (folder / MODEL).is_file()
 
     def write(self, folder: Path) -> None:
-        """Copy its files, as they are, to a new folder."""
+        """Copy its files to a new folder."""
         folder.mkdir(parents=True)
         for name in (MODEL, TOKENIZER, ABOUT):
             if (self._folder / name).is_file():
                 shutil.copy(self._folder / name, folder / name)
 
     def run_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The network's output [n, ...] for texts."""
-        return self.run_ids(self.tokenise(texts))
-
-    def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of texts, cut where the network can read no more."""
-        return [one.ids for one in self._tokenizer.encode_batch(list(texts))]
-
-    def run_ids(self, ids: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """The network's output [n, ...] for tokens."""
+        """Run the network on texts: outputs [n, ...]."""
+        ids = self.tokenise(texts)
         parts = [ids[n : n + 1] for n in range(len(ids))] if self.alone else [ids]
         return np.concatenate([self._run_padded(part) for part in parts])
 
+    def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
+        """Tokenize texts, truncated to what the network reads."""
+        return [one.ids for one in self._tokenizer.encode_batch(list(texts))]
+
     def run(self, **inputs: NDArray[Any]) -> NDArray[np.float32]:
-        """The network's output for arrays as they are, of whatever precision it is."""
+        """Run the network on arrays, in one batch whatever its precision."""
         found: NDArray[np.float32] = self._session.run(None, inputs)[0]
         return found
 
@@ -105,7 +102,7 @@ _OPENING = Lock()
 
 
 def open_network(folder: Path) -> OnnxNetwork:
-    """The network of a folder; one that is in use isn't read again, unless it was written anew.
+    """Open the network of a folder, or reuse one in use if its file has not changed.
 
     Raises:
         InputError: a file is missing or damaged.
@@ -122,7 +119,7 @@ def open_network(folder: Path) -> OnnxNetwork:
 
 
 class OnnxEncoder(Encoder):
-    """A sentence encoder by onnxruntime; pooling and norm are in its graph."""
+    """A sentence encoder on onnxruntime, with pooling and norm in its graph."""
 
     remembered = 1_000
 
@@ -141,17 +138,17 @@ class OnnxEncoder(Encoder):
         return self._network.dimension
 
     def export(self, folder: Path, precision: Precision) -> None:
-        """Copy what is ONNX already.
+        """Copy the files of the network.
 
         Raises:
-            InputError: it is of another precision.
+            InputError: it has another precision.
         """
         if precision != "as it is" and self._network.alone != (precision == "int8"):
             raise InputError(
-                f"{self.config.label}: is ONNX already, and not of {precision}. Pack it as it is."
+                f"{self.config.label}: is ONNX already, and not in {precision}. Pack it as it is."
             )
         self._network.write(folder)
 
     def embed(self, texts: list[str]) -> NDArray[np.float32]:
-        """Unit vectors [n, dimension] of texts as they are."""
+        """Embed texts without prefixes: unit vectors [n, dimension]."""
         return self._network.run_texts(texts)

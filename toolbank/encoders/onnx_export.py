@@ -35,9 +35,9 @@ def export_network(
 ) -> None:
     """Write a network for `OnnxNetwork`.
 
-    It is called with `input_ids` and `attention_mask` [n, l], and gives [n, ...]. One that reads
-    `inputs` besides, examples [1, ...] of which with the names of their dimensions that vary,
-    reads one text at a time. Texts are cut to `max_length` tokens.
+    It maps `input_ids` and `attention_mask` [n, l] to [n, ...]. `inputs` are further inputs: an
+    example [1, ...] of each, and the names of its variable dimensions; with them, n is 1. Texts are
+    truncated to `max_length` tokens.
     """
     folder.mkdir(parents=True, exist_ok=True)
     padding = tokenizer.pad_token_id or 0
@@ -54,7 +54,7 @@ def export_network(
 def export_head(
     folder: Path, network: torch.nn.Module, width: int, precision: Precision
 ) -> None:
-    """Write a network that reads `vectors` [n, width] and no text for `OnnxNetwork`."""
+    """Write a network that reads `vectors` [n, width] for `OnnxNetwork`."""
     folder.mkdir(parents=True, exist_ok=True)
     given = {"vectors": (torch.zeros(2, width), {0: "batch"})}
     _export(folder / MODEL, network, given, precision)
@@ -68,7 +68,7 @@ def _export(
     inputs: Mapping[str, tuple[torch.Tensor, Mapping[int, str]]],
     precision: Precision,
 ) -> None:
-    # One dimension, wherever it stands, has one name.
+    # Dimensions of the same name share one size.
     names = {name for _, dims in inputs.values() for name in dims.values()}
     sizes = {name: torch.export.Dim(name) for name in sorted(names)}
     shapes = {
@@ -98,7 +98,7 @@ def _export(
         except torch.onnx.OnnxExporterError as error:
             reason = str(error).strip().partition("\n")[0]
             raise ToolbankError(
-                f"torch can't write the network {type(network).__name__} as ONNX: {reason}"
+                f"torch cannot write the network {type(network).__name__} as ONNX: {reason}"
             ) from error
         if precision == "int8":
             made = _quantise(made, Path(beside, "int8.onnx"))
@@ -107,7 +107,7 @@ def _export(
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Keep off what both libraries say: nobody who packs can act on it."""
+    """Suppress the notes of both libraries, on which a user cannot act."""
     before = logging.root.manager.disable
     with quiet():
         logging.disable(logging.WARNING)
@@ -118,7 +118,7 @@ def _silent() -> Iterator[None]:
 
 
 def _quantise(model: Path, path: Path) -> Path:
-    """Weights of matrix products in 8 bits, a scale a column; inputs are scaled when they come."""
+    """Store the weights of matrix products in 8 bits, with a scale per column; scale inputs at run time."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     quantize_dynamic(
@@ -132,9 +132,9 @@ def _quantise(model: Path, path: Path) -> Path:
 
 
 def _fuse(model: Path, path: Path) -> None:
-    """Attention, GELU and the norms as one operator each, which onnxruntime alone does not find.
+    """Fuse attention, GELU and norms into one operator each, which onnxruntime alone does not.
 
-    After the weights are in 8 bits: of fused attention they would stay in 32.
+    Quantize first: the weights of fused attention would stay in 32 bits.
     """
     from onnxscript import ir
     from onnxscript.rewriter.ort_fusions import optimize_for_ort
@@ -154,7 +154,7 @@ def _tokenizer_json(tokenizer: Any, max_length: int) -> str:
 
 
 class TextVectors(torch.nn.Module):
-    """Tokens to vectors: all of a model's modules, and, with `unit`, the norm behind them."""
+    """Tokens to vectors: all modules of a model and, with `unit`, a norm."""
 
     def __init__(self, modules: Iterable[torch.nn.Module], *, unit: bool) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class TextVectors(torch.nn.Module):
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor
     ) -> torch.Tensor:
-        """Vectors [n, d] of tokens [n, l]."""
+        """Compute vectors [n, d] of tokens [n, l]."""
         features = {"input_ids": input_ids, "attention_mask": attention_mask}
         for part in self.parts:
             features = part(features)

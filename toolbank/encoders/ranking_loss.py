@@ -1,4 +1,4 @@
-"""Multiple negatives ranking loss that masks false negatives, also for batches larger than memory."""
+"""Multiple negatives ranking loss without false negatives, also for large batches."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from torch.nn.functional import pad
 
 from toolbank.encoders.finetune_data import Rows, share_tool
 
-# As many as the library makes of a batch of pairs. More have less padding, but a GPU waits.
+# As many as the library makes of a batch of pairs. More would have less padding, but keep a GPU waiting.
 _PARTS = 2
 
 
 def embed_once(
     model: torch.nn.Module, columns: Sequence[dict[str, Tensor]]
 ) -> list[Tensor]:
-    """The vectors [batch, d] of each column's texts.
+    """Embed the texts of each column: vectors [batch, d].
 
-    A column has `input_ids` and `attention_mask` [batch, its longest], padded on the right. Where
-    a text stands more than once, its gradients add up, as they would if it were embedded so often;
-    dropout takes the same from all of them.
+    A column has `input_ids` and `attention_mask` [batch, longest], padded on the right. A text that
+    occurs several times is embedded once: its gradients add up, and it has one dropout mask.
     """
     width = max(column["input_ids"].shape[1] for column in columns)
     ids, mask = (
@@ -52,10 +51,10 @@ def embed_once(
 
 
 class SharedTools:
-    """Knows by the numbers of a batch's rows which candidates share a tool with which anchor.
+    """Which candidates of a batch share a tool with which anchor.
 
-    `rows` [n_rows, 1 + n] are positions of texts: the anchor, its positive, its negatives;
-    `tools` [n_texts, most] those of the tools that each text is about, padded with -1.
+    `rows` [n_rows, 1 + n] are positions of texts: the anchor, its positive and its negatives.
+    `tools` [n_texts, most] are the tools of each text, padded with -1.
     """
 
     def __init__(self, rows: Rows, tools: Rows) -> None:
@@ -63,11 +62,11 @@ class SharedTools:
         self._tools = tools
 
     def excluded(self, numbers: Tensor, anchors: slice) -> Tensor:
-        """Whether to leave a candidate out of an anchor's softmax: bool [b, m].
+        """Whether an anchor's softmax excludes a candidate: bool [b, m].
 
-        The rows `numbers` [batch] are of the batch, `anchors` [b] a part of them. Candidates
-        stand as the losses put them together: all positives, then all first negatives, and
-        so on. An anchor's own positive is never left out.
+        `numbers` [batch] are the rows of the batch, and `anchors` [b] select a part of them.
+        Candidates are in the order of the losses: all positives, then all first negatives, and so
+        on. An anchor's own positive is never excluded.
         """
         rows = self._rows[numbers.long().cpu().numpy()]
         own = np.arange(len(rows))[anchors]
@@ -80,11 +79,11 @@ class SharedTools:
 def ranking_losses(
     anchors: Tensor, candidates: Tensor, own: Tensor, excluded: Tensor, scale: float
 ) -> Tensor:
-    """Cross-entropy [b] of each anchor's own candidate among those not excluded.
+    """Compute the cross-entropy [b] of each anchor's own candidate among those not excluded.
 
     Scores are scaled cosines of `anchors` [b, d] with `candidates` [m, d]; `own` [b] are the
-    columns of the positives. Multiple negatives ranking (arXiv 1705.00652, section 4.4), but
-    for the exclusion.
+    columns of the positives. This is multiple negatives ranking (arXiv 1705.00652, section 4.4)
+    with the exclusion added.
     """
     from sentence_transformers.util import cos_sim
 
@@ -94,9 +93,9 @@ def ranking_losses(
 
 
 class CachedMaskedRankingLoss(CachedMultipleNegativesRankingLoss):
-    """The library's gradient caching (arXiv 2101.06983) around `MaskedRankingLoss`.
+    """`MaskedRankingLoss` with the gradient caching of the library (arXiv 2101.06983).
 
-    The same loss and gradients as that one, `mini_batch` texts in memory at once.
+    Loss and gradients are the same, with `mini_batch` texts in memory at once.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class CachedMaskedRankingLoss(CachedMultipleNegativesRankingLoss):
         *,
         with_backward: bool = False,
     ) -> Tensor:
-        """The mean over the batch of embedded mini-batches, and its gradients if asked for."""
+        """Compute the mean over a batch of embedded mini-batches, and its gradients if requested."""
         assert labels is not None
         anchors, *others = (torch.cat(parts) for parts in reps)
         candidates = torch.cat(others)
@@ -137,10 +136,9 @@ class CachedMaskedRankingLoss(CachedMultipleNegativesRankingLoss):
 
 
 class MaskedRankingLoss(MultipleNegativesRankingLoss):
-    """The library's loss, without the candidates that share a tool with the anchor.
+    """The library's loss without candidates that share a tool with the anchor.
 
-    A batch's labels are the numbers of its rows. A text that stands in several of them is
-    embedded once.
+    The labels of a batch are the numbers of its rows. A text in several rows is embedded once.
     """
 
     def __init__(
@@ -152,14 +150,14 @@ class MaskedRankingLoss(MultipleNegativesRankingLoss):
     def forward(
         self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor
     ) -> Tensor:
-        """The mean over the batch, of the columns' tokens."""
+        """Compute the mean over the batch from the tokens of its columns."""
         embeddings = embed_once(self.model, list(sentence_features))
         return self.compute_loss_from_embeddings(embeddings, labels)
 
     def compute_loss_from_embeddings(
         self, embeddings: list[Tensor], labels: Tensor
     ) -> Tensor:
-        """The mean over the batch: `embeddings` [batch, d] of anchors, positives, negatives."""
+        """Compute the mean over the batch from `embeddings` [batch, d] of each column."""
         anchors, *others = embeddings
         own = torch.arange(len(anchors), device=anchors.device)
         excluded = self._shared.excluded(labels, slice(None))

@@ -1,10 +1,9 @@
-"""Embedding by workers of a Ray cluster: Ray Data hands them batches, each has the encoder."""
+"""Embed texts in the workers of a Ray cluster, to which Ray Data sends batches."""
 
 from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,25 +19,14 @@ if TYPE_CHECKING:
     from toolbank.encoders.base import Embedded, Encoder
 
 _KEY = "encoder.executor"
-# Ray Data tells of each dataset; and has Ray warn of arguments, which it takes care of itself.
+# Ray Data logs each dataset, and makes Ray warn about arguments that it handles itself.
 _QUIET = {"RAY_DATA_LOG_LEVEL": "ERROR", "RAY_BACKEND_LOG_LEVEL": "fatal"}
-# Handed over together; a worker that is killed has as many embedded again.
+# Batches per block; those of a killed worker are embedded again.
 _BATCHES = 4
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """The encoder that a worker is to have: its class, what that reads, and who it is."""
-
-    kind: type[Encoder]
-    name: str
-    config: EncoderConfig
-    identity: str
-    version: str
-
-
 def check_workers(config: EncoderConfig) -> None:
-    """Refuse to go on without Ray where an encoder's settings need it.
+    """Check that Ray is installed if an encoder's settings need it.
 
     Raises:
         InputError: it is not installed.
@@ -48,25 +36,24 @@ def check_workers(config: EncoderConfig) -> None:
 
 
 def embed_by_workers(name: str, encoder: Encoder, batches: list[list[str]]) -> Embedded:
-    """Have `workers` processes embed batches; gives each one's number and vectors as they come.
+    """Embed batches in worker processes; yield the number and the vectors of each when done.
 
-    `name` is the name or the folder that the encoder was read by, and is read by there.
-    The batches stay as they are, so that their vectors are those of one process. Where a worker
-    is killed, Ray starts another, and has its batches embedded again.
+    Each worker reads the encoder by `name`, a name or a folder. Batches are not split, so their
+    vectors equal those of one process. If a worker is killed, Ray starts another one, which
+    embeds its batches again.
 
     Raises:
-        InputError: Ray is missing, the cluster can't be joined, or a worker has no such encoder.
+        InputError: Ray is missing, the cluster cannot be joined, or a worker has no such encoder.
         ToolbankError: Ray gave up.
     """
-    config = encoder.config
     for variable, value in _QUIET.items():
         os.environ.setdefault(variable, value)
-    is_own = join(config.workers, _KEY)
+    is_own = join(encoder.config.workers, _KEY)
     import ray
     from ray.exceptions import RayError
 
     try:
-        for row in _map(_want(name, encoder), batches, config.workers).iter_rows():
+        for row in _map(name, encoder, batches).iter_rows():
             if row["problem"]:
                 raise InputError(f"{_KEY}: {row['problem']}")
             vectors = np.frombuffer(row["vectors"], np.float32)
@@ -82,23 +69,27 @@ def embed_by_workers(name: str, encoder: Encoder, batches: list[list[str]]) -> E
             ray.shutdown()
 
 
-def _want(name: str, encoder: Encoder) -> _Wanted:
-    if folder := find_folder(name):
-        name = str(folder.resolve())
-    config = encoder.config.model_copy(update={"executor": "local", "workers": 1})
-    return _Wanted(type(encoder), name, config, name_identity(name), __version__)
-
-
-def _map(wanted: _Wanted, batches: list[list[str]], workers: int) -> Any:
-    """The dataset of what comes of batches."""
+def _map(name: str, encoder: Encoder, batches: list[list[str]]) -> Any:
+    """The dataset of the vectors of batches."""
     import ray
 
+    if folder := find_folder(name):
+        name = str(folder.resolve())
+    workers = encoder.config.workers
+    config = encoder.config.model_copy(update={"executor": "local", "workers": 1})
     rows = [{"batch": number, "texts": texts} for number, texts in enumerate(batches)]
-    blocks = max(len(rows) // _BATCHES, min(workers, len(rows)))
     gpus = ray.cluster_resources().get("GPU", 0) / workers
-    found = ray.data.from_items(rows, override_num_blocks=blocks).map(
+    found = ray.data.from_items(
+        rows, override_num_blocks=max(len(rows) // _BATCHES, min(workers, len(rows)))
+    ).map(
         _Worker,
-        fn_constructor_args=(wanted,),
+        fn_constructor_args=(
+            type(encoder),
+            name,
+            config,
+            name_identity(name),
+            __version__,
+        ),
         compute=ray.data.ActorPoolStrategy(size=workers),
         num_cpus=1,
         num_gpus=min(1, int(gpus * 1000) / 1000),
@@ -109,38 +100,41 @@ def _map(wanted: _Wanted, batches: list[list[str]], workers: int) -> Any:
 
 
 class _Worker:
-    """Reads the encoder where it runs, and embeds what it is given.
+    """Read the encoder in a worker, and embed batches with it.
 
-    What it can't do it says, as a raised error would be told with all of Ray's frames.
+    A problem is returned as text: Ray would print an exception with all of its own frames.
     """
 
-    def __init__(self, wanted: _Wanted) -> None:
+    def __init__(
+        self,
+        kind: type[Encoder],
+        name: str,
+        config: EncoderConfig,
+        identity: str,
+        version: str,
+    ) -> None:
         self._problem = ""
         try:
-            self._encoder = _read(wanted)
+            if version != __version__:
+                raise InputError(f"has toolbank {__version__}, but {version} is needed")
+            if name_identity(name) != identity:
+                raise InputError(
+                    f"{name} is another encoder there. Install the same on all nodes."
+                )
+            self._encoder = kind.read(name, config)
         except ToolbankError as error:
-            self._problem = _say(error)
+            self._problem = _describe(error)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        """The number of a batch, its vectors' bytes, and what was in the way, if anything."""
+        """Return the number of a batch, the bytes of its vectors, and a problem or ""."""
         vectors, problem = b"", self._problem
         if not problem:
             try:
                 vectors = self._encoder.embed(list(row["texts"])).tobytes()
             except ToolbankError as error:
-                problem = _say(error)
+                problem = _describe(error)
         return {"batch": row["batch"], "vectors": vectors, "problem": problem}
 
 
-def _read(wanted: _Wanted) -> Encoder:
-    if wanted.version != __version__:
-        raise InputError(f"has toolbank {__version__}, and {wanted.version} is wanted")
-    if name_identity(wanted.name) != wanted.identity:
-        raise InputError(
-            f"{wanted.name} is another encoder there. Install the same on all nodes."
-        )
-    return wanted.kind.read(wanted.name, wanted.config)
-
-
-def _say(error: ToolbankError) -> str:
+def _describe(error: ToolbankError) -> str:
     return f"the worker {os.getpid()} on {platform.node()}: {error}"

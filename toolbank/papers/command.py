@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from toolbank.commands.help import HelpedCommand
 from toolbank.commands.options import echo
 from toolbank.encoders.sentence import DEFAULT_MODEL
-from toolbank.papers.experiment import EXPERIMENT, PROMPTS, Pooling, Result
+from toolbank.papers.experiment import EXPERIMENT, PROMPTS, Result
 from toolbank.system.errors import InputError
 from toolbank.system.files import json_text
 from toolbank.system.folders import check_folder
@@ -22,7 +22,7 @@ def _option(metavar: str, text: str, least: float | None = None) -> Any:
 
 
 DataOption = Annotated[Path, _option("DIR", "The folder of the paper's data.")]
-OutOption = Annotated[Path, _option("DIR", "The folder for what comes out.")]
+OutOption = Annotated[Path, _option("DIR", "The output folder.")]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print the figures as JSON, not as tables.")
 ]
@@ -30,11 +30,10 @@ ModelOption = Annotated[
     str, _option("NAME", "A sentence encoder of the hub, or its folder as ./name.")
 ]
 ProblemsOption = Annotated[
-    int | None, _option("N", "Of each half at most; all of them if not given.", 1)
+    int | None, _option("N", "Of each half at most. Default: all.", 1)
 ]
 
 _PROMPTS = ", ".join(PROMPTS)
-_POOLINGS: dict[str, Pooling] = {"mean": "mean", "last": "last", "mask": "mask"}
 
 
 def train_layers(
@@ -42,11 +41,11 @@ def train_layers(
     out: OutOption,  # noqa: ARG001
     as_json: JsonOption = False,  # noqa: ARG001
 ) -> None:
-    """Refuse: a language model's layers are used as they are."""
+    """Refuse: the layers of a language model are not trained."""
     raise InputError(
-        "layers: there is nothing to train, since a language model is used as it is. Look at its "
-        "layers: toolbank encoder evaluate layers. Then name one in a recipe: encoder: {type: "
-        "layers, model: ..., layer: ...}."
+        "layers: there is nothing to train. Compare the layers of a language model with toolbank "
+        "encoder evaluate layers, then name one in a recipe: encoder: {type: layers, model: ..., "
+        "layer: ...}."
     )
 
 
@@ -57,18 +56,16 @@ def evaluate_layers(
         list[str] | None,
         _option(
             "NAME",
-            "A language model of the hub, or its folder; repeatable. If not given, that of "
-            "the default sentence encoder.",
+            "A language model of the hub, or its folder; repeatable. Default: that of the "
+            "default sentence encoder.",
         ),
     ] = None,
-    batch_size: Annotated[int, _option("N", "Texts read at once.", 1)] = 32,
-    max_length: Annotated[
-        int, _option("N", "Tokens of a text that are read.", 1)
-    ] = 512,
+    batch_size: Annotated[int, _option("N", "Texts per batch.", 1)] = 32,
+    max_length: Annotated[int, _option("N", "Tokens per text.", 1)] = 512,
     seed: Annotated[int, _option("N", "Of the documents and the intervals.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Find contexts of questions by every layer of language models."""
+    """Find the contexts of questions with each layer of language models."""
     from toolbank.encoders.model import demand_model
     from toolbank.papers.layers import experiment
     from toolbank.papers.layers.states import read_passages
@@ -94,22 +91,23 @@ def train_instructions(
         str, _option("NAME", f"Around each instruction: {_PROMPTS}.")
     ] = "plain",
     unsupervised: Annotated[
-        bool, typer.Option("--unsupervised", help="SimCSE, which needs no labels.")
+        bool, typer.Option("--unsupervised", help="Use SimCSE, which needs no labels.")
     ] = False,
     hard_negatives: Annotated[
-        bool, typer.Option(help="Instructions that share the verb or noun alone.")
+        bool,
+        typer.Option(help="Use instructions that share only the verb or the noun."),
     ] = True,
-    positives: Annotated[int, _option("N", "Rows of each instruction.", 1)] = 1,
+    positives: Annotated[int, _option("N", "Rows per instruction.", 1)] = 1,
     epochs: Annotated[float, _option("N", "Passes over all rows.", 0.01)] = 1.0,
-    learning_rate: Annotated[float, _option("X", "Its highest.", 1e-8)] = 5e-5,
+    learning_rate: Annotated[float, _option("X", "The peak.", 1e-8)] = 5e-5,
     limit: Annotated[int, _option("N", "Instructions at most; 0 for all.", 0)] = 0,
     seed: Annotated[int, _option("N", "Of rows, order, dropout and clusters.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Train an encoder so that instructions of one task lie near each other.
+    """Train an encoder so that instructions of one task are near each other.
 
-    The tasks are derived from the instructions. The folder is one that `encoder: {model: ./DIR}` of
-    a recipe reads; a training that was stopped there goes on.
+    The tasks are derived from the instructions. A recipe reads the folder with `encoder: {model:
+    ./DIR}`. The same command resumes a training that was stopped.
     """
     from toolbank.papers.instructions import experiment
     from toolbank.papers.instructions.training import InstructionsTraining
@@ -122,9 +120,10 @@ def train_instructions(
         epochs=epochs,
         learning_rate=learning_rate,
     )
-    settings = experiment.Settings(model, prompt, training, seed, limit)
-    found = experiment.train_instructions(data, out, settings)
-    echo(json_text(found.record).rstrip() if as_json else found.text)
+    found = experiment.train_instructions(
+        data, out, model, prompt, training, most=limit, seed=seed
+    )
+    write_result(found, out, as_json)
 
 
 def evaluate_instructions(
@@ -134,22 +133,22 @@ def evaluate_instructions(
         list[str] | None,
         _option(
             "NAME",
-            "A language model or a trained encoder, or its folder; repeatable. If not given, "
-            "the default sentence encoder.",
+            "A language model or a trained encoder, or its folder; repeatable. Default: the "
+            "default sentence encoder.",
         ),
     ] = None,
     prompt: Annotated[
         list[str] | None,
         _option(
             "NAME",
-            f"Around each instruction: {_PROMPTS}; repeatable. If not given, each of them.",
+            f"Around each instruction: {_PROMPTS}; repeatable. Default: all of them.",
         ),
     ] = None,
     pooling: Annotated[
-        str,
+        Literal["mean", "last", "mask"],
         _option(
             "NAME",
-            "mean; last, for causal models; or mask, for masked ones, behind the prompt.",
+            "mean; last, for causal models; or mask, for masked ones, after the prompt.",
         ),
     ] = "mean",
     seed: Annotated[int, _option("N", "Of the clusters.")] = 0,
@@ -166,15 +165,9 @@ def evaluate_instructions(
     models, prompts = model or [DEFAULT_MODEL], prompt or list(PROMPTS)
     for name in prompts:
         _check(name)
-    if pooling not in _POOLINGS:
-        raise InputError(
-            f"--pooling: no {pooling!r}; there are {', '.join(_POOLINGS)}."
-        )
     for name in models:
         demand_model(name)
-    found = experiment.evaluate_instructions(
-        data, models, prompts, _POOLINGS[pooling], seed
-    )
+    found = experiment.evaluate_instructions(data, models, prompts, pooling, seed)
     write_result(found, out, as_json)
 
 
@@ -190,7 +183,7 @@ def train_steps(
     problems: ProblemsOption = None,
     test: Annotated[
         int | None,
-        _option("N", "Problems held out at most; as --problems if not given.", 1),
+        _option("N", "Held-out problems at most. Default: as --problems.", 1),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -203,7 +196,7 @@ def train_steps(
     seed: Annotated[int, _option("N", "Of the halves, perturbations and weights.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Train an encoder to tell chains of steps from perturbed ones; half of them are held out."""
+    """Train an encoder to tell chains of steps from perturbed ones; hold out half of them."""
     from toolbank.papers.steps import experiment
 
     training = experiment.read_training(settings or ())
@@ -223,12 +216,12 @@ def evaluate_steps(
         int | None,
         _option(
             "N",
-            "Of the halves and perturbations; if not given, that of the model's training, or 0.",
+            "Of the halves and perturbations. Default: that of the model's training, or 0.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell how often chains of the half held out lie nearer to their context than perturbed ones."""
+    """Count how often held-out chains are nearer to their context than perturbed ones."""
     from toolbank.encoders import load_encoder
     from toolbank.encoders.sentence import SentenceConfig
     from toolbank.papers.steps import experiment
@@ -243,7 +236,7 @@ def evaluate_steps(
 
 
 def write_result(result: Result, out: Path, as_json: bool) -> None:
-    """Write what an experiment found to its folder, and print it."""
+    """Write the result of an experiment to its folder, and print it."""
     result.write(out)
     echo(json_text(result.record).rstrip() if as_json else result.text)
 

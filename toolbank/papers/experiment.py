@@ -1,9 +1,13 @@
-"""What the experiments of papers share: the result, its folder, prompts and poolings."""
+"""Results, checkpoints, prompts and poolings of the experiments of papers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,16 +15,16 @@ from toolbank.system.files import json_text, write_text
 from toolbank.system.folders import FolderKind, replacing
 
 RECORD = "result.json"
-"""The file of what an experiment found, in its folder."""
+"""The file of a result in the folder of its experiment."""
 
 EXPERIMENT = FolderKind("experiment")
 
 
 @dataclass(frozen=True)
 class Result:
-    """What an experiment found: `record` as plain JSON, `text` for people.
+    """The result of an experiment: `record` as JSON, `text` for people.
 
-    `files` are texts by their names, such as a figure, "split.svg".
+    `files` are further texts by file name, such as the figure "split.svg".
     """
 
     record: Mapping[str, Any]
@@ -28,11 +32,11 @@ class Result:
     files: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, out: Path) -> None:
-        """Leave result.json, result.txt and the files in a folder.
+        """Write result.json, result.txt and the files to a folder.
 
         Raises:
-            InputError: as of `check_folder`, or a file there was changed since it was written.
-            ToolbankError: the folder can't be written to.
+            InputError: as in `check_folder`, or a file there was edited.
+            ToolbankError: the folder is not writable.
         """
         texts = {RECORD: json_text(self.record), "result.txt": self.text + "\n"}
         with replacing(out, EXPERIMENT) as made:
@@ -40,12 +44,24 @@ class Result:
                 write_text(made / name, text)
 
 
+@contextmanager
+def keeping_checkpoints(out: Path, *parts: Any) -> Iterator[Path]:
+    """Give the folder of checkpoints in `out` of a training that depends on `parts`.
+
+    The folder is hidden: it is not part of the encoder in `out`. All of them go once the block ends
+    without an error.
+    """
+    folder = out / ".checkpoints"
+    yield folder / sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 Pooling = Literal["mean", "sum", "last", "mask"]
-"""How the states of a text's tokens become one vector; "last" is that of its last token."""
+"""How the states of the tokens of a text become one vector; "last" takes that of the last token."""
 
 TEXT = "{text}"
 ONE_WORD = 'This sentence: "{text}" means in one word:'
-"""The prompt of PromptEOL (arXiv 2307.16645), whose last token's state is the vector."""
+"""The prompt of PromptEOL (arXiv 2307.16645), for pooling "last"."""
 
 PROMPTS = {
     "plain": TEXT,

@@ -109,10 +109,7 @@ class RetrieverConfig(Config):
         Raises:
             InputError: it cannot be trained on this bank.
         """
-        return [
-            PlannedTraining(self.label, self.type, "", training, None)
-            for training in self.trainings
-        ]
+        return [PlannedTraining(self.label, None) for _ in self.trainings]
 
     @property
     def lexical(self) -> bool:
@@ -187,23 +184,7 @@ class DenseConfig(RetrieverConfig):
             return []
         uses = train_relevance(bank).tools
         rows = count_rows(self.training, uses, len(bank.tools), seed)
-        task = f"{self.training.loss} of {2 + self.training.negatives} texts"
-        return [plan_training(self.label, task, self.encoder, self.training, rows)]
-
-
-def plan_training(
-    label: str,
-    task: str,
-    encoder: EncoderConfig,
-    training: TrainingConfig,
-    examples: int,
-) -> PlannedTraining:
-    """The training of an encoder's network on so many examples."""
-    from toolbank.encoders.model import describe_architecture
-
-    network = describe_architecture(encoder)
-    steps = count_steps(examples, training)
-    return PlannedTraining(label, task, network, training, steps)
+        return [PlannedTraining(self.label, count_steps(rows, self.training))]
 
 
 @dataclass(frozen=True)

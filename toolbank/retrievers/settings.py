@@ -15,7 +15,6 @@ from toolbank.retrievers.kind import (
     RetrieverConfig,
     RetrieverKind,
     TwoStageConfig,
-    plan_training,
 )
 from toolbank.training.config import PlannedTraining, TrainingConfig, count_steps
 from toolbank.training.ranks import world_size
@@ -189,24 +188,17 @@ class MlcConfig(RetrieverConfig):
 
     def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:  # noqa: ARG002
         """That of its last layer alone, unless it is frozen, and that of all weights."""
-        from toolbank.encoders.model import describe_architecture
         from toolbank.retrievers.relevance import train_relevance
 
         uses = train_relevance(bank).tools
         labelled = int((uses >= 0).any(axis=1).sum())
         if not labelled:
             return []
-        encoder = describe_architecture(self.encoder)
-        last = suit_the_last_layer(self.training)
-        kinds: tuple[tuple[str, str, str, TrainingConfig], ...] = (
-            (name_last_layer(self), "labels of vectors", "1 layer", last),
-            (self.label, "labels", encoder, self.training),
-        )
+        own = PlannedTraining(self.label, count_steps(labelled, self.training))
         if self.frozen:
-            kinds = ((self.label, "labels of vectors", "2 layers", self.training),)
-        return [
-            PlannedTraining(*kind, count_steps(labelled, kind[-1])) for kind in kinds
-        ]
+            return [own]
+        last = count_steps(labelled, suit_the_last_layer(self.training))
+        return [PlannedTraining(name_last_layer(self), last), own]
 
     @model_validator(mode="before")
     @classmethod
@@ -291,8 +283,7 @@ class RefinerConfig(TwoStageConfig):
     def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:  # noqa: ARG002
         """That of its network."""
         queries = len(bank.train_queries)
-        task = f"{self.candidates} candidates"
-        return [plan_training(self.label, task, self.encoder, self.training, queries)]
+        return [PlannedTraining(self.label, count_steps(queries, self.training))]
 
 
 REFINER = RetrieverKind(
@@ -344,10 +335,7 @@ class ProtipConfig(RetrieverConfig):
         from toolbank.retrievers.protip.plans import divide_plans
 
         plans, _ = divide_plans(bank, seed)
-        task = f"plans, {self.negatives} negatives"
-        return [
-            plan_training(self.label, task, self.encoder, self.training, len(plans))
-        ]
+        return [PlannedTraining(self.label, count_steps(len(plans), self.training))]
 
 
 PROTIP = RetrieverKind(

@@ -15,7 +15,6 @@ from toolbank.bank.bank import Labels
 from toolbank.bank.files import read_column, read_tools
 from toolbank.config.base import shape
 from toolbank.run.folder import RunFolder
-from toolbank.training.config import PlannedTraining
 from toolbank.training.ranks import broadcast, is_joined, join_ranks, leave_ranks
 
 if TYPE_CHECKING:
@@ -33,15 +32,13 @@ _GRACE_S = 5.0
 class Fit:
     """A fit that all processes are given: of which retriever, on the bank of which run.
 
-    `planned` are its trainings, and those of the fits after it. `labels` are those that it learns
-    from.
+    `labels` are those that it learns from.
     """
 
     config: RetrieverConfig
     run: Path
     seed: int
     checkpoints: Path
-    planned: tuple[PlannedTraining, ...] = ()
     labels: Labels = "verified"
 
 
@@ -112,7 +109,6 @@ def _fit(fit: Fit) -> Retriever:
             name: load_retriever(folder.models / name) for name in fit.config.needs
         },
         logs=folder.logs / fit.config.label,
-        planned=fit.planned,
     )
     bank = load_labelled(folder, fit.labels)
     with telling_extras():

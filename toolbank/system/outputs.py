@@ -134,13 +134,3 @@ def config_folder() -> Path:
     from platformdirs import user_config_path
 
     return user_config_path(_NAME, appauthor=False)
-
-
-def cache_folder() -> Path:
-    """The folder of what may be deleted at any time (`XDG_CACHE_HOME` on Linux).
-
-    It need not exist yet.
-    """
-    from platformdirs import user_cache_path
-
-    return user_cache_path(_NAME, appauthor=False)

@@ -1,60 +1,48 @@
-"""Callbacks of a training: when it is saved, how fast it is, and its progress on stderr."""
+"""Callbacks of a training: its checkpoints, and its progress on stderr."""
 
+# The library calls every callback with `args`, `state` and `control`.
+# ruff: noqa: ARG002
 from __future__ import annotations
 
 import signal
-import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-import torch
 from tqdm import tqdm
-from transformers import (
-    TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
-)
+from transformers import TrainerCallback
+from transformers import TrainerControl as Control
+from transformers import TrainerState as State
 
 from toolbank.system.numbers import count, duration, seconds
 from toolbank.system.terminal import print_above_bars, print_amid_writes
-from toolbank.training.config import PlannedTraining, Saves
+from toolbank.training.config import Saves
 from toolbank.training.ranks import broadcast, rank, world_size
-from toolbank.training.rates import (
-    Rate,
-    add_up,
-    describe_time,
-    make_key,
-    read_rates,
-    write_rate,
-)
 
-# At most so much work of a fit is lost by a kill, unless saving is slow,
+# A kill loses at most this much work of a fit, unless saving is slow:
 _PAUSE_S = 120.0
-# which takes at most this share of its trainings' time once the first save was timed.
+# after the first save, all saves together take at most this share of the training time.
 _SHARE = 0.05
-# Of that work, trainings that ended have this share at most: those after them would be saved
-# ever more often.
+# Finished trainings may make up this share of the unsaved work. Otherwise the trainings after them
+# would be saved ever more often.
 _ENDED = 0.5
-# Who asks to stop waits for a step that takes no longer, so that it is kept.
+# A first signal waits for the current step to finish if a step takes no longer than this.
 _PATIENCE_S = 30.0
 
 Clock = Callable[[], float]
 
 
 class Saving(TrainerCallback):
-    """Has a training saved when it is time, and says what of it is kept.
+    """Save a training when it is due, and report what is kept of it.
 
-    That is when a kill would lose two minutes, with the trainings of the same fit that ended
-    without being kept; and later where a save takes long: all saves of the fit together have at
-    most a twentieth of its time, but for the first, by which it is known what one takes. At its
-    end a training is saved if that costs no more, or before the first save if a kill would lose
-    one minute. `kept` is the step that is on disk, 0 for none.
+    A save is due when a kill would lose two minutes of work, including the trainings of the same fit
+    that ended without a save. After the first save, all saves of the fit together take at most a
+    twentieth of its time. At its end a training is saved within the same limit or, before the first
+    save, if a kill would lose one minute. `kept` is the step on disk, 0 for none.
 
-    An epoch's last step is saved after its validation, which goes with it.
+    The last step of an epoch is saved after its validation, whose figure is part of the checkpoint.
     """
 
     def __init__(self, title: str, clock: Clock, saves: Saves) -> None:
@@ -63,13 +51,13 @@ class Saving(TrainerCallback):
         self._saves = saves
         self._begun_at = self._saved_at = self._step_at = clock()
         self._step_s = 0.0
-        self._is_asked = False
+        self._is_stopping = False
         self._in_steps = False
         self.kept = 0
         self._last = 0
 
     def describe_kept(self) -> str:
-        """What a stop at this moment leaves, and how one goes on."""
+        """Say which step is on disk, and how to resume."""
         if not self.kept:
             return (
                 f"Nothing is kept of {self._title}, which was not saved yet. "
@@ -82,11 +70,11 @@ class Saving(TrainerCallback):
 
     @contextmanager
     def stopping_at_a_step(self) -> Iterator[None]:
-        """Have a first Ctrl-C or SIGTERM end the training when its step is done and saved.
+        """End the training on a first Ctrl-C or SIGTERM once its step is done and saved.
 
-        It ends at once where the step takes long, out of the steps, as in a validation, and at
-        the second. Signals that nobody minds here stay as they are, and so do all of them where
-        several processes train.
+        A second signal ends it at once, and so does the first if a step takes long or no step is
+        running, as in a validation. Signals without a Python handler keep their behavior, and so do
+        all signals if several processes train.
         """
         if (
             world_size() > 1
@@ -94,8 +82,8 @@ class Saving(TrainerCallback):
         ):
             yield
             return
-        minded = (signal.SIGINT, signal.SIGTERM)
-        before = {n: h for n in minded if callable(h := signal.getsignal(n))}
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = {n: h for n in numbers if callable(h := signal.getsignal(n))}
         for number in before:
             signal.signal(number, self._ask)
         try:
@@ -106,7 +94,7 @@ class Saving(TrainerCallback):
 
     @contextmanager
     def timed(self, step: int) -> Iterator[None]:
-        """Time a save of a step, which is kept if it ends well."""
+        """Time the save of a step; the step counts as kept if the block succeeds."""
         begun = self._clock()
         yield
         self._saved_at = self._clock()
@@ -116,98 +104,56 @@ class Saving(TrainerCallback):
 
     @contextmanager
     def out_of_steps(self) -> Iterator[None]:
-        """Have a signal end the training at once in here: there is no step to wait for."""
+        """Let a signal end the training at once in this block, where no step is running."""
         before, self._in_steps = self._in_steps, False
         try:
             yield
         finally:
             self._in_steps = before
 
-    def on_train_begin(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        """Begin to count the time."""
+    def on_train_begin(self, args: Any, state: State, control: Any, **_: Any) -> None:
+        """Start the clock."""
         self._begun_at = self._saved_at = self._clock()
         self.kept, self._last = state.global_step, state.max_steps
 
-    def on_step_begin(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,  # noqa: ARG002
-        control: TrainerControl,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        """Note when a step begins."""
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Note when the step begins."""
         self._in_steps, self._step_at = True, self._clock()
 
-    def on_step_end(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,
-        control: TrainerControl,
-        **_: Any,
-    ) -> None:
+    def on_step_end(self, args: Any, state: State, control: Control, **_: Any) -> None:
         """Save within an epoch."""
         self._step_s = self._clock() - self._step_at
         if float(state.epoch or 0).is_integer() or state.global_step >= state.max_steps:
             return
-        if broadcast(self._is_asked or self._is_due()):
+        if broadcast(self._is_stopping or self._is_due()):
             control.should_save = True
 
-    def on_epoch_end(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,  # noqa: ARG002
-        control: TrainerControl,
-        **_: Any,
-    ) -> None:
+    def on_epoch_end(self, args: Any, state: Any, control: Control, **_: Any) -> None:
         """Save after an epoch, or at the end."""
         ends = control.should_training_stop
-        if broadcast(self._is_asked or self._is_due(ends=ends)):
+        if broadcast(self._is_stopping or self._is_due(ends=ends)):
             control.should_save = True
 
-    def on_evaluate(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,
-        control: TrainerControl,
-        **_: Any,
-    ) -> None:
-        """Save where the validation ends the training."""
+    def on_evaluate(self, args: Any, state: State, control: Control, **_: Any) -> None:
+        """Save if the validation ends the training."""
         ends = control.should_training_stop and state.global_step > 0
         if ends and broadcast(self._is_due(ends=True)):
             control.should_save = True
 
-    def on_save(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,  # noqa: ARG002
-        control: TrainerControl,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        """End the training if that is what was asked for."""
-        if self._is_asked:
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """End the training if a signal requested that."""
+        if self._is_stopping:
             raise KeyboardInterrupt
 
-    def on_train_end(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        """Count the training among those of its fit that ended."""
+    def on_train_end(self, args: Any, state: State, control: Any, **_: Any) -> None:
+        """Add the time of this training to its fit."""
         now = self._clock()
         self._saves.trained += now - self._begun_at
         if self.kept < state.global_step:
             self._saves.unkept += now - self._saved_at
 
     def _is_due(self, *, ends: bool = False) -> bool:
-        """Whether a kill would lose so much that another save keeps to its share."""
+        """Whether a kill would lose enough work for a save, within the limit of all saves."""
         now, saves = self._clock(), self._saves
         lost = saves.unkept + now - self._saved_at
         if saves.cost is None:
@@ -216,11 +162,11 @@ class Saving(TrainerCallback):
         fits = saves.spent + saves.cost <= _SHARE * total
         return fits and (ends or lost >= _PAUSE_S)
 
-    def _ask(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+    def _ask(self, number: int, frame: FrameType | None) -> None:
         waits = self._in_steps and self._step_s <= _PATIENCE_S
-        if self._is_asked or not waits:
+        if self._is_stopping or not waits:
             raise KeyboardInterrupt
-        self._is_asked = True
+        self._is_stopping = True
         if rank() == 0:
             print_amid_writes(
                 "stopping when this step is done and kept; a second Ctrl-C or SIGTERM stops at "
@@ -228,136 +174,18 @@ class Saving(TrainerCallback):
             )
 
 
-STEPS = 10
-"""Steps that are timed before anything is said."""
-
-# What is over sooner needs no word.
-_WORTH_SAYING_S = 60.0
-
-
-class Measuring(TrainerCallback):
-    """Times the first ten steps, says how long all takes, and keeps the rate for other trainings.
-
-    `planned` are the trainings that are known to come. When one ends, its rate is kept anew: the
-    first steps may have had long texts. A rate is of all the time between the first step and the
-    last one, by steps.
-    """
-
-    def __init__(
-        self, title: str, planned: Sequence[PlannedTraining], clock: Clock
-    ) -> None:
-        titles = [each.title for each in planned]
-        place = titles.index(title) if title in titles else len(titles)
-        self._title = title
-        self._own = planned[place] if place < len(planned) else None
-        self._ahead = planned[place + 1 :]
-        self._clock = clock
-        self._begun_at = 0.0
-        self._steps = 0
-        self._kept: Rate | None = None
-
-    def on_train_begin(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,  # noqa: ARG002
-        control: TrainerControl,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        """Begin to time; after the validation that may come first."""
-        self._begun_at = self._clock()
-
-    def on_step_end(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        """Say how long it takes once ten steps are done."""
-        self._steps += 1
-        if self._steps == STEPS and rank() == 0:
-            rate = self._keep()
-            left = state.max_steps - state.global_step
-            like = self._own and make_key(self._own)
-            rates = [
-                [rate] if make_key(each) == like else read_rates(each)
-                for each in self._ahead
-            ]
-            for line in describe_ahead(
-                self._title, rate, left, list(zip(self._ahead, rates, strict=True))
-            ):
-                print_above_bars(line)
-
-    def on_train_end(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,  # noqa: ARG002
-        control: TrainerControl,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        """Keep the rate of all of it."""
-        if self._steps > STEPS and rank() == 0:
-            self._keep()
-
-    def _keep(self) -> Rate:
-        rate = Rate((self._clock() - self._begun_at) / self._steps, _measure_memory())
-        if self._own is not None:
-            write_rate(self._own, rate, self._kept)
-        self._kept = rate
-        return rate
-
-
-def describe_ahead(
-    title: str,
-    rate: Rate,
-    left: int,
-    ahead: Sequence[tuple[PlannedTraining, Sequence[Rate]]],
-) -> list[str]:
-    """What a training and those after it take, by a rate just measured and theirs, if known.
-
-    Nothing where that is less than a minute.
-    """
-    own = rate.seconds * left
-    total = add_up(ahead)
-    if own + total.high < _WORTH_SAYING_S:
-        return []
-    lines = [f"{title}: {count(left, 'step')} to go, {describe_time(own, own)}"]
-    if later := len(ahead) - len(total.unknown):
-        others = (
-            "the training after it" if later == 1 else f"{later} trainings after it"
-        )
-        earlier = ", ".join(f"{day}" for day in total.days if day != rate.day)
-        timed = f", if its texts are like those of {earlier}" if earlier else ""
-        took = describe_time(own + total.low, own + total.high)
-        lines.append(f"{title}: {took} with {others}{timed}")
-    if total.unknown:
-        unknown = "; ".join(total.unknown)
-        lines.append(f"how long they take is not known yet of: {unknown}")
-    return lines
-
-
-def _measure_memory() -> int | None:
-    """Bytes at most up to now: of the GPU where there is one, else of the process, if known."""
-    if torch.cuda.is_available():
-        return int(torch.cuda.max_memory_reserved())
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
-
-
-# Off a terminal, seconds from one line to the next.
+# Steps after which the pace is known.
+_PACE_STEPS = 10
+# Seconds between progress lines if stderr is not a terminal.
 _PROGRESS_PAUSE_S = 60.0
 
 Wait = Callable[[threading.Event, float], bool]
 
 
 class Progress(TrainerCallback):
-    """A bar of the steps with their rate, the loss, and the metric; off a terminal a line a minute.
+    """Show a bar with the steps, their rate, the loss and the metric.
 
-    The lines come by the clock, whatever the training does meanwhile.
+    If stderr is not a terminal, print a line every minute instead, even during a validation.
     """
 
     def __init__(self, title: str, saving: Saving, clock: Clock, wait: Wait) -> None:
@@ -371,14 +199,8 @@ class Progress(TrainerCallback):
         self._first_step = self._step = self._last = 0
         self._ended = threading.Event()
 
-    def on_train_begin(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        """Start the bar where the training starts or goes on."""
+    def on_train_begin(self, args: Any, state: State, control: Any, **_: Any) -> None:
+        """Start the bar at the step where the training starts or resumes."""
         self._first_step = self._step = state.global_step
         self._last = state.max_steps
         self._begun_at = self._clock()
@@ -396,28 +218,15 @@ class Progress(TrainerCallback):
                 f"{self._title}: goes on from step {state.global_step:,} of {self._last:,}"
             )
         if self._bar.disable and state.global_step < state.max_steps:
-            threading.Thread(target=self._tell_on, daemon=True).start()
+            threading.Thread(target=self._print_lines, daemon=True).start()
 
-    def on_step_end(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        """Move on."""
+    def on_step_end(self, args: Any, state: State, control: Any, **_: Any) -> None:
+        """Advance the bar."""
         self._step = state.global_step
         if self._bar is not None:
             self._bar.update(state.global_step - self._bar.n)
 
-    def on_log(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,  # noqa: ARG002
-        control: TrainerControl,  # noqa: ARG002
-        logs: dict[str, float] | None = None,
-        **_: Any,
-    ) -> None:
+    def on_log(self, *_: Any, logs: dict[str, float] | None = None, **__: Any) -> None:
         """Show the latest loss and metric."""
         for name, value in (logs or {}).items():
             if name == "loss" or name.startswith("eval_"):
@@ -426,30 +235,27 @@ class Progress(TrainerCallback):
             self._bar.set_postfix(self._shown)
 
     def describe(self) -> str:
-        """How far it is, how fast, how long it will take, and what a stop would leave.
-
-        How fast, and how long, is told of ten steps; before them, what they took up to now.
-        """
+        """Say which step is done and kept, and after ten steps the pace and the time left."""
         done, left = self._step - self._first_step, self._last - self._step
         passed = self._clock() - self._begun_at
         parts = [f"{self._title}: step {self._step:,} of {self._last:,}"]
-        if done >= STEPS:
+        if done >= _PACE_STEPS:
             parts.append(f"{seconds(passed / done)} a step")
         elif done:
             parts.append(f"{count(done, 'step')} in {duration(passed)}")
         parts += [f"{name} {value}" for name, value in self._shown.items()]
-        if done >= STEPS and left:
+        if done >= _PACE_STEPS and left:
             parts.append(f"about {duration(passed / done * left)} left")
         kept = self._saving.kept
         parts.append(f"step {kept:,} is kept" if kept else "nothing is kept yet")
         return ", ".join(parts)
 
     def close(self) -> None:
-        """Take the bar away, however the training ended."""
+        """Remove the bar."""
         self._ended.set()
         if self._bar is not None:
             self._bar.close()
 
-    def _tell_on(self) -> None:
+    def _print_lines(self) -> None:
         while not self._wait(self._ended, _PROGRESS_PAUSE_S):
             print_above_bars(self.describe())

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import yaml
-
 from toolbank.config.base import Config
+from toolbank.system.cards import fill_template
 from toolbank.system.files import write_text
 from toolbank.system.numbers import count
 from toolbank.system.version import __version__
@@ -24,10 +23,10 @@ def make_card(
     counts: Mapping[str, int],
     trainings: Mapping[str, Training],
 ) -> str:
-    """What a trained retriever is, what it was trained on, how well it did, how to load it.
+    """Write the card: what the retriever is, its data, how well it did, how to load it.
 
-    `method` is a sentence for people; `counts` such as {"tools": 320, "train queries": 5000};
-    `trainings` by what was trained, such as {"encoder": ...}.
+    `method` is a sentence for people, `counts` is such as {"tools": 320, "train queries": 5000},
+    and `trainings` is by what was trained, such as {"encoder": ...}.
     """
     settings = config.model_dump(mode="json")
     label = settings.get("name") or settings["type"]
@@ -35,84 +34,45 @@ def make_card(
     head = {
         "library_name": "toolbank",
         "tags": ["tool-retrieval", settings["type"]],
-        **(
-            {"base_model": encoder}
-            if "/" in encoder and encoder[0] not in "./~"
-            else {}
-        ),
     }
-    lines = [
-        "---",
-        yaml.safe_dump(head, sort_keys=False).strip(),
-        "---",
-        "",
-        f"# {label}",
-        "",
-        method,
-        "",
-        f"Made by toolbank {__version__}. It finds the tools that a request needs:",
-        "",
-        "```python",
-        "from pathlib import Path",
-        "",
-        "from toolbank.retrievers import load_retriever",
-        "",
-        'retriever = load_retriever(Path("."))  # this folder',
-        'indices, scores = retriever.search(["your request"], k=5)',
-        "print([retriever.tools[i] for i in indices[0] if i >= 0])",
-        "```",
-        "",
-        "## Data",
-        "",
-        *(f"- {name}: {count:,}" for name, count in counts.items()),
-        "",
-    ]
-    for name, training in trainings.items():
-        lines += [f"## Training: {name}", "", *_describe(training), ""]
-    lines += [
-        "## Settings",
-        "",
-        "```yaml",
-        yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).strip(),
-        "```",
-    ]
-    return "\n".join(lines) + "\n"
+    if "/" in encoder and encoder[0] not in "./~":
+        head["base_model"] = encoder
+    return fill_template(
+        "training/card.md.j2",
+        head=head,
+        label=label,
+        method=method,
+        version=__version__,
+        counts=counts,
+        count=count,
+        trainings=trainings,
+        metric=METRIC,
+        describe_history=_describe_history,
+        settings=settings,
+    )
 
 
 def write_card(folder: Path, card: str) -> None:
-    """Write a card into a saved retriever's folder; nothing where it is empty."""
+    """Write a card into a saved retriever's folder, unless it is empty."""
     if card:
         write_text(folder / _NAME, card)
 
 
 def read_card(folder: Path) -> str:
-    """The card in a saved retriever's folder; "" without."""
+    """Read the card in a saved retriever's folder; "" if there is none."""
     path = folder / _NAME
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
-def _describe(training: Training) -> list[str]:
-    lines = [
-        f"{count(training.examples, 'example')}, {count(training.steps, 'step')}, "
-        f"{training.epochs:g} epoch{'' if training.epochs == 1 else 's'}."
-    ]
-    if training.best_epoch is not None:
-        last = len(training.history) - 1
-        values = ", ".join(
-            f"{training.history[epoch]:.4f} {_name_epoch(epoch)}"
-            for epoch in sorted({0, training.best_epoch, last})
-        )
-        lines += [
-            "",
-            f"{METRIC} on validation: {values}. "
-            f"The weights are {_say_when(training.best_epoch)}.",
-        ]
-    return lines
+def _describe_history(training: Training) -> str:
+    best = training.best_epoch or 0
+    last = len(training.history) - 1
+    values = ", ".join(
+        f"{training.history[epoch]:.4f} {_name_epoch(epoch)}"
+        for epoch in sorted({0, best, last})
+    )
+    return f"{values}. The weights are those {_name_epoch(best)}."
 
 
 def _name_epoch(epoch: int) -> str:
     return f"after epoch {epoch}" if epoch else "before the training"
-
-
-def _say_when(epoch: int) -> str:
-    return f"those of epoch {epoch}" if epoch else "those before the training"

@@ -1,4 +1,4 @@
-"""The checkpoints of a training, and the weights with the best validation figure."""
+"""The checkpoints of a training, and the weights of its best epoch."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ BEST = "best.safetensors"
 
 
 class BestWeights:
-    """A copy of a model's weights from when they were best; at first those it begins with.
+    """A copy of a model's weights when they were best; at first the initial ones.
 
-    On disk, where they are those of an epoch, they stand beside a checkpoint. Those before the
-    training don't: a fit that goes on makes them anew.
+    Each checkpoint includes those of the best epoch. The initial weights are not saved: a fit that
+    resumes recreates them.
     """
 
     def __init__(self, model: torch.nn.Module) -> None:
@@ -35,7 +35,7 @@ class BestWeights:
         self.is_of_an_epoch = False
 
     def look(self, value: float, step: int) -> None:
-        """Take the model's weights as they are, if their figure is above the best one's."""
+        """Copy the current weights if their figure is above the best one."""
         if self.value is not None and value <= self.value:
             return
         self.value = value
@@ -44,7 +44,7 @@ class BestWeights:
             self._file, self.is_of_an_epoch = None, True
 
     def write(self, folder: Path, place: Path) -> None:
-        """Write them to `folder`, which will be moved to `place`; a link where they are on disk."""
+        """Write them to `folder`, which moves to `place` later; link them if they are on disk."""
         from safetensors.torch import save_file
 
         if not self.is_of_an_epoch:
@@ -55,7 +55,7 @@ class BestWeights:
         self._file = place / BEST
 
     def read(self, folder: Path, value: float, *, is_of_an_epoch: bool) -> None:
-        """Take over what was the best when a checkpoint was written."""
+        """Read the best weights at the time of a checkpoint."""
         from safetensors.torch import load_file
 
         self.value, self.is_of_an_epoch = value, is_of_an_epoch
@@ -64,7 +64,7 @@ class BestWeights:
             self._weights = load_file(self._file)
 
     def put_back(self) -> None:
-        """Give the model these weights."""
+        """Copy these weights into the model."""
         self._model.load_state_dict(self._weights)
 
 
@@ -76,7 +76,7 @@ def _copy_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def _link(source: Path, target: Path) -> bool:
-    """Give a file a second name, if the file system has that."""
+    """Hard-link a file; False if the file system cannot."""
     try:
         os.link(source, target)
     except OSError:
@@ -86,20 +86,18 @@ def _link(source: Path, target: Path) -> bool:
 
 STATE = "trainer_state.json"
 ASIDE = "unfinished"
-"""Where one is written before it is whole."""
+"""The folder where a checkpoint is written before it is moved."""
 
 _KEPT = 2
-# What goes on to the same weights: the optimizer, its schedule, and the random generators.
+# Without any of these, a training would not resume to the same weights.
 _NEEDED = ("optimizer.pt", "scheduler.pt", "rng_state*.pth")
 
 
 def place_checkpoint(made: Path, folder: Path) -> None:
-    """Move a checkpoint that is whole, alone in its folder, to the others of the training.
-
-    Older ones go, but for the one before.
+    """Move a complete checkpoint to the others of the training, and remove all but the last two.
 
     Raises:
-        ToolbankError: the folder can't be written to, or the disk is full.
+        ToolbankError: the folder is not writable, or the disk is full.
     """
     target = folder / made.name
     try:
@@ -117,13 +115,12 @@ def place_checkpoint(made: Path, folder: Path) -> None:
 
 
 def find_checkpoint(folder: Path) -> Path | None:
-    """The newest whole checkpoint in a folder; those that are not whole are removed.
+    """Find the newest complete checkpoint in a folder, and remove incomplete ones.
 
-    Whole means that the state can be read, and that no file of weights, of the best epoch's
-    either, or of the optimizer's state is missing or cut off.
-
-    The optimizer's and the random generators' states are read by torch with `weights_only`, so
-    nothing in them is run; one that holds anything else is not whole.
+    A checkpoint is complete if its state is readable and no file of weights, of the best epoch's
+    weights, or of the optimizer is missing or truncated. torch reads the states of the optimizer
+    and the random generators with `weights_only`, so no code in them runs; a file that needs more
+    makes the checkpoint incomplete.
     """
     shutil.rmtree(folder / ASIDE, ignore_errors=True)
     for path in _newest_first(folder):
@@ -134,19 +131,19 @@ def find_checkpoint(folder: Path) -> Path | None:
 
 
 def read_state(checkpoint: Path) -> dict[str, Any]:
-    """What a checkpoint says of the training: steps, epochs, metrics."""
+    """Read the steps, epochs and metrics of a checkpoint."""
     state: dict[str, Any] = json.loads((checkpoint / STATE).read_text())
     return state
 
 
 def read_history(state: dict[str, Any]) -> tuple[float, ...]:
-    """The figures on validation: before the training and after each epoch."""
+    """The validation figures before the training and after each epoch."""
     name = f"eval_{METRIC}"
     return tuple(float(log[name]) for log in state["log_history"] if name in log)
 
 
 def find_best(history: Sequence[float]) -> int | None:
-    """The first epoch with the best figure; None without any."""
+    """The first epoch with the best figure; None if there are no figures."""
     return history.index(max(history)) if history else None
 
 

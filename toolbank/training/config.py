@@ -1,4 +1,4 @@
-"""Settings of a training, and their translation into the arguments of transformers."""
+"""Settings of a training, and their translation into arguments of transformers."""
 
 from __future__ import annotations
 
@@ -23,58 +23,56 @@ if TYPE_CHECKING:
 
 
 class TrainingConfig(Config):
-    """How weights are trained; each method has defaults of its own.
+    """How weights are trained; each method has its own defaults.
 
-    A batch is of one device; `accumulation` of them make a step.
+    A batch is for one device; a step has `accumulation` batches.
     """
 
     epochs: float = Field(default=3, gt=0, description="passes over the train queries")
-    batch_size: int = Field(default=32, ge=1, description="of one device")
-    accumulation: int = Field(default=1, ge=1, description="batches a step")
-    learning_rate: float = Field(default=5e-5, gt=0, description="its highest")
-    weight_decay: float = Field(
-        default=0.01, ge=0, description="a step, as AdamW does it"
-    )
+    batch_size: int = Field(default=32, ge=1, description="per device")
+    accumulation: int = Field(default=1, ge=1, description="batches per step")
+    learning_rate: float = Field(default=5e-5, gt=0, description="peak")
+    weight_decay: float = Field(default=0.01, ge=0, description="of AdamW")
     warmup: float = Field(
-        default=0.1, ge=0, description="below 1 a share of the steps, else their number"
+        default=0.1, ge=0, description="share of the steps below 1, else steps"
     )
     schedule: Literal["linear", "cosine", "constant"] = Field(
-        default="linear", description="of the learning rate after the warm-up"
+        default="linear", description="after the warm-up"
     )
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
         default="auto",
-        description="auto: bf16 where the GPU has it, or the CPU by AMX; else fp32",
+        description="auto: bf16 if the GPU or the CPU (AMX) has it, else fp32",
     )
     patience: int = Field(
         default=0,
         ge=0,
-        description="epochs without gain on validation that end it; 0: all are trained",
+        description="epochs without gain before it stops; 0: never",
     )
-    max_length: int = Field(default=128, ge=8, description="tokens; more are cut off")
+    max_length: int = Field(default=128, ge=8, description="tokens per text")
     report_to: Transport[tuple[str, ...]] = Field(
-        default=(), description="such as tensorboard or wandb"
+        default=(), description="such as tensorboard"
     )
 
 
 class TrainingWithoutValidation(TrainingConfig):
-    """A training in which nothing is validated, so that no epoch is known to gain nothing."""
+    """A training without validation, and thus without `patience`."""
 
     @field_validator("patience")
     @classmethod
-    def _has_nothing_to_go_by(cls, patience: int) -> int:
+    def _needs_validation(cls, patience: int) -> int:
         if patience:
             raise ValueError(
-                "goes by validation after each epoch, and nothing is validated in this training; "
-                "leave it out, and set `epochs`"
+                "goes by validation, but nothing is validated in this training; remove it, and "
+                "set `epochs`"
             )
         return patience
 
 
 def choose_precision(config: TrainingConfig) -> str:
-    """The precision asked for, or the one that suits this machine: fp32, bf16, or fp16.
+    """Choose the precision: the configured one, or the best one of this machine for "auto".
 
     Raises:
-        InputError: fp16 without a GPU, or bf16 on a GPU that lacks it.
+        InputError: fp16 without a GPU, or bf16 on a GPU without it.
     """
     import torch
 
@@ -84,17 +82,17 @@ def choose_precision(config: TrainingConfig) -> str:
         return "bf16" if has_bf16 else "fp32"
     if config.precision == "fp16" and not cuda:
         raise InputError(
-            "training.precision: fp16 needs a GPU. Use fp32 or bf16 here, or auto."
+            "training.precision: fp16 needs a GPU. Use fp32, bf16 or auto."
         )
     if config.precision == "bf16" and cuda and not has_bf16:
         raise InputError(
-            "training.precision: this GPU has no bf16. Use fp16 or fp32, or auto."
+            "training.precision: this GPU has no bf16. Use fp16, fp32 or auto."
         )
     return config.precision
 
 
 def find_inference_type() -> torch.dtype:
-    """What a language model that is only read computes in: half precision on a GPU, else 32 bits."""
+    """Choose the type for inference: half precision on a GPU, else 32 bits."""
     import torch
 
     if not torch.cuda.is_available():
@@ -104,9 +102,9 @@ def find_inference_type() -> torch.dtype:
 
 @contextmanager
 def full_precision(model: torch.nn.Module) -> Iterator[None]:
-    """Have a model in training compute as it will once it is trained and saved.
+    """Use the model's own `forward` during the block.
 
-    For a training in fewer bits accelerate puts another `forward` before the model's own.
+    accelerate wraps it for a training in half precision.
     """
     trained = vars(model).pop("forward", None)
     try:
@@ -117,16 +115,15 @@ def full_precision(model: torch.nn.Module) -> Iterator[None]:
 
 
 def end_training_precision(model: torch.nn.Module) -> None:
-    """Give a model its own `forward` back."""
+    """Remove the `forward` of accelerate from a model."""
     vars(model).pop("forward", None)
     vars(model).pop("_original_forward", None)
 
 
 def _has_tiles() -> bool:
-    """Whether the CPU multiplies matrices in bf16 by AMX.
+    """Whether the CPU multiplies matrices in bf16 with AMX.
 
-    By AVX-512 alone it has bf16 as well, but it is slower there than fp32. An older torch can't
-    tell.
+    With AVX-512 alone bf16 is slower than fp32. Older versions of torch cannot tell.
     """
     import torch
 
@@ -135,7 +132,7 @@ def _has_tiles() -> bool:
 
 
 METRIC = "recall@5"
-"""What is taken of the validation set."""
+"""The metric of the validation set."""
 
 _LOG_STEPS = 10
 
@@ -143,18 +140,20 @@ _LOG_STEPS = 10
 def make_arguments(
     config: TrainingConfig, output: Path, seed: int, *, validates: bool
 ) -> dict[str, Any]:
-    """Keyword arguments of TrainingArguments and SentenceTransformerTrainingArguments.
+    """Make the keyword arguments of (SentenceTransformer)TrainingArguments.
 
-    Checkpoints go to `output`; when they are written is not said here. Where it `validates`,
-    `METRIC` is taken after each epoch.
+    Checkpoints go to `output`. If it `validates`, `METRIC` is computed after each epoch.
 
     Raises:
-        InputError: the precision or a program to report to can't be had on this machine.
+        InputError: this machine lacks the precision or a program to report to.
     """
     import torch
 
     cuda = torch.cuda.is_available()
     precision = choose_precision(config)
+    schedule: str = config.schedule
+    if schedule == "constant" and config.warmup:
+        schedule = "constant_with_warmup"
     return {
         "output_dir": str(output.resolve()),
         "num_train_epochs": config.epochs,
@@ -163,7 +162,7 @@ def make_arguments(
         "learning_rate": config.learning_rate,
         "weight_decay": config.weight_decay,
         "warmup_steps": config.warmup,
-        "lr_scheduler_type": _schedule(config),
+        "lr_scheduler_type": schedule,
         "bf16": precision == "bf16",
         "fp16": precision == "fp16",
         "seed": unsigned(seed, 32),
@@ -187,29 +186,24 @@ def make_arguments(
 
 
 def one_gpu(arguments: Any) -> Any:
-    """TrainingArguments of a process that trains on one GPU at most.
+    """Limit TrainingArguments to one GPU per process.
 
-    Else transformers would cut each batch into a part for every GPU of the machine.
+    Otherwise transformers would split each batch across all GPUs of the machine.
     """
     arguments._n_gpu = min(1, arguments.n_gpu)
     return arguments
 
 
 def check_training(config: TrainingConfig) -> None:
-    """Refuse a training that this machine can't do, before anything is made for it.
+    """Refuse a training that this machine cannot do, before a run starts.
 
     Raises:
-        InputError: the precision or a program to report to can't be had on this machine.
+        InputError: this machine lacks the precision or a program to report to.
     """
     if config.precision not in ("auto", "fp32"):
         choose_precision(config)
     if config.report_to:
         _find_reporters(config)
-
-
-def _schedule(config: TrainingConfig) -> str:
-    warms_up = config.warmup and config.schedule == "constant"
-    return "constant_with_warmup" if warms_up else config.schedule
 
 
 def _find_reporters(config: TrainingConfig) -> list[str]:
@@ -220,7 +214,7 @@ def _find_reporters(config: TrainingConfig) -> list[str]:
     for name in config.report_to:
         if name not in known:
             raise InputError(
-                f"training.report_to: no program {name!r}; there are "
+                f"training.report_to: no program {name!r}. Choose one of "
                 f"{', '.join(sorted(known))}."
             )
         if name not in available:
@@ -232,17 +226,9 @@ def _find_reporters(config: TrainingConfig) -> list[str]:
 
 @dataclass(frozen=True)
 class PlannedTraining:
-    """A training to come.
-
-    `title` is what its progress is called; `task` says what a step computes, but for the network
-    and the settings: such as "mnrl of 2 texts". `network` says how large the network is, such as
-    "bert, 6 layers of 384"; "" where it isn't known. `steps` is None where that isn't known.
-    """
+    """A training to come: its title in the progress, and its steps (None if not known)."""
 
     title: str
-    task: str
-    network: str
-    training: TrainingConfig
     steps: int | None
 
     def within(self, of: str) -> Self:
@@ -251,12 +237,12 @@ class PlannedTraining:
 
 
 def name_training(title: str, of: str) -> str:
-    """What a training is called in a fit; `of` is "" in a retriever's own."""
+    """Name a training of a fit; `of` is "" for the retriever's own fit."""
     return f"{title}, {of}" if of else title
 
 
 def count_steps(examples: int, training: TrainingConfig) -> int:
-    """Steps of a training on so many examples, if no patience ends it: as the Trainer counts."""
+    """Count the steps of a training as the Trainer does, without early stopping."""
     batches = math.ceil(examples / training.batch_size)
     batches = math.ceil(batches / world_size())
     an_epoch = max(1, math.ceil(batches / training.accumulation))
@@ -265,10 +251,10 @@ def count_steps(examples: int, training: TrainingConfig) -> int:
 
 @dataclass
 class Saves:
-    """What saving took in the trainings of one fit up to now, all in seconds.
+    """The seconds that saving took in the trainings of one fit.
 
-    `cost` is what the latest save took, None before the first; `spent` what all took, of
-    `trained`, the time of the trainings that ended. `unkept` of that a kill would lose.
+    `cost` is the time of the latest save, None before the first; `spent` is that of all saves.
+    `trained` is the time of the trainings that ended, of which a kill would lose `unkept`.
     """
 
     cost: float | None = None
@@ -279,33 +265,30 @@ class Saves:
 
 @dataclass(frozen=True)
 class TrainingContext:
-    """The seed, and where a training keeps what it can go on from.
+    """The seed of a training, and where it keeps its checkpoints.
 
-    `checkpoints` is a folder of its own, kept until the training is done, from which one that
-    was killed goes on; None: none are kept. `logs` is a folder for what TensorBoard shows;
-    None: with the checkpoints. `of` says which fit it is in, where that is not a retriever's
-    own, such as "held-out part 1 of 2, for refiner". `planned` are the trainings that are known
-    to come, this one among them, in their order. `most_steps` ends each after so many, for what
-    only measures them. `saves` is shared by all trainings of a fit. `clock` gives seconds, and
-    `wait` lets so many go by unless an event comes first, which it tells.
+    `checkpoints` is a folder of its own: a training that was killed resumes from there, and the
+    folder goes when it is done. None keeps no checkpoints. `logs` is the folder of TensorBoard's
+    files; None puts them with the checkpoints. `of` names the fit if it is not the retriever's own,
+    such as "held-out part 1 of 2, for refiner". All trainings of a fit share `saves`. `clock`
+    returns seconds, and `wait` lets so many pass, unless an event comes first; it returns whether
+    that came.
     """
 
     seed: int = 0
     checkpoints: Path | None = None
     logs: Path | None = None
     of: str = ""
-    planned: tuple[PlannedTraining, ...] = ()
-    most_steps: int | None = None
     saves: Saves = field(default_factory=Saves)
     clock: Callable[[], float] = time.monotonic
     wait: Callable[[threading.Event, float], bool] = threading.Event.wait
 
     def name(self, title: str) -> str:
-        """What a training of this title is called here."""
+        """Name a training of this title in this fit."""
         return name_training(title, self.of)
 
     def within(self, part: str) -> Self:
-        """The same for a training inside this one, with folders of its own."""
+        """Return the context of a training inside this one, with its own folders."""
         return replace(
             self,
             checkpoints=self.checkpoints and self.checkpoints / part,

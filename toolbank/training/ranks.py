@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
 
-# The others wait while the first one crawls, generates and evaluates.
+# The other processes wait while the first one crawls, generates and evaluates.
 _PATIENCE = timedelta(days=30)
 
 T = TypeVar("T")
@@ -27,13 +27,13 @@ def world_size() -> int:
 
 
 def join_ranks() -> None:
-    """Meet the other processes, once; nothing where there are none.
+    """Join the process group, once; do nothing without torchrun.
 
     Tensors on CPUs are exchanged by gloo, those on GPUs by NCCL.
     """
     if world_size() == 1:
         return
-    # Read when torch is loaded: its advice on DDP would come once a process.
+    # torch reads this at import. Without it, every process would print advice on DDP.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     import torch
     from torch import distributed
@@ -49,7 +49,7 @@ def join_ranks() -> None:
 
 
 def is_joined() -> bool:
-    """Whether this process has met others, and has not left them."""
+    """Whether this process is in a process group."""
     if world_size() == 1:
         return False
     from torch import distributed
@@ -58,7 +58,7 @@ def is_joined() -> bool:
 
 
 def leave_ranks() -> None:
-    """Part from the other processes; those that wait for this one get an error."""
+    """Leave the process group; processes that wait for this one get an error."""
     if is_joined():
         from torch import distributed
 
@@ -66,7 +66,7 @@ def leave_ranks() -> None:
 
 
 def broadcast(value: T) -> T:
-    """What the first process has for `value`, in every process; they all must call it."""
+    """Return the `value` of the first process in every process; all must call it."""
     if world_size() == 1:
         return value
     join_ranks()
@@ -79,7 +79,7 @@ def broadcast(value: T) -> T:
 
 
 def wait_for_ranks() -> None:
-    """Go on when all processes have come here."""
+    """Wait until all processes have called this."""
     broadcast(None)
 
 
@@ -88,7 +88,7 @@ _LOGGERS = ("sentence_transformers", "huggingface_hub", "datasets")
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the libraries' bars, notes and warnings off the terminal."""
+    """Suppress the progress bars, notes and warnings of the libraries."""
     from transformers.utils import logging as transformers_logging
 
     loggers = [logging.getLogger(name) for name in _LOGGERS]

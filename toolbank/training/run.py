@@ -1,4 +1,4 @@
-"""Training a model or a sentence encoder: from the newest checkpoint to the best weights."""
+"""Train a model or a sentence encoder, from the newest checkpoint to the best weights."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Training:
-    """How a training went, for the model card.
+    """The course of a training, for the model card.
 
-    `history` has Recall@5 on the validation set before the training and after each epoch, and
-    is empty where there is none; `best_epoch` is the one whose weights stayed, 0 those before.
+    `history` has Recall@5 on the validation set before the training and after each epoch; it is
+    empty without a validation set. `best_epoch` is the epoch whose weights are kept, 0 for those
+    before the training.
     """
 
     examples: int
@@ -51,12 +52,12 @@ class Training:
 
     @property
     def best_epoch(self) -> int | None:
-        """The first with the best Recall@5; None without a validation set."""
+        """The first epoch with the best Recall@5; None without a validation set."""
         return find_best(self.history)
 
 
 def seed_weights(seed: int) -> None:
-    """Seed what new weights are drawn from; to be called before a model is made."""
+    """Seed the initialization of new weights; call it before creating a model."""
     from transformers import set_seed
 
     set_seed(unsigned(seed, 32))
@@ -74,21 +75,21 @@ def train_model(
     title: str = "train",
     part: str = "",
 ) -> Training:
-    """Train a model whose forward takes what `collate` makes of rows, and gives "loss".
+    """Train a model whose forward takes the output of `collate` and returns "loss".
 
-    The loss is the mean over the batch. `lengths` [n_rows] put rows of like length together.
-    Rows that differ between epochs have a `set_epoch`, which is called when one begins. If what
-    they are in an epoch follows from the weights at its beginning, they also have a `save_epoch`,
-    which gives that as JSON, and a `load_epoch`, which takes it before the epoch is gone on with.
-    `validate` gives Recall@5 on the validation set, by the weights as they are: before the
-    first epoch and after each it is called with dropout off and without gradients, in the first
-    process alone. The best epoch's weights are left in the model, those given if none is
-    better, or the last epoch's without `validate`. So a fit that goes on after a kill must give
-    the same weights as before. The model is left in evaluation mode. A method that trains more
-    than one model in a fit gives each a `part` of its own.
+    The loss is the mean over the batch. `lengths` [n_rows] batch rows of about the same length.
+    Rows that differ between epochs have a `set_epoch`, which is called when an epoch begins. If
+    they depend on the weights at its beginning, they also have a `save_epoch`, which returns their
+    state as JSON, and a `load_epoch`, which takes it when a training resumes. `validate` returns
+    Recall@5 on the validation set for the current weights. The first process calls it before the
+    first epoch and after each, with dropout off and without gradients. The model is left in
+    evaluation mode with the weights of the best epoch: the initial ones if no epoch is better, or
+    those of the last epoch without `validate`. A fit that resumes after a kill must therefore start
+    from the same initial weights. A method that trains several models in a fit gives each its own
+    `part`.
 
     Raises:
-        InputError: a setting that can't be had here.
+        InputError: this machine does not support a setting.
     """
     from transformers import TrainingArguments
 
@@ -119,14 +120,14 @@ def train_encoder(
     title: str = "train",
     part: str = "",
 ) -> Training:
-    """Train a sentence encoder by one of sentence-transformers' losses.
+    """Train a sentence encoder with a loss of sentence-transformers.
 
-    `rows` [n_rows, m] are positions in `texts` of what goes into the loss, in its order: anchor,
-    positive, negatives; the label of a row is its number. Prefixes are the caller's. Each text is
-    tokenised once. All else is as in `train_model`.
+    `rows` [n_rows, m] are positions in `texts`, in the order of the loss: anchor, positive,
+    negatives. The label of a row is its number. The caller adds prefixes. Each text is tokenized
+    once. Everything else is as in `train_model`.
 
     Raises:
-        InputError: the encoder has no tokens, or a setting that can't be had here.
+        InputError: the encoder has no tokens, or this machine does not support a setting.
     """
     from datasets import Dataset
     from sentence_transformers import SentenceTransformerTrainingArguments
@@ -174,9 +175,9 @@ def _train(
 ) -> Training:
     from transformers import EarlyStoppingCallback, PrinterCallback
 
-    from toolbank.training.callbacks import Measuring, Progress, Saving
+    from toolbank.training.callbacks import Progress, Saving
     from toolbank.training.checkpoints import BestWeights
-    from toolbank.training.trainers import ROWS, BeginEpoch, ValidateFirst
+    from toolbank.training.trainers import ROWS, EpochStart
 
     join_ranks()
     best = BestWeights(model) if validate else None
@@ -190,8 +191,6 @@ def _train(
         )
         if checkpoint is not None and (epochs := _stopped_at(checkpoint, config)):
             arguments["num_train_epochs"] = epochs
-        if context.most_steps is not None:
-            arguments["max_steps"] = context.most_steps
         trainer = make(arguments)
         trainer.validate, trainer.saving, trainer.best = validate, saving, best
         trainer.rows = rows
@@ -202,14 +201,10 @@ def _train(
             rows.load_epoch(read_json(checkpoint / ROWS))
         trainer.remove_callback(PrinterCallback)
         trainer.add_callback(progress)
-        trainer.add_callback(BeginEpoch(trainer))
-        if validate:
-            trainer.add_callback(ValidateFirst(trainer))
-        # After the first validation.
-        trainer.add_callback(Measuring(title, context.planned, context.clock))
+        trainer.add_callback(EpochStart(trainer))
         if validate and config.patience:
             trainer.add_callback(EarlyStoppingCallback(config.patience))
-        # After the others: it saves what they decide.
+        # Last, because it saves what the others decide.
         trainer.add_callback(saving)
         try:
             with saving.stopping_at_a_step():
@@ -236,7 +231,7 @@ def _train(
 
 
 def _stopped_at(checkpoint: Path, config: TrainingConfig) -> float:
-    """After how many epochs the training was stopped early; 0: it wasn't."""
+    """The epochs after which patience ended the training; 0 if it did not."""
     state = read_state(checkpoint)
     callback = state.get("stateful_callbacks", {}).get("EarlyStoppingCallback", {})
     without_gain = callback.get("attributes", {}).get(
@@ -248,7 +243,7 @@ def _stopped_at(checkpoint: Path, config: TrainingConfig) -> float:
 
 @contextmanager
 def _folder(context: TrainingContext, part: str) -> Iterator[Path]:
-    """Where checkpoints go; for this training alone if none are kept."""
+    """The folder of checkpoints; a temporary one if none are kept."""
     if context.checkpoints is not None:
         folder = context.checkpoints / part
         folder.mkdir(parents=True, exist_ok=True)
@@ -260,7 +255,7 @@ def _folder(context: TrainingContext, part: str) -> Iterator[Path]:
 
 @contextmanager
 def _logs(context: TrainingContext, part: str) -> Iterator[None]:
-    """Have TensorBoard's files written where they are kept."""
+    """Write the files of TensorBoard to the folder of logs."""
     name = "TENSORBOARD_LOGGING_DIR"
     if context.logs is None or name in os.environ:
         yield

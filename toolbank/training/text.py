@@ -1,4 +1,4 @@
-"""Texts as tokens: made once, and padded batch by batch."""
+"""Tokenize texts once, and pad them batch by batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Ids = list[int]
 def tokenise(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int
 ) -> list[Ids]:
-    """Token ids of each text, special tokens and all, at most `max_length` of them."""
+    """Tokenize texts, with special tokens, to at most `max_length` ids each."""
     if not texts:
         return []
     encoded = tokenizer(
@@ -29,7 +29,7 @@ def tokenise(
 
 
 def pad(ids: Sequence[Ids], pad_id: int) -> dict[str, torch.Tensor]:
-    """`input_ids` and `attention_mask` [n, longest] of a batch, padded on the right."""
+    """Pad a batch on the right: `input_ids` and `attention_mask` [n, longest]."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
@@ -42,13 +42,13 @@ def pad(ids: Sequence[Ids], pad_id: int) -> dict[str, torch.Tensor]:
 
 
 def batches_by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Positions in batches of `size`, the longest first, so that a batch has little padding."""
+    """Batch positions by length, longest first, so a batch has little padding."""
     order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
     for start in range(0, len(order), size):
         yield order[start : start + size]
 
 
 def pad_id(tokenizer: PreTrainedTokenizerBase) -> int:
-    """The id that `pad` fills up with."""
+    """The id that `pad` pads with."""
     found: Any = tokenizer.pad_token_id
     return 0 if found is None else int(found)

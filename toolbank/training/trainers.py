@@ -1,8 +1,8 @@
-"""The libraries' Trainers, with what they leave to chance made certain.
+"""The Trainers of the libraries, made deterministic.
 
-The order of the examples is a function of the seed and the epoch, so that all processes have the
-same and a training that goes on has the one that it would have had. The validation set is
-looked at with dropout off, by the first process alone. A loss is the mean of its batch.
+The order of the examples depends on the seed and the epoch alone, so it is the same in all
+processes and in a training that resumes. The first process validates, with dropout off. A loss is
+the mean of its batch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch.utils.data import Sampler
-from transformers import Trainer, TrainerCallback, TrainerState
+from transformers import Trainer, TrainerCallback
 from transformers.trainer_pt_utils import get_length_grouped_indices
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 Validate = Callable[[], float]
 ROWS = "rows.json"
-"""In a checkpoint, what rows that differ between epochs keep of one."""
+"""The file of a checkpoint with the state of rows that differ between epochs."""
 
 
 class EpochSampler(Sampler[int]):
-    """Every position once, in an order of the seed's and the epoch's; near ones alike in length.
+    """Yield every position once, in an order of the seed and the epoch, grouped by length.
 
-    Without `lengths` it is a plain shuffle. `begin` is told of each epoch before its first example
-    is read.
+    Without `lengths` it is a plain shuffle. `begin` is called with the number of each epoch before
+    its first example is read.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class EpochSampler(Sampler[int]):
         self._epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch the next order is of."""
+        """Set the epoch of the next order."""
         self._epoch = epoch
 
     def __len__(self) -> int:
@@ -81,20 +81,20 @@ class EpochSampler(Sampler[int]):
 
 
 class EpochBatches(DefaultBatchSampler):
-    """Batches of `EpochSampler` for sentence-transformers."""
+    """Batch the positions of `EpochSampler` for sentence-transformers."""
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch the next order is of."""
+        """Set the epoch of the next order."""
         super().set_epoch(epoch)
         rows: Any = self.sampler
         rows.set_epoch(epoch)
 
 
 class CarefulTrainer(Trainer):
-    """What both Trainers have in common: how they validate, save, and go on within an epoch.
+    """How both Trainers validate, save, and resume within an epoch.
 
-    `rows` are those that differ between epochs, if they do. `saving` times saves and `best` looks
-    at validated weights; all are set before the training.
+    `rows` may differ between epochs. `saving` times the saves and `best` keeps the best weights;
+    all are set before the training.
     """
 
     validate: Validate | None = None
@@ -105,7 +105,7 @@ class CarefulTrainer(Trainer):
     _aside: str = ""
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """Take Recall@5, with dropout off and in 32 bits."""
+        """Compute Recall@5 with dropout off, in 32 bits."""
         model: Any = self.model
         model.eval()
         value = 0.0
@@ -127,10 +127,10 @@ class CarefulTrainer(Trainer):
         return metrics
 
     def begin_epoch(self, number: int) -> None:
-        """Have the examples in the order of this epoch.
+        """Set the order of the examples to that of an epoch.
 
-        The libraries say so themselves, but not where the first batches are skipped and several
-        processes share the others.
+        The libraries do so too, but not if they skip the first batches and several processes share
+        the others.
         """
         self._order.set_epoch(number)
 
@@ -152,8 +152,8 @@ class CarefulTrainer(Trainer):
                     self._save_more(aside / name, folder / name)
             except (OSError, RuntimeError, SafetensorError) as error:
                 raise ToolbankError(
-                    f"{folder / name}: can't write ({error}). Make room, or make it writable; "
-                    "the same command goes on from the checkpoint before it."
+                    f"{folder / name}: cannot write ({error}). Free some space, or make the folder "
+                    "writable. The same command resumes from the checkpoint before it."
                 ) from error
             finally:
                 self._aside = ""
@@ -168,53 +168,35 @@ class CarefulTrainer(Trainer):
             write_json(made / ROWS, self.rows.save_epoch())
 
 
-class BeginEpoch(TrainerCallback):
-    """Tells a Trainer which epoch begins, also where it goes on within one."""
+class EpochStart(TrainerCallback):
+    """Set the order of each epoch, and validate before the first step.
 
-    def __init__(self, trainer: CarefulTrainer) -> None:
-        self._trainer = trainer
-
-    def on_epoch_begin(
-        self,
-        args: Any,  # noqa: ARG002
-        state: TrainerState,
-        control: Any,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        """Set the order of the examples."""
-        self._trainer.begin_epoch(int(state.epoch or 0))
-
-
-class ValidateFirst(TrainerCallback):
-    """Takes Recall@5 before the first step: an epoch stays only if it is better than that.
-
-    It is in the state as if of epoch 0, and so in every checkpoint.
+    The order is also set if a training resumes within an epoch. The first validation is stored in
+    the state as that of epoch 0, and thus in every checkpoint: an epoch is kept only if it is better.
     """
 
     def __init__(self, trainer: CarefulTrainer) -> None:
         self._trainer = trainer
 
-    def on_train_begin(
-        self,
-        args: Any,  # noqa: ARG002
-        state: TrainerState,
-        control: Any,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        """Validate, unless the training goes on from a checkpoint."""
-        if state.global_step == 0:
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Set the order of the examples."""
+        self._trainer.begin_epoch(int(state.epoch or 0))
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Validate, unless the training resumes from a checkpoint."""
+        if self._trainer.validate is not None and state.global_step == 0:
             metrics = self._trainer.evaluate()
             state.best_metric = metrics[f"eval_{METRIC}"]
 
 
 class ModelTrainer(CarefulTrainer):
-    """Trains a model whose forward gives the mean loss of a batch as "loss"."""
+    """Train a model whose forward returns the mean loss of a batch as "loss"."""
 
     def __init__(self, *, lengths: Sequence[int] | None, **settings: Any) -> None:
         super().__init__(**settings)
         self._lengths = lengths
-        # Models that take any keyword would be believed to have divided their loss by the
-        # number of labels in all accumulated batches and processes; ours give a batch's mean.
+        # The loss is the mean of a batch. By default, a model that accepts any keyword is taken to
+        # divide it by the number of labels in all accumulated batches and processes.
         self.model_accepts_loss_kwargs = False
 
     def _get_train_sampler(self, train_dataset: Any = None) -> EpochSampler:
@@ -228,13 +210,13 @@ class ModelTrainer(CarefulTrainer):
 
 
 class EncoderTrainer(CarefulTrainer, SentenceTransformerTrainer):
-    """Trains a sentence encoder by one of the library's losses."""
+    """Train a sentence encoder with a loss of sentence-transformers."""
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
-        """None: the card is written when the retriever is saved."""
+        """Add none: saving the retriever writes its card."""
 
     def get_batch_sampler(self, *given: Any, **named: Any) -> EpochBatches:
-        """The batches of `sample_by_length`."""
+        """Return the batches of `sample_by_length`."""
         batches: Any = super().get_batch_sampler(*given, **named)
         self._order = batches
         return batches  # type: ignore[no-any-return]
@@ -253,18 +235,18 @@ _AT_ONCE = 256
 def encode_texts(
     encoder: SentenceTransformer, texts: Sequence[str], max_length: int
 ) -> list[Ids]:
-    """Token ids of each text as the encoder itself makes them, at most `max_length`.
+    """Tokenize texts as the encoder does, to at most `max_length` token ids each.
 
     Raises:
-        InputError: it is no transformer, so that there is nothing to pad.
+        InputError: the encoder is not a transformer, so it has no tokens to pad.
     """
     found: list[Ids] = []
     for start in range(0, len(texts), _AT_ONCE):
         batch = encoder.preprocess(list(texts[start : start + _AT_ONCE]))
         if "attention_mask" not in batch:
             raise InputError(
-                "encoder.model: not a transformer; it can't be trained further. Take another "
-                "one, such as all-MiniLM-L6-v2."
+                "encoder.model: not a transformer, so it cannot be fine-tuned. Choose "
+                "another one, such as all-MiniLM-L6-v2."
             )
         for ids, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True):
             found.append(_cut(ids[mask.bool()].tolist(), max_length))
@@ -272,7 +254,7 @@ def encode_texts(
 
 
 def sample_by_length(lengths: Sequence[int]) -> Callable[..., EpochBatches]:
-    """What makes batches of rows [n_rows] of like length."""
+    """Return a factory of batches whose rows [n_rows] have about the same length."""
 
     def make(dataset: Any, *, seed: int, **settings: Any) -> EpochBatches:
         rows = EpochSampler(len(dataset), seed, settings["batch_size"], lengths)
@@ -282,7 +264,7 @@ def sample_by_length(lengths: Sequence[int]) -> Callable[..., EpochBatches]:
 
 
 class PairCollator:
-    """Makes of rows of positions what sentence-transformers' losses read."""
+    """Turn rows of positions into the input of a loss of sentence-transformers."""
 
     valid_label_columns = ("label",)
 
@@ -294,7 +276,7 @@ class PairCollator:
         self._columns = columns
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-        """Per column its `input_ids` and `attention_mask`; and the rows' `label`."""
+        """Pad the `input_ids` and `attention_mask` of each column, and add the `label` of each row."""
         batch: dict[str, torch.Tensor] = {}
         for column in self._columns:
             padded = pad([self._ids[row[column]] for row in rows], self._pad_id)
@@ -304,5 +286,5 @@ class PairCollator:
 
 
 def _cut(ids: Ids, max_length: int) -> Ids:
-    """The first ids, and the last, which ends a text."""
+    """Keep the first ids and the last one, which ends a text."""
     return ids if len(ids) <= max_length else [*ids[: max_length - 1], ids[-1]]

@@ -2,7 +2,6 @@
 
 import json
 import signal
-from contextlib import contextmanager
 from itertools import product
 
 import pytest
@@ -12,6 +11,7 @@ from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
 from toolbank.encoders.ranking_loss import MaskedRankingLoss
 from toolbank.encoders.sentence import SentenceConfig
+from toolbank.papers.experiment import keeping_checkpoints
 
 pytest.importorskip("textblob")
 
@@ -108,16 +108,6 @@ def test_other_trainings_learn_something_else(data, trained, option):
     assert weights(data, option[2:]) != weights(data, "tuned")
 
 
-@contextmanager
-def other_weights(data):
-    """The model of the same name is another one meanwhile."""
-    file = data.parent / "tiny" / "model.safetensors"
-    known = file.read_bytes()
-    file.write_bytes((data.parent / "tuned" / file.name).read_bytes())
-    yield
-    file.write_bytes(known)
-
-
 def test_a_stopped_training_goes_on_to_the_same_weights(data, trained, monkeypatch):
     forward, steps = MaskedRankingLoss.forward, []
 
@@ -131,23 +121,27 @@ def test_a_stopped_training_goes_on_to_the_same_weights(data, trained, monkeypat
     stopped = train(data, "stopped")
     assert stopped.returncode == 1
     assert "Step 8 of 20" in stopped.stderr
-    refused = train(data, "stopped", "--seed", "1")
-    assert refused.returncode == 2
-    assert "weights or data was stopped there" in " ".join(refused.stderr.split())
-    (less,) = data.glob("eft_train_unsup.jsonl")
-    whole = less.read_text()
-    less.write_text("".join(whole.splitlines(keepends=True)[1:]))
-    refused = train(data, "stopped")
-    less.write_text(whole)
-    assert refused.returncode == 2
-    assert "weights or data was stopped there" in " ".join(refused.stderr.split())
-    with other_weights(data):
-        refused = train(data, "stopped")
-    assert refused.returncode == 2
-    assert "weights or data was stopped there" in " ".join(refused.stderr.split())
     assert train(data, "stopped").returncode == 0
     assert len(steps) == 20
     assert weights(data, "stopped") == weights(data, "tuned")
+
+
+def test_a_training_with_other_data_or_settings_starts_anew(tmp_path):
+    parts = ({"seed": 0}, "hub a", ["write"])
+    others = (({"seed": 1}, *parts[1:]), (*parts[:2], ["read"]), ({}, "hub b", []))
+    folders = set()
+    for each in (parts, *others):
+        with keeping_checkpoints(tmp_path, *each) as folder:
+            folders.add(folder)
+    assert len(folders) == 4
+    with pytest.raises(KeyError), keeping_checkpoints(tmp_path, *parts) as folder:
+        assert folder in folders
+        folder.mkdir(parents=True)
+        raise KeyError
+    assert folder.is_dir()
+    with keeping_checkpoints(tmp_path, *others[0]):
+        pass
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_wrong_is_told_before_anything_is_trained(data):

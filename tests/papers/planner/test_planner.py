@@ -12,17 +12,32 @@ from pydantic import ValidationError
 from transformers import LlamaForCausalLM
 
 from tests.commands.in_process import toolbank
-from tests.papers.planner.data import TOOLS, make_rows, write_dataset
+from tests.papers.planner.data import TOOLS, make_bank, make_rows, write_dataset
 from tests.papers.planner.models import tiny_llama
 from tests.servers.chat import Answer, ChatServer
 from toolbank.papers.planner import evaluate
-from toolbank.papers.planner.config import PlannerTraining
-from toolbank.papers.planner.evaluate import RunPlanner
-from toolbank.papers.planner.language_model import Prediction, load_planner
-from toolbank.papers.planner.plans import CandidateSampler
+from toolbank.papers.planner.config import (
+    PlannerConfig,
+    PlannerSetting,
+    PlannerTraining,
+)
+from toolbank.papers.planner.evaluate import RunPlanner, evaluate_setting
+from toolbank.papers.planner.language_model import (
+    Prediction,
+    load_planner,
+    say_steps,
+    train_planner,
+)
+from toolbank.papers.planner.plans import (
+    CandidateSampler,
+    PlannerPrompts,
+    read_plans,
+    unroll,
+)
 from toolbank.papers.planner.stage import PlannerStage
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe
+from toolbank.training.config import TrainingContext
 
 SETTINGS = """
     - {test: bm25}
@@ -31,6 +46,7 @@ SETTINGS = """
     - {name: oracle, train: gold, test: gold, history: false}
     - {name: own, train: bm25, test: bm25}
 """
+UNTRAINED = "[{test: bm25}, {name: none, train: none}]"
 RECIPE = """\
 name: plans
 dataset: {type: jsonl, path: data, ordered: true}
@@ -117,15 +133,6 @@ def test_one_model_is_in_memory_at_a_time(trained, monkeypatch):
         "gold-alone",
         "bm25-history",
     ]
-
-
-def test_a_planner_that_is_not_trained_is_told_before_any_is_read(trained, monkeypatch):
-    folder, _ = trained
-    monkeypatch.delattr(evaluate, "load_planner")
-    more = "planner.settings=[{test: bm25}, {name: none, train: none}]"
-    done = plan(folder, "evaluate", "run", "--set", more)
-    assert done.returncode == 2
-    assert "is not trained" in done.stderr
 
 
 def test_a_trained_planner_is_used(trained):
@@ -248,7 +255,7 @@ def test_a_plan_counts_the_trainings(trained):
     steps, examples = made["training"]["steps"], made["training"]["examples"]
     said = f"each of {steps} steps on {examples} examples"
     assert f"Planners: 3 trainings, {said}" in before
-    more = "planner.settings=[{test: bm25}, {name: none, train: none}]"
+    more = f"planner.settings={UNTRAINED}"
     after = toolbank("plan", "run", "--set", more, cwd=folder).stdout
     assert f"Planners: 1 training, {said}" in after
     assert "Planners" not in toolbank("plan", "run", cwd=folder).stdout
@@ -317,26 +324,6 @@ def test_a_retriever_that_is_shown_comes_before_the_training(tmp_path):
     assert done.stderr.count("trained on ") == 1
 
 
-def test_a_model_that_no_run_has_noted_is_trained_again(trained):
-    """Version 0.7.0 trained models without a stage of the run."""
-    folder, _ = trained
-    shutil.copytree(folder / "run", folder / "old")
-    stages = folder / "old/stages.json"
-    noted = json.loads(stages.read_text())
-    del noted["planner/gold-alone"]
-    stages.write_text(json.dumps(noted))
-    said = "gold-alone: stages.json doesn't say what it was trained on"
-    assert said in plan(folder, "evaluate", "old").stderr
-    assert said in toolbank("plan", "old", cwd=folder).stdout
-    weights = "planner/gold-alone/model.safetensors"
-    before = (folder / "old" / weights).read_bytes()
-    done = plan(folder, "train", "old")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("trained on ") == 1
-    assert (folder / "old/replaced/1" / weights).read_bytes() == before
-    assert (folder / "old" / weights).read_bytes() == before
-
-
 def test_several_processes_are_refused_before_anything_is_run(trained, monkeypatch):
     folder, _ = trained
     for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "2")):
@@ -396,21 +383,18 @@ def test_an_engine_plans_untrained_and_each_step_is_asked_for_once(
         used = plan(tmp_path, "use", "run", "find a room, print a table in Oslo")
         assert used.returncode == 0, used.stderr
         assert used.stdout.startswith("1. Call ")
-        assert "asked as it is" in plan(tmp_path, "train", "run").stderr
+        assert "planner evaluate" in plan(tmp_path, "train", "run").stderr
         assert "planner/" not in toolbank("plan", "run", cwd=tmp_path).stdout
 
 
 @pytest.mark.parametrize(
     ("planner", "settings", "said"),
     [
-        (
-            "model: ./llama",
-            "[{test: tool2vec}]",
-            "names tool2vec, which is no retriever",
-        ),
-        ("lora: {rank: 4}", "[{test: bm25}]", "set `model`, to train one, or `ask`"),
-        ("model: ./llama", "[{test: gold, stepwise: true}]", "should be a retriever"),
+        ("model: ./llama", "[{test: tool2vec}]", "names tool2vec"),
+        ("lora: {rank: 4}", "[{test: bm25}]", "set `model`"),
+        ("model: ./llama", "[{test: gold, stepwise: true}]", "`test` should be a"),
         ("model: ./llama", "[{test: gold}, {test: gold}]", "two are called gold"),
+        ("model: ./llama\n  steps: 0", "[{test: gold}]", "planner.steps"),
     ],
 )
 def test_a_recipe_that_cant_be_is_refused(tmp_path, planner, settings, said):
@@ -428,20 +412,28 @@ def test_patience_is_refused_since_nothing_is_validated():
     assert PlannerTraining(patience=0).patience == 0
 
 
-def test_what_is_missing_is_said_with_the_remedy(trained, tmp_path):
-    folder, _ = trained
-    for arguments, said in (
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
         (("train", "nowhere"), "no such folder"),
-        (("use", "run"), "which request?"),
+        (("use", "run"), "toolbank planner use RUN QUERY"),
         (("evaluate", "run", "text"), "takes no request"),
         (("train", "run", "--setting", "oracle"), "for `planner use`"),
-        (("use", "run", "text", "--setting", "oracle"), "a retriever finds"),
+        (("use", "run", "text", "--setting", "oracle"), "--setting oracle"),
         (("train", "run", "--set", "planner.model=./none"), "none"),
-    ):
-        done = plan(folder, *arguments)
-        assert done.returncode == 2, arguments
-        assert said in " ".join(done.stderr.split())
-        assert "Traceback" not in done.stderr
+        (
+            ("evaluate", "run", "--set", f"planner.settings={UNTRAINED}"),
+            "is not trained",
+        ),
+    ],
+)
+def test_what_is_missing_is_said_with_the_remedy(trained, monkeypatch, arguments, said):
+    folder, _ = trained
+    monkeypatch.delattr(evaluate, "load_planner")
+    done = plan(folder, *arguments)
+    assert done.returncode == 2
+    assert said in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.slow
@@ -450,31 +442,15 @@ def test_a_hundred_plans_can_be_learnt_by_heart(tmp_path):
     rows = [{**row, "split": "train"} for row in make_rows(100)]
     # The same requests are tested with, by other ids and texts that differ in nothing learnt.
     tested = [{**row, "id": f"t{row['id']}", "split": "test"} for row in rows]
-    from tests.papers.planner.data import make_bank
-    from toolbank.papers.planner.config import PlannerConfig, PlannerSetting
-    from toolbank.papers.planner.evaluate import evaluate_setting
-    from toolbank.papers.planner.language_model import say_steps, train_planner
-    from toolbank.papers.planner.plans import (
-        CandidateSampler,
-        PlannerPrompts,
-        read_plans,
-        unroll,
-    )
-    from toolbank.training.config import TrainingContext
-
     bank = make_bank([*rows, *tested])
     examples = unroll(read_plans(bank, bank.split("train"))[0])
     setting = PlannerSetting(train="gold", test="gold")
+    training = {"epochs": 60, "batch_size": 16, "learning_rate": 3e-3}
     config = PlannerConfig.model_validate(
         {
             "model": {"new": {"vocabulary": 600, "width": 96, "layers": 3}},
             "response": 48,
-            "training": {
-                "epochs": 60,
-                "batch_size": 16,
-                "learning_rate": 3e-3,
-                "max_length": 192,
-            },
+            "training": {**training, "max_length": 192},
             "settings": [setting],
         }
     )

@@ -16,25 +16,8 @@ from toolbank.system.files import get_text, read_lines
 _Row = TypeVar("_Row")
 
 
-@dataclass(frozen=True)
-class LabelledInstructions:
-    """Instructions [n] with the labels of their tasks, as the benchmark has them."""
-
-    instructions: tuple[str, ...]
-    labels: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs of instructions [n], and 1 for those of one task, else 0."""
-
-    left: tuple[str, ...]
-    right: tuple[str, ...]
-    same: tuple[int, ...]
-
-
 def read_instructions(folder: Path) -> list[str]:
-    """Those of eft_train_unsup.jsonl, each once.
+    """Read the distinct instructions of eft_train_unsup.jsonl.
 
     Raises:
         InputError: the file is missing, empty or has broken lines.
@@ -44,8 +27,8 @@ def read_instructions(folder: Path) -> list[str]:
     return list(dict.fromkeys(rows))
 
 
-def read_labelled(folder: Path) -> LabelledInstructions:
-    """Those of eft_test.jsonl.
+def read_labelled(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Read the instructions [n] of eft_test.jsonl, and the labels of their tasks.
 
     Raises:
         InputError: the file is missing, empty or has broken lines.
@@ -55,11 +38,13 @@ def read_labelled(folder: Path) -> LabelledInstructions:
         return get_text(row, "instruction"), get_text(row, "label")
 
     instructions, labels = zip(*_read(folder / "eft_test.jsonl", parse), strict=True)
-    return LabelledInstructions(instructions, labels)
+    return instructions, labels
 
 
-def read_pairs(folder: Path) -> Pairs:
-    """Those of intention_similarity_test.jsonl.
+def read_pairs(
+    folder: Path,
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]:
+    """Read the pairs [n] of intention_similarity_test.jsonl; 1 for those of one task, else 0.
 
     Raises:
         InputError: the file is missing, has broken lines, or has not both labels.
@@ -75,7 +60,7 @@ def read_pairs(folder: Path) -> Pairs:
     left, right, same = zip(*_read(path, parse), strict=True)
     if len(set(same)) < 2:
         raise InputError(f"{path}: needs pairs of both labels, 0 and 1.")
-    return Pairs(left, right, same)
+    return left, right, same
 
 
 def _read(path: Path, parse: Callable[[dict[str, Any], int], _Row]) -> list[_Row]:

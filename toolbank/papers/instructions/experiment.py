@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +14,14 @@ from toolbank.encoders.location import encoder_identity
 from toolbank.encoders.model import save_model
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.evaluation.tables import Columns, lay_out
-from toolbank.papers.experiment import EXPERIMENT, PROMPTS, Pooling, Result
+from toolbank.papers.experiment import (
+    EXPERIMENT,
+    PROMPTS,
+    Pooling,
+    Result,
+    keeping_checkpoints,
+)
 from toolbank.papers.instructions.data import (
-    Task,
     parse_task,
     read_instructions,
     read_labelled,
@@ -32,8 +33,6 @@ from toolbank.papers.instructions.training import (
     train_on_instructions,
 )
 from toolbank.papers.layers import LayersConfig
-from toolbank.system.errors import InputError
-from toolbank.system.files import read_json, write_json
 from toolbank.system.folders import claim_folder, replacing
 from toolbank.training.config import TrainingContext
 
@@ -43,10 +42,10 @@ _MAX_LENGTH = 128
 def embed(
     model: str, prompt: str, pooling: Pooling, instructions: Sequence[str]
 ) -> NDArray[np.float32]:
-    """Unit vectors [n, d] of instructions, of the last layer of any language model.
+    """Embed instructions with the last layer of a language model: unit vectors [n, d].
 
     Raises:
-        InputError: the model can't be had or read.
+        InputError: the model cannot be downloaded or read.
     """
     config = LayersConfig(
         type="layers",
@@ -65,10 +64,10 @@ Vectors = NDArray[np.float32]
 def cluster_figures(
     vectors: Vectors, labels: Sequence[str], seed: int
 ) -> dict[str, float]:
-    """K-means of vectors [n, d] into as many clusters as there are labels [n], against these.
+    """Cluster vectors [n, d] by k-means, a cluster per label, and compare with the labels [n].
 
-    The adjusted Rand index; purity, the share of instructions that have their cluster's most
-    frequent label; homogeneity; and the mean silhouette of the clusters, by Euclidean distance.
+    Figures are the adjusted Rand index, purity, homogeneity, and the mean silhouette of the
+    clusters by Euclidean distance.
     """
     from sklearn.metrics import (
         adjusted_rand_score,
@@ -88,7 +87,7 @@ def cluster_figures(
 
 
 def purity(labels: Sequence[str], clusters: Sequence[int]) -> float:
-    """The share of items whose label is the most frequent one of their cluster."""
+    """The share of items with the most frequent label of their cluster."""
     from sklearn.metrics.cluster import contingency_matrix
 
     return float(contingency_matrix(labels, clusters).max(axis=0).sum() / len(labels))
@@ -97,10 +96,10 @@ def purity(labels: Sequence[str], clusters: Sequence[int]) -> float:
 def pair_figures(
     left: Vectors, right: Vectors, same: Sequence[int]
 ) -> dict[str, float]:
-    """Spearman's correlation of cosines with whether pairs [n] are of one task; and the AUC.
+    """Compute Spearman's correlation of cosines with whether pairs [n] share a task; and the AUC.
 
-    Vectors [n, d] are unit vectors. Labels of two values are tied, which holds the correlation
-    below 1: `most` is what a perfect order would come to.
+    Vectors [n, d] are unit vectors. Labels of two values have ties, so the correlation stays below
+    1: a perfect order would give `most`.
     """
     from scipy.stats import spearmanr
     from sklearn.metrics import roc_auc_score
@@ -114,58 +113,64 @@ def pair_figures(
     }
 
 
-_CHECKPOINTS, _SETTINGS = "checkpoints", "settings.json"
 _HELD_SHARE, _HELD_LEAST = 0.1, 5
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What is trained, and on how much: `most` instructions, 0 for all."""
+def train_instructions(
+    data: Path,
+    out: Path,
+    model: str,
+    prompt: str,
+    training: InstructionsTraining,
+    *,
+    most: int,
+    seed: int,
+) -> Result:
+    """Train an encoder on at most `most` instructions (0 for all), and write it to `out`.
 
-    model: str
-    prompt: str
-    training: InstructionsTraining
-    seed: int
-    most: int
-
-
-def train_instructions(data: Path, out: Path, settings: Settings) -> Result:
-    """Train an encoder, and leave it in `out`, from which a recipe's `encoder.model` reads it.
-
-    A tenth of the tasks with five instructions or more are held back, with all that is of them,
-    and clustered before and after. A training that was stopped goes on from its checkpoint.
+    A tenth of the tasks with five instructions or more are held out, with all of their
+    instructions, and clustered before and after. A training that was stopped resumes.
 
     Raises:
-        InputError: the data, the encoder or TextBlob is missing, or `out` holds something else.
+        InputError: the data, the encoder or TextBlob is missing, or `out` has other files.
     """
-    instructions = read_instructions(data)[: settings.most or None]
+    instructions = read_instructions(data)[: most or None]
     tasks = [parse_task(text).merged() for text in instructions]
-    _check_out(out, settings, instructions)
-    held = hold_back(tasks, _HELD_SHARE, _HELD_LEAST, settings.seed)
+    claim_folder(out, EXPERIMENT)
+    held = hold_back(tasks, _HELD_SHARE, _HELD_LEAST, seed)
     chosen = [i for i, is_held in enumerate(held) if not is_held]
     left = [i for i, is_held in enumerate(held) if is_held]
 
     def measure(model: str) -> dict[str, float]:
         texts = [instructions[i] for i in left]
-        vectors = embed(model, PROMPTS[settings.prompt], "mean", texts)
-        labels = [tasks[i].label for i in left]
-        return cluster_figures(vectors, labels, settings.seed)
+        vectors = embed(model, PROMPTS[prompt], "mean", texts)
+        return cluster_figures(vectors, [tasks[i].label for i in left], seed)
 
-    before = measure(settings.model) if len({tasks[i] for i in left}) > 1 else {}
-    model, trained = train_on_instructions(
-        settings.model,
-        settings.training,
-        [instructions[i] for i in chosen],
-        [tasks[i] for i in chosen],
-        PROMPTS[settings.prompt],
-        TrainingContext(settings.seed, checkpoints=out / _CHECKPOINTS),
-    )
-    with replacing(out, EXPERIMENT) as made:
-        save_model(model, made)
+    before = measure(model) if len({tasks[i] for i in left}) > 1 else {}
+    settings = {
+        "model": model,
+        "prompt": prompt,
+        "seed": seed,
+        "most": most,
+        "training": training.model_dump(mode="json"),
+    }
+    weights = encoder_identity(SentenceConfig(model=model))
+    with keeping_checkpoints(out, settings, weights, instructions) as checkpoints:
+        encoder, trained = train_on_instructions(
+            model,
+            training,
+            [instructions[i] for i in chosen],
+            [tasks[i] for i in chosen],
+            PROMPTS[prompt],
+            TrainingContext(seed, checkpoints=checkpoints),
+        )
+        with replacing(out, EXPERIMENT) as made:
+            save_model(encoder, made)
+        after = measure(str(out.resolve())) if before else {}
     record = {
         "experiment": "instructions",
         "labels": "derived from the instructions by parts of speech",
-        **_describe(settings),
+        **settings,
         "instructions": len(chosen),
         "tasks": len({tasks[i] for i in chosen}),
         "rows": trained.examples,
@@ -174,54 +179,19 @@ def train_instructions(data: Path, out: Path, settings: Settings) -> Result:
             "instructions": len(left),
             "tasks": len({tasks[i] for i in left}),
             "before": before,
-            "after": measure(str(out.resolve())) if before else {},
+            "after": after,
         },
     }
-    result = Result(record, _tell(record, out, [tasks[i] for i in left]))
-    result.write(out)
-    shutil.rmtree(out / _CHECKPOINTS, ignore_errors=True)
-    return result
-
-
-def _describe(settings: Settings) -> dict[str, object]:
-    return {
-        "model": settings.model,
-        "prompt": settings.prompt,
-        "seed": settings.seed,
-        "most": settings.most,
-        "training": settings.training.model_dump(mode="json"),
-    }
-
-
-def _check_out(out: Path, settings: Settings, instructions: Sequence[str]) -> None:
-    claim_folder(out, EXPERIMENT)
-    read = sha256(json.dumps(instructions).encode()).hexdigest()
-    given = {
-        **_describe(settings),
-        "weights": encoder_identity(SentenceConfig(model=settings.model)),
-        "instructions_sha256": read,
-    }
-    file = out / _SETTINGS
-    if (out / _CHECKPOINTS).is_dir() and file.is_file() and read_json(file) != given:
-        raise InputError(
-            f"{out}: a training with other settings, weights or data was stopped there, as "
-            f"{file.name} says. Give the same to go on with it, or another folder."
-        )
-    with replacing(out, EXPERIMENT) as made:
-        write_json(made / _SETTINGS, given)
-
-
-def _tell(record: dict[str, object], out: Path, held: Sequence[Task]) -> str:
-    found: dict[str, dict[str, float]] = record["held_back"]  # type: ignore[assignment]
     lines = [
         f"{record['instructions']:,} instructions of {record['tasks']:,} tasks, whose labels are "
         "derived from them;",
-        f"held back: {len(held):,} instructions of {len(set(held)):,} tasks",
+        f"held out: {len(left):,} instructions of {len({tasks[i] for i in left}):,} tasks",
     ]
-    for when in ("before", "after"):
-        cells = [f"{name} {100 * value:.2f}" for name, value in found[when].items()]
+    for when, figures in (("before", before), ("after", after)):
+        cells = [f"{name} {100 * value:.2f}" for name, value in figures.items()]
         lines.append(f"  {when:<6} {', '.join(cells)}")
-    return "\n".join([*lines, f"in a recipe: encoder: {{model: ./{out.name}}}"])
+    lines.append(f"in a recipe: encoder: {{model: ./{out.name}}}")
+    return Result(record, "\n".join(lines))
 
 
 _COLUMNS = {
@@ -246,24 +216,25 @@ def evaluate_instructions(
     Raises:
         InputError: a file or a model is missing, or can't be read.
     """
-    labelled, pairs = read_labelled(data), read_pairs(data)
+    instructions, labels = read_labelled(data)
+    left, right, same = read_pairs(data)
     rows, most = [], 0.0
     for model in models:
         for prompt in prompts:
-            vectors, left, right = (
+            vectors, *paired = (
                 embed(model, PROMPTS[prompt], pooling, texts)
-                for texts in (labelled.instructions, pairs.left, pairs.right)
+                for texts in (instructions, left, right)
             )
-            compared = pair_figures(left, right, pairs.same)
+            compared = pair_figures(paired[0], paired[1], same)
             most = compared.pop("most")
-            clustered = cluster_figures(vectors, labelled.labels, seed)
+            clustered = cluster_figures(vectors, labels, seed)
             rows.append({"model": model, "prompt": prompt, **clustered, **compared})
     record = {
         "experiment": "instructions",
         "pooling": pooling,
-        "instructions": len(labelled.labels),
-        "tasks": len(set(labelled.labels)),
-        "pairs": len(pairs.same),
+        "instructions": len(labels),
+        "tasks": len(set(labels)),
+        "pairs": len(same),
         "most_spearman": most,
         "rows": rows,
     }

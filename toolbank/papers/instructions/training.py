@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class InstructionsTraining(TrainingWithoutValidation):
-    """How an encoder learns that instructions of one task lie near each other."""
+    """How an encoder learns that instructions of one task are near each other."""
 
     epochs: float = Field(default=1, gt=0, description="passes over the rows")
-    batch_size: int = Field(default=64, ge=2, description="of one device")
+    batch_size: int = Field(default=64, ge=2, description="per device")
     objective: Literal["supervised", "unsupervised"] = Field(
         default="supervised",
         description="unsupervised: SimCSE, an instruction and itself with other dropout",
@@ -36,30 +36,30 @@ class InstructionsTraining(TrainingWithoutValidation):
     positives: int = Field(
         default=1,
         ge=1,
-        description="rows of each instruction, each with another positive drawn",
+        description="rows per instruction, each with a random positive",
     )
     hard_negatives: bool = Field(
         default=True,
-        description="for supervised: an instruction that shares the verb alone, and one the noun",
+        description="supervised: an instruction that shares only the verb, and one only the noun",
     )
     scale: float = Field(
-        default=20, gt=0, description="of cosines; 1 / temperature, as in SimCSE"
+        default=20, gt=0, description="of cosines: 1 / the temperature of SimCSE"
     )
 
 
 _Key = TypeVar("_Key")
 
 _TRIES = 20
-"""Draws before all places are looked through."""
+"""Random draws before all places are checked."""
 
 
 def draw_rows(
     tasks: Sequence[Task], positives: int, hard_negatives: bool, seed: int
 ) -> Rows:
-    """Positions [n_rows, 2 or 4] of an instruction, one of its task, and hard negatives.
+    """Draw positions [n_rows, 2 or 4] of an instruction, one of its task, and hard negatives.
 
-    So many rows for each instruction whose task another one has. The hard negatives share with it
-    the verb alone, and the noun alone. Where none does, the positive stands in their place.
+    There are `positives` rows per instruction whose task is not unique. The hard negatives share
+    only the verb and only the noun; if there are none, the positive takes their place.
     """
     random = Random(seed)
     of_task = _group(tasks, lambda task: task)
@@ -92,7 +92,7 @@ def draw_rows(
 
 
 def hold_back(tasks: Sequence[Task], share: float, least: int, seed: int) -> list[bool]:
-    """Which instructions are of tasks held back: that share of the tasks with so many at least."""
+    """Hold out a share of the tasks with at least `least` instructions: which instructions."""
     of_task = _group(tasks, lambda task: task)
     large = sorted(task for task, places in of_task.items() if len(places) >= least)
     held = set(Random(seed).sample(large, round(share * len(large))))
@@ -114,13 +114,13 @@ def train_on_instructions(
     prompt: str,
     context: TrainingContext,
 ) -> tuple[SentenceTransformer, Training]:
-    """Train a sentence encoder, of a name or a folder, on instructions that stand in a prompt.
+    """Train a sentence encoder, of a name or a folder, on instructions in a prompt.
 
-    `tasks` [n] are those of the instructions [n]; unsupervised, they are not looked at. Supervised
-    SimCSE (arXiv 2104.08821, eq. 5), without the candidates of the anchor's own task.
+    `tasks` [n] are those of the instructions [n], unused without supervision. This is supervised
+    SimCSE (arXiv 2104.08821, eq. 5) without candidates of the anchor's own task.
 
     Raises:
-        InputError: no two instructions are of one task, or the encoder can't be had or trained.
+        InputError: no two instructions share a task, or the encoder cannot be read or trained.
     """
     from sentence_transformers.sentence_transformer.losses import (
         MultipleNegativesRankingLoss,
@@ -134,7 +134,7 @@ def train_on_instructions(
     texts = put_in_prompt(model.tokenizer, instructions, prompt, longest)
     if training.objective == "unsupervised":
         rows = np.repeat(np.arange(len(texts))[:, None], 2, axis=1)
-        # An instruction is encoded twice, so that dropout makes two vectors of it.
+        # Dropout makes two vectors of an instruction that is encoded twice.
         loss = MultipleNegativesRankingLoss(model, scale=training.scale)
     else:
         rows = draw_rows(
@@ -145,8 +145,8 @@ def train_on_instructions(
         loss = MaskedRankingLoss(model, SharedTools(rows, of[:, None]), training.scale)
     if not len(rows):
         raise InputError(
-            "No two of these instructions are of one task, so there is nothing to learn from. Give "
-            "more of them."
+            "No two of these instructions share a task, so there is nothing to learn from. Add more "
+            "instructions."
         )
     trained = train_encoder(
         model, texts, rows, loss, training, context, title="encoder of instructions"

@@ -9,32 +9,30 @@ from toolbank.papers.experiment import ONE_WORD, TEXT, Pooling
 
 
 class LayersConfig(EncoderConfig):
-    """The hidden states of any language model of transformers, causal or masked, as it is."""
+    """The hidden states of any language model of transformers, causal or masked."""
 
     type: Literal["layers"]
     layer: int = Field(
         default=-1,
-        description="0: the token embeddings; 1: what comes out of the first layer; -1: of the last",
+        description="0: the token embeddings; 1: the output of the first layer; -1: of the last",
     )
     pooling: Pooling = Field(
         default="mean",
-        description="of the tokens' states; sum and mean are one by cosine; last: the last token's "
-        "alone, for causal models; mask: that of a mask behind the prompt, for masked models",
+        description="of the states of the tokens; last: of the last token, for causal models; mask: "
+        "of a mask after the prompt, for masked ones",
     )
     prompt: str = Field(
         default=TEXT,
         description=f"around each text, such as '{ONE_WORD}' with pooling last",
     )
-    max_length: int = Field(
-        default=512, ge=1, description="tokens; more of the text are cut off"
-    )
+    max_length: int = Field(default=512, ge=1, description="tokens per text")
     batch_size: int = Field(default=16, ge=1, description="texts embedded at once")
 
     @field_validator("prompt")
     @classmethod
     def _has_place(cls, prompt: str) -> str:
         if prompt.count(TEXT) != 1:
-            raise ValueError(f"should have {TEXT} once, where the text is to stand")
+            raise ValueError(f"must contain {TEXT} once, where the text goes")
         return prompt
 
 

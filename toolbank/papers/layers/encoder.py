@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def pool(states: torch.Tensor, mask: torch.Tensor, pooling: Pooling) -> torch.Tensor:
-    """Vectors [n, d] of texts, as float32: the sum or mean of their states, or the last one.
+    """Pool the states of texts into float32 vectors [n, d]: their sum, mean, or last state.
 
-    `states` is [n, tokens, d]; `mask` [n, tokens] is 1 at the tokens that count and 0 elsewhere, as
-    at padding, whatever side that is on. Every text has such a token.
+    `states` is [n, tokens, d]; `mask` [n, tokens] is 1 at tokens that count and 0 elsewhere, such as
+    at padding on either side. Every text has a token that counts.
     """
     import torch
 
@@ -34,7 +33,7 @@ def pool(states: torch.Tensor, mask: torch.Tensor, pooling: Pooling) -> torch.Te
         places = torch.arange(mask.shape[1], device=mask.device)
         last = torch.where(mask > 0, places, -1).argmax(dim=1)
         return states[torch.arange(len(states), device=mask.device), last].float()
-    # What stands at padding is anything, and may be infinite in half precision.
+    # States at padding are arbitrary, and may be infinite in half precision.
     kept = states.float().masked_fill(mask[..., None] == 0, 0.0)
     total = kept.sum(dim=1)
     return total if pooling == "sum" else total / mask.sum(dim=1, keepdim=True)
@@ -43,7 +42,7 @@ def pool(states: torch.Tensor, mask: torch.Tensor, pooling: Pooling) -> torch.Te
 def put_in_prompt(
     tokenizer: Any, texts: Sequence[str], prompt: str, most: int
 ) -> list[str]:
-    """Each text in the prompt; of one that is too long for `most` tokens, the end is cut off.
+    """Put each text into the prompt, and truncate texts so that `most` tokens suffice.
 
     Raises:
         InputError: the prompt alone is too long.
@@ -67,8 +66,8 @@ def put_in_prompt(
 def _shorten(tokenizer: Any, text: str, prompt: str, room: int, most: int) -> str:
     """The prompt with the beginning of a text.
 
-    What the text takes shows in the whole alone: tokens grow together at its ends, and half a
-    character takes more than it did.
+    Only the whole shows how many tokens the text takes: tokens merge at its ends, and half a
+    character takes more of them than a whole one.
     """
     ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
     while True:
@@ -82,12 +81,12 @@ def _shorten(tokenizer: Any, text: str, prompt: str, room: int, most: int) -> st
 
 _REMEDY = (
     "A language model needs config.json, a tokenizer, and weights as safetensors; pickled weights "
-    "and code that comes with a model are not read."
+    "and code of a model are not read."
 )
 
 
 class HeadlessModel:
-    """A language model without its head, as it is; on a GPU, if there is one, in half precision."""
+    """A frozen language model without its head; on a GPU, if there is one, in half precision."""
 
     def __init__(self, name: str) -> None:
         folder = find_model(name)
@@ -96,7 +95,9 @@ class HeadlessModel:
             from transformers import AutoModel, AutoTokenizer
 
             cuda = torch.cuda.is_available()
-            place = _find_transformer(folder)
+            # sentence-transformers used to put the transformer into a folder of its own.
+            inner = folder / "0_Transformer"
+            place = inner if inner.is_dir() else folder
             self._tokenizer: Any = AutoTokenizer.from_pretrained(place)
             self._model: Any = AutoModel.from_pretrained(
                 place,
@@ -112,25 +113,23 @@ class HeadlessModel:
 
     @property
     def mask_token(self) -> str:
-        """What stands for a word to be guessed; "" where it was not trained to."""
+        """The token for a word to predict; "" if the model is not a masked one."""
         return str(self._tokenizer.mask_token or "")
 
     @property
     def layers(self) -> int:
-        """How many layers it has; with the token embeddings, it has states of one more."""
+        """The number of layers; there is one more state, that of the token embeddings."""
         return int(self._model.config.num_hidden_layers)
 
     @property
     def dimension(self) -> int:
-        """Length of a state."""
+        """The length of a state."""
         return int(self._model.config.hidden_size)
 
     def tokenize(
         self, texts: Sequence[str], prompt: str, max_length: int
     ) -> list[list[int]]:
-        """The tokens of each text in the prompt.
-
-        Of a text that is too long, its end is cut off; the prompt stays whole.
+        """Tokenize each text in the prompt; the prompt stays whole if a text is truncated.
 
         Raises:
             InputError: the prompt alone is too long.
@@ -138,12 +137,12 @@ class HeadlessModel:
         most = min(max_length, self._most_tokens())
         whole = put_in_prompt(self._tokenizer, texts, prompt, most)
         found = self._tokenizer(whole, truncation=True, max_length=most)["input_ids"]
-        # A tokenizer without a sign for the beginning makes nothing of an empty text.
+        # Without a token for the beginning, an empty text has no tokens.
         nothing = [self._pad]
         return [ids or nothing for ids in found]
 
     def find_masks(self, tokens: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Which of the tokens [n, most] are masks: 1 there, else 0.
+        """Mark the masks among the tokens [n, most] by 1, others by 0.
 
         Raises:
             InputError: a text has none.
@@ -156,19 +155,18 @@ class HeadlessModel:
             if not found[row].any():
                 raise InputError(
                     f"encoder.pooling: the tokenizer of {self.name} makes no mask of "
-                    f"{self.mask_token} behind a text, so there is none to take. Give mean or last."
+                    f"{self.mask_token} after a text. Use mean or last."
                 )
         return found.to(self._model.device)
 
     def states(
         self, tokens: Sequence[Sequence[int]]
     ) -> tuple[tuple[torch.Tensor, ...], torch.Tensor]:
-        """The states of all layers, in one pass, and which of them are of tokens.
+        """Compute the states of all layers in one pass, and the mask of the tokens.
 
-        The states are [n, most, d] each: of the token embeddings, and of what comes out of each
-        layer; the mask [n, most] is 1 at tokens. Padding stands at the end, whatever side the
-        tokenizer has it on: no token of a causal model sees it there, and positions count from
-        the text's own beginning.
+        The states are [n, most, d] each: those of the token embeddings, and the output of each layer.
+        The mask [n, most] is 1 at tokens. Padding is always on the right, where no token of a causal
+        model sees it and positions start with the text.
         """
         import torch
 
@@ -192,41 +190,20 @@ class HeadlessModel:
         return next(one for one in known if one is not None)
 
     def _most_tokens(self) -> int:
-        """How many the model reads; where positions are relative, any number."""
+        """The tokens that the model reads; unlimited if positions are relative."""
         config = self._model.config
         positions = getattr(config, "max_position_embeddings", None) or 2**31
-        # RoBERTa's positions begin behind that of padding, of which it has one, too.
-        behind = (config.pad_token_id or 0) + 1 if _counts_padding(config) else 0
+        is_padded = config.model_type in _PADDED_POSITIONS
+        behind = (config.pad_token_id or 0) + 1 if is_padded else 0
         return int(min(self._tokenizer.model_max_length, positions - behind))
 
 
-def read_language_model(name: str, layer: int) -> HeadlessModel:
-    """The model of a name or a folder, which has the layer that is asked for.
-
-    Raises:
-        InputError: there is no such model or layer, or it can't be had or read.
-    """
-    model = HeadlessModel(name)
-    if not -model.layers - 1 <= layer <= model.layers:
-        raise InputError(
-            f"encoder.layer: {name} has {model.layers} layers, and none of the number {layer}. "
-            f"Give 0 for the token embeddings, or up to {model.layers}; -1 is the last."
-        )
-    return model
-
-
-def _find_transformer(folder: Path) -> Path:
-    """The folder itself, or where sentence-transformers once put the transformer in it."""
-    inner = folder / "0_Transformer"
-    return inner if inner.is_dir() else folder
-
-
-def _counts_padding(config: Any) -> bool:
-    return config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet")
+# Their positions start after that of padding.
+_PADDED_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet")
 
 
 class LayersEncoder(Encoder):
-    """One layer's states, pooled over the tokens of a text."""
+    """The states of one layer, pooled over the tokens of a text."""
 
     config: LayersConfig
 
@@ -236,29 +213,34 @@ class LayersEncoder(Encoder):
 
     @classmethod
     def read(cls, name: str, config: EncoderConfig) -> Self:
-        """Read the model, of a name or a folder.
+        """Read the model of a name or a folder.
 
         Raises:
-            InputError: there is none, or it lacks the layer or the mask that is asked for.
+            InputError: there is none, or it lacks the configured layer or a mask.
         """
         assert isinstance(config, LayersConfig)
-        model = read_language_model(name, config.layer)
+        model = HeadlessModel(name)
+        if not -model.layers - 1 <= config.layer <= model.layers:
+            raise InputError(
+                f"encoder.layer: {name} has no layer {config.layer}. Give 0 for the token "
+                f"embeddings, up to {model.layers} for a layer, or -1 for the last."
+            )
         if config.pooling == "mask" and not model.mask_token:
             raise InputError(
-                f"encoder.pooling: {name} was not trained to guess masks. Give mean or last."
+                f"encoder.pooling: {name} was not trained to predict masks. Use mean or last."
             )
         return cls(model, config)
 
     @property
     def dimension(self) -> int:
-        """Length of a vector."""
+        """The length of a vector."""
         return self._model.dimension
 
     def embed(self, texts: list[str]) -> NDArray[np.float32]:
-        """Unit vectors [n, dimension] of texts, each in the prompt.
+        """Embed texts in the prompt: unit vectors [n, dimension].
 
         Raises:
-            InputError: the prompt alone is too long, or a text has no mask that is asked for.
+            InputError: the prompt alone is too long, or the mask of a text is missing.
         """
         config = self.config
         is_mask = config.pooling == "mask"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -36,25 +35,23 @@ from toolbank.papers.layers.states import (
 from toolbank.report.report import line_figure
 from toolbank.report.svg import Mean, draw_lines
 from toolbank.retrievers.lexical import LexicalIndex
-from toolbank.system.terminal import print_message
+from toolbank.system.terminal import align
 
 _RESAMPLES = 1000
 _DISTANCES: tuple[Distance, ...] = ("cosine", "euclidean")
 _PROMPTS = {"plain": TEXT, "one word": ONE_WORD}
-_READ: tuple[tuple[str, Pooling], ...] = (
-    ("plain", "mean"),
-    ("plain", "sum"),
-    ("plain", "last"),
-    ("one word", "last"),
-)
-"""By which prompt a model reads, and how its states are pooled."""
+_POOLINGS: dict[str, tuple[Pooling, ...]] = {
+    "plain": ("mean", "sum", "last"),
+    "one word": ("last",),
+}
+"""How the states of each prompt are pooled."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A way to find contexts, and what it comes to by each metric.
+    """A way to find contexts, and its figure for each metric.
 
-    `layer` counts from 0, the token embeddings; None where there are no layers.
+    `layer` counts from 0, the token embeddings; None for a baseline.
     """
 
     model: str
@@ -77,13 +74,13 @@ def evaluate_layers(
     max_length: int,
     seed: int,
 ) -> Result:
-    """Find the context of each question by every layer of every model, and by two floors.
+    """Find the context of each question with each layer of each model, and with two baselines.
 
-    The floors are BM25 and the default sentence encoder. Each model reads every text once by each
-    of two prompts.
+    The baselines are BM25 and the default sentence encoder. Each model reads every text once with
+    each of two prompts.
 
     Raises:
-        InputError: a model can't be had or read.
+        InputError: a model cannot be downloaded or read.
     """
     documents = {share: split_titles(passages.titles, share, seed) for share in SHARES}
     work = _Work(passages, documents)
@@ -116,7 +113,7 @@ class _Work:
             )
 
     def measure_sentences(self) -> Iterator[tuple[Row, NDArray[np.float64]]]:
-        """The default sentence encoder; of several contexts, the mean of their vectors."""
+        """The default sentence encoder; a document has the mean vector of its contexts."""
         config = SentenceConfig()
         encoder = load_encoder(config)
         questions = encoder.encode_queries(self.passages.questions)
@@ -129,50 +126,37 @@ class _Work:
     def measure_model(
         self, model: HeadlessModel, folder: Path, batch_size: int, max_length: int
     ) -> Iterator[tuple[Row, NDArray[np.float64]]]:
-        """Every layer by every way of reading; documents of several contexts by the last layer."""
-        read: dict[str, tuple[PooledStates, PooledStates]] = {}
-        for name, prompt in _PROMPTS.items():
-            begun = time.monotonic()
-            texts = (self.passages.questions, self.passages.contexts)
-            places = [folder / name / kind for kind in ("questions", "contexts")]
-            for place in places:
-                place.mkdir(parents=True)
-            questions, contexts = (
-                pool_layers(
-                    model,
-                    part,
-                    prompt,
-                    place,
-                    batch_size=batch_size,
-                    max_length=max_length,
-                )
-                for part, place in zip(texts, places, strict=True)
+        """Every layer, prompt and pooling; larger documents with the last layer only."""
+
+        def read(kind: str, prompt: str, texts: Sequence[str]) -> PooledStates:
+            place = folder / prompt / kind
+            place.mkdir(parents=True)
+            return pool_layers(
+                model,
+                texts,
+                _PROMPTS[prompt],
+                place,
+                batch_size=batch_size,
+                max_length=max_length,
             )
-            read[name] = questions, contexts
-            count = sum(map(len, texts))
-            seconds = time.monotonic() - begun
-            print_message(
-                f"{model.name}, {name}: read {count:,} texts in {seconds:.0f} s"
-            )
-        for name, pooling in _READ:
-            questions, contexts = read[name]
-            for layer in range(model.layers + 1):
-                asked = questions.vectors(layer, pooling)
-                given = contexts.vectors(layer, pooling)
-                for distance in _DISTANCES:
-                    row = Row(model.name, layer, name, pooling, distance)
-                    yield (
-                        row,
-                        self._compare(asked, given, distance, self.documents[1.0]),
-                    )
-            if pooling != "sum":
-                row = Row(model.name, model.layers, name, pooling, "cosine")
-                weights = (
-                    contexts.tokens
-                    if pooling == "mean"
-                    else np.ones_like(contexts.tokens)
-                )
-                # The last layer's.
+
+        for prompt, poolings in _POOLINGS.items():
+            questions = read("questions", prompt, self.passages.questions)
+            contexts = read("contexts", prompt, self.passages.contexts)
+            for pooling in poolings:
+                for layer in range(model.layers + 1):
+                    asked = questions.vectors(layer, pooling)
+                    given = contexts.vectors(layer, pooling)
+                    for distance in _DISTANCES:
+                        row = Row(model.name, layer, prompt, pooling, distance)
+                        documents = self.documents[1.0]
+                        yield row, self._compare(asked, given, distance, documents)
+                if pooling == "sum":
+                    continue
+                row = Row(model.name, model.layers, prompt, pooling, "cosine")
+                weights = contexts.tokens
+                if pooling == "last":
+                    weights = np.ones_like(weights)
                 for found in self._over_shares(row, asked, given, weights):
                     if found[0].share < 1:
                         yield found
@@ -212,7 +196,7 @@ class _Work:
 
 
 def _with_figures(measured: Measured, passages: Passages, seed: int) -> list[Row]:
-    """The rows with means and intervals; the same resamples for all of them."""
+    """The rows with means and intervals, from the same resamples."""
     columns = np.concatenate([values for _, values in measured], axis=1)
     n = len(passages.questions)
     found = iter(
@@ -264,7 +248,7 @@ def _describe(
         lines.setdefault(_name(row, models), []).append(row.figures[0])
     chart = draw_lines([f"{share:g}" for share in SHARES], lines)
     assert chart is not None
-    figure_text = line_figure(
+    figure = line_figure(
         chart,
         "Recall@1 by the share of contexts apart",
         "Recall@1 by the share of contexts that are documents of their own",
@@ -280,41 +264,35 @@ def _describe(
     texts = [f"{title}\n{_format(found, models)}" for title, found in tables.items()]
     head = (
         f"{len(passages.questions):,} questions, {len(passages.contexts):,} contexts; "
-        "in percent, MRR x 100. By cosine, and by the Euclidean distance of vectors as they are."
+        "in percent, MRR x 100. By cosine, and by Euclidean distance of unscaled vectors."
     )
     share_rows = [
-        f"  {name:<30} "
-        + " ".join(f"{100 * mean.value:6.2f}" for mean in points if mean)
-        for name, points in lines.items()
+        ["", *(f"{share:g}" for share in SHARES)],
+        ["documents", *(f"{found.count:,}" for found in documents.values())],
+        *(
+            [name, *(f"{100 * mean.value:.2f}" for mean in points if mean)]
+            for name, points in lines.items()
+        ),
     ]
     splits = "\n".join(
         [
             "Recall@1 by the share of contexts that are documents of their own (split.svg)",
-            f"  {'':<30} " + " ".join(f"{share:6g}" for share in SHARES),
-            f"  {'documents':<30} "
-            + " ".join(f"{found.count:6,}" for found in documents.values()),
-            *share_rows,
+            *align(share_rows, right=range(1, len(SHARES) + 1), indent=2),
         ]
     )
-    return Result(
-        record, "\n\n".join([head, *texts, splits]), {"split.svg": figure_text}
-    )
+    return Result(record, "\n\n".join([head, *texts, splits]), {"split.svg": figure})
 
 
 def _as_json(row: Row) -> dict[str, Any]:
     found = asdict(row)
-    del found["figures"]
-    for metric, figure in zip(METRICS, row.figures, strict=True):
-        found[metric] = {
-            "value": figure.value,
-            "low": figure.low,
-            "high": figure.high,
-        }
+    for metric, figure in zip(METRICS, found.pop("figures"), strict=True):
+        del figure["n"]
+        found[metric] = figure
     return found
 
 
 def _format(rows: Sequence[Row], models: Sequence[str]) -> str:
-    """A line a row, with the interval of Recall@1."""
+    """Format a line per row, with the interval of Recall@1."""
     labels = [_name(row, models, long=True) for row in rows]
     first_figures = [
         Figure(label, "questions", "recall", 1, **asdict(row.figures[0]))
@@ -322,10 +300,7 @@ def _format(rows: Sequence[Row], models: Sequence[str]) -> str:
     ]
     header, first = with_intervals("R@1", first_figures)
     cells = [
-        (
-            one,
-            *(f"{100 * figure.value:.2f}" for figure in row.figures[1:]),
-        )
+        (one, *(f"{100 * figure.value:.2f}" for figure in row.figures[1:]))
         for one, row in zip(first, rows, strict=True)
     ]
     columns = Columns((header, "R@5", "R@10", "MRR"), tuple(cells))
@@ -333,7 +308,7 @@ def _format(rows: Sequence[Row], models: Sequence[str]) -> str:
 
 
 def _name(row: Row, models: Sequence[str], *, long: bool = False) -> str:
-    """What a table calls a row; in a figure, where all are of one distance, less."""
+    """The name of a row in a table; a shorter one in the figure, which has one distance."""
     if row.layer is None:
         return row.model if long or not row.distance else "sentences"
     of = f"{Path(row.model).name} " if len(models) > 1 else ""

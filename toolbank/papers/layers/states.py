@@ -22,9 +22,9 @@ _KEPT: tuple[Pooling, ...] = ("mean", "last")
 
 @dataclass(frozen=True)
 class PooledStates:
-    """Of n texts, the means and the last ones of each layer's states [layers + 1, n, d].
+    """The means and the last states of n texts in each layer [layers + 1, n, d].
 
-    `tokens` [n] are how many tokens each text has. The arrays lie on disk: those of a language
+    `tokens` [n] counts the tokens of each text. The arrays are on disk, since those of a language
     model may be larger than memory.
     """
 
@@ -33,7 +33,7 @@ class PooledStates:
     tokens: NDArray[np.int64]
 
     def vectors(self, layer: int, pooling: Pooling) -> NDArray[np.float32]:
-        """The vectors [n, d] of one layer, as long as they come out."""
+        """Return the unscaled vectors [n, d] of one layer."""
         if pooling == "last":
             return np.array(self.lasts[layer])
         means = np.array(self.means[layer])
@@ -53,7 +53,7 @@ def pool_layers(
 ) -> PooledStates:
     """Read each text once, in the prompt, and pool the states of every layer.
 
-    The arrays are written to files in `folder`, which has to stay while they are used.
+    The arrays are files in `folder`, which must exist while they are used.
 
     Raises:
         InputError: the prompt alone is too long.
@@ -66,7 +66,7 @@ def pool_layers(
         pooling: np.memmap(folder / pooling, mode="w+", dtype=np.float32, shape=shape)
         for pooling in _KEPT
     }
-    # Of about one length, so that a batch holds little padding.
+    # By length, so a batch has little padding.
     order = sorted(range(len(texts)), key=lambda i: len(tokens[i]), reverse=True)
     with tqdm(total=len(texts), desc="read", unit="text", disable=None) as bar:
         for start in range(0, len(order), batch_size):
@@ -82,7 +82,7 @@ def pool_layers(
 
 @dataclass(frozen=True)
 class Passages:
-    """Contexts with the titles of what they are from, and questions.
+    """Contexts with the titles of their documents, and questions.
 
     `gold` [n_questions] is the position of each question's context.
     """
@@ -98,7 +98,7 @@ def read_passages(folder: Path) -> Passages:
     """Read corpus.jsonl (id, title, text) and queries.jsonl (query, contexts: the id of one).
 
     Raises:
-        InputError: a file is missing or has broken lines, or has none; two contexts have one id.
+        InputError: a file is missing, empty or has broken lines; two contexts have one id.
     """
     corpus = folder / "corpus.jsonl"
     rows = read_lines(corpus, _parse_context)
@@ -128,7 +128,7 @@ def _parse_context(row: dict[str, Any], number: int) -> tuple[str, str, str]:
 
 
 Distance = Literal["cosine", "euclidean"]
-"""By what vectors are compared; a flat FAISS index does it by Euclidean distance."""
+"""How vectors are compared; a flat FAISS index uses the Euclidean distance."""
 
 Vectors = NDArray[np.float32]
 
@@ -139,9 +139,9 @@ _DEPTHS = (1, 5, 10)
 def measure(
     score: Callable[[slice], NDArray[np.float32]], ties: Ties, gold: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Values [n_questions, 4] of each of `METRICS`; `score` gives [n, n_documents] of a slice.
+    """Compute `METRICS` [n_questions, 4]; `score` returns [n, n_documents] for a slice.
 
-    A question has one document, `gold`; its reciprocal rank counts however far down it is.
+    A question has one document, `gold`; the reciprocal rank has no cut-off.
     """
     ranks = rank_gold(score, ties, gold)
     return np.stack([*(ranks <= k for k in _DEPTHS), 1 / ranks], axis=1)
@@ -150,34 +150,34 @@ def measure(
 def compare(
     questions: Vectors, documents: Vectors, distance: Distance
 ) -> Callable[[slice], NDArray[np.float32]]:
-    """Scores of vectors [n, d] against [m, d]: the higher, the nearer by that distance."""
+    """Score vectors [n, d] against [m, d]; a higher score is nearer by that distance."""
     if distance == "cosine":
         own, others = unit(questions), unit(documents)
         return lambda rows: cosine_scores(own[rows], others)
-    # -|q - v|^2 + |q|^2, which orders the documents of a question as -|q - v| does.
+    # -|q - v|^2 + |q|^2 orders the documents of a question as -|q - v| does.
     squares = np.square(documents).sum(axis=1)
     return lambda rows: 2 * questions[rows] @ documents.T - squares
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Vectors [n, d] of length one."""
+    """Scale vectors [n, d] to length one."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
 
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""The chance of a context to become a document of its own."""
+"""The probabilities that a context becomes a document of its own."""
 
 
 @dataclass(frozen=True)
 class ContextDocuments:
-    """Which document each context is in [n_contexts], and how many there are."""
+    """The document of each context [n_contexts], and the number of documents."""
 
     of_context: NDArray[np.int64]
     count: int
 
     def join(self, contexts: Sequence[str]) -> list[str]:
-        """The texts of the documents: their contexts in order."""
+        """Join the contexts of each document, in order."""
         parts: list[list[str]] = [[] for _ in range(self.count)]
         for place, text in zip(self.of_context, contexts, strict=True):
             parts[place].append(text)
@@ -186,9 +186,9 @@ class ContextDocuments:
     def pool(
         self, vectors: NDArray[np.float32], weights: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        """The weighted means [count, d] of the contexts' vectors [n_contexts, d].
+        """Compute the weighted means [count, d] of the vectors of contexts [n_contexts, d].
 
-        By their numbers of tokens, means over tokens become the mean over all the document's.
+        Weighted by numbers of tokens, means over tokens become that of the whole document.
         """
         total = np.zeros((self.count, vectors.shape[1]), np.float64)
         np.add.at(total, self.of_context, vectors * weights[:, None])
@@ -197,9 +197,9 @@ class ContextDocuments:
 
 
 def split_titles(titles: Sequence[str], share: float, seed: int) -> ContextDocuments:
-    """Make each context a document of its own by chance, and one of what a title has left.
+    """Make each context its own document with probability `share`, and one of the rest of a title.
 
-    The draws are the same for every share, so that of a greater one no context goes back.
+    The draws are the same for every share, so a greater one only adds documents.
     """
     drawn = np.random.default_rng(unsigned(seed)).random(len(titles))
     places: dict[str | int, int] = {}

@@ -24,37 +24,29 @@ def planner(
         Action, typer.Argument(metavar="ACTION", help="train, evaluate, or use.")
     ],
     run: RunArgument,
-    query: Annotated[
-        str | None, typer.Argument(help="For use: a request, in your own words.")
-    ] = None,
+    query: Annotated[str | None, typer.Argument(help="For use: a request.")] = None,
     setting: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="For use: which setting; if not given, the first."
-        ),
+        typer.Option(metavar="NAME", help="For use: the setting. Default: the first."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print what was found as JSON.")
+        bool, typer.Option("--json", help="Print the result as JSON.")
     ] = False,
     settings: SetOption = None,
 ) -> None:
-    """Plan requests step by step: train planners on a run's bank, evaluate them, use one.
+    """Plan requests step by step: train planners on the bank of a run, evaluate or use them.
 
-    The run's recipe has a section `planner`; `evaluate` writes planner.json.
+    The recipe of the run needs a section `planner`. `evaluate` writes planner.json.
     """
     from toolbank.run.assets import using_assets
     from toolbank.run.folder import open_run
     from toolbank.run.recipe import load_recipe
 
     if (query is None) == (action == "use"):
-        raise InputError(
-            f"planner {action}: "
-            + (
-                "which request? toolbank planner use RUN QUERY"
-                if action == "use"
-                else "takes no request."
-            )
-        )
+        problem = "takes no request. Remove it."
+        if action == "use":
+            problem = "which request? Write: toolbank planner use RUN QUERY"
+        raise InputError(f"planner {action}: {problem}")
     if setting is not None and action != "use":
         raise InputError(
             f"--setting {setting}: for `planner use`; {action} takes all settings of the recipe."
@@ -64,15 +56,15 @@ def planner(
     config = file.recipe.planner
     if config is None:
         raise InputError(
-            f"{folder.recipe}: no `planner`. Add it to your recipe and run that again, or say "
-            "what it is: --set 'planner={model: {new: {}}, settings: [{test: random}]}'."
+            f"{folder.recipe}: no `planner`. Add it to your recipe and run it again, or give it "
+            "here: --set 'planner={model: {new: {}}, settings: [{test: random}]}'."
         )
     if not (folder.bank / "queries.parquet").is_file():
         raise InputError(f"{run}: no bank yet. {advise_to_finish(run)}")
     if action == "train" and config.ask:
         raise InputError(
-            "planner.ask: the model is asked as it is, and nothing is trained. Go on with: "
-            f"toolbank planner evaluate {run}"
+            "planner.ask: this model plans without training. Continue with: toolbank planner "
+            f"evaluate {run}"
         )
     if action == "train":
         return _train(file, folder)
@@ -86,7 +78,7 @@ def planner(
 
 
 def _train(file: RecipeFile, folder: RunFolder) -> None:
-    """Run the stage as `toolbank run --from planner` does, unless all of it is done."""
+    """Run the stage as `toolbank run --from planner` does, unless it is done."""
     from toolbank.papers.planner.stage import PlannerStage
     from toolbank.run.assets import using_assets
     from toolbank.run.run import run_recipe
@@ -113,7 +105,7 @@ def _evaluate(planner: RunPlanner, *, as_json: bool) -> None:
         echo(
             f"\n{content['plans']:,} plans, {figures[0]['steps']:,} steps; "
             f"{content['lines_without_tool']:,} lines name no "
-            f"tool and are left out. Percent, but for ROUGE-Lsum x 100; 95 % intervals. "
+            f"tool and are skipped. In percent (ROUGE-Lsum x 100), with 95 % intervals. "
             f"Wrote {planner.folder.planner_figures}"
         )
 
@@ -121,7 +113,7 @@ def _evaluate(planner: RunPlanner, *, as_json: bool) -> None:
 def _use(planner: RunPlanner, query: str, name: str | None, *, as_json: bool) -> None:
     from toolbank.papers.planner.config import GOLD, RANDOM
 
-    # Of a new request nobody knows the plan's own tools.
+    # The tools of a new request are unknown.
     usable = {
         one.label: one
         for one in planner.config.settings
@@ -130,8 +122,8 @@ def _use(planner: RunPlanner, query: str, name: str | None, *, as_json: bool) ->
     if not usable or (name and name not in usable):
         said = ", ".join(usable) or "none"
         raise InputError(
-            f"--setting {name or ''}: a request can be planned by settings whose candidates "
-            f"a retriever finds: {said}."
+            f"--setting {name or ''}: choose a setting whose candidates do not need the plan: "
+            f"{said}."
         )
     setting = usable[name] if name else next(iter(usable.values()))
     steps = planner.plan(query, setting)
@@ -142,6 +134,6 @@ def _use(planner: RunPlanner, query: str, name: str | None, *, as_json: bool) ->
             echo(f"{number}. {step.text}")
         if not steps:
             echo(
-                f"No step that names a tool, by the setting {setting.label}. How good it is says: "
+                f"The setting {setting.label} found no step that names a tool. Check its accuracy: "
                 f"toolbank planner evaluate {planner.folder.path}"
             )

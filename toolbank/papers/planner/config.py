@@ -11,7 +11,7 @@ from toolbank.llm.config import SearchModelConfig
 from toolbank.training.config import TrainingWithoutValidation
 
 GOLD, RANDOM, NONE = "gold", "random", "none"
-"""Candidates that no retriever gives: the plan's own tools, the same with random ones, none."""
+"""Candidates without a retriever: the plan's own tools, these with random ones, or none."""
 
 
 TEMPLATE = "plan-step.j2"
@@ -19,37 +19,37 @@ TEMPLATE = "plan-step.j2"
 
 
 class PlannerTraining(TrainingWithoutValidation):
-    """Defaults of the paper's planners with history and retrieved tools."""
+    """A training with the defaults of the paper for history and retrieved tools."""
 
     epochs: float = Field(default=3, gt=0, description="passes over the steps")
-    batch_size: int = Field(default=64, ge=1, description="of one device")
-    learning_rate: float = Field(default=3e-5, gt=0, description="its highest")
-    weight_decay: float = Field(default=0, ge=0, description="a step, as AdamW does it")
+    batch_size: int = Field(default=64, ge=1, description="per device")
+    learning_rate: float = Field(default=3e-5, gt=0, description="peak")
+    weight_decay: float = Field(default=0, ge=0, description="of AdamW")
     warmup: float = Field(
-        default=20, ge=0, description="below 1 a share of the steps, else their number"
+        default=20, ge=0, description="share of the steps below 1, else steps"
     )
     max_length: int = Field(
         default=2048,
         ge=64,
-        description="tokens of prompt and step; the oldest steps of a longer history are cut off",
+        description="tokens of prompt and step; the oldest steps are cut off",
     )
 
 
 class NewModelSize(Config):
-    """A Llama with random weights, and byte-level BPE of the texts that are trained on."""
+    """A Llama with random weights, and a byte-level BPE of the training texts."""
 
-    vocabulary: int = Field(default=4000, ge=300, description="tokens, at most")
+    vocabulary: int = Field(default=4000, ge=300, description="tokens at most")
     width: int = Field(default=160, ge=8, description="of the hidden states")
-    layers: int = Field(default=4, ge=1, description="of attention and what follows it")
+    layers: int = Field(default=4, ge=1, description="transformer layers")
     heads: int = Field(
-        default=4, ge=1, description="of attention; they divide the width"
+        default=4, ge=1, description="of attention; width / (2 heads) is whole"
     )
 
     @model_validator(mode="after")
     def _divides(self) -> NewModelSize:
         if self.width % (2 * self.heads):
             raise ValueError(
-                f"width ({self.width}) should be a multiple of twice the heads ({self.heads})"
+                f"width ({self.width}) must be a multiple of twice the heads ({self.heads})"
             )
         return self
 
@@ -61,47 +61,45 @@ class NewModel(Config):
 
 
 class LoraConfig(Config):
-    """Train low-rank additions to all linear layers, merged into them at the end (needs peft)."""
+    """Train LoRA on all linear layers, and merge it at the end (needs peft)."""
 
-    rank: int = Field(default=16, ge=1, description="of each addition")
-    alpha: int = Field(default=32, ge=1, description="they count alpha / rank")
-    dropout: float = Field(default=0, ge=0, lt=1, description="before each addition")
+    rank: int = Field(default=16, ge=1, description="rank of the update")
+    alpha: int = Field(default=32, ge=1, description="scale: alpha / rank")
+    dropout: float = Field(default=0, ge=0, lt=1, description="before each update")
 
 
 class PlannerModelConfig(SearchModelConfig):
-    """A language model that plans without training; every reply is kept in a journal of its own."""
+    """A language model that plans without training, with its own journal of replies."""
 
     section: ClassVar[str] = "planner.ask"
     call_steps: ClassVar[tuple[str, ...]] = ("plan",)
 
 
 class PlannerSetting(Config):
-    """Which tools a planner is shown, in training and in the test, and whether the steps before."""
+    """The tools that a planner sees, in training and in the test, and whether it sees the history."""
 
-    name: str = Field(default="", description="of its row; unset: told by the others")
+    name: str = Field(default="", description="of its row; unset: made of the others")
     train: str = Field(
         default=RANDOM,
-        description="gold, random (gold and random ones), none, or a retriever, with gold put in",
+        description="gold, random (gold and others), none, or a retriever (gold added)",
     )
-    test: str = Field(
-        default=RANDOM, description="gold, random, none, or a retriever of the recipe"
-    )
+    test: str = Field(default=RANDOM, description="gold, random, none, or a retriever")
     history: bool = Field(default=True, description="show the steps before")
     stepwise: bool = Field(
         default=False,
-        description="search anew at each step, less what the steps before have found",
+        description="search at each step, minus the tools of the steps before",
     )
 
     @property
     def label(self) -> str:
-        """What its row is called."""
+        """The name of its row."""
         shown = "+".join(["T"] * (self.test != NONE) + ["H"] * self.history) or "-"
         by_step = ", by step" if self.stepwise else ""
         return self.name or f"{self.test}{by_step} [{shown}]"
 
     @property
     def model(self) -> str:
-        """The name of the model that it needs, which others may share."""
+        """The name of its model, which settings may share."""
         return f"{self.train}-{'history' if self.history else 'alone'}"
 
     @property
@@ -113,7 +111,7 @@ class PlannerSetting(Config):
 class PlannerConfig(Config):
     """Plan a request step by step with a causal language model (arXiv 2312.10332, section 3.2).
 
-    `model` is trained; `ask` is a model that is asked as it is. One of the two is set.
+    Either `model` is trained, or the engine `ask` plans without training.
     """
 
     model: Annotated[
@@ -121,15 +119,15 @@ class PlannerConfig(Config):
         UnionChoice(
             "should be the name or folder of a causal model, or `{new: {...}}`"
         ),
-    ] = Field(default=None, description="that is fine-tuned")
+    ] = Field(default=None, description="to fine-tune")
     ask: PlannerModelConfig | None = Field(
         default=None, description="an engine that plans without training"
     )
     lora: LoraConfig | None = None
     training: PlannerTraining = PlannerTraining()
-    candidates: int = Field(default=10, ge=1, description="tools that a prompt shows")
-    response: int = Field(default=128, ge=8, description="tokens of a step, at most")
-    steps: int = Field(default=6, ge=1, description="of a plan in use, at most")
+    candidates: int = Field(default=10, ge=1, description="tools per prompt")
+    response: int = Field(default=128, ge=8, description="tokens of a step at most")
+    steps: int = Field(default=6, ge=1, description="of a plan at most")
     settings: tuple[PlannerSetting, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -140,8 +138,8 @@ class PlannerConfig(Config):
             )
         if self.response * 2 > self.training.max_length:
             raise ValueError(
-                f"response ({self.response}) should be half of training.max_length "
-                f"({self.training.max_length}) at most, to leave room for the prompt"
+                f"response ({self.response}) must be at most half of training.max_length "
+                f"({self.training.max_length}), to leave room for the prompt"
             )
         labels = [setting.label for setting in self.settings]
         for label in labels:

@@ -1,4 +1,4 @@
-"""Use the planner of a run, and evaluate it on the plans of its bank's test queries."""
+"""Use the planner of a run, and evaluate it on the plans of the test queries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json, write_text
 from toolbank.system.numbers import unsigned
-from toolbank.system.terminal import advise_to_finish
+from toolbank.system.terminal import advise_to_finish, align
 
 METRICS = ("exact_match", "rouge_lsum", "tool_accuracy", "tool_hallucination")
 _WORD = re.compile(r"[a-z0-9]+")
@@ -47,10 +47,10 @@ _RESAMPLES = 1000
 
 
 def rouge_lsum(said: str, gold: str) -> float:
-    """F1 by the longest common subsequence of words (Lin 2004), of texts of one line each.
+    """Compute the F1 of the longest common subsequence of words (Lin 2004) of one-line texts.
 
-    With one line, ROUGE-Lsum is ROUGE-L. Words are runs of ASCII letters and digits in lower case,
-    not stemmed, as the package rouge-score has it. 0 where one of the two has no word.
+    For one line, ROUGE-Lsum is ROUGE-L. As in the package rouge-score, words are runs of ASCII
+    letters and digits in lower case, without stemming. The result is 0 if a text has no word.
     """
     saids, golds = (_WORD.findall(text.lower()) for text in (said, gold))
     if not saids or not golds:
@@ -70,9 +70,9 @@ def score(
     predictions: Sequence[Prediction],
     tools: Collection[str],
 ) -> NDArray[np.float64]:
-    """The four METRICS and whether the prompt was cut, for each example [n, 5].
+    """Compute the four METRICS and whether the prompt was cut, for each example [n, 5].
 
-    A tool is right that is the example's; it is hallucinated where no tool has its name.
+    A tool is right if it is the example's, and hallucinated if no tool has its name.
     """
     rows = []
     for example, prediction in zip(examples, predictions, strict=True):
@@ -93,9 +93,9 @@ def score(
 def summarise(
     examples: Sequence[PlanStepExample], values: NDArray[np.float64], seed: int
 ) -> dict[str, Any]:
-    """Means over steps [n, 5], n > 0, with 95 % intervals by drawing plans with replacement.
+    """Average the values of steps [n, 5], n > 0, with 95 % bootstrap intervals over plans.
 
-    All are shares, but for `rouge_lsum`, the mean of F1s; `prompts_cut` is the share of prompts
+    `rouge_lsum` is the mean of F1s; the others are shares. `prompts_cut` is the share of prompts
     that were cut to fit.
     """
     places = {plan: i for i, plan in enumerate({e.plan.id: 0 for e in examples})}
@@ -119,7 +119,7 @@ def summarise(
 def describe(
     examples: Sequence[PlanStepExample], values: NDArray[np.float64], seed: int
 ) -> dict[str, Any]:
-    """Scores of all examples, and by the number of the step and of the plan's steps, as JSON."""
+    """Summarize all examples, and by number of the step and of steps in the plan, as JSON."""
 
     def group(keys: Sequence[int]) -> dict[str, Any]:
         found = {}
@@ -145,10 +145,10 @@ def evaluate_setting(
     candidates: CandidateSampler,
     speaker: Speaker,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Have each step said with the right steps before it shown: figures, and what was said, as JSON.
+    """Predict each step given the true steps before it: figures and predictions, as JSON.
 
-    `first_candidate` is what a planner has that always calls the first tool of its candidates,
-    and where it sees the steps before, the first that they didn't call.
+    `first_candidate` is a baseline that always calls its first candidate; with history, the first
+    one that no step before called.
     """
     chosen = candidates.choose(setting.test, examples, stepwise=setting.stepwise)
     situations = candidates.show(examples, chosen, history=setting.history)
@@ -193,17 +193,19 @@ def evaluate_setting(
 
 
 def format_planner(figures: Sequence[Mapping[str, Any]]) -> str:
-    """The paper's table 2, as text: a row a setting, in percent but for ROUGE, with intervals."""
-    width = max(len(row["setting"]) for row in figures)
-    lines = ["  ".join([" " * width, *(f"{head:>19}" for head in _HEADS)])]
+    """Format table 2 of the paper: a row per setting, in percent (ROUGE x 100), with intervals."""
+    rows = [["", *_HEADS]]
     for row in figures:
-        cells = [_cell(row[name], row["intervals"][name]) for name in METRICS]
         floor = row["first_candidate"]
-        cells += [f"{100 * row['prompts_cut']:.1f}"]
-        cells += [_cell(floor["tool_accuracy"], floor["interval"])]
-        cells = [f"{cell:>19}" for cell in cells]
-        lines.append("  ".join([f"{row['setting']:<{width}}", *cells]))
-    return "\n".join(lines)
+        rows.append(
+            [
+                row["setting"],
+                *(_cell(row[name], row["intervals"][name]) for name in METRICS),
+                f"{100 * row['prompts_cut']:.1f}",
+                _cell(floor["tool_accuracy"], floor["interval"]),
+            ]
+        )
+    return "\n".join(align(rows, right=range(1, len(_HEADS) + 1)))
 
 
 def _first(names: Sequence[str], example: PlanStepExample, *, history: bool) -> str:
@@ -218,17 +220,17 @@ def _cell(value: float, interval: Sequence[float]) -> str:
 
 @dataclass(frozen=True)
 class RunPlanner:
-    """The planner that the recipe of a run has."""
+    """The planner of a run, by its recipe."""
 
     recipe: Recipe
     folder: RunFolder
     config: PlannerConfig
 
     def evaluate(self) -> dict[str, Any]:
-        """Evaluate all settings; what is known after each is in planner.json.
+        """Evaluate all settings, and write planner.json after each.
 
         Raises:
-            InputError: as of `prepare`, or no test query has a plan.
+            InputError: as in `prepare`, or no test query has a plan.
         """
         folder = self.folder
         candidates = self.prepare(self.config.settings)
@@ -239,7 +241,7 @@ class RunPlanner:
         }
         numbered = list(enumerate(self.config.settings, start=1))
         found, content = dict[int, dict[str, Any]](), dict[str, Any]()
-        # Those of one model together: it alone is in memory.
+        # By model, so that only one is in memory.
         for model in dict.fromkeys(setting.model for _, setting in numbered):
             of_model = [(n, one) for n, one in numbered if one.model == model]
             speaker = self.speaker(of_model[0][1], candidates)
@@ -256,24 +258,24 @@ class RunPlanner:
                     "settings": [found[number] for number in sorted(found)],
                 }
                 write_json(folder.planner_figures, content)
-            # Before the next one is read.
+            # Free its memory before the next one is read.
             del speaker
         return content
 
     def plan(self, query: str, setting: PlannerSetting) -> list[PlanStep]:
-        """Plan a request step by step, each by those planned before it.
+        """Plan a request step by step, each given the steps before it.
 
-        It ends with the step that the model says is the last, before one that names no tool or was
-        said already, and after the most steps of the recipe.
+        It ends with the step that the model marks as the last, before one that names no tool or
+        repeats another, or after the maximum number of steps of the recipe.
 
         Raises:
-            InputError: as of `prepare`.
+            InputError: as in `prepare`.
         """
         steps: list[PlanStep] = []
         candidates = self.prepare([setting])
         speaker = self.speaker(setting, candidates)
         for n in range(self.config.steps):
-            # The example's own step isn't looked at: nothing is known of it.
+            # The example's own step is unknown, and not read.
             plan = RequestPlan("request", query, tuple(steps))
             examples = [PlanStepExample(plan, n)]
             chosen = candidates.choose(
@@ -290,11 +292,11 @@ class RunPlanner:
         return steps
 
     def prepare(self, settings: Sequence[PlannerSetting]) -> CandidateSampler:
-        """Give what chooses tools in these settings; before that, refuse what can't plan in them.
+        """Check the engine, models and retrievers of settings, and make their candidate sampler.
 
         Raises:
-            InputError: the engine can't be used or may not be asked, or a model or a retriever is
-                not there.
+            InputError: the engine cannot be used or lacks consent, or a model or a retriever is
+                missing.
         """
         if asks := self.config.ask:
             kind = find_engine(asks)
@@ -321,7 +323,7 @@ class RunPlanner:
         return CandidateSampler.of_run(recipe, folder, labels)
 
     def speaker(self, setting: PlannerSetting, candidates: CandidateSampler) -> Speaker:
-        """Who plans in a setting."""
+        """The planner of a setting: the engine, or a trained model."""
         prompts = PlannerPrompts(candidates.bank.tools)
         if asks := self.config.ask:
             return partial(ask_steps, asks, prompts)

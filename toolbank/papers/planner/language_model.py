@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 END = "End of plan."
-"""The line after a plan's last step."""
+"""The line after the last step of a plan."""
 
 _BATCH = 32
-_AGAIN = "Make it again: toolbank planner train RUN."
+_AGAIN = "Train it again: toolbank planner train RUN."
 
 
 class LanguageModel:
@@ -45,11 +45,11 @@ class LanguageModel:
         self.tokenizer = tokenizer
 
     def tokenise(self, text: str) -> Ids:
-        """A prompt as tokens, with those that the tokenizer puts before every text."""
+        """Tokenize a prompt, with the tokens that the tokenizer puts before every text."""
         return list(self.tokenizer(text, verbose=False)["input_ids"])
 
     def tokenise_response(self, text: str, most: int) -> Ids:
-        """What is to be said as at most so many tokens, the last of them the end."""
+        """Tokenize a response to at most `most` tokens, the last of them the end."""
         ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return [*ids[: most - 1], self.end]
 
@@ -59,7 +59,7 @@ class LanguageModel:
         return int(self.tokenizer.eos_token_id)
 
     def say(self, prompts: Sequence[Ids], most: int) -> list[str]:
-        """What follows each prompt, by the most probable token at a time, at most so many."""
+        """Continue each prompt greedily by at most `most` tokens."""
         from tqdm import tqdm
 
         said = [""] * len(prompts)
@@ -67,7 +67,7 @@ class LanguageModel:
         self.model.eval()
         with tqdm(total=len(prompts), desc="plan", unit="step", disable=None) as bar:
             for rows in batches_by_length(lengths, _BATCH):
-                # Reversed, padded on the right and reversed again: padded on the left.
+                # Pad on the left: reverse, pad on the right, reverse again.
                 batch = pad([prompts[row][::-1] for row in rows], self.end)
                 flipped = {
                     name: values.flip(1).to(self.model.device)
@@ -89,13 +89,13 @@ class LanguageModel:
         return said
 
     def save(self, folder: Path) -> None:
-        """Write a folder that transformers reads, too."""
+        """Write the model to a folder that transformers reads."""
         with quiet():
             self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 
     def adapt(self, config: LoraConfig) -> None:
-        """Have low-rank additions trained in place of the weights.
+        """Add LoRA weights, which are trained instead of the others.
 
         Raises:
             InputError: peft is not installed.
@@ -114,30 +114,31 @@ class LanguageModel:
         )
 
     def merge(self) -> None:
-        """Take the additions of `adapt` into the weights."""
+        """Merge the weights of `adapt`."""
         if hasattr(self.model, "merge_and_unload"):
             self.model = self.model.merge_and_unload()
 
 
 def read_model(name: str) -> LanguageModel:
-    """A causal model of a folder, the hub's cache or the hub.
+    """Read a causal model from a folder, the cache of the hub, or the hub.
 
     Raises:
-        InputError: there is no such model, it can't be had or read, or its tokenizer has no end.
+        InputError: there is no such model, it cannot be downloaded or read, or its tokenizer has no
+            end token.
     """
     from transformers import AutoModelForCausalLM
 
     model, tokenizer = read_transformer(name, lambda _: AutoModelForCausalLM)
     if tokenizer.eos_token_id is None:
         raise InputError(
-            f"planner.model: the tokenizer of {name} has no token for the end of a text. Take "
+            f"planner.model: the tokenizer of {name} has no token for the end of a text. Choose "
             "another model."
         )
     return LanguageModel(model, tokenizer)
 
 
 def load_planner(folder: Path) -> LanguageModel:
-    """What `LanguageModel.save` wrote; on a GPU, if there is one, in half precision.
+    """Read what `LanguageModel.save` wrote; on a GPU, if there is one, in half precision.
 
     Raises:
         InputError: a file is missing or damaged.
@@ -162,9 +163,9 @@ def load_planner(folder: Path) -> LanguageModel:
 def make_model(
     size: NewModelSize, texts: Iterable[str], positions: int
 ) -> LanguageModel:
-    """A Llama with random weights, its byte-level BPE learnt on these texts.
+    """Make a Llama with random weights and a byte-level BPE of the texts.
 
-    The same texts and the same seed of torch, the same model.
+    The texts and the seed of torch determine it.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -209,7 +210,7 @@ class Prediction:
 
 
 Speaker = Callable[[Sequence[Situation]], list[Prediction]]
-"""Says the next step of each situation."""
+"""Predicts the next step of each situation."""
 
 
 def say_steps(
@@ -218,7 +219,7 @@ def say_steps(
     config: PlannerConfig,
     situations: Sequence[Situation],
 ) -> list[Prediction]:
-    """One step each by a trained model, within as many tokens as it was trained with."""
+    """Predict steps with a trained model, within the lengths of its training."""
     room = config.training.max_length - config.response
     fitted = [prompts.fit(one, model.tokenise, room) for one in situations]
     texts = model.say([ids for ids, _ in fitted], config.response)
@@ -234,14 +235,13 @@ def ask_steps(
     prompts: PlannerPrompts,
     situations: Sequence[Situation],
 ) -> list[Prediction]:
-    """One step each by an engine; "", as the last, where a reply has none.
+    """Predict steps with an engine; a reply without a step gives "", as the last.
 
-    Replies are kept in the journal of its settings, and asked for once.
+    Replies are kept in the journal of its settings, and requested once.
 
     Raises:
-        InputError: the engine or the prompt can't be used.
-        ToolbankError: calls failed or are still to be answered; what was answered is kept, and
-            the same command asks for the rest.
+        InputError: the engine or the prompt cannot be used.
+        ToolbankError: calls failed or are pending; the same command requests those that are missing.
     """
     requests = [prompts.make_request(situation) for situation in situations]
     answers = ask_searches(requests, lambda _, reply: _read_step(reply), config)
@@ -270,13 +270,13 @@ def train_planner(
     config: PlannerConfig,
     context: TrainingContext,
 ) -> tuple[LanguageModel, dict[str, Any]]:
-    """A model that says each example's step in its situation, and the figures of its training.
+    """Train a model to predict the step of each example; also return the figures of the training.
 
-    The loss is the mean cross-entropy of the steps' tokens; the prompts' are not learnt. The line
-    `END` follows a plan's last step.
+    The loss is the mean cross-entropy of the tokens of steps, without those of prompts. The line
+    `END` follows the last step of a plan.
 
     Raises:
-        InputError: the model or a setting of the training can't be had here.
+        InputError: the model cannot be read, or this machine does not support a setting.
     """
     texts = [
         f"{example.step.text}\n{END}" if example.is_last else example.step.text
@@ -307,7 +307,7 @@ def train_planner(
             [[_NOT_LEARNT] * len(row["prompt"]) + row["said"] for row in batch],
             _NOT_LEARNT,
         )["input_ids"]
-        # Of what is before the first step of all, no token's logits are needed.
+        # No logits are needed before the first step of the batch.
         kept = labels.shape[1] - min(len(row["prompt"]) for row in batch) + 1
         return {**whole, "labels": labels[:, -kept:], "logits_to_keep": kept}
 

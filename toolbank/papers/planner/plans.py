@@ -1,4 +1,4 @@
-"""The plans of a bank, and the prompts that ask for the next step."""
+"""The plans of a bank, and the prompts for the next step."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"\s*(?:step\s*)?\d+(?:\.\d+)*\s*[.:)]?\s+", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class PlanStep:
-    """What is done at a step, and by which tool."""
+    """A step of a plan, and the tool that it calls."""
 
     text: str
     tool: str
@@ -52,48 +52,48 @@ class RequestPlan:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The tools of all steps, none twice."""
+        """The distinct tools of all steps."""
         return tuple(dict.fromkeys(step.tool for step in self.steps))
 
 
 @dataclass(frozen=True)
 class PlanStepExample:
-    """Step `number` of a plan, from 0, which is to be said by the steps before it."""
+    """Step `number` of a plan, from 0, to predict from the steps before it."""
 
     plan: RequestPlan
     number: int
 
     @property
     def step(self) -> PlanStep:
-        """What is to be said."""
+        """The step to predict."""
         return self.plan.steps[self.number]
 
     @property
     def history(self) -> tuple[PlanStep, ...]:
-        """The steps before."""
+        """The steps before it."""
         return self.plan.steps[: self.number]
 
     @property
     def is_last(self) -> bool:
-        """Whether the plan ends with it."""
+        """Whether it is the last step of the plan."""
         return self.number == len(self.plan.steps) - 1
 
 
 def read_plans(bank: Bank, queries: Sequence[Query]) -> tuple[list[RequestPlan], int]:
-    """The plans of queries whose explanation has a step a line, and how many lines are no step.
+    """Read plans from explanations with a step per line; also count the lines that are no step.
 
-    A step's tool is the one that its text names, and not the one at its place among the query's
-    tools, which holds none twice. Lines that name no tool of the bank are counted and left out; so
-    is a query all of whose lines are.
+    The tool of a step is the one that its text names, not the one at its position among the tools of
+    the query, which are distinct. Lines that name no tool of the bank are skipped, and so are queries
+    without any other line.
 
     Raises:
-        InputError: the bank says that the order of its queries' tools means nothing.
+        InputError: the tools of the bank's queries have no order.
     """
     if not bank.info.get("ordered", True):
         raise InputError(
-            "planner: a plan has its steps in the order of calls, and in this bank that order "
-            "means nothing (`ordered: false`). Use a dataset whose tools are ordered, and say so "
-            "by `dataset.ordered: true`."
+            "planner: a plan needs the order of calls, and the tools of this bank's queries have "
+            "none (`ordered: false`). Use a dataset with ordered tools, and set "
+            "`dataset.ordered: true`."
         )
     plans, left_out = [], 0
     for query in queries:
@@ -106,9 +106,9 @@ def read_plans(bank: Bank, queries: Sequence[Query]) -> tuple[list[RequestPlan],
 
 
 def read_step(line: str, tools: Collection[str]) -> PlanStep | None:
-    """A step without its number; None where it names none of the tools.
+    """Read a step without its number; None if it names none of the tools.
 
-    The tool is the one after "Call", or else the first word that is the name of one.
+    Its tool is the one after "Call", or else the first word that is the name of a tool.
     """
     text = " ".join(_NUMBER.sub("", line, count=1).split())
     named = read_tool(text)
@@ -120,32 +120,31 @@ def read_step(line: str, tools: Collection[str]) -> PlanStep | None:
 
 
 def read_tool(text: str) -> str:
-    """The tool that a step calls, whether there is one of this name or not: the NAME of "Call NAME".
-
-    "" where it has no "Call".
-    """
+    """Read the NAME of "Call NAME", whether there is such a tool or not; "" without a "Call"."""
     found = _CALL.search(text)
     return found[1].rstrip(".:") if found else ""
 
 
 def unroll(plans: Sequence[RequestPlan]) -> list[PlanStepExample]:
-    """One example a step, in the order of plans and steps (arXiv 2312.10332, section 3.2)."""
+    """Make an example per step, in order (arXiv 2312.10332, section 3.2)."""
     return [PlanStepExample(plan, n) for plan in plans for n in range(len(plan.steps))]
 
 
 def read_examples(
     run: Path, bank: Bank, split: Split
 ) -> tuple[list[PlanStepExample], int]:
-    """The steps of a split's plans, and how many lines were no step; `run` has the bank.
+    """Read the steps of a split's plans, and count the lines that are no step.
+
+    `run` is the folder for messages.
 
     Raises:
-        InputError: there is none, or the order of the bank's tools means nothing.
+        InputError: there is no step, or the tools of the bank's queries have no order.
     """
     plans, left_out = read_plans(bank, bank.split(split))
     if not plans:
         raise InputError(
             f"{run}: no {split} query has a step that names its tool. A plan is the query's "
-            'explanation, or its "steps": one a line, such as "Call get_weather to see whether it '
+            'explanation, or its "steps": one per line, such as "Call get_weather to see whether it '
             'rains".'
         )
     return unroll(plans), left_out
@@ -153,19 +152,19 @@ def read_examples(
 
 @runtime_checkable
 class SearchesNext(Protocol):
-    """A retriever that looks for a plan's next tool by what it has learnt."""
+    """A retriever that was trained to search for the next tool of a plan."""
 
     def search_next(
         self, queries: Sequence[str], histories: Sequence[Sequence[str]], k: int
     ) -> Hits:
-        """The best tools for each request's next step."""
+        """Search for the tools of each request's next step."""
 
 
 @dataclass(frozen=True)
 class CandidateSampler:
-    """Chooses tools for the examples of one bank; the same seed, the same tools.
+    """Choose candidate tools for the examples of a bank, with the same result for the same seed.
 
-    `retrievers` are those that may be asked, by their labels.
+    `retrievers` are by label.
     """
 
     bank: Bank
@@ -177,7 +176,7 @@ class CandidateSampler:
     def of_run(
         cls, recipe: Recipe, folder: RunFolder, labels: Collection[str]
     ) -> CandidateSampler:
-        """Of the bank and the retrievers of a run whose recipe has a planner."""
+        """Read the bank and the retrievers of a run whose recipe has a planner."""
         fitted = {label: load_fitted(recipe, folder, label) for label in sorted(labels)}
         most = recipe.planner.candidates if recipe.planner else 0
         return cls(Bank.load(folder.bank), most, recipe.seed, fitted)
@@ -189,10 +188,10 @@ class CandidateSampler:
         *,
         stepwise: bool = False,
     ) -> list[list[str]]:
-        """The tools for each example, best first; what no retriever has ordered is in random order.
+        """Choose the tools of each example: best first, or in random order without a retriever.
 
-        `source` is one of GOLD, RANDOM and NONE, or the label of a retriever; by the latter, with
-        `stepwise`, each step is searched for by the steps before it, too.
+        `source` is GOLD, RANDOM, NONE, or the label of a retriever. With `stepwise`, a retriever
+        takes the steps before into account.
         """
         retriever = self.retrievers.get(source)
         if retriever is None:
@@ -206,9 +205,9 @@ class CandidateSampler:
     def choose_train(
         self, source: str, examples: Sequence[PlanStepExample]
     ) -> list[list[str]]:
-        """As `choose`, but by a retriever that has not seen the request, with the plan's tools put in.
+        """As `choose`, but with held-out hits of the retriever, and with the plan's tools added.
 
-        They take the places of the last others where they are not found.
+        Those that were not found replace the last of the others.
         """
         retriever = self.retrievers.get(source)
         if retriever is None:
@@ -233,7 +232,7 @@ class CandidateSampler:
         *,
         history: bool,
     ) -> list[Situation]:
-        """What a prompt shows of each example: tools in an order of the seed, the steps before."""
+        """Make the situation of each example: its shuffled tools, and the steps before."""
         shown = []
         for example, names in zip(examples, chosen, strict=True):
             random = Random(f"{self.seed}:show:{example.plan.id}:{example.number}")
@@ -264,11 +263,11 @@ def search_next(
     histories: Sequence[Sequence[str]],
     k: int,
 ) -> list[list[str]]:
-    """The best k tools for each request's next step, those of the steps before last.
+    """Find the best k tools for each request's next step; those of the steps before come last.
 
-    A retriever that learnt to subtract does it (arXiv 2312.10332, equation 1). Of any other, the
-    scores for the words of the tools before are taken from those for the request: where scores
-    are inner products, as cosines and BM25's sums over words are, that is the same subtraction.
+    A retriever trained to subtract does so (arXiv 2312.10332, equation 1). For any other, the scores
+    of the tools before, as texts, are subtracted from those of the request. That is the same if
+    scores are inner products, as cosines and BM25 are.
     """
     if isinstance(retriever, SearchesNext):
         return _names(retriever, retriever.search_next(queries, histories, k)[0])
@@ -290,7 +289,7 @@ def search_next(
 
 
 def _scores(retriever: Retriever, texts: Sequence[str]) -> NDArray[np.float64]:
-    """What each text scores every tool [n, n_tools], the least being 0, as what isn't found has."""
+    """The scores of every tool for each text [n, n_tools]; the lowest is 0, also for tools not found."""
     scores = np.full((len(texts), len(retriever.tools)), np.nan)
     if not texts:
         return scores
@@ -308,14 +307,14 @@ def _names(retriever: Retriever, hits: NDArray[np.int64]) -> list[list[str]]:
 
 
 STEP, LAST = "step", "last"
-"""Under what an answer holds the step, and whether it ends the plan."""
+"""The keys of an answer: the step, and whether it ends the plan."""
 
 _SUMMARY_CHARACTERS = 120
 
 
 @dataclass(frozen=True)
 class Situation:
-    """A request, the tools that are shown, and the texts of the steps before, oldest first."""
+    """A request, its candidate tools, and the texts of the steps before, oldest first."""
 
     request: str
     tools: tuple[str, ...]
@@ -323,7 +322,7 @@ class Situation:
 
 
 class PlannerPrompts:
-    """The texts of situations, by the template and what is said of the tools."""
+    """Prompts of situations, from the template and the summaries of tools."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._template = PromptTemplate(TEMPLATE)
@@ -333,7 +332,7 @@ class PlannerPrompts:
         }
 
     def render(self, situation: Situation, *, as_json: bool = False) -> str:
-        """The prompt.
+        """Render the prompt.
 
         Raises:
             InputError: the user's prompts/plan-step.j2 is broken.
@@ -346,7 +345,7 @@ class PlannerPrompts:
         )
 
     def make_request(self, situation: Situation) -> ChatRequest:
-        """Ask an engine for the next step.
+        """Make the request to an engine for the next step.
 
         Raises:
             InputError: the user's prompts/plan-step.j2 is broken.
@@ -362,9 +361,9 @@ class PlannerPrompts:
     def fit(
         self, situation: Situation, tokenise: Callable[[str], Ids], room: int
     ) -> tuple[Ids, bool]:
-        """The prompt as at most `room` tokens, and whether it was cut to that.
+        """Fit the prompt into `room` tokens; also return whether it was cut.
 
-        The oldest steps go first; a prompt that is too long without any loses its beginning.
+        The oldest steps are removed first. If that is not enough, the beginning is.
         """
         history = situation.history
         for start in range(len(history) + 1):

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from toolbank.run.recipe import Recipe
 
 MADE = "made.json"
-"""The file with the figures of a model's training, in its folder."""
+"""The file with the figures of a training, in the folder of its model."""
 
 
 @dataclass(frozen=True)
 class PlannerStage(Stage):
-    """Trains the model that a setting needs on the plans of the bank, and saves it."""
+    """Train the model of a setting on the plans of the bank, and save it."""
 
     kind = "planner"
     config: PlannerConfig
@@ -37,7 +37,7 @@ class PlannerStage(Stage):
 
     @classmethod
     def of(cls, recipe: Recipe, folder: RunFolder) -> list[Self]:
-        """One for each model to train, with the first of the settings that share it."""
+        """Make a stage per model to train, with the first of the settings that share it."""
         config, first = recipe.planner, dict[str, PlannerSetting]()
         if config is None or config.ask:
             return []
@@ -47,7 +47,7 @@ class PlannerStage(Stage):
 
     @property
     def name(self) -> str:
-        """The model's name after the kind."""
+        """The kind and the name of the model."""
         return f"{self.kind}/{self.setting.model}"
 
     @property
@@ -63,17 +63,17 @@ class PlannerStage(Stage):
 
     @property
     def checkpoints(self) -> Path:
-        """What its training goes on from, there or not."""
+        """The folder of its checkpoints, which may not exist."""
         return self.folder.checkpoints / self.name / self.key[:16]
 
     @property
     def keeps(self) -> str:
-        """What an earlier stop has kept; a training that is stopped says itself what it keeps."""
+        """What an earlier stop has kept; a training that is stopped reports for itself."""
         is_begun = any(self.checkpoints.rglob("*.safetensors"))
         return "What was kept of its training stays." if is_begun else ""
 
     def depends(self) -> dict[str, Any]:
-        """The bank, the settings that shape the model, its weights before, and what it is shown."""
+        """The bank, the settings that shape the model, its initial weights, and its candidates."""
         from toolbank.encoders.location import name_identity
 
         config = self.config.model_copy(update={"settings": (), "steps": 1})
@@ -90,7 +90,7 @@ class PlannerStage(Stage):
         }
 
     def work(self) -> Outcome:
-        """Train it. A training that was stopped or killed goes on from its checkpoint."""
+        """Train the model; a training that was stopped or killed resumes."""
         from toolbank.papers.planner.language_model import train_planner
         from toolbank.papers.planner.plans import (
             CandidateSampler,
@@ -130,7 +130,7 @@ class PlannerStage(Stage):
         )
 
     def plan(self, outlook: Outlook) -> Iterator[str]:
-        """The download and the trainings of all planners, which the first to be trained tells."""
+        """Yield the download and the trainings of all planners, for the first one to train."""
         from toolbank.encoders.model import find_here
         from toolbank.papers.planner.plans import read_examples
         from toolbank.training.config import count_steps
@@ -151,20 +151,20 @@ class PlannerStage(Stage):
         yield f"Planners: {trainings}, each of {steps} on {count(len(examples), 'example')}"
 
     def places(self) -> tuple[Path, ...]:
-        """The folder of the weights before the training."""
+        """The folder of the initial weights."""
         from toolbank.encoders.location import find_folder
 
         return tuple(filter(None, map(find_folder, self._weights)))
 
     def check(self) -> None:
-        """Refuse a training or a model that can't be used here, and more than one process."""
+        """Refuse a training or a model that this machine lacks, and more than one process."""
         from toolbank.encoders.model import demand_model
         from toolbank.training.config import check_training
 
         if world_size() > 1:
             raise InputError(
-                "planner: one process trains it. With torchrun, run the stages before it (--until "
-                "report); then run `toolbank planner train RUN` without torchrun."
+                "planner: one process trains it. Run the stages before it with torchrun (--until "
+                "report), then `toolbank planner train RUN` without torchrun."
             )
         check_training(self.config.training)
         for name in self._weights:
@@ -181,18 +181,12 @@ class PlannerStage(Stage):
         """The template of its prompts."""
         return (find_asset("prompts", TEMPLATE),)
 
-    def explain_todo(self) -> str:
-        """As of any stage; a model that no run has stamped, as by version 0.7.0, doesn't count."""
-        if self.target.is_dir() and not self.folder.has_run(self.name):
-            return f"{self.target}: stages.json doesn't say what it was trained on"
-        return super().explain_todo()
-
     @property
     def _weights(self) -> list[str]:
-        """The model that is trained further, if it isn't a new one."""
+        """The name of the initial model, unless it is a new one."""
         return [self.config.model] if isinstance(self.config.model, str) else []
 
     @property
     def _shown(self) -> list[str]:
-        """The retriever whose hits the prompts show, if it is one."""
+        """The retriever whose hits the prompts show, if any."""
         return [*self.setting.retrievers & {self.setting.train}]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,7 @@ from toolbank.encoders.location import encoder_identity, find_folder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.evaluation.figures import Figure, difference_intervals, mean_intervals
 from toolbank.evaluation.tables import FEW, Columns, with_intervals
-from toolbank.papers.experiment import EXPERIMENT, RECORD, Result
+from toolbank.papers.experiment import EXPERIMENT, RECORD, Result, keeping_checkpoints
 from toolbank.papers.steps.perturb import PERTURBATIONS
 from toolbank.papers.steps.problems import ReasoningProblem, halve, read_problems
 from toolbank.papers.steps.training import (
@@ -45,11 +42,11 @@ def evaluate_steps(
     seed: int,
     more: Mapping[str, Any] | None = None,
 ) -> Result:
-    """How often a chain lies nearer to its context than its perturbations, by each encoder.
+    """Compute how often a chain is nearer to its context than its perturbations, per encoder.
 
-    Accuracies are by kind of perturbation, by dataset and over all, with 95 % intervals over
-    problems. Where there are two encoders or more, the last is also held against the first.
-    `more` goes into the record.
+    There is an accuracy per kind of perturbation, per dataset and overall, with 95 % intervals over
+    problems. With several encoders, the last is also compared with the first. `more` goes into the
+    record.
     """
     found = {
         name: compare_chains(encoder, problems, seed)
@@ -84,13 +81,13 @@ def evaluate_steps(
 
 
 def choose_seed(model: str, given: int | None) -> int:
-    """The seed of an evaluation: of a folder that was trained on steps, that of its training.
+    """Choose the seed of an evaluation: that of the training, if the model was trained on steps.
 
-    By another one, problems that it was trained on would be among those held out. Of any other
-    model the one given, or 0.
+    Another seed would hold out problems of the training. For any other model it is the one given, or
+    0.
 
     Raises:
-        InputError: another one is given, there is no such folder, or its record can't be read.
+        InputError: another seed is given, there is no such folder, or its record is unreadable.
     """
     folder = find_folder(model)
     trained = _read_seed(folder / RECORD) if folder else None
@@ -98,14 +95,14 @@ def choose_seed(model: str, given: int | None) -> int:
         return given or 0
     if given not in (None, trained):
         raise InputError(
-            f"--seed {given}: {model} was trained by the seed {trained}, and by another one "
-            f"problems that it was trained on would be held out. Give --seed {trained}, or none."
+            f"--seed {given}: {model} was trained with the seed {trained}. Another one would hold "
+            f"out problems of its training. Give --seed {trained}, or none."
         )
     return trained
 
 
 def _read_seed(record: Path) -> int | None:
-    """The seed of the experiment on steps whose record it is; None if there is none."""
+    """The seed in a record of this experiment; None if there is no such record."""
     content = read_json(record) if record.is_file() else None
     # Earlier records of this experiment don't name it; those of others always did.
     if (
@@ -168,7 +165,7 @@ def _lay_out(figures: Mapping[str, Sequence[Figure]]) -> str:
     lines = Columns(headers, cells).lines()[1:]
     return "\n".join(
         [
-            "How often a reference chain lies nearer to its context than its perturbation, in %:",
+            "How often a reference chain is nearer to its context than its perturbation, in %:",
             *(line.rstrip() for line in lines),
             *(
                 [FEW]
@@ -179,15 +176,11 @@ def _lay_out(figures: Mapping[str, Sequence[Figure]]) -> str:
     )
 
 
-# Hidden: it is not part of the encoder that lies beside it.
-_CHECKPOINTS = ".checkpoints"
-
-
 def read_training(settings: Sequence[str]) -> StepsTraining:
-    """The settings of a training that "key=value" texts change.
+    """Read the settings of a training from "key=value" texts.
 
     Raises:
-        InputError: one is no such text, or there is no such setting or value.
+        InputError: a text has another form, or there is no such setting or value.
     """
     values = {}
     for setting in settings:
@@ -218,11 +211,11 @@ def train_steps(
 ) -> Result:
     """Train on one half of a folder's problems, write the encoder to `out`, evaluate on the other.
 
-    `train` and `test` are how many of each half at most. One that was killed goes on from its last
-    checkpoint, which is in `out` until the training is done.
+    `train` and `test` limit the halves. A training that was killed resumes from its checkpoint in
+    `out`.
 
     Raises:
-        InputError: the problems can't be read, or the encoder can't be had or trained.
+        InputError: the problems cannot be read, or the encoder cannot be read or trained.
     """
     from toolbank.encoders import load_encoder
     from toolbank.papers.steps.training import train_on_steps
@@ -233,44 +226,30 @@ def train_steps(
     problems = read_problems(data)
     trained_on, held_out = halve(problems, seed)
     trained_on, held_out = trained_on[:train], held_out[:test]
-    identity = _identify(config, training, trained_on, seed)
     claim_folder(out, EXPERIMENT)
-    checkpoints = out / _CHECKPOINTS
-    trained = train_on_steps(
-        config,
-        training,
-        trained_on,
-        TrainingContext(seed=seed, checkpoints=checkpoints / identity),
-    )
-    result = evaluate_steps(
-        {"before": load_encoder(config), "after": trained.encoder},
-        held_out,
-        seed,
-        {
-            "model": model,
-            "trained_on": trained.training.examples,
-            "steps": trained.training.steps,
-            "negatives": dict(trained.negatives),
-            "training": training.model_dump(mode="json"),
-        },
-    )
-    with replacing(out, EXPERIMENT) as made:
-        trained.encoder.save(made)
-    shutil.rmtree(checkpoints, ignore_errors=True)
-    return result
-
-
-def _identify(
-    config: SentenceConfig,
-    training: StepsTraining,
-    problems: Sequence[ReasoningProblem],
-    seed: int,
-) -> str:
-    """Names what the weights of a training follow from."""
-    parts = [
+    with keeping_checkpoints(
+        out,
         encoder_identity(config),
         training.model_dump_json(),
-        [astuple(problem) for problem in problems],
+        [astuple(problem) for problem in trained_on],
         seed,
-    ]
-    return sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    ) as checkpoints:
+        context = TrainingContext(seed=seed, checkpoints=checkpoints)
+        encoder, trained, negatives = train_on_steps(
+            config, training, trained_on, context
+        )
+        result = evaluate_steps(
+            {"before": load_encoder(config), "after": encoder},
+            held_out,
+            seed,
+            {
+                "model": model,
+                "trained_on": trained.examples,
+                "steps": trained.steps,
+                "negatives": dict(negatives),
+                "training": training.model_dump(mode="json"),
+            },
+        )
+        with replacing(out, EXPERIMENT) as made:
+            encoder.save(made)
+    return result

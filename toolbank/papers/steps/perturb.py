@@ -8,10 +8,11 @@ from random import Random
 from types import MappingProxyType
 
 Steps = tuple[str, ...]
+Perturbation = Callable[[Steps, Random, Steps], Steps | None]
 
 
 def remove(steps: Steps, random: Random, others: Steps) -> Steps | None:  # noqa: ARG001
-    """Without one of its steps; None where nothing would be left."""
+    """Remove a step; None if nothing would be left."""
     if len(steps) < 2:
         return None
     place = random.randrange(len(steps))
@@ -19,7 +20,7 @@ def remove(steps: Steps, random: Random, others: Steps) -> Steps | None:  # noqa
 
 
 def duplicate(steps: Steps, random: Random, others: Steps) -> Steps | None:  # noqa: ARG001
-    """With one of its steps twice in a row."""
+    """Repeat a step."""
     if not steps:
         return None
     place = random.randrange(len(steps))
@@ -27,7 +28,7 @@ def duplicate(steps: Steps, random: Random, others: Steps) -> Steps | None:  # n
 
 
 def swap(steps: Steps, random: Random, others: Steps) -> Steps | None:  # noqa: ARG001
-    """With two different steps in each other's place; None where all are the same."""
+    """Swap two different steps; None if all are the same."""
     pairs = [
         (i, j)
         for j in range(len(steps))
@@ -42,16 +43,8 @@ def swap(steps: Steps, random: Random, others: Steps) -> Steps | None:  # noqa: 
     return tuple(changed)
 
 
-def shuffle(steps: Steps, random: Random, others: Steps) -> Steps | None:  # noqa: ARG001
-    """In another order; None where all steps are the same."""
-    return shuffle_until_other(steps, random)
-
-
 def hallucinate(steps: Steps, random: Random, others: Steps) -> Steps | None:
-    """With a step of `others`, those of another chain, somewhere in it.
-
-    None where each of those is in the chain already.
-    """
+    """Insert a step of `others`, another chain; None if the chain has all of those."""
     foreign = [step for step in others if step not in steps]
     if not (steps and foreign):
         return None
@@ -60,7 +53,7 @@ def hallucinate(steps: Steps, random: Random, others: Steps) -> Steps | None:
 
 
 def shuffle_until_other(items: Steps, random: Random) -> Steps | None:
-    """The items in an order that reads otherwise; None where all are the same."""
+    """Shuffle items until they read differently; None if all are the same."""
     if len({item.strip() for item in items}) < 2:
         return None
     order = list(items)
@@ -70,34 +63,13 @@ def shuffle_until_other(items: Steps, random: Random) -> Steps | None:
 
 
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
-# A sign between numbers or brackets, not a hyphen.
+# An operator between numbers or brackets, not a hyphen.
 _OPERATION = re.compile(r"(?<=[\d)\]%])\s*([-+*/^\u00d7÷x])(?=\s*[$(\[]*\d)")
 _SIGNS = ("+", "-", "*", "/")
 _SAME = {"\u00d7": "*", "x": "*", "÷": "/"}
-_HIGHEST = 100
+_NUMBERS = tuple(str(number) for number in range(101))
 
 Change = Callable[[Steps, Random], Steps | None]
-
-
-def shuffle_numbers(steps: Steps, random: Random, others: Steps) -> Steps | None:  # noqa: ARG001
-    """With the numbers of each step in another order; None where no step has two different."""
-    return _change_all(steps, random, _NUMBER, shuffle_until_other)
-
-
-def change_numbers(steps: Steps, random: Random, others: Steps) -> Steps | None:  # noqa: ARG001
-    """With a number of each step replaced by one from 0 to 100; None where there is none."""
-    numbers = tuple(str(number) for number in range(_HIGHEST + 1))
-    return _change_all(steps, random, _NUMBER, _replace_one(numbers))
-
-
-def shuffle_operations(steps: Steps, random: Random, others: Steps) -> Steps | None:  # noqa: ARG001
-    """With the operations of each step in another order; None where no step has two different."""
-    return _change_all(steps, random, _OPERATION, shuffle_until_other)
-
-
-def change_operations(steps: Steps, random: Random, others: Steps) -> Steps | None:  # noqa: ARG001
-    """With an operation of each step replaced by another; None where there is none."""
-    return _change_all(steps, random, _OPERATION, _replace_one(_SIGNS))
 
 
 def _replace_one(choices: Steps) -> Change:
@@ -110,12 +82,14 @@ def _replace_one(choices: Steps) -> Change:
     return replace
 
 
-def _change_all(
-    steps: Steps, random: Random, pattern: re.Pattern[str], change: Change
-) -> Steps | None:
-    """The chain with what the pattern finds in each step changed; None where nothing is."""
-    changed = tuple(_change(step, random, pattern, change) for step in steps)
-    return changed if changed != steps else None
+def _change_each(pattern: re.Pattern[str], change: Change) -> Perturbation:
+    """Perturb by changing the matches of the pattern in each step; None if nothing changes."""
+
+    def perturb(steps: Steps, random: Random, others: Steps) -> Steps | None:  # noqa: ARG001
+        changed = tuple(_change(step, random, pattern, change) for step in steps)
+        return changed if changed != steps else None
+
+    return perturb
 
 
 def _change(step: str, random: Random, pattern: re.Pattern[str], change: Change) -> str:
@@ -133,7 +107,7 @@ def _change(step: str, random: Random, pattern: re.Pattern[str], change: Change)
 
 _AUXILIARY = r"is|are|was|were|am|will|would|can|could|should|must|may|might|shall|do|does|did|has|have|had"
 _NEGATED = re.compile(rf"\b(?:{_AUXILIARY})( not)?\b(?!')", re.IGNORECASE)
-# "May 5" is a month, and "may" is none.
+# The month, unlike "may".
 _MONTH = re.compile(r"May( not)?")
 _BASE = {
     **dict.fromkeys(("is", "are", "was", "were", "am", "been", "being"), "be"),
@@ -146,17 +120,17 @@ _WORD = re.compile(r"[^\W\d_]{2,}(?:['\u2019-][^\W\d_]+)*")
 
 
 def negate(steps: Steps, random: Random, others: Steps) -> Steps | None:  # noqa: ARG001
-    """With "not" behind an auxiliary of one step, or without the "not" that stands there.
+    """Add "not" after an auxiliary (is, has, will, ...) of a step, or remove the one there.
 
-    None where no step has an auxiliary: is, has, will, can, did, and the like.
+    None if no step has an auxiliary.
     """
     return _change_one(steps, random, _negate)
 
 
 def break_grammar(steps: Steps, random: Random, others: Steps) -> Steps | None:  # noqa: ARG001
-    """With one step's grammar broken: two words swapped, a verb left out, or one uninflected.
+    """Break the grammar of a step: swap two words, or remove or uninflect an auxiliary.
 
-    The verbs are auxiliaries. None where no step has one, nor two different words.
+    None if no step has an auxiliary or two different words.
     """
     return _change_one(
         steps, random, random.choice((_swap_words, _drop_verb, _uninflect))
@@ -166,7 +140,7 @@ def break_grammar(steps: Steps, random: Random, others: Steps) -> Steps | None: 
 def _change_one(
     steps: Steps, random: Random, change: Callable[[str, Random], str | None]
 ) -> Steps | None:
-    """The chain with one of the steps changed that can be."""
+    """Change one of the steps that can be changed."""
     for place in random.sample(range(len(steps)), len(steps)):
         changed = change(steps[place], random)
         if changed is not None:
@@ -215,29 +189,27 @@ def _uninflect(step: str, random: Random) -> str | None:
     return step[: match.start()] + _BASE[match[0].lower()] + step[match.end() :]
 
 
-Perturbation = Callable[[Steps, Random, Steps], Steps | None]
-
 PERTURBATIONS: Mapping[str, Perturbation] = MappingProxyType(
     {
         "remove": remove,
         "duplicate": duplicate,
         "swap": swap,
-        "shuffle": shuffle,
+        "shuffle": lambda steps, random, _: shuffle_until_other(steps, random),
         "negate": negate,
         "hallucinate": hallucinate,
         "grammar": break_grammar,
-        "shuffle-numbers": shuffle_numbers,
-        "change-numbers": change_numbers,
-        "shuffle-operations": shuffle_operations,
-        "change-operations": change_operations,
+        "shuffle-numbers": _change_each(_NUMBER, shuffle_until_other),
+        "change-numbers": _change_each(_NUMBER, _replace_one(_NUMBERS)),
+        "shuffle-operations": _change_each(_OPERATION, shuffle_until_other),
+        "change-operations": _change_each(_OPERATION, _replace_one(_SIGNS)),
     }
 )
-"""Each takes a chain, a source of chance, and the steps of another chain.
+"""Each takes a chain, a random generator, and another chain.
 
-It gives the chain with that one thing changed, or None where it can't be.
+It returns the chain with one change, or None if that is impossible.
 """
 
 
 def perturb(kind: str, steps: Steps, others: Steps, seed: str) -> Steps | None:
-    """The chain perturbed in this way: the same for the same seed. None where it can't be."""
+    """Perturb a chain, with the same result for the same seed; None if that is impossible."""
     return PERTURBATIONS[kind](steps, Random(f"{seed}:{kind}"), others)

@@ -16,7 +16,7 @@ from toolbank.system.files import get_id, get_text, get_texts, read_lines
 
 @dataclass(frozen=True)
 class ReasoningProblem:
-    """What is asked, with the facts that are given, and the reference chain.
+    """A question with its facts, and the reference chain.
 
     `dataset` is the name of its file, `source` the sentences of question and facts.
     """
@@ -33,18 +33,18 @@ class ReasoningProblem:
 
 
 def join_steps(steps: Sequence[str]) -> str:
-    """A chain as the one text that is embedded."""
+    """Join a chain into the text to embed."""
     return " ".join(steps)
 
 
 def read_problems(folder: Path) -> list[ReasoningProblem]:
-    """The problems of all JSONL files of a folder, files by name.
+    """Read the problems of all JSONL files of a folder, sorted by name.
 
-    A line has `question` and `steps`, and may have `id` and `context`, a list of facts. Those
-    without a step that says anything are passed over.
+    A line has `question` and `steps`, and may have `id` and `context`, a list of facts. Problems
+    whose steps are all blank are skipped.
 
     Raises:
-        InputError: there is no such file, one can't be read, or lines are broken.
+        InputError: there is no such file, or one is unreadable or has broken lines.
     """
     files = sorted(folder.glob("*.jsonl"))
     if not files:
@@ -67,9 +67,9 @@ def read_problems(folder: Path) -> list[ReasoningProblem]:
 def halve(
     problems: Sequence[ReasoningProblem], seed: int
 ) -> tuple[list[ReasoningProblem], list[ReasoningProblem]]:
-    """Problems to train on, and about as many held out, each in an order of the seed's.
+    """Split problems into a half to train on and a held-out one, each shuffled by the seed.
 
-    Those with the same context stand in the same half.
+    Problems with the same context are in the same half.
     """
     by_context: dict[str, list[ReasoningProblem]] = {}
     for problem in problems:
@@ -87,10 +87,7 @@ def halve(
 def draw_others(
     problems: Sequence[ReasoningProblem], seed: int
 ) -> list[ReasoningProblem]:
-    """For each problem another of its dataset, from whose chain a step may be taken.
-
-    Itself where there is no other.
-    """
+    """Draw another problem of its dataset for each problem; itself if there is no other."""
     by_dataset: dict[str, list[ReasoningProblem]] = {}
     for problem in problems:
         by_dataset.setdefault(problem.dataset, []).append(problem)

@@ -31,31 +31,22 @@ class StepsTraining(TrainingWithoutValidation):
     """
 
     epochs: float = Field(default=5, gt=0, description="passes over the problems")
-    batch_size: int = Field(default=32, ge=2, description="problems, of one device")
-    max_length: int = Field(default=512, ge=8, description="tokens; more are cut off")
+    batch_size: int = Field(default=32, ge=2, description="problems per device")
+    max_length: int = Field(default=512, ge=8, description="tokens per text")
     negatives: int = Field(
-        default=1, ge=1, description="perturbations a chain, of different kinds"
+        default=1, ge=1, description="perturbations per chain, of different kinds"
     )
     scale: float = Field(
-        default=20, gt=0, description="of cosines: one over SimCSE's temperature"
+        default=20, gt=0, description="of cosines: 1 / the temperature of SimCSE"
     )
-
-
-@dataclass(frozen=True)
-class TrainedOnSteps:
-    """The encoder, how it was trained, and how often each perturbation was a negative."""
-
-    encoder: SentenceEncoder
-    training: Training
-    negatives: Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Triples:
-    """Texts, and the rows of them that are trained on.
+    """Texts, and the rows of a training.
 
-    `rows` [n, 2 + negatives] are positions of a context, its reference chain and perturbations
-    of that; `same` [n_texts, 1] numbers the contexts, -1 for what is perturbed: a chain is no
+    `rows` [n, 2 + negatives] are positions of a context, its reference chain, and perturbed chains.
+    `same` [n_texts, 1] numbers the contexts, with -1 for perturbed chains, so that a chain is not a
     negative of its own context. `kinds` counts the perturbations.
     """
 
@@ -70,9 +61,10 @@ def train_on_steps(
     training: StepsTraining,
     problems: Sequence[ReasoningProblem],
     context: TrainingContext,
-) -> TrainedOnSteps:
-    """Train a copy of an encoder: a context lies near its chain, and far from perturbed ones.
+) -> tuple[SentenceEncoder, Training, Mapping[str, int]]:
+    """Train a copy of an encoder so that a context is near its chain and far from perturbed ones.
 
+    Also return how often each perturbation was a negative.
     Supervised SimCSE (arXiv 2104.08821, eq. 5) on the triples of ROSCOE (arXiv 2212.07919).
 
     Raises:
@@ -95,7 +87,7 @@ def train_on_steps(
         context,
         title="encoder of steps",
     )
-    return TrainedOnSteps(SentenceEncoder(model, config), trained, triples.kinds)
+    return SentenceEncoder(model, config), trained, triples.kinds
 
 
 def make_triples(
@@ -104,9 +96,9 @@ def make_triples(
     negatives: int,
     seed: int,
 ) -> Triples:
-    """A row a problem whose chain can be perturbed, with so many perturbations of it.
+    """Make a row with `negatives` perturbed chains per problem whose chain can be perturbed.
 
-    Their kinds differ while there are others that apply. The same seed gives the same rows.
+    Their kinds differ while others apply. The same seed gives the same rows.
 
     Raises:
         InputError: no chain can be perturbed.
@@ -118,7 +110,7 @@ def make_triples(
     rows, counts = [], Counter[str]()
 
     def place(text: str, number: int) -> int:
-        # A text that is a chain and a perturbed one, too, is there twice.
+        # A text that is both a chain and a perturbed one occurs twice.
         key = (text, number < 0)
         if key not in texts:
             texts[key] = len(texts)
@@ -138,7 +130,7 @@ def make_triples(
         rows.append(row)
     if not rows:
         raise InputError(
-            "No chain of these problems can be perturbed, so there is nothing to learn from. Give "
+            "No chain of these problems can be perturbed, so there is nothing to learn from. Add "
             "problems with more or longer steps."
         )
     return Triples(
@@ -152,7 +144,7 @@ def make_triples(
 def _draw(
     problem: ReasoningProblem, other: ReasoningProblem, count: int, seed: str
 ) -> list[tuple[str, str]]:
-    """So many perturbed chains, each with its kind; none where no kind applies."""
+    """Draw `count` perturbed chains, each with its kind; none if no kind applies."""
     order = Random(seed).sample(list(PERTURBATIONS), len(PERTURBATIONS))
     drawn: list[tuple[str, str]] = []
     turn = 0
@@ -173,11 +165,11 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Compared:
-    """Each problem's chain against its perturbations, a column a kind of `PERTURBATIONS`.
+    """Each problem's chain compared with its perturbations, in columns of `PERTURBATIONS`.
 
-    `nearer` [n, kinds] is 1 where the context's cosine with the reference chain is above that
-    with the perturbed one, else 0; NaN where the kind does not apply. `faithful` [n, kinds] is
-    Faithfulness-Step of the perturbed chains, NaN likewise; `reference` [n] of the others.
+    `nearer` [n, kinds] is 1 if the context's cosine with the reference chain is above that with the
+    perturbed one, else 0, and NaN if the kind does not apply. `faithful` [n, kinds] is the
+    Faithfulness-Step of perturbed chains, or NaN; `reference` [n] is that of reference chains.
     """
 
     nearer: Values
@@ -186,7 +178,7 @@ class Compared:
 
     @property
     def of_problems(self) -> Values:
-        """The share [n] of its perturbations that each chain beats; NaN where none applies."""
+        """The share [n] of its perturbations that each chain beats; NaN if none applies."""
         applies = ~np.isnan(self.nearer)
         won = np.where(applies, self.nearer, 0).sum(axis=1)
         counts = applies.sum(axis=1)
@@ -196,7 +188,7 @@ class Compared:
 def compare_chains(
     encoder: Encoder, problems: Sequence[ReasoningProblem], seed: int
 ) -> Compared:
-    """Perturb each problem's chain once in every way that applies, and compare the cosines."""
+    """Perturb each chain once in every way that applies, and compare the cosines."""
     rows: list[list[Steps | None]] = [
         [
             one.steps,
