@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from toolbank.commands.options import (
     OutOption,
     RecipeArgument,
@@ -21,14 +17,8 @@ def plan(
     recipe: RecipeArgument,
     out: OutOption = None,
     settings: SetOption = None,
-    measure: Annotated[
-        bool,
-        typer.Option(
-            "--measure", help="Time ten steps of each training not known here yet."
-        ),
-    ] = False,
 ) -> None:
     """Say what a run would do: its calls, tokens, money and trainings; call no model."""
     loaded = load_recipe(recipe, settings or ())
     folder = find_folder(recipe, out, loaded.recipe.name)
-    echo(describe_plan(loaded, folder, measure=measure))
+    echo(describe_plan(loaded, folder))

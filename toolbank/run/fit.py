@@ -15,7 +15,6 @@ from toolbank.bank.bank import Labels
 from toolbank.bank.files import read_column, read_tools
 from toolbank.config.base import shape
 from toolbank.run.folder import RunFolder
-from toolbank.training.config import PlannedTraining
 from toolbank.training.ranks import broadcast, is_joined, join_ranks, leave_ranks
 
 if TYPE_CHECKING:
@@ -33,15 +32,13 @@ _GRACE_S = 5.0
 class Fit:
     """A fit that all processes are given: of which retriever, on the bank of which run.
 
-    `planned` are its trainings, and those of the fits after it. `labels` are those that it learns
-    from.
+    `labels` are those that it learns from.
     """
 
     config: RetrieverConfig
     run: Path
     seed: int
     checkpoints: Path
-    planned: tuple[PlannedTraining, ...] = ()
     labels: Labels = "verified"
 
 
@@ -99,8 +96,9 @@ def take_part() -> None:
 
 
 def _fit(fit: Fit) -> Retriever:
-    from toolbank.retrievers import answering_for, create_retriever, load_retriever
+    from toolbank.retrievers import create_retriever, load_retriever
     from toolbank.retrievers.base import FitContext
+    from toolbank.system.extras import telling_extras
 
     folder = RunFolder(fit.run)
     retriever = create_retriever(fit.config)
@@ -111,10 +109,9 @@ def _fit(fit: Fit) -> Retriever:
             name: load_retriever(folder.models / name) for name in fit.config.needs
         },
         logs=folder.logs / fit.config.label,
-        planned=fit.planned,
     )
     bank = load_labelled(folder, fit.labels)
-    with answering_for(fit.config, "be fitted"):
+    with telling_extras():
         retriever.fit(bank, context)
     return retriever
 

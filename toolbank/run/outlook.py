@@ -25,8 +25,7 @@ class Outlook:
 
     `todo` names the stages to be run. `read` gives the bank of the dataset, or else the tools of
     the sources with what is said of them; it is called once, and only where that is needed.
-    `versions` are the tools by version where they are not those of the folder. With `measure`,
-    trainings may be timed.
+    `versions` are the tools by version where they are not those of the folder.
     """
 
     recipe: Recipe
@@ -34,7 +33,6 @@ class Outlook:
     todo: Collection[str]
     read: Callable[[], tuple[Bank, Sequence[str]]]
     versions: Catalogue | None = None
-    measure: bool = False
 
     @property
     def given(self) -> Bank:

@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from toolbank.run.stage import Stage
 
 
-def describe_plan(recipe: RecipeFile, out: Path, *, measure: bool = False) -> str:
-    """Say which stages are to be run, what will be asked of which model, what is trained how long.
-
-    With `measure`, ten steps are done of each training that this machine has not done yet.
+def describe_plan(recipe: RecipeFile, out: Path) -> str:
+    """Say which stages are to be run, what will be asked of which model, what is trained.
 
     No model is called, and nothing is downloaded; whether the hub has an encoder is asked. A site
     that was not crawled yet is crawled; its pages are kept in the run folder. Tools that were read
@@ -74,7 +72,7 @@ def describe_plan(recipe: RecipeFile, out: Path, *, measure: bool = False) -> st
             lines += [f"  {note}" for note in note_unused(recipe.recipe, to_run)]
             lines += _list_missing_grants(to_run)
             read = partial(_read_bank, recipe, folder)
-            outlook = Outlook(recipe.recipe, folder, todo, read, measure=measure)
+            outlook = Outlook(recipe.recipe, folder, todo, read)
             for stage in to_run:
                 paragraph = list(stage.plan(outlook))
                 lines += ["", *paragraph] if paragraph else []

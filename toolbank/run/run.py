@@ -31,7 +31,6 @@ from toolbank.run.recipe import RESOLVED, RecipeFile, dump_recipe, place_replies
 from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import find_leftovers, make_stages
 from toolbank.run.stages.dataset import note_left_out, suit_dataset
-from toolbank.run.stages.verify import keep_earlier_grades
 from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.extras import telling_extras
@@ -41,7 +40,6 @@ from toolbank.system.terminal import advise_to_finish, command, print_message
 
 if TYPE_CHECKING:
     from toolbank.llm.stop import EarlyEnd
-    from toolbank.run.recipe import Recipe
 
 # Where what a stage says of itself begins, after its name.
 _MESSAGE_COLUMN = 25
@@ -207,7 +205,6 @@ def _run_chosen(
     lost = folder.explain_lost_stamps()
     done: dict[str, Outcome] = {}
     with folder.locked():
-        keep_earlier_grades(folder, recipe.recipe)
         # What another process has made while this one got ready counts.
         with looking_in(comparison.own):
             found = compare_with_run(recipe, folder, stages)
@@ -229,7 +226,6 @@ def _run_chosen(
             for path in left:
                 folder.forget(path)
                 print_message(f"{path}: this recipe has none; it is in {kept}")
-        _bring_replies(recipe.recipe)
         write_text(folder.recipe, resolved)
         write_origin(folder, recipe.recipe, inputs_here(stages, recipe.path))
         own_recipe = [f"{recipe.path}: yours, used"] if recipe.own else []
@@ -295,14 +291,6 @@ def check_stages(
                 check_template(asset.path)
         stage.check()
     return to_run
-
-
-def _bring_replies(recipe: Recipe) -> None:
-    """Have the replies of searches in the folder, wherever an earlier version kept them."""
-    from toolbank.llm.searches import bring_replies
-
-    for config in recipe.search_models:
-        bring_replies(config)
 
 
 def _demand_prompts(recipe: RecipeFile, folder: RunFolder) -> None:

@@ -267,11 +267,8 @@ def label_hashes(folder: RunFolder, recipe: Recipe) -> dict[str, str]:
 
 
 def has_grades(recipe: Recipe, folder: RunFolder) -> bool:
-    """Whether the stage `verify` makes the labels: the recipe has it, or grades are stored."""
-    if recipe.verify is not None or folder.grades.is_file():
-        return True
-    # Version 0.7.0 stored grades as labels alone.
-    return folder.verified.is_file() and "agreement" in read_json(folder.verified)
+    """Return whether the stage `verify` makes the labels: it is in the recipe, or grades exist."""
+    return recipe.verify is not None or folder.grades.is_file()
 
 
 def model_hashes(recipe: Recipe, folder: RunFolder) -> dict[str, dict[str, str]]:
@@ -335,7 +332,7 @@ def describe_searches(recipe: Recipe) -> dict[str, Any]:
     labels: dict[tuple[Path, tuple[str, ...]], list[str]] = {}
     configs = {config.label: config.asks for config in recipe.retrievers if config.asks}
     for label, asks in configs.items():
-        labels.setdefault((asks.known_replies, asks.call_steps), []).append(label)
+        labels.setdefault((asks.replies, asks.call_steps), []).append(label)
     found = {}
     for (replies, _), together in labels.items():
         asks = configs[together[0]]

@@ -26,7 +26,7 @@ from toolbank.bank.ranking import Hits
 from toolbank.bank.records import Tool
 from toolbank.encoders.config import Precision
 from toolbank.encoders.onnx import OnnxNetwork, open_network
-from toolbank.retrievers import answering_for, load_retriever
+from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import ENCODERS, Packing, list_encoders
 from toolbank.retrievers.calibration import DEPTH, Calibration
 from toolbank.search.arguments import (
@@ -58,6 +58,7 @@ from toolbank.search.folder import (
     write_version,
 )
 from toolbank.system.errors import InputError
+from toolbank.system.extras import telling_extras
 from toolbank.system.files import write_json
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class _State:
         try:
             return retriever.search(queries, k)
         except Exception:
-            with answering_for(retriever.config, "be searched"):
+            with telling_extras():
                 raise
 
     def find(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from toolbank.evaluation.figures import Difference, Figure
     from toolbank.evaluation.sets import EvaluationSet
     from toolbank.retrievers.base import Retriever
-    from toolbank.retrievers.calibration_fit import Calibrated
+    from toolbank.retrievers.calibration_fit import CalibrationQuality
     from toolbank.retrievers.calibration_requests import CalibrationRequests
     from toolbank.run.folder import RunFolder
     from toolbank.run.outlook import Outlook
@@ -105,7 +105,7 @@ class EvaluateStage(Stage):
         requests = choose_calibration_requests(bank, recipe.evaluate.on)
         validation = make_set("validation", bank, bank.split("validation"))
         found: list[list[Measured]] = []
-        calibrated: list[Calibrated] = []
+        calibrated: list[CalibrationQuality] = []
         try:
             for retriever in _load_all(recipe, folder):
                 found.append(_measure(retriever, [validation, *sets], recipe.evaluate))
@@ -173,7 +173,7 @@ class EvaluateStage(Stage):
             requests, answers = config.sample_calls(outlook.given.tools, texts)
             calls = SampleCalls(asked.call_steps[0], requests, answers)
             sample = StepSample(most, (calls,), requests)
-            history = read_history(asked.known_replies, asked, recipe.seed, sample)
+            history = read_history(asked.replies, asked, recipe.seed, sample)
             yield from describe_forecast(forecast_calls(sample, history), asked)
 
     def _expect_queries(
@@ -285,14 +285,14 @@ def choose_calibration_requests(
 
 def _calibrate(
     retriever: Retriever, bank: Bank, requests: CalibrationRequests
-) -> list[Calibrated]:
+) -> list[CalibrationQuality]:
     """What a retriever's probabilities are worth, where they can be learnt without asking a model."""
-    from toolbank.retrievers import answering_for
     from toolbank.retrievers.calibration_fit import measure_calibration
+    from toolbank.system.extras import telling_extras
 
     if retriever.config.asks or requests.reason:
         return []
-    with answering_for(retriever.config, "be searched"):
+    with telling_extras():
         measured = measure_calibration(retriever, bank, requests)
     return [] if measured is None else [measured]
 
@@ -303,9 +303,9 @@ def _measure(
     import numpy as np
 
     from toolbank.evaluation.evaluate import measure, search_depth
-    from toolbank.retrievers import answering_for
+    from toolbank.system.extras import telling_extras
 
-    with answering_for(retriever.config, "be searched"):
+    with telling_extras():
         if not retriever.config.asks:
             return [measure(retriever, one, config) for one in sets]
         # About all sets at once: a model that answers in rounds takes one.

@@ -5,24 +5,21 @@ from __future__ import annotations
 import shutil
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from itertools import chain
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from toolbank.config.base import shape
 from toolbank.run.folder import hash_tree
 from toolbank.run.stage import Outcome, Stage, bank_hashes, files_read, label_hashes
-from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
-from toolbank.system.terminal import print_message
+from toolbank.system.terminal import align
 from toolbank.system.version import __version__
 from toolbank.training.ranks import world_size
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
     from toolbank.config.assets import Asset
-    from toolbank.retrievers.base import Retriever
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.folder import RunFolder
     from toolbank.run.outlook import Outlook
@@ -33,8 +30,6 @@ if TYPE_CHECKING:
 
 # Of how many other settings, or banks, what a stop left stays: each may be of hours, and large.
 _OTHERS_KEPT = 2
-# Queries for a few steps of a training: a fold may have half of them, and a query may be in no row.
-_SPARE = 3
 
 
 @dataclass(frozen=True)
@@ -43,16 +38,11 @@ class FitStage(Stage):
 
     kind = "retrievers"
     config: RetrieverConfig
-    planned: dict[str, tuple[PlannedTraining, ...]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
-    """Trainings of the retrievers to be fitted, by label; the first stage fills it for all."""
 
     @classmethod
     def of(cls, recipe: Recipe, folder: RunFolder) -> list[Self]:
         """One for each retriever."""
-        planned: dict[str, tuple[PlannedTraining, ...]] = {}
-        return [cls(recipe, folder, config, planned) for config in recipe.retrievers]
+        return [cls(recipe, folder, config) for config in recipe.retrievers]
 
     @property
     def name(self) -> str:
@@ -116,7 +106,6 @@ class FitStage(Stage):
                 run,
                 self.recipe.seed,
                 checkpoints.resolve(),
-                self._plan_ahead(),
                 self.recipe.labels,
             )
         )
@@ -201,33 +190,6 @@ class FitStage(Stage):
             check_workers(encoder)
             find_model(locate(encoder))
 
-    def _plan_ahead(self) -> tuple[PlannedTraining, ...]:
-        """Its trainings, and those of the retrievers after it that are to be fitted."""
-        if self.config.label not in self.planned:
-            self._plan()
-        labels = list(self.planned)
-        ahead = labels[labels.index(self.config.label) :]
-        return tuple(chain.from_iterable(self.planned[label] for label in ahead))
-
-    def _plan(self) -> None:
-        from toolbank.retrievers.kind import plan_fits
-        from toolbank.run.fit import load_labelled
-
-        stages = self.of(self.recipe, self.folder)
-        after = stages[stages.index(self) + 1 :]
-        configs = [self.config, *(s.config for s in after if not s.is_done)]
-        self.planned.update({config.label: () for config in configs})
-        if not any(config.trainings for config in configs):
-            return
-        bank = load_labelled(self.folder, self.recipe.labels)
-        for config in configs:
-            # What can't be trained is told when it comes to that.
-            with suppress(InputError):
-                planned = plan_fits(
-                    [config], self.recipe.retrievers, bank, self.recipe.seed
-                )
-                self.planned[config.label] = tuple(planned)
-
 
 def _saved_at(checkpoints: Path) -> float:
     """When something was saved in there last; 0 where nothing was."""
@@ -251,8 +213,6 @@ def _describe_ahead(stages: Sequence[FitStage], outlook: Outlook) -> Iterator[st
     recipe, todo = outlook.recipe, outlook.todo
     if not any(stage.config.trainings for stage in stages):
         return
-    if outlook.measure:
-        measure_trainings(recipe, todo, outlook.bank)
     planned = plan_trainings(recipe, todo, outlook.bank)
     generates = outlook.bank_changes and recipe.dataset is None
     # By the same settings, on the bank and retrievers that are there and stay.
@@ -290,98 +250,17 @@ def describe_trainings(
     `exact` where the bank is there: its steps are then those that will be done. `begun` names
     the retrievers of which an earlier run has kept a part.
     """
-    from toolbank.training.rates import add_up, describe_machine, read_rates
-
     if not planned:
         return
-    rated = [(each, read_rates(each)) for each in planned]
-    yield f"Trainings, here: {describe_machine()}"
-    rows, about = [], "" if exact else "about "
-    for each, rates in rated:
-        counted = f"{about}{each.steps:,}" if each.steps else "?"
-        memory = max((rate.memory or 0 for rate in rates), default=0)
-        rows.append(
-            (
-                each.title,
-                counted,
-                add_up([(each, rates)]).describe(),
-                f"{memory / 1e9:.1f} GB" if memory else "",
-            )
-        )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for title, counted, time, memory_used in rows:
-        yield (
-            f"  {title:<{widths[0]}}  {counted:>{widths[1]}} steps  {time:<{widths[2]}}  "
-            f"{memory_used}"
-        ).rstrip()
-    total = add_up(rated)
+    about = "" if exact else "about "
+    yield "Trainings:"
+    rows = [
+        (each.title, f"{about}{each.steps:,} steps" if each.steps else "? steps")
+        for each in planned
+    ]
+    yield from align(rows, right=(1,), indent=2)
     most = "at most " if begun else ""
     steps = count(sum(each.steps or 0 for each in planned), "step")
-    in_all = f"  In all {most}{about}{steps}"
-    if len(total.unknown) < len(planned):
-        in_all += f": {total.describe()}"
-        in_all += ", and what is unknown" if total.unknown else ""
-    yield f"{in_all}."
+    yield f"  In all {most}{about}{steps}."
     if begun:
         yield f"  An earlier run has kept a part of {', '.join(begun)}, which is not done again."
-    if total.days:
-        told = ", ".join(map(str, total.days))
-        yield f"  That is for texts like those timed on {told}; longer ones take longer."
-    if total.unknown:
-        yield (
-            "  Unknown is what this machine has not trained yet: --measure times ten steps of each."
-        )
-
-
-def measure_trainings(recipe: Recipe, todo: Collection[str], bank: Bank) -> None:
-    """Do ten steps of each training that this machine has not done yet, and keep the rates.
-
-    Retrievers are fitted on as many of the train queries as that takes, and thrown away. Encoders
-    that aren't here are downloaded.
-
-    Raises:
-        InputError: one can't be fitted, or an encoder can't be had.
-    """
-    from toolbank.encoders.location import locate
-    from toolbank.encoders.model import find_model
-    from toolbank.retrievers import create_retriever
-    from toolbank.retrievers.base import FitContext
-    from toolbank.training.callbacks import STEPS
-    from toolbank.training.rates import read_rates
-
-    for config in recipe.retrievers:
-        if config.trainings and f"retrievers/{config.label}" in todo:
-            for encoder in config.encoders:
-                find_model(locate(encoder))
-    planned = plan_trainings(recipe, todo, bank)
-    unknown = {each.title for each in planned if not read_rates(each)}
-    wanted: set[str] = set()
-    # A retriever builds on those before it.
-    for config in reversed(recipe.retrievers):
-        own = {each.title for each in config.plan_trainings(bank, recipe.seed)}
-        is_unknown = f"retrievers/{config.label}" in todo and own & unknown
-        if config.label in wanted or is_unknown:
-            wanted |= {config.label, *config.needs}
-    small = _shorten(bank, planned, STEPS)
-    fitted: dict[str, Retriever] = {}
-    for config in recipe.retrievers:
-        if config.label not in wanted:
-            continue
-        print_message(f"timing {STEPS} steps of {config.label}")
-        context = FitContext(
-            seed=recipe.seed,
-            fitted=dict(fitted),
-            planned=tuple(planned),
-            most_steps=STEPS,
-        )
-        fitted[config.label] = create_retriever(config)
-        fitted[config.label].fit(small, context)
-
-
-def _shorten(bank: Bank, planned: Sequence[PlannedTraining], steps: int) -> Bank:
-    """The tools, and train queries for so many steps; none to validate on."""
-    most = max(
-        each.training.batch_size * each.training.accumulation for each in planned
-    )
-    queries = bank.train_queries[: _SPARE * steps * most * world_size()]
-    return replace(bank, queries=queries, asks=(), labels=())
