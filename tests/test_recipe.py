@@ -1,4 +1,3 @@
-import json
 import os
 import re
 import subprocess
@@ -393,34 +392,6 @@ ASKED = (
 )
 
 
-@pytest.mark.parametrize(
-    ("former", "placed"),
-    [
-        (("/a/r.sqlite", "/b/r.sqlite"), ["r.sqlite", "r-2.sqlite"]),
-        (("/a/r.sqlite", "/a/r.sqlite"), ["r.sqlite", "r.sqlite"]),
-        (("/a/x.db", "x.db"), ["x-2.db", "x.db"]),
-        (("x.db", "/a/b/x.db"), ["x.db", "x-2.db"]),
-        (("/a/journal.sqlite", "/b/y"), ["journal-2.sqlite", "y"]),
-    ],
-)
-def test_replies_that_an_earlier_version_kept_in_many_folders_stay_apart(
-    tmp_path, former, placed
-):
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "stages.json").write_text("{}")
-    (out / ".lock.owner").write_text("process 1 on here since today\n")
-    (out / "recipe.yaml").write_text(GOOD + ASKED % former)
-    file = load_recipe(str(out))
-    for where in (out, tmp_path / "other"):
-        models = place_replies(file.recipe, file.path, where).search_models
-        assert [model.replies.name for model in models] == placed
-        for model, name in zip(models, former, strict=True):
-            assert model.replies.parent == where
-            if name.startswith("/"):
-                assert model.known_replies == Path(name)
-
-
 @pytest.mark.parametrize("names", [("a/r.sqlite", "b/r.sqlite"), ("c/y.db", "y.db")])
 def test_the_advice_to_copy_replies_never_writes_over_others(tmp_path, names):
     for name in names:
@@ -533,23 +504,23 @@ def test_a_recipe_that_is_none_is_called_by_the_name_that_was_given(
 
 OLD = """\
 name: old
-floors: false
-sources:
-- {type: sphinx, base_url: "http://127.0.0.1:9/", conduct: {contact: me@example.org}}
-retrievers:
-- {type: bm25}
+baselines: false
+sources: [{type: sphinx, base_url: "http://127.0.0.1:9/"}]
+retrievers: [bm25]
 """
 
 
-def test_the_folder_of_an_earlier_version_is_read_and_a_recipe_by_hand_corrected(
-    tmp_path,
+@pytest.mark.parametrize(
+    ("now", "before", "line"),
+    [("baselines", "floors", 2), ('base_url: "', 'conduct: {}, base_url: "', 3)],
+)
+def test_an_old_key_is_refused_with_its_new_name_in_a_run_folder_too(
+    tmp_path, now, before, line
 ):
+    (tmp_path / "stages.json").write_text("{}")
+    (tmp_path / ".lock.owner").touch()
     path = tmp_path / "recipe.yaml"
-    path.write_text(OLD)
-    with pytest.raises(InputError, match="it is called 'baselines' now"):
-        load_recipe(str(path))
-    stamps = {"sources": {"key": "", "complete": True, "outputs": {}}}
-    (tmp_path / "stages.json").write_text(json.dumps(stamps))
-    recipe = load_recipe(str(tmp_path)).recipe
-    assert not recipe.baselines
-    assert recipe.sources[0].crawl.contact == "me@example.org"
+    path.write_text(OLD.replace(now, before))
+    new = "crawl" if "conduct" in before else now
+    with pytest.raises(InputError, match=rf"line {line}: .*called '{new}' now"):
+        load_recipe(str(tmp_path))

@@ -38,7 +38,7 @@ def planner(
     ] = False,
     settings: SetOption = None,
 ) -> None:
-    """Plan requests step by step: train planners on a run's bank, evaluate them, use one.
+    """Train, evaluate and use planners that call tools step by step.
 
     The run's recipe has a section `planner`; `evaluate` writes planner.json.
     """
