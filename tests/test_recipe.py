@@ -157,7 +157,7 @@ def test_paths_in_a_recipe_start_at_its_folder_and_in_settings_here(
         (GOOD + f"domain: {'a' * 101}\n", ["line 7", "domain", "100 characters"]),
         (
             GOOD.replace("python", "&a python") + "x: {<<: {a: 1}}\n",
-            ["line 7", "merge keys (<<) are not read"],
+            ["line 7", "merge keys (<<)"],
         ),
         (GOOD + "#" * 2_000_000, ["over 1 MB"]),
         (GOOD + "judge:\n", ["line 7", "judge", "mapping"]),
@@ -382,7 +382,7 @@ def test_a_recipe_names_no_file_outside_of_the_run_folder(tmp_path, replies, pla
     with pytest.raises(InputError, match="not in the run folder") as told:
         place_replies(file.recipe, file.path, out)
     assert str(file.path) in str(told.value)
-    assert "Write a name, such as `replies: " in str(told.value)
+    assert "`replies: " in str(told.value)
     assert "cp " not in str(told.value)
 
 
@@ -483,12 +483,12 @@ def test_no_more_is_resampled_than_memory_holds():
             "nofile.yaml",
             r"^nofile\.yaml: no such file, .*There are: .*quickstart\.yaml",
         ),
-        ("folder.yaml", r"^folder\.yaml: a folder, and not that of a run"),
-        ("pipe.yaml", r"^pipe\.yaml: no plain file"),
+        ("folder.yaml", r"^folder\.yaml: not the folder of a run"),
+        ("pipe.yaml", r"^pipe\.yaml: not a file"),
         ("nofile.yaml", r"^nofile\.yaml: no such file(?!.*Did you mean)"),
         ("nosuch", r"^nosuch: no such file(?!.*Did you mean)"),
         ("pandsa", r"Did you mean pandas\.yaml\?"),
-        ("awt.yaml", r"^awt\.yaml: no plain file\. (?!.*Did you mean)"),
+        ("awt.yaml", r"^awt\.yaml: not a file\. (?!.*Did you mean)"),
     ],
 )
 def test_a_recipe_that_is_none_is_called_by_the_name_that_was_given(
@@ -517,8 +517,8 @@ retrievers: [bm25]
 def test_an_old_key_is_refused_with_its_new_name_in_a_run_folder_too(
     tmp_path, now, before, line
 ):
-    (tmp_path / "stages.json").write_text("{}")
-    (tmp_path / ".lock.owner").touch()
+    stamp = {"sources": {"key": "", "complete": True, "outputs": {}}}
+    (tmp_path / "stages.json").write_text(json.dumps(stamp))
     path = tmp_path / "recipe.yaml"
     path.write_text(OLD.replace(now, before))
     new = "crawl" if "conduct" in before else now

@@ -334,11 +334,13 @@ def _find_begun(folder: RunFolder, stages: Sequence[Stage]) -> list[str]:
 def _find_places(
     title: str, folder: RunFolder, folders: AssetFolders
 ) -> Iterator[Path]:
-    """Find the files of a title: in the run folder, the user's folder, and the bundled one."""
+    """Find the files of a title: the run's, the user's, those of earlier runs, the bundled one."""
     for kind in KEPT_KINDS:
         if title.startswith(f"{kind}/"):
             name = title.removeprefix(f"{kind}/")
-            for home in (folder.path / kind, folders.own_folder(kind), shipped(kind)):
+            earlier = (path for path in read_noted(folder) if path.name == kind)
+            own = folder.path / kind, folders.own_folder(kind)
+            for home in (*own, *earlier, shipped(kind)):
                 if (path := find_inside(home, name)) is not None:
                     yield path
 

@@ -444,6 +444,8 @@ def place_replies(recipe: Recipe, path: Path, folder: Path) -> Recipe:
     Raises:
         InputError: the recipe names a file outside of the run folder.
     """
+    from toolbank.llm.journal import is_journal
+
     home = Path(os.path.realpath(path.parent))
     inside = Path(os.path.realpath(folder))
 
@@ -453,34 +455,40 @@ def place_replies(recipe: Recipe, path: Path, folder: Path) -> Recipe:
             replies = replies.relative_to(home)
         target = Path(os.path.realpath(inside / replies))
         if target == inside or not target.is_relative_to(inside):
-            others = [one for one in recipe.search_models if one.replies != replies]
-            raise _outside_error(config, others, path, home / replies, folder)
-        return config.model_copy(update={"replies": target})
+            why = f"{config.replies} is not in the run folder {folder}"
+        elif not (_is_of_run(path) or target.exists()) and is_journal(home / replies):
+            why = (
+                f"an earlier version kept replies in {home / replies}, not in {folder}"
+            )
+        else:
+            return config.model_copy(update={"replies": target})
+        problem = f"{path}: {config.section}.replies: {why}"
+        raise _copy_error(recipe, config, problem, home, folder)
 
     return _change_search_models(recipe, place)
 
 
-def _outside_error(
-    config: SearchModelConfig,
-    others: Sequence[SearchModelConfig],
-    path: Path,
-    replies: Path,
-    folder: Path,
+def _copy_error(
+    recipe: Recipe, config: SearchModelConfig, problem: str, home: Path, folder: Path
 ) -> InputError:
+    """Return the error that replies are not in the run folder, with the command that copies them."""
     from toolbank.llm.journal import is_journal
 
-    name = _free_name(replies, folder, {one.replies.name for one in others})
-    message = (
-        f"{path}: {config.section}.replies: {config.replies} is not in the run folder {folder}. "
-        f"Replies are kept there: write a file name, such as `replies: {name}`."
-    )
+    replies = home / Path(os.path.expanduser(config.replies))  # noqa: PTH111 - no error
+    taken = {
+        one.replies.name
+        for one in recipe.search_models
+        if one.replies != config.replies
+    }
+    name = _free_name(replies, folder, taken)
+    advice = f"Replies are kept there: write a file name, such as `replies: {name}`."
     if is_journal(replies):
         source, target = shlex.quote(str(replies)), shlex.quote(str(folder / name))
-        message += (
+        advice += (
             " To go on with the replies in it: "
             f"mkdir -p {shlex.quote(str(folder))} && cp {source} {target}"
         )
-    return InputError(message)
+    return InputError(f"{problem}. {advice}")
 
 
 def _free_name(replies: Path, folder: Path, taken: set[str]) -> str:

@@ -90,7 +90,8 @@ def _choose(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> RetrieverCh
         "the first": fitted,
     }
     why, configs = next((why, found) for why, found in choices.items() if found)
-    reason = f"there are no validation requests to choose by, so it is {why}"
+    parts = f" ({', '.join(configs[0].needs)})" if configs[0].combines else ""
+    reason = f"there are no validation requests to choose by, so it is {why}{parts}"
     return RetrieverChoice(configs[0].label, reason)
 
 
