@@ -76,7 +76,7 @@ def test_it_is_split_evaluated_and_reported(recipe, tmp_path):
         in told
     )
     assert "test (n = 10)" in told
-    assert "A search takes bm25: the highest R@5 on the 3 validation requests" in told
+    assert "`search` uses bm25: the highest R@5 on the 3 validation requests" in told
     assert f'toolbank search {tmp_path / "out"} "your request"' in told
     assert "nDCG" not in told
     assert "nDCG" in describe_result(result, everything=True)

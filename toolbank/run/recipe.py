@@ -448,6 +448,8 @@ def place_replies(recipe: Recipe, path: Path, folder: Path) -> Recipe:
 
     home = Path(os.path.realpath(path.parent))
     inside = Path(os.path.realpath(folder))
+    # Earlier versions kept replies next to the recipe. They are not bought again unasked.
+    is_earlier = is_run_folder(inside) and not _is_of_run(path)
 
     def place(config: SearchModelConfig) -> SearchModelConfig:
         replies = Path(os.path.expanduser(config.replies))  # noqa: PTH111 - no error
@@ -456,10 +458,8 @@ def place_replies(recipe: Recipe, path: Path, folder: Path) -> Recipe:
         target = Path(os.path.realpath(inside / replies))
         if target == inside or not target.is_relative_to(inside):
             why = f"{config.replies} is not in the run folder {folder}"
-        elif not (_is_of_run(path) or target.exists()) and is_journal(home / replies):
-            why = (
-                f"an earlier version kept replies in {home / replies}, not in {folder}"
-            )
+        elif is_earlier and not target.exists() and is_journal(home / replies):
+            why = f"{home / replies} has replies that are not in {folder}"
         else:
             return config.model_copy(update={"replies": target})
         problem = f"{path}: {config.section}.replies: {why}"
