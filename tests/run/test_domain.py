@@ -84,6 +84,6 @@ def test_a_replacing_run_that_begins_after_the_sources_moves_nothing(recipe, tmp
     out = tmp_path / "out"
     run_recipe(recipe(), out, until="generate")
     before = sorted(out.rglob("*"))
-    with pytest.raises(InputError, match="the stage sources comes before"):
+    with pytest.raises(InputError, match="the stage sources is not done"):
         run_recipe(recipe("name=other"), out, start="generate", replace=True)
     assert sorted(out.rglob("*")) == before

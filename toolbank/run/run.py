@@ -397,8 +397,8 @@ def _require_before(
         is_before = stage.kind != start and needed & {stage.kind, stage.name}
         if is_before and stage.name in todo:
             raise InputError(
-                f"{stage.folder.path}: the stage {stage.name} comes before, and is not done under "
-                f"this recipe. {advise}"
+                f"{stage.folder.path}: the stage {stage.name} is not done under this recipe, and "
+                f"comes before. {advise}"
             )
 
 
