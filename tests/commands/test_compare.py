@@ -45,7 +45,7 @@ def test_every_form_is_a_column(folder):
     assert ["changed", "by", "polish,", "%", "\u2013", "100.0", "100.0"] in lines
     assert "terse: of their tools' names, said" in done.stdout
     assert "data: 1 left out: query: blank" in done.stderr
-    assert "asked.jsonl: requests alone" in " ".join(done.stderr.split())
+    assert "asked.jsonl: queries without tools" in " ".join(done.stderr.split())
     assert not {"\u001b", "\u202e"} & set(done.stdout)
 
 

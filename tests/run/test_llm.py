@@ -95,11 +95,16 @@ def test_it_is_asked_of_what_is_evaluated_alone_and_shown_beside_the_others(
     assert sum(asked(call).startswith("natural") for call in server.calls) == 2
     assert "llm" in told
     assert "natural (n = 2)" in told
-    # What an earlier version kept next to the recipe.
+    # An earlier version kept the replies next to the recipe: they are not bought again unasked.
     (tmp_path / "out" / "replies.sqlite").rename(tmp_path / "replies.sqlite")
-    again = run(recipe, tmp_path / "other")
+    with pytest.raises(InputError, match=r"replies\.sqlite") as refused:
+        run(recipe, tmp_path / "out")
+    copy = str(refused.value).partition("in it: ")[2]
+    subprocess.run(copy, shell=True, check=True)
+    before = figures(tmp_path / "out")
+    run_recipe(load_recipe(recipe), tmp_path / "out", start="evaluate")
     assert len(server.calls) == 15
-    assert figures(again.folder.path) == figures(tmp_path / "out")
+    assert figures(tmp_path / "out") == before
 
 
 def test_a_new_request_is_asked_live(make, server, tmp_path):
@@ -266,28 +271,25 @@ def test_a_command_that_leaves_a_batch_waiting_ends_with_3_and_goes_on_when_it_i
     assert not server.calls
 
 
-@pytest.mark.parametrize("first", ["search", "run"])
-def test_a_run_of_an_earlier_version_goes_on_with_the_replies_that_it_has(
-    make, server, tmp_path, first
+def test_a_run_with_replies_elsewhere_goes_on_once_they_are_copied(
+    make, server, tmp_path
 ):
     out, moved = tmp_path / "out", tmp_path / "moved"
     run(make(server.url), out)
-    assert len(server.calls) == 15
-    # There the recipe that a run left had the whole path of a file next to the user's recipe.
     (out / "replies.sqlite").rename(tmp_path / "hers.sqlite")
-    left = yaml.safe_load((out / "recipe.yaml").read_text())
-    left["retrievers"][-1]["replies"] = str(tmp_path / "hers.sqlite")
-    (out / "recipe.yaml").write_text("# Resolved from x\n" + yaml.safe_dump(left))
-    before = (tmp_path / "hers.sqlite").read_bytes()
-    if first == "search":
-        load(out, "llm").search(f"natural, please 0 {NAMES[0]}", k=3)
-    else:
-        assert not run_recipe(load_recipe(str(out)), out, start="evaluate").todo
+    recipe = out / "recipe.yaml"
+    elsewhere = f"replies: {tmp_path / 'hers.sqlite'}"
+    recipe.write_text(recipe.read_text().replace("replies: replies.sqlite", elsewhere))
+    with pytest.raises(InputError, match="llm") as refused:
+        load(out, "llm")
+    said = str(refused.value)
+    subprocess.run(said.partition("in it: ")[2], shell=True, check=True)
+    name = said.partition("`replies: ")[2].partition("`")[0]
+    recipe.write_text(recipe.read_text().replace(elsewhere, f"replies: {name}"))
     run(str(out), out)
     out.rename(moved)
     load(moved, "llm").search(f"natural, please 0 {NAMES[0]}", k=3)
     assert len(server.calls) == 15
-    assert (tmp_path / "hers.sqlite").read_bytes() == before
 
 
 @pytest.mark.parametrize("name", ["metrics.json", "models/x.sqlite", "journal.sqlite"])

@@ -48,7 +48,7 @@ def told(tmp_path):
 def test_of_a_sound_dataset_nothing_is_advised(told):
     text = told(40)
     assert "(24 train, 3 validation, 13 test). Retrieval on held-out" in text
-    assert "A search takes bm25: the highest R@5 on the 3 validation requests" in text
+    assert "`search` uses bm25: the highest R@5 on the 3 validation requests" in text
 
 
 def test_so_few_tools_that_any_retriever_finds_them(told):
@@ -79,6 +79,4 @@ def test_no_request_to_test_on(told):
     text = told(3, split="train")
     assert "No request is left to test on" in text
     assert "test: no requests (n = 0), so there are no figures." in text
-    assert (
-        "A search takes bm25: no validation requests to choose by; the first." in text
-    )
+    assert "`search` uses bm25: there are no validation requests to choose by" in text

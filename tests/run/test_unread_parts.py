@@ -85,7 +85,7 @@ def test_a_server_that_fails_holds_up_nothing_and_comes_with_a_refresh(
     assert done.returncode == 0
     assert "mcp:mcp.json: customs: " in done.stderr
     assert "toolbank refresh runs/mine" in done.stderr
-    assert "Not all came" not in done.stdout
+    assert "Incomplete" not in done.stdout
     assert started(tmp_path) == ["customs", "harbour"]
     for words in (
         ("preview", "work.yaml"),

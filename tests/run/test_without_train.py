@@ -142,9 +142,8 @@ def test_without_validation_a_search_takes_vectors_before_words(tmp_path, tiny):
     recipe = write(tmp_path, [{"type": "bm25"}, *untrained(tiny)])
     result = run(recipe, tmp_path / "out")
     assert load(result.folder.path).retriever.name == "descriptions"
-    assert (
-        "A search takes descriptions: no validation requests to choose by; the first with "
-        "vectors of tools" in " ".join(describe_result(result).split())
+    assert "`search` uses descriptions: there are no validation requests" in " ".join(
+        describe_result(result).split()
     )
 
 

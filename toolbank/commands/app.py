@@ -1,4 +1,4 @@
-"""The commands, and the options of all of them."""
+"""The commands of the command line."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from toolbank.system.version import __version__
 
 
 class _Commands(TyperGroup):
-    """The commands; Ctrl-C in any of them ends with a message."""
+    """The group of all commands; Ctrl-C in any of them ends with a message."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        """Parse the options of all commands; for that, typer imports pydantic."""
+        """Parse the options of the group; Ctrl-C counts here too, since imports take a moment."""
         try:
             return super().make_context(*args, **kwargs)
         except KeyboardInterrupt as error:
             raise Interrupted("stopped.") from error
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Import the command that is called."""
+        """Import only the command that is called."""
         if args[0] in _COMMANDS:
             self.add_command(load_command(args[0]), args[0])
         return super().resolve_command(ctx, args)
@@ -51,7 +51,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _take_options(
+def _version_option(
     version: Annotated[
         bool,
         typer.Option(
@@ -65,19 +65,19 @@ def _take_options(
     """Turn an API reference into a tool-retrieval dataset, and the dataset into a retriever."""
 
 
-# The name, the summary and an example of each, in the order of the help.
+# Name, summary and example, in the order of the help. The summary is the docstring's first line.
 _COMMANDS = {
-    "recipes": ("List the recipes that come along, and those of ./recipes.", "recipes"),
+    "recipes": ("List the bundled recipes and those in ./recipes.", "recipes"),
     "init": (
-        "Write a recipe for an API of your own.",
+        "Write a recipe for your API.",
         "init weather openapi.json; or toolbank init weather_sdk",
     ),
     "tools": (
-        "List the tools that are read of an API, and what is missing of them; call no model.",
+        "List the tools of an API and what they lack; call no model.",
         "tools openapi.json; or toolbank tools weather.yaml --json",
     ),
     "crawl": (
-        "Read the tools of a Sphinx site, or compare two readings.",
+        "Crawl the tools of a Sphinx site, or compare two crawls.",
         "crawl numpy; or toolbank crawl --sphinx https://docs.python.org/3/; or toolbank crawl --diff crawls/old crawls/new",
     ),
     "run": (
@@ -85,49 +85,49 @@ _COMMANDS = {
         "run quickstart --out runs/rules --set generate.engine=rules --set generate.queries=3000",
     ),
     "generate": (
-        "Collect the tools and make the bank; no further stage.",
+        "Collect the tools and generate queries for them, then stop.",
         "generate quickstart --out runs/new --set generate.engine=openai --set generate.base_url=http://127.0.0.1:8000/v1 --set generate.model=llama-3.3-70b",
     ),
     "asks": (
-        "Make the bank, and have requests for each tool by itself written; no further stage.",
+        "Generate the bank and queries for single tools, then stop.",
         "asks quickstart --out runs/asks --set asks.engine=rules --set asks.kinds=[plain,terse]",
     ),
     "preview": (
-        "Show a few prompts, the replies, and what the checks say of them; keep nothing.",
+        "Show a few prompts, their replies and the checks; keep nothing.",
         "preview quickstart --set generate.engine=rules",
     ),
     "show": (
-        "Show how the attempts of a run ended, all prompts and replies of one, or a tool.",
+        "Show how attempts ended, all of one attempt, or a tool.",
         "show runs/quickstart numpy-000012",
     ),
     "judge": (
-        "Compare requests with their drafts, or with those of another dataset.",
+        "Compare queries with their drafts, or with another dataset.",
         "judge runs/quickstart --set judge.pairs=300",
     ),
     "verify": (
-        "Check the labels of a bank, and have a model grade them anew; no further stage.",
+        "Check a bank's labels and regrade them with a model, then stop.",
         "verify runs/quickstart --set verify.set_aside=[round-trip]",
     ),
-    "train": ("Build the retrievers of a run on its bank.", "train runs/quickstart"),
+    "train": ("Fit the retrievers of a run on its bank.", "train runs/quickstart"),
     "evaluate": (
-        "Evaluate a finished run's retrievers on labelled requests, or on its recipe's sets.",
+        "Evaluate the retrievers of a finished run.",
         "evaluate runs/quickstart --on requests.jsonl --out metrics.json",
     ),
     "report": ("Write the HTML report of a run.", "report runs/quickstart"),
     "compare": (
-        "Tell how good banks are, side by side: coverage, variety, wording, labels.",
+        "Compare banks: coverage, variety, wording, labels.",
         "compare runs/quickstart runs/rules requests.jsonl",
     ),
     "planner": (
-        "Plan requests step by step: train planners on a run's bank, evaluate them, use one.",
+        "Train, evaluate and use planners that call tools step by step.",
         "planner train runs/planner; then toolbank planner evaluate runs/planner",
     ),
     "plan": (
-        "Say what a run would do: its calls, tokens, money and trainings; call no model.",
+        "Estimate the calls, cost and trainings of a run; call no model.",
         "plan quickstart --set generate.engine=rules",
     ),
     "refresh": (
-        "Read the sources of a run again, and say what changed; call no model.",
+        "Read a run's sources again and list changes; call no model.",
         "refresh runs/quickstart --dry-run",
     ),
     "search": (
@@ -135,11 +135,11 @@ _COMMANDS = {
         'search runs/quickstart "middle value of house prices, ignoring blanks"',
     ),
     "pack": (
-        "Write what is needed to search and serve, and nothing else, without torch.",
+        "Export a run as a small search index that needs no PyTorch.",
         "pack runs/quickstart --out finder",
     ),
     "serve": (
-        "Serve packed finders over HTTP and MCP, with a page to search on.",
+        "Serve search indexes over HTTP and MCP, with a search page.",
         "serve finder; or toolbank serve numpy=finder pandas=other --port 9000",
     ),
     "export": (
@@ -147,17 +147,17 @@ _COMMANDS = {
         "export runs/quickstart --format datasets --out numpy-bank",
     ),
     "publish": (
-        "Write a run's bank as others load it, with a card, to a folder or a hub.",
+        "Publish a run's bank with a dataset card to a folder or a hub.",
         "publish runs/quickstart --to numpy-published --license cc-by-4.0; or toolbank publish runs/quickstart --to hub:me/numpy-bank",
     ),
     "schema": (
-        "Print the JSON Schema of a recipe, for editors that check and complete YAML.",
+        "Print the JSON Schema of a recipe, for editors.",
         "schema > recipe.schema.json",
     ),
     "encoder": ("Train or evaluate a family of encoders as its paper does.", ""),
 }
 
-# A command's module has its name, but for these.
+# Commands whose module has another name.
 _ELSEWHERE = {
     **dict.fromkeys(
         ("generate", "asks", "verify", "train", "report"), "toolbank.commands.run"
@@ -168,7 +168,7 @@ _ELSEWHERE = {
 
 
 def make_app() -> typer.Typer:
-    """The command line. A command's module is imported when it is called, not for the help of all."""
+    """Make the command line; each command is imported when it is called."""
     app = typer.Typer(
         name="toolbank",
         cls=_Commands,
@@ -179,9 +179,9 @@ def make_app() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_take_options)
+    app.callback()(_version_option)
     for name, (summary, _) in _COMMANDS.items():
-        app.command(name, short_help=summary)(_take_options)
+        app.command(name, short_help=summary)(_version_option)
     return app
 
 

@@ -1,4 +1,4 @@
-"""The command line: how it begins, and how errors and Ctrl-C end it."""
+"""The entry point: run a command, and end it on errors and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from toolbank.system.terminal import print_message
 
 
 def main() -> None:
-    """Run the command line; errors for people go to stderr, without a traceback.
+    """Run the command line; errors go to stderr without a traceback.
 
-    SIGTERM, as a cluster sends it before a kill, ends a command as Ctrl-C does.
+    SIGTERM ends a command as Ctrl-C does: clusters send it before a kill.
     """
     leave = _Leave()
-    # What is registered first is called last: after what libraries have to write.
+    # Registered first, it runs last, after the exit handlers of libraries.
     atexit.register(leave)
     try:
         signal.signal(signal.SIGTERM, _interrupt)
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def _run() -> None:
-    # Imports take a moment, in which Ctrl-C ends it as at any other time.
+    # Imported here, so that Ctrl-C counts during the imports, too.
     from toolbank.system.extras import explain_namesake, is_by_namesake
 
     if told := explain_namesake():
@@ -49,7 +49,7 @@ def _run() -> None:
     except ImportError as error:
         if not is_by_namesake(error):
             raise
-        # It was said what to do.
+        # The remedy was printed above.
         sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
@@ -60,11 +60,7 @@ def _run() -> None:
 
 
 class _Leave:
-    """Ends the process without taking its libraries down, where `code` is set.
-
-    Who has stopped a training waits for up to half a minute while torch is; nothing is lost by
-    that, since all that is written was closed.
-    """
+    """If `code` is set, ends the process at once: torch can take half a minute to shut down."""
 
     def __init__(self) -> None:
         self.code: int | None = None
@@ -77,7 +73,7 @@ class _Leave:
 
 
 def _be_over() -> None:
-    """Let one more Ctrl-C put no traceback below the message."""
+    """Ignore another Ctrl-C, which would print a traceback below the message."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -87,7 +83,7 @@ def _complain(message: str) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Do what Ctrl-C would do here; a shell has it ignored in what it runs beside itself."""
+    """Do what Ctrl-C would do; in background jobs, shells ignore it."""
     handle = signal.getsignal(signal.SIGINT)
     if not callable(handle):
         raise KeyboardInterrupt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,7 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.folders import is_run_folder
-from toolbank.system.terminal import one_line, print_message
+from toolbank.system.terminal import align, one_line, print_message
 
 if TYPE_CHECKING:
     from toolbank.encoders.base import Encoder
@@ -30,12 +31,12 @@ _LONGEST = 200
 def measure_banks(
     paths: Sequence[Path], seed: int, embeds: bool
 ) -> list[tuple[str, Quality]]:
-    """The name and the figures of each bank, in the order given; what is left out goes to stderr.
+    """Measure each bank; returns names and figures in the given order.
 
-    Without an encoder that can be loaded, there is no dispersion.
+    Without an encoder, there is no dispersion. Skipped records are reported on stderr.
 
     Raises:
-        InputError: nothing of a known form is there, a file is damaged, or has no request.
+        InputError: a path is not a bank, is damaged, or has no query.
     """
     from toolbank.requests.quality.measure import add_dispersion, measure_quality
 
@@ -52,16 +53,16 @@ def measure_banks(
 
 
 def read_bank(path: Path) -> Bank:
-    """The bank of a run, the dataset of a folder, or the requests of a JSONL file, without tools.
+    """Read the bank of a run, the dataset in a folder, or the queries of a JSONL file.
 
     Raises:
-        InputError: nothing of a known form is there, a file is damaged, or has no request.
+        InputError: the path is none of these, is damaged, or has no query.
     """
     if path.is_file():
         bank = Bank((), tuple(read_query_lines(path)))
         print_message(
-            f"toolbank: {path}: requests alone. What hangs on tools is not measured; put them "
-            "beside it, as tools.jsonl and queries.jsonl of a folder."
+            f"toolbank: {path}: queries without tools, so figures of tools are missing. Put both "
+            "into a folder, as tools.jsonl and queries.jsonl."
         )
     elif (path / "bank.json").is_file():
         bank = Bank.load(path)
@@ -76,7 +77,7 @@ def read_bank(path: Path) -> Bank:
             )
         bank = Bank(dataset.tools, dataset.queries, {}, dataset.asks)
     if not bank.queries:
-        raise InputError(f"{path}: no request in it that needs a tool.")
+        raise InputError(f"{path}: it has no query that needs a tool.")
     return bank
 
 
@@ -85,13 +86,13 @@ def _load() -> Encoder | None:
         return load_encoder(SentenceConfig())
     except InputError as error:
         print_message(
-            f"toolbank: without dispersion and topics, as nothing embeds the requests: {error}"
+            f"toolbank: without dispersion and topics, because no encoder could be loaded: {error}"
         )
         return None
 
 
 def _name(paths: Sequence[Path]) -> list[str]:
-    """The last part of each path, or all of it where another has the same."""
+    """The last part of each path, or the whole path if another one ends the same."""
     last = [path.stem if path.is_file() else path.resolve().name for path in paths]
     return [
         name if last.count(name) == 1 else str(path)
@@ -107,9 +108,9 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class _Row:
-    """A figure: where it stands in a `Quality`, and how it is shown.
+    """A figure: its path of fields and keys in a `Quality`, and its format.
 
-    A path has the names of fields, and keys, with dots between them. Digits below 0: a count.
+    `digits` below 0 means a count.
     """
 
     label: str
@@ -193,28 +194,23 @@ _AFTER_WORDS = {
 
 
 def format_banks(banks: Sequence[tuple[str, Quality]]) -> str:
-    """The table; below it, for each bank, the commonest openings, and what it is about."""
-    names = [one_line(name, _WIDEST) for name, _ in banks]
+    """Format a table of figures; below it, each bank's commonest openings and its topics."""
     parts = list(_show([quality for _, quality in banks]))
-    rows = [row for _, rows in parts for row in rows]
-    wide = max(len(label) for label, _ in rows) + 2
-    widths = [
-        max(len(name), *(len(cells[n]) for _, cells in rows))
-        for n, name in enumerate(names)
-    ]
-    lines = [_lay_out("", names, wide, widths)]
-    for title, shown in parts:
-        lines += ["", title]
-        lines += [_lay_out(f"  {label}", cells, wide, widths) for label, cells in shown]
+    head = ["", *(one_line(name, _WIDEST) for name, _ in banks)]
+    cells = [[f"  {label}", *row] for _, rows in parts for label, row in rows]
+    table = iter(align([head, *cells], right=range(1, len(head))))
+    lines = [next(table)]
+    for title, rows in parts:
+        lines += ["", title, *islice(table, len(rows))]
     for name, quality in banks:
-        lines += ["", *_tell(one_line(name, _LONGEST_LABEL), quality)]
+        lines += ["", *_describe_texts(one_line(name, _LONGEST_LABEL), quality)]
     return "\n".join(lines)
 
 
 def _show(
     banks: Sequence[Quality],
 ) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
-    """Titles with their rows: labels and cells. Verified labels only where there are some."""
+    """Titles with their rows of labels and cells. Verified labels only if there are some."""
     for title, rows in _BEFORE_WORDS.items():
         yield title, _fill(rows, banks)
     kinds = dict.fromkeys(one.kind for bank in banks for one in bank.overlap)
@@ -239,23 +235,18 @@ def _compare_words(
     ]
     name = [f"{one.name:.2f}" if one else _NOTHING for one in found]
     own = [f"{one.own:.2f}" if one else _NOTHING for one in found]
-    told = one_line(kind, _WIDEST)
-    yield f"{told}: of their tools' names, said", name
-    yield f"{told}: of their words, the tools' own", own
+    name_of_kind = one_line(kind, _WIDEST)
+    yield f"{name_of_kind}: of their tools' names, said", name
+    yield f"{name_of_kind}: of their words, the tools' own", own
 
 
-def _lay_out(label: str, row: Sequence[str], wide: int, widths: Sequence[int]) -> str:
-    cells = (f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
-    return "  ".join([f"{label:<{wide}}", *cells]).rstrip()
-
-
-def _tell(name: str, quality: Quality) -> Iterator[str]:
+def _describe_texts(name: str, quality: Quality) -> Iterator[str]:
     if quality.openings:
         commonest = list(quality.openings.commonest.items())[:_SHOWN]
-        told = (
+        openings = (
             f"{one_line(text, 40)} ({100 * share:.1f} %)" for text, share in commonest
         )
-        yield f"{name} opens with: {', '.join(told)}"
+        yield f"{name} opens with: {', '.join(openings)}"
     if quality.dispersion:
         yield f"{name} is about:"
         for topic in quality.dispersion.topics:
@@ -269,25 +260,23 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="RUN|DIR|FILE",
-            help="The folder of a run, or of a dataset of any format; or a JSONL file with the "
-            "request and its tools a line. One or more.",
+            help="Run folders, dataset folders of any format, or JSONL files with a query and "
+            "its tools per line.",
         ),
     ],
     as_json: Annotated[
         bool, typer.Option("--json", help="Print all figures as JSON.")
     ] = False,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="By which samples are drawn.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the samples.")] = 0,
     encoder: Annotated[
         bool,
         typer.Option(
             "--encoder/--no-encoder",
-            help="Embed requests, to tell how far apart they lie and what they are about.",
+            help="Embed queries to measure their dispersion and find topics.",
         ),
     ] = True,
 ) -> None:
-    """Tell how good banks are, side by side: coverage, variety, wording, labels."""
+    """Compare banks: coverage, variety, wording, labels."""
     import json
 
     found = measure_banks(banks, seed, encoder)

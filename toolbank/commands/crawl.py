@@ -464,7 +464,7 @@ def crawl(
         ),
     ] = None,
 ) -> None:
-    """Read the tools of a Sphinx site, or compare two readings."""
+    """Crawl the tools of a Sphinx site, or compare two crawls."""
     if diff is not None:
         others = (site, sphinx, base_url, include, exclude, out, contact)
         if any(others) or refresh or private_addresses:

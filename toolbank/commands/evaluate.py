@@ -120,5 +120,5 @@ def evaluate(
     overwrite: OverwriteOption = False,
     everything: AllOption = False,
 ) -> None:
-    """Evaluate a finished run's retrievers on labelled requests, or on its recipe's sets."""
+    """Evaluate the retrievers of a finished run."""
     echo(evaluate_run(run, on or [], out, overwrite=overwrite, everything=everything))

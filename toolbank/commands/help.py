@@ -1,4 +1,4 @@
-"""How the help of a command reads, and what no command takes."""
+"""The help of a command, and checks that all commands share."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from toolbank.system.extras import demand_extra
 
 
 class HelpedCommand(TyperCommand):
-    """A command whose help names what it takes: RECIPE, [QUERY], --out DIR.
-
-    What has no metavar of its own has its name in capitals.
-    """
+    """A command whose help lists its arguments; the default metavar is the name in capitals."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -23,10 +20,10 @@ class HelpedCommand(TyperCommand):
                 param.metavar = str(param.name).upper()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse a value that is empty, such as of a variable that isn't set; as a path it is `.`.
+        """Refuse an empty value, such as that of an unset variable; as a path it would be `.`.
 
         Raises:
-            BadParameter: there is one; which.
+            BadParameter: names the parameter.
         """
         given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         params: list[Any] = self.params
@@ -37,16 +34,16 @@ class HelpedCommand(TyperCommand):
         return list(super().parse_args(ctx, args))
 
     def invoke(self, ctx: Any) -> Any:
-        """Run it, unless it can do nothing with what is installed here.
+        """Run the command, if its libraries are installed.
 
         Raises:
-            MissingLibraryError: a library is missing; the message says which extra brings it.
+            MissingLibraryError: names the extra to install.
         """
         demand_extra(str(self.name))
         return super().invoke(ctx)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        """What follows the command's name; in brackets what may be left out."""
+        """List what follows the command's name; optional arguments in brackets."""
         return [
             "[OPTIONS]",
             *(
@@ -56,7 +53,7 @@ class HelpedCommand(TyperCommand):
         ]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments, and then the options."""
+        """Write the arguments, then the options."""
         if self._arguments:
             with formatter.section("Arguments"):
                 formatter.write_dl([(one.metavar, one.help) for one in self._arguments])
@@ -70,10 +67,10 @@ class HelpedCommand(TyperCommand):
 
 
 class ApiCommand(HelpedCommand):
-    """A command that is given an API; its help says what may be one."""
+    """A command that takes an API; its help lists what may be one."""
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """Write what it does, and what the kinds of sources take."""
+        """Write the summary, and what each kind of source takes."""
         from toolbank.sources.recognise import list_choices
 
         super().format_help_text(ctx, formatter)

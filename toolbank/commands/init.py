@@ -371,7 +371,7 @@ def init(
         ),
     ] = False,
 ) -> None:
-    """Write a recipe for an API of your own."""
+    """Write a recipe for your API."""
     has_source = any((package, site, sphinx, dataset))
     given = find_given(name, api, has_source)
     found = read_ahead(given.source) if given.source else None

@@ -117,7 +117,7 @@ def judge(
     out: OutOption = None,
     settings: SetOption = None,
 ) -> None:
-    """Compare requests with their drafts, or with those of another dataset."""
+    """Compare queries with their drafts, or with another dataset."""
     given = list(settings or ())
     if against is not None:
         given.append(f"judge.against={json.dumps(against)}")

@@ -1,4 +1,4 @@
-"""What several commands take, and how they print."""
+"""Options shared by several commands, and how commands print."""
 
 from __future__ import annotations
 
@@ -7,55 +7,52 @@ from typing import Annotated
 
 import typer
 
+from toolbank.system.folders import is_run_folder
 from toolbank.system.terminal import print_message, printable
 
 RecipeArgument = Annotated[
     str,
     typer.Argument(
         metavar="RECIPE",
-        help="The name of one of `toolbank recipes`, a YAML file, or a run folder.",
+        help="A recipe of `toolbank recipes`, a YAML file, or a run folder.",
     ),
 ]
 RunArgument = Annotated[
     Path,
-    typer.Argument(metavar="RUN", help="The folder of a run, such as runs/quickstart."),
+    typer.Argument(metavar="RUN", help="A run folder, such as runs/quickstart."),
 ]
 OutOption = Annotated[
     Path | None,
-    typer.Option(
-        "--out", metavar="DIR", help="The run folder; runs/NAME if not given."
-    ),
+    typer.Option("--out", metavar="DIR", help="The run folder (default: runs/NAME)."),
 ]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Change a value of the recipe; repeatable."
+        "--set", metavar="KEY=VALUE", help="Set a key of the recipe; repeatable."
     ),
 ]
 AllOption = Annotated[
-    bool, typer.Option("--all", help="Show every figure, not only the short table.")
+    bool, typer.Option("--all", help="Show all figures, not only the short table.")
 ]
 ReplaceOption = Annotated[
     bool,
     typer.Option(
         "--replace",
-        help="Take the folder of another recipe: its results move to replaced/ in it.",
+        help="Use a folder of another recipe: its results move to replaced/.",
     ),
 ]
 OverwriteOption = Annotated[
     bool,
-    typer.Option("--overwrite", help="Write over the file of --out if it is there."),
+    typer.Option("--overwrite", help="Overwrite the file of --out."),
 ]
 
 
 def find_folder(name: str, out: Path | None, recipe_name: str) -> Path:
-    """The run folder that a command means.
+    """Return the run folder that a command means.
 
-    That is `--out`, the one that it was given, or runs/<name> in the current folder. If there is no
-    run there, it is the run in runs/<name> beside the recipe, where there is one.
+    That is `--out`, the given run folder, or runs/<name> in the current folder; if no run is
+    there, a run in runs/<name> next to the recipe counts.
     """
-    from toolbank.system.folders import is_run_folder
-
     if out is not None:
         return out
     given, here = Path(name), Path("runs") / recipe_name
@@ -72,10 +69,10 @@ def find_folder(name: str, out: Path | None, recipe_name: str) -> Path:
 
 
 def echo(text: str) -> None:
-    """Print text for people, as far as the terminal can show it."""
+    """Print text in characters that the terminal can show."""
     typer.echo(printable(text))
 
 
 def complain(message: str) -> None:
-    """Print on stderr what is wrong."""
+    """Print a warning to stderr."""
     print_message(f"toolbank: {message}")

@@ -46,7 +46,7 @@ def pack(
     ] = False,
     both: Annotated[bool, typer.Option("--both", help="Networks in both.")] = False,
 ) -> None:
-    """Write what is needed to search and serve, and nothing else, without torch."""
+    """Export a run as a small search index that needs no PyTorch."""
     from toolbank.search.catalogue import RequestIndex
     from toolbank.search.finder import Finder
     from toolbank.search.folder import (

@@ -18,7 +18,7 @@ def plan(
     out: OutOption = None,
     settings: SetOption = None,
 ) -> None:
-    """Say what a run would do: its calls, tokens, money and trainings; call no model."""
+    """Estimate the calls, cost and trainings of a run; call no model."""
     loaded = load_recipe(recipe, settings or ())
     folder = find_folder(recipe, out, loaded.recipe.name)
     echo(describe_plan(loaded, folder))

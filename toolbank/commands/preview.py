@@ -132,10 +132,9 @@ def preview_attempts(
             "be looked at before."
         )
     for stage in stages:
-        kind, config = find_engine(stage.config), stage.config
-        kind.check(config)
-        require_consent(kind.sends(config), config.section)
-        kind.check_access(config)
+        stage.check()
+        require_consent(stage.sends(), stage.name)
+        stage.prepare()
     tools = tuple(
         current_tools(recipe, folder, path or Path(recipe.name)).tools
         if recipe.dataset is None
@@ -157,7 +156,7 @@ def preview(
         int, typer.Option(metavar="N", min=1, help="How many attempts.")
     ] = 5,
 ) -> None:
-    """Show a few prompts, the replies, and what the checks say of them; keep nothing."""
+    """Show a few prompts, their replies and the checks; keep nothing."""
     from toolbank.run.assets import using_assets
     from toolbank.run.folder import RunFolder
     from toolbank.run.recipe import load_recipe

@@ -43,7 +43,7 @@ def publish(
         bool, typer.Option("--yes", help="On a hub: send it without being asked.")
     ] = False,
 ) -> None:
-    """Write a run's bank as others load it, with a card, to a folder or a hub."""
+    """Publish a run's bank with a dataset card to a folder or a hub."""
     from toolbank.publish.publish import (
         PublicationParts,
         demand_not_read,

@@ -9,7 +9,7 @@ from toolbank.config.assets import list_assets
 
 
 def recipes() -> None:
-    """List the recipes that come along, and those of ./recipes."""
+    """List the bundled recipes and those in ./recipes."""
     found = list_assets("recipes", ".yaml")
     width = max((len(one.path.stem) for one in found), default=0)
     for one in found:

@@ -203,7 +203,7 @@ def refresh(
         ),
     ] = False,
 ) -> None:
-    """Read the sources of a run again, and say what changed; call no model."""
+    """Read a run's sources again and list changes; call no model."""
     refreshed = refresh_run(run, dry_run=dry_run, force=force)
     with using_assets(load_recipe(str(run)), refreshed.folder):
         if as_json:

@@ -114,7 +114,7 @@ def asks(
     settings: SetOption = None,
     replace: ReplaceOption = False,
 ) -> None:
-    """Make the bank, and have requests for each tool by itself written; no further stage."""
+    """Generate the bank and queries for single tools, then stop."""
     run_stages(recipe, out, settings, until=AsksStage.kind, replace=replace)
 
 
@@ -124,14 +124,14 @@ def generate(
     settings: SetOption = None,
     replace: ReplaceOption = False,
 ) -> None:
-    """Collect the tools and make the bank; no further stage."""
+    """Collect the tools and generate queries for them, then stop."""
     run_stages(recipe, out, settings, until=GenerateStage.kind, replace=replace)
 
 
 def train(
     recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None
 ) -> None:
-    """Build the retrievers of a run on its bank."""
+    """Fit the retrievers of a run on its bank."""
     run_stages(recipe, out, settings, start=FitStage.kind, until=FitStage.kind)
 
 
@@ -141,7 +141,7 @@ def verify(
     settings: SetOption = None,
     replace: ReplaceOption = False,
 ) -> None:
-    """Check the labels of a bank, and have a model grade them anew; no further stage.
+    """Check a bank's labels and regrade them with a model, then stop.
 
     A recipe without `verify` has its labels checked without a model.
     """

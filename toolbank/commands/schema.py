@@ -143,6 +143,6 @@ def schema(
         bool, typer.Option("--markdown", help="Print a Markdown page of all keys.")
     ] = False,
 ) -> None:
-    """Print the JSON Schema of a recipe, for editors that check and complete YAML."""
+    """Print the JSON Schema of a recipe, for editors."""
     found = recipe_schema()
     echo(describe_keys(found) if markdown else json.dumps(found, indent=2))

@@ -170,7 +170,7 @@ def serve(
         typer.Option("--call-writes", help="Pass on what may change something, too."),
     ] = False,
 ) -> None:
-    """Serve packed finders over HTTP and MCP, with a page to search on."""
+    """Serve search indexes over HTTP and MCP, with a search page."""
     from toolbank.search.serve.searches import Shelf, name_folders
 
     if log_text and log is None:

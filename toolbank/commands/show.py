@@ -6,7 +6,6 @@ import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -25,11 +24,13 @@ from toolbank.bank.files import (
 from toolbank.bank.records import AttemptRecord, Tool
 from toolbank.commands.options import RunArgument, echo
 from toolbank.commands.transcript import (
+    Tally,
     find_exchanges,
     format_attempt,
     list_asks,
     show_ask_outcomes,
     show_verified,
+    tabulate_tallies,
 )
 from toolbank.config.explain import read_checked
 from toolbank.llm.accounts import SearchCalls, add_up_calls
@@ -42,25 +43,25 @@ from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.recipe import load_recipe
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
-from toolbank.system.terminal import advise_to_finish, command, one_line
+from toolbank.system.terminal import advise_to_finish, align, command, one_line
 
 _LONGEST_REASON = 200
 
 
 def explain_left_out(folder: RunFolder, name: str) -> str:
-    """Why what goes by this name is no tool; "" where the sources have not noted it.
+    """Explain why a name is not a tool; "" if the sources do not say.
 
     Raises:
         InputError: sources.json is damaged.
     """
     path = folder.bank / "sources.json"
     for source in read_json(path).get("sources", ()) if path.is_file() else ():
-        what = f"{one_line(name, _LONGEST_REASON)}: no tool of this run, though it is in {source['source']}"
+        what = f"{one_line(name, _LONGEST_REASON)}: not a tool of this run, but in {source['source']}"
         if name in source.get("undocumented", ()):
-            return f"{what}. It has no docstring; write one to have it as a tool."
+            return f"{what}. It has no docstring; write one to make it a tool."
         for reason, names in source.get("left_out_examples", {}).items():
             if name in names:
-                return f"{what}. It was left out: {reason}."
+                return f"{what}. It was skipped: {reason}."
     return ""
 
 
@@ -68,28 +69,31 @@ _LONGEST_LABEL = 200
 
 
 def show_searches(folder: RunFolder) -> str:
-    """Replies, tokens, cost and failed tries of each retriever that asks; "" where none does.
+    """Tabulate the calls of retrievers that use a model; "" if none does.
 
     Raises:
         InputError: searches.json is damaged.
     """
     if not folder.searches.is_file():
         return ""
-    lines = [
-        f"{'retriever':<24} {'replies':>9} {'tokens in':>12} {'tokens out':>12} {'cost':>10}  "
-        "failed tries"
-    ]
+    rows = [("retriever", "replies", "tokens in", "tokens out", "cost", "failed tries")]
     found = read_checked(folder.searches, dict[str, SearchCalls])
     for label, one in found.items():
         calls = add_up_calls(one.calls.values())
         cost = "unknown" if calls.dollars is None else f"${calls.dollars:,.4f}"
         failed = ", ".join(f"{why} {n:,}" for why, n in calls.failed_tries.items())
-        lines.append(
-            f"{one_line(label, _LONGEST_LABEL):<24} {calls.replies:>9,} "
-            f"{calls.prompt_tokens:>12,} {calls.completion_tokens:>12,} {cost:>10}  "
-            f"{failed or 'none'}{calls.note and f'; tokens and cost {calls.note}'}"
+        note = f"; tokens and cost {calls.note}" if calls.note else ""
+        rows.append(
+            (
+                one_line(label, _LONGEST_LABEL),
+                f"{calls.replies:,}",
+                f"{calls.prompt_tokens:,}",
+                f"{calls.completion_tokens:,}",
+                cost,
+                f"{failed or 'none'}{note}",
+            )
         )
-    return "\n".join(lines)
+    return "\n".join(align(rows, right=range(1, 5)))
 
 
 _REQUESTS = 10
@@ -100,7 +104,7 @@ _ALIKE = 0.3
 
 
 def find_tool(folder: RunFolder, name: str) -> Tool | None:
-    """The tool of this name, or else the first with this alias; None where there is none.
+    """Find the tool of this name, or else the first with this alias.
 
     Raises:
         InputError: tools.parquet is damaged.
@@ -112,7 +116,7 @@ def find_tool(folder: RunFolder, name: str) -> Tool | None:
 
 
 def name_nearest(folder: RunFolder, name: str) -> str:
-    """The tools that are named most like it, as a sentence; "" where nothing is like it.
+    """Name the tools with the closest names, as a sentence; "" if none is close.
 
     Raises:
         InputError: tools.parquet is damaged.
@@ -120,7 +124,7 @@ def name_nearest(folder: RunFolder, name: str) -> str:
     path = folder.bank / "tools.parquet"
     known: dict[str, str] = {}
     for tool in read_tools(path) if path.is_file() else ():
-        # People leave out what a name begins with.
+        # People often omit the first parts of a name.
         words = tool.name.split(".")
         for start in range(len(words)):
             known.setdefault(".".join(words[start:]).lower(), tool.name)
@@ -131,15 +135,14 @@ def name_nearest(folder: RunFolder, name: str) -> str:
 
 
 def show_tool(folder: RunFolder, tool: Tool) -> str:
-    """The tool's name, description, parameters, some of the requests that use it, and its asks.
+    """Describe a tool: its parameters, some of the queries that use it, and its asks.
 
     Raises:
         InputError: queries.parquet, or a file of the asks, is damaged.
-        ToolbankError: the journal can't be read.
+        ToolbankError: the journal cannot be read.
     """
-    lines = [f"{one_line(tool.name, _LONGEST_NAME)}, a {tool.kind} of {tool.source}"]
-    if not tool.source:
-        lines = [f"{one_line(tool.name, _LONGEST_NAME)}, a {tool.kind}"]
+    source = f" of {tool.source}" if tool.source else ""
+    lines = [f"{one_line(tool.name, _LONGEST_NAME)}, a {tool.kind}{source}"]
     if tool.aliases:
         lines.append(f"also {_list_names(tool.aliases)}")
     if tool.twins:
@@ -244,11 +247,11 @@ _STEPS = GenerateConfig.call_steps
 
 
 def show_one(path: Path, name: str) -> str:
-    """An attempt or a query, as `show_attempt`, or the tool of this name where none has it.
+    """Show an attempt, a query or a tool.
 
     Raises:
         InputError: no run there, or nothing of this name in it.
-        ToolbankError: the journal can't be read.
+        ToolbankError: the journal cannot be read.
     """
     folder = open_run(path)
     tool = None if _is_id(folder, name) else find_tool(folder, name)
@@ -256,25 +259,25 @@ def show_one(path: Path, name: str) -> str:
 
 
 def show_attempt(path: Path, name: str) -> str:
-    """Everything about one attempt, by its number or the id of its query, and its judgements.
+    """Show everything about an attempt, by its number or the id of its query.
 
-    Of a run on a dataset, the query and its tools.
+    In a run on a dataset, show the query and its tools.
 
     Raises:
         InputError: no run there, or no such attempt or query in it.
-        ToolbankError: the journal can't be read.
+        ToolbankError: the journal cannot be read.
     """
     folder = open_run(path)
     if load_recipe(str(folder.recipe)).recipe.dataset is not None:
         return show_query(folder, name)
     number = _read_number(folder, name)
     attempt = _find_attempt(folder, number)
-    # What other models and settings answered in the same folder is not what this came from.
+    # Skip the replies of other models and settings in the same folder.
     keys = attempt.requests if attempt else None
     entries, failures = find_exchanges(folder, number, _STEPS, keys)
     if attempt is None and not (entries or failures):
         raise InputError(
-            f"{name}: this run made no such attempt. {_describe_ids(folder)}"
+            f"{name}: this run has no such attempt. {_describe_ids(folder)}"
         )
     ending = _format_end(folder, attempt, entries)
     judged, gone = _find_judged(folder, attempt)
@@ -288,51 +291,35 @@ def show_attempt(path: Path, name: str) -> str:
 
 
 def show_outcomes(path: Path) -> str:
-    """How many attempts ended how and why, with a few ids of each, and how many asks.
+    """Tabulate how attempts and asks ended, and what the calls of retrievers took.
 
-    Of a run on a dataset, how many queries each split has, with a few ids. What the calls of
-    retrievers took stands at the end.
+    In a run on a dataset, tabulate the queries by split.
 
     Raises:
         InputError: no run there, or nothing was asked in it yet.
-        ToolbankError: the journal can't be read.
+        ToolbankError: the journal cannot be read.
     """
     folder = open_run(path)
     after = (show_ask_outcomes(folder), show_searches(folder))
     if load_recipe(str(folder.recipe)).recipe.dataset is not None:
         return "\n\n".join(filter(None, (show_splits(folder), *after)))
-    found: dict[tuple[str, str], _Ids] = defaultdict(_Ids)
+    found: dict[tuple[str, str], Tally] = defaultdict(lambda: Tally(_EXAMPLES))
     for outcome, reason, name in _outcomes(folder):
         found[outcome, reason].add(name)
     if not found:
         raise InputError(
-            f"{path}: nothing was asked in this run yet. Go on with it: {command('run', path)}"
+            f"{path}: no model was called in this run yet. Continue it: {command('run', path)}"
         )
-    lines = [f"{'outcome':<10} {'reason':<24} {'count':>9}  such as"]
-    lines += [
-        f"{outcome:<10} {reason:<24} {ids.count:>9,}  {', '.join(ids.examples)}"
-        for (outcome, reason), ids in sorted(found.items())
-    ]
+    lines = tabulate_tallies(("outcome", "reason", "count", "such as"), found)
     name = next(iter(found.values())).examples[0]
     if not _attempts(folder).is_file():
-        lines.append(f"The bank is not made yet. {advise_to_finish(path)}")
+        lines.append(f"There is no bank yet. {advise_to_finish(path)}")
     lines.append(f"All of one: {command('show', path)} {name}")
     return "\n\n".join(filter(None, ("\n".join(lines), *after)))
 
 
-@dataclass
-class _Ids:
-    count: int = 0
-    examples: list[str] = field(default_factory=list)
-
-    def add(self, name: str) -> None:
-        self.count += 1
-        if len(self.examples) < _EXAMPLES and name not in self.examples:
-            self.examples.append(name)
-
-
 def _outcomes(folder: RunFolder) -> Iterator[tuple[str, str, str]]:
-    """Outcome, reason and name of every attempt; without a bank, of what is in the journal."""
+    """Outcome, reason and name of every attempt; without a bank, by the journal."""
     if _attempts(folder).is_file():
         for attempt in read_attempts(_attempts(folder)):
             name = attempt.query_id or str(attempt.attempt)
@@ -358,7 +345,7 @@ def _find_attempt(folder: RunFolder, number: int) -> AttemptRecord | None:
 def _find_judged(
     folder: RunFolder, attempt: AttemptRecord | None
 ) -> tuple[list[JournalEntry], list[Failure]]:
-    """The judge's calls about the query of an attempt, where there are any."""
+    """Find the judge's calls about the query of an attempt."""
     entries: list[JournalEntry] = []
     failures: list[Failure] = []
     if attempt is None or attempt.query_id is None or not folder.judge.is_file():
@@ -392,12 +379,12 @@ def _format_end(
         yield f"tools: {', '.join(tools)}"
     if gone := [name for name in tools if name in _removed(folder)]:
         yield (
-            f"left out of training and test: the sources no longer have {', '.join(gone)}"
+            f"in neither training nor test: the sources no longer have {', '.join(gone)}"
         )
 
 
 def _removed(folder: RunFolder) -> list[str]:
-    """The tools that requests need and that are gone."""
+    """The removed tools that queries need."""
     path = folder.bank / "bank.json"
     info = read_json(path) if path.is_file() else {}
     names: list[str] = info.get("removed", {}).get("tools", [])
@@ -407,16 +394,11 @@ def _removed(folder: RunFolder) -> list[str]:
 def _format_undecided(folder: RunFolder) -> str:
     if _attempts(folder).is_file():
         return "not counted in the bank, which ends before this attempt"
-    if (folder.bank / "bank.json").is_file():
-        return (
-            "undecided: the bank is of an earlier version of toolbank, which did not keep what "
-            f"became of attempts. Make it again: {command('run', folder.path)}"
-        )
-    return "undecided: no bank was made of it yet"
+    return "undecided: there is no bank yet"
 
 
 def _chosen(entries: Iterable[JournalEntry]) -> tuple[str, ...]:
-    """The tools that the writer named, whether the checks took them or not."""
+    """The tools that the writer chose, accepted or not."""
     for entry in entries:
         draft = read_draft(entry.reply.text) if entry.step == "write" else None
         if isinstance(draft, Draft):
@@ -437,7 +419,7 @@ def _read_number(folder: RunFolder, name: str) -> int:
     if found is None or not _is_id(folder, name):
         raise InputError(
             explain_left_out(folder, name)
-            or f"{name}: no query, no number of an attempt and no tool of this run. "
+            or f"{name}: not a query, an attempt or a tool of this run. "
             f"{name_nearest(folder, name)}{_describe_ids(folder)}"
         )
     return int(found["number"])
@@ -463,5 +445,5 @@ def show(
         ),
     ] = None,
 ) -> None:
-    """Show how the attempts of a run ended, all prompts and replies of one, or a tool."""
+    """Show how attempts ended, all of one attempt, or a tool."""
     echo(show_outcomes(run) if name is None else show_one(run, name))

@@ -1,8 +1,8 @@
-"""The prompts, the replies and the result of an attempt, an ask or a verification."""
+"""Format the prompts, replies and result of an attempt, an ask or a verification."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from toolbank.requests.asks.write import describe_loss
 from toolbank.requests.verify import VerifyConfig
 from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
-from toolbank.system.terminal import command, one_line
+from toolbank.system.terminal import align, command, one_line
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
@@ -28,7 +28,7 @@ def format_attempt(
     failures: Iterable[Failure],
     ending: Iterable[str],
 ) -> str:
-    """All of an attempt, such as "attempt 3": its exchanges, failed tries before each, its ending."""
+    """Format an attempt: its exchanges, the failed tries before each, and its ending."""
     parts = [_title(name)]
     tries = list(failures)
     for entry in entries:
@@ -40,7 +40,7 @@ def format_attempt(
 
 
 def format_prompt(name: str, request: ChatRequest, ending: str) -> str:
-    """What is asked first in an attempt, where there is no reply."""
+    """Format the first prompt of an attempt that has no reply."""
     messages = [
         _format_message(request.step, message.role, message.content)
         for message in request.messages
@@ -70,48 +70,67 @@ def _format_try(failure: Failure) -> str:
     return f"--- {failure.step}: a try failed, {failure.reason}{given_up}\n{failure.message}\n"
 
 
-_EXAMPLES = 3
 _LONGEST = 240
 
 
+@dataclass
+class Tally:
+    """How many items there are, and the names of the first few."""
+
+    most: int
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, name: str) -> None:
+        """Count an item."""
+        self.count += 1
+        if len(self.examples) < self.most and name not in self.examples:
+            self.examples.append(name)
+
+
+def tabulate_tallies(
+    head: tuple[str, str, str, str], tallies: Mapping[tuple[str, str], Tally]
+) -> list[str]:
+    """Lay out a table of outcomes with reasons, counts and examples."""
+    rows = [
+        (*kind, f"{tally.count:,}", ", ".join(tally.examples))
+        for kind, tally in sorted(tallies.items())
+    ]
+    return align([head, *rows], right=[2])
+
+
 def show_ask_outcomes(folder: RunFolder) -> str:
-    """How many asks ended how and why, with the tools of a few; "" where none were written.
+    """Tabulate how many asks ended how and why; "" if none were written.
 
     Raises:
-        InputError: the files are damaged.
+        InputError: a file is damaged.
     """
     path = folder.bank / "asks.json"
     if not path.is_file():
         return ""
-    found: dict[tuple[str, str], _Tools] = {}
-    # A text that siblings share was written once.
     info = read_json(path)
-    accepted = found.setdefault(("accepted", ""), _Tools())
-    accepted.count = info["counts"]["accepted"]
     names = _frame(folder, "asks.parquet")["tool"].unique(maintain_order=True)
-    accepted.examples = list(names.head(_EXAMPLES))
+    # Siblings share a text that was written once.
+    accepted = Tally(_EXAMPLES, info["counts"]["accepted"], list(names.head(_EXAMPLES)))
+    tallies = {("accepted", ""): accepted} if accepted.count else {}
     for row in info["not_accepted"]:
-        tools = found.setdefault((row["outcome"], row["reason"]), _Tools())
-        tools.count += 1
-        if len(tools.examples) < _EXAMPLES and row["tool"] not in tools.examples:
-            tools.examples.append(row["tool"])
-    lines = [f"{'asks':<10} {'reason':<24} {'count':>9}  for tools such as"]
-    lines += [
-        f"{outcome:<10} {reason:<24} {tools.count:>9,}  {', '.join(tools.examples)}"
-        for (outcome, reason), tools in sorted(found.items())
-        if tools.count
-    ]
-    example = next(tools.examples[0] for tools in found.values() if tools.examples)
+        kind = row["outcome"], row["reason"]
+        tallies.setdefault(kind, Tally(_EXAMPLES)).add(row["tool"])
+    lines = tabulate_tallies(("asks", "reason", "count", "for tools such as"), tallies)
+    example = next(tally.examples[0] for tally in tallies.values())
     lines.append(f"All for one: {command('show', folder.path)} {example}")
     return "\n".join(lines)
 
 
+_EXAMPLES = 3
+
+
 def list_asks(folder: RunFolder, tool: Tool) -> Iterator[str]:
-    """The asks for a tool and why others are not there; the exchange that they came from.
+    """List the asks for a tool, why others were not accepted, and the exchange behind them.
 
     Raises:
-        InputError: the files are damaged.
-        ToolbankError: the journal can't be read.
+        InputError: a file is damaged.
+        ToolbankError: the journal cannot be read.
     """
     asks = _frame(folder, "asks.parquet", tool=tool.name)
     path = folder.bank / "asks.json"
@@ -126,7 +145,7 @@ def list_asks(folder: RunFolder, tool: Tool) -> Iterator[str]:
     if provenance is not None:
         attempt = provenance["attempt"]
         keys |= set(provenance["requests"])
-    # Before any of it is written, all of the attempt is shown.
+    # Until asks.json is written, show the whole attempt.
     steps = AsksConfig.call_steps
     entries, failures = find_exchanges(folder, attempt, steps, keys or None)
     if not (asks.height or lost or entries or failures):
@@ -139,12 +158,6 @@ def list_asks(folder: RunFolder, tool: Tool) -> Iterator[str]:
         yield f"  {row['kind']:<7} {one_line(ending, _LONGEST)}"
     if entries or failures:
         yield format_attempt(f"asks for {tool.name}", entries, failures, ())
-
-
-@dataclass
-class _Tools:
-    count: int = 0
-    examples: list[str] = field(default_factory=list)
 
 
 def _frame(folder: RunFolder, name: str, **wanted: Any) -> Any:
@@ -161,10 +174,10 @@ def find_exchanges(
     steps: Collection[str],
     keys: Collection[str] | None = None,
 ) -> tuple[list[JournalEntry], list[Failure]]:
-    """The replies and failed tries of an attempt in these steps; with `keys`, of these calls alone.
+    """Find the replies and failed tries of an attempt in these steps, or only those of `keys`.
 
     Raises:
-        ToolbankError: the journal can't be read.
+        ToolbankError: the journal cannot be read.
     """
     if not folder.journal.is_file():
         return [], []
@@ -180,11 +193,11 @@ def find_exchanges(
 
 
 def show_verified(folder: RunFolder, query: Query) -> str:
-    """The verified labels of a request, after the exchange that they came from; "" without either.
+    """Show the verified labels of a query and the exchange behind them; "" without either.
 
     Raises:
         InputError: the labels are damaged.
-        ToolbankError: the journal can't be read.
+        ToolbankError: the journal cannot be read.
     """
     number, steps = number_of(query.query), VerifyConfig.call_steps
     entries, failures = find_exchanges(folder, number, steps)
@@ -198,7 +211,7 @@ def show_verified(folder: RunFolder, query: Query) -> str:
 
 def _describe(verified: Verified | None) -> Iterator[str]:
     if verified is None:
-        yield "no verified labels: the first ones count"
+        yield "no verified labels: its first labels count"
     elif verified.aside:
         yield f"set aside: {verified.aside}"
     else:

@@ -1,4 +1,4 @@
-"""The files that users edit: prompts, crawlers, recipes. A user's own file replaces a bundled one."""
+"""Files that users can replace: prompts, crawlers, recipes. A user's file hides a bundled one."""
 
 import difflib
 import hashlib
@@ -16,7 +16,7 @@ AssetKind = Literal["prompts", "crawlers", "recipes"]
 
 @dataclass(frozen=True)
 class Asset:
-    """A file found by name. `own` says that it is the user's and not the package's."""
+    """A file found by name. `own`: it is the user's, not the package's."""
 
     kind: AssetKind
     name: str
@@ -30,17 +30,17 @@ class Asset:
 
     @property
     def sha256(self) -> str:
-        """Of the file's bytes, in hex."""
+        """The hash of the file's bytes, in hex."""
         return hashlib.sha256(self.path.read_bytes()).hexdigest()
 
 
 @dataclass(frozen=True)
 class AssetFolders:
-    """Where files are found by name.
+    """Where files are looked up by name.
 
-    `own` names the user's folder by kind; a kind without one has its folder in the current folder.
-    `kept` holds the files that a run was made with, by title, and they come before all others. A
-    kind in `sealed` has only the files of `kept`.
+    `own` is the user's folder of each kind; by default a folder of that name in the current one.
+    `kept` are the files that a run was made with, by title; they hide all others. A kind in
+    `sealed` has only the files of `kept`.
     """
 
     own: Mapping[AssetKind, Path] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class AssetFolders:
     sealed: frozenset[AssetKind] = frozenset()
 
     def own_folder(self, kind: AssetKind) -> Path:
-        """The user's folder of a kind, there or not."""
+        """Return the user's folder of a kind; it may not exist."""
         return self.own.get(kind) or Path.cwd() / kind
 
 
@@ -56,7 +56,7 @@ _FOLDERS: ContextVar[AssetFolders] = ContextVar("asset_folders")
 
 
 def current_folders() -> AssetFolders:
-    """Where files are looked up now."""
+    """Return where files are looked up now."""
     return _FOLDERS.get(AssetFolders())
 
 
@@ -71,25 +71,25 @@ def looking_in(folders: AssetFolders) -> Iterator[None]:
 
 
 def shipped(kind: AssetKind) -> Path:
-    """The folder that comes with the package: inside a wheel, or beside it in a checkout."""
+    """Return the bundled folder: inside a wheel, or next to the package in a checkout."""
     package = Path(__file__).resolve().parents[1]
     inside = package / "data" / kind
     return inside if inside.is_dir() else package.parent / kind
 
 
 def own_folders() -> tuple[Path, ...]:
-    """The user's folders of all kinds, there or not."""
+    """List the user's folders of all kinds; they may not exist."""
     folders = current_folders()
     return tuple(folders.own_folder(kind) for kind in get_args(AssetKind))
 
 
 def has_asset(kind: AssetKind, name: str) -> bool:
-    """Whether `find_asset` would find it."""
+    """Return whether `find_asset` finds it."""
     return _find(kind, (name,)) is not None
 
 
 def list_assets(kind: AssetKind, suffix: str) -> list[Asset]:
-    """The files of a kind by name; one in the user's folder replaces a bundled one."""
+    """List the files of a kind by name; one in the user's folder hides a bundled one."""
     own = current_folders().own_folder(kind)
     found = {
         path.name: Asset(kind, path.name, path, is_own)
@@ -101,10 +101,10 @@ def list_assets(kind: AssetKind, suffix: str) -> list[Asset]:
 
 
 def find_asset(kind: AssetKind, *names: str) -> Asset:
-    """Find the first of these names that a run keeps, the user has or the package bundles.
+    """Find the first of these names: kept by the run, in the user's folder, or bundled.
 
     Raises:
-        InputError: there is none; the message lists the names that are there.
+        InputError: there is none; the message lists valid names.
     """
     if (found := _find(kind, names)) is not None:
         return found
@@ -116,7 +116,7 @@ def find_asset(kind: AssetKind, *names: str) -> Asset:
 
 
 def find_inside(folder: Path, name: str) -> Path | None:
-    """The file of this name in a folder; None where there is none, or a link leads out of it."""
+    """Find a file in a folder; None if it is missing or a link that leads out of the folder."""
     path = folder / name
     if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
         return path
@@ -124,10 +124,10 @@ def find_inside(folder: Path, name: str) -> Path | None:
 
 
 def name_others(kind: AssetKind, name: str) -> str:
-    """Which files of a kind there are, the one that was meant first."""
+    """List the files of a kind for an error, the closest name first."""
     suffix = Path(name).suffix
     known = [asset.name for asset in list_assets(kind, suffix)]
-    # An ending that all have makes any two alike.
+    # A common suffix would make any two names close.
     stems = [file.removesuffix(suffix) for file in known]
     near = difflib.get_close_matches(name.removesuffix(suffix), stems, n=1)
     hint = f"Did you mean {near[0]}{suffix}? " if near else ""

@@ -1,4 +1,4 @@
-"""The base of every configuration: frozen, strict about unknown keys, with marked settings, choices and paths."""
+"""The base of every configuration: frozen models that refuse unknown keys, and their paths."""
 
 from __future__ import annotations
 
@@ -28,19 +28,14 @@ class Config(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _take_no_truth_for_a_number(cls, data: Any) -> Any:
-        """Have true and false be words where a number belongs: they would count as 1 and 0."""
+    def _refuse_booleans_as_numbers(cls, data: Any) -> Any:
+        """Turn true and false into words in number fields; pydantic reads them as 1 and 0."""
         if not isinstance(data, dict):
             return data
         numbers = {
             name for name, field in cls.model_fields.items() if _is_number(field)
         }
         return {k: _as_word(v) if k in numbers else v for k, v in data.items()}
-
-
-def renamed(**keys: str) -> ConfigDict:
-    """For a subclass's `model_config`: what keys of an earlier version are called now."""
-    return ConfigDict(json_schema_extra={"renamed": dict(keys)})
 
 
 def _is_number(field: Any) -> bool:
@@ -61,10 +56,11 @@ def _as_word(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class UnionChoice:
-    """Beside a union: read a value as the first kind that it looks like, and as no other.
+    """Annotate a union to read a value as the first member that it looks like, and as no other.
 
-    So what is wrong inside a kind is the only error. `message` is that of a value which looks
-    like none: `Annotated[Literal["auto"] | int, UnionChoice("should be a whole number, or 'auto'")]`.
+    An error inside that member is then the only error. `message` is the error for a value that
+    looks like no member, as in
+    `Annotated[Literal["auto"] | int, UnionChoice("should be a whole number, or 'auto'")]`.
     """
 
     message: str
@@ -72,7 +68,7 @@ class UnionChoice:
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """A union whose tag is the position of the kind."""
+        """Return a union whose tag is the position of the member."""
         kinds = get_args(source)
 
         def choose(value: object) -> str | None:
@@ -104,21 +100,21 @@ T = TypeVar("T")
 
 
 class _Transport:
-    """Marks a field whose value says how a result is come by, and not what it is."""
+    """Marks a field that says how a result is obtained, not what it is."""
 
 
 Transport = Annotated[T, _Transport()]
-"""Type of a setting that shapes nothing, such as `timeout: Transport[float] = 120`."""
+"""Type of a setting that shapes no result, such as `timeout: Transport[float] = 120`."""
 
 
 def shape(config: BaseModel) -> dict[str, Any]:
-    """The settings that shape a result, as JSON.
+    """Return the settings that shape a result, as JSON.
 
-    Left out at any depth of models, lists and dicts are fields of type `Transport`, and paths: a
-    file counts by its content, wherever it lies.
+    Skips fields of type `Transport` and paths at any depth: a file counts by its content,
+    wherever it is.
 
     Raises:
-        TypeError: a field's type has `Transport` within it, where it would say nothing.
+        TypeError: a field has `Transport` inside its type, where it has no effect.
     """
     settings = config.model_dump(mode="json")
     return {
@@ -145,7 +141,7 @@ def _shape(value: Any, as_json: Any) -> Any:
 
 
 def is_transport(config: BaseModel, name: str) -> bool:
-    """Whether a setting says how a result is come by, and not what it is."""
+    """Return whether a setting says how a result is obtained, not what it is."""
     field = type(config).model_fields[name]
     if _has_mark(field.annotation):
         raise TypeError(
@@ -165,7 +161,7 @@ Schema = Mapping[str, Any]
 
 
 def resolve(schema: Schema, root: Schema) -> Schema:
-    """A schema in place of a reference to it, and of a choice between it and null alone."""
+    """Follow references, and choices between a schema and null, to the schema itself."""
     if not isinstance(schema, Mapping):
         return {}
     if "$ref" in schema:
@@ -175,7 +171,7 @@ def resolve(schema: Schema, root: Schema) -> Schema:
 
 
 def kinds_of(schema: Schema, value: Any) -> list[Schema]:
-    """The schemas that a value may fit, where there is a choice: the one that its tag names."""
+    """Return the members of a union that a value may fit: with tags, the one that its tag names."""
     choice = schema.get("discriminator", {})
     if tagged := choice.get("mapping"):
         tag = choice.get("default")
@@ -187,23 +183,20 @@ def kinds_of(schema: Schema, value: Any) -> list[Schema]:
 
 
 NAME_OR_PATH: dict[str, JsonValue] = {"format": "name-or-path"}
-"""For a field's `json_schema_extra`: a name, or a path where it begins with a dot or `~`."""
+"""For a field's `json_schema_extra`: a name, or a path if it begins with a dot or `~`."""
 
 ADDRESS_OR_PATH: dict[str, JsonValue] = {"format": "address-or-path"}
-"""For a field's `json_schema_extra`: an address such as https://..., or else a path."""
-
+"""For a field's `json_schema_extra`: a URL, or else a path."""
 
 PATH_IN_RUN: dict[str, JsonValue] = {"format": "path-in-run"}
 """For a field's `json_schema_extra`: a file that a run writes, relative to the run folder."""
 
 
 def anchor_paths(data: Any, schema: Schema, folder: Path) -> Any:
-    """The data with relative paths made to start at `folder`.
-
-    What is a path follows from the model's JSON Schema: its fields of type `Path`.
+    """Make relative paths start at `folder`; the JSON Schema says which texts are paths.
 
     Raises:
-        InputError: a text can't be the path of a file.
+        InputError: a text cannot be a path.
     """
     return _anchor(data, schema, schema, folder)
 
@@ -235,11 +228,11 @@ def _anchor_text(text: str, form: str | None, folder: Path) -> str:
     try:
         return str((folder / Path(text).expanduser()).resolve())
     except (ValueError, RuntimeError) as error:
-        raise InputError(f"{text!r} can't be the path of a file ({error}).") from error
+        raise InputError(f"{text!r} cannot be a path ({error}).") from error
 
 
 def paths_in(value: Any) -> list[Path]:
-    """The paths among the settings of a model, at any depth."""
+    """List the paths among the settings of a model, at any depth."""
     if isinstance(value, Path):
         return [value]
     if isinstance(value, BaseModel):

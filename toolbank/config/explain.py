@@ -19,7 +19,9 @@ from toolbank.system.extras import telling_extras
 from toolbank.system.files import read_json
 
 _NO_NUMBER = ("float_parsing", "int_parsing")
-# Where people paste a key or a password by mistake: the value is not repeated.
+# Keys of earlier versions, and what they are called now.
+_NEW_NAMES = {"floors": "baselines", "conduct": "crawl"}
+# People paste secrets into these by mistake, so errors do not repeat their values.
 _MAY_HOLD_A_KEY = (("api_key_env",), ("base_url",), ("spec",), ("url",))
 
 
@@ -30,10 +32,10 @@ def explain(
     lines: Mapping[KeyPath, int],
     overrides: Sequence[tuple[str, ...]],
 ) -> str:
-    """Say for people what is wrong with a recipe or a crawler, a line a fault.
+    """Explain what is wrong with a recipe or a crawler, one line per error.
 
-    `schema` is its JSON Schema, `lines` says where a key stands in the file `where`,
-    and `overrides` are the keys that were set on the command line.
+    `schema` is its JSON Schema, `lines` maps keys to lines of the file `where`, and `overrides`
+    are the keys that were set on the command line.
     """
     found = error.errors()
     inner = [problem for problem in found if problem["type"] != "too_short"]
@@ -45,7 +47,7 @@ def explain(
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first thing that is wrong with data that is no configuration, such as "id: is missing"."""
+    """Explain the first error in data other than a recipe, such as "id: is missing"."""
     problem = error.errors()[0]
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
@@ -57,7 +59,7 @@ def first_problem(error: ValidationError) -> str:
 
 @dataclass(frozen=True)
 class _ErrorPlace:
-    """Where a fault is: the keys as the user wrote them and the schema that holds the last."""
+    """Where an error is: the keys as the user wrote them, and the schema that holds the last one."""
 
     keys: KeyPath
     holder: Schema
@@ -76,8 +78,8 @@ def _explain(
     if problem["type"] == "extra_forbidden":
         valid = sorted(found.holder.get("properties", {}))
         near = difflib.get_close_matches(str(location[-1]), valid, n=1)
-        if renamed := found.holder.get("renamed", {}).get(location[-1]):
-            hint = f"it is called {renamed!r} now."
+        if (new := _NEW_NAMES.get(str(location[-1]))) in valid:
+            hint = f"it is called {new!r} now."
         elif near:
             hint = f"did you mean {near[0]!r}?"
         else:
@@ -98,7 +100,7 @@ def _got(problem: Any) -> str:
 
 
 def _describe(found: _ErrorPlace) -> str:
-    """What the value means, such as its unit, where the schema says it."""
+    """Describe the value by the schema, such as its unit."""
     properties = found.holder.get("properties", {})
     described = properties.get(found.keys[-1] if found.keys else "", {})
     return f": {described['description']}" if "description" in described else ""
@@ -202,14 +204,14 @@ _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
 def find_adapter(kind: type[T]) -> TypeAdapter[T]:
-    """What reads values of this type; made once, which takes longer than to read most files."""
+    """Return a cached TypeAdapter: making one takes longer than reading most files."""
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)
     return _ADAPTERS[kind]
 
 
 def read_checked(path: Path, kind: type[T]) -> T:
-    """The content of a JSON file as a value of this type.
+    """Read a JSON file as a value of this type.
 
     Raises:
         InputError: the file is missing, damaged, or holds something else.
@@ -218,26 +220,25 @@ def read_checked(path: Path, kind: type[T]) -> T:
 
 
 def check(content: Any, kind: type[T], path: Path) -> T:
-    """What was read of `path` as a value of this type.
+    """Check what was read from `path` against a type.
 
     Raises:
-        InputError: it is something else.
+        InputError: it is of another type.
     """
     try:
         return find_adapter(kind).validate_python(content)
     except ValidationError as error:
         raise InputError(
-            f"{path}: not the file that a run leaves ({first_problem(error)}). Delete it and "
-            "run again."
+            f"{path}: not what a run writes ({first_problem(error)}). Delete it and run again."
         ) from error
 
 
 @contextmanager
 def reading_content(name: str, kind: str) -> Iterator[None]:
-    """Have what a reader did not foresee in its content be told as such.
+    """Report any exception of a reader as unreadable content.
 
     Raises:
-        InputError: in place of any exception that is neither a ToolbankError nor the system's.
+        InputError: in place of any exception that is neither a ToolbankError nor an OSError.
     """
     try:
         with telling_extras():
@@ -245,30 +246,8 @@ def reading_content(name: str, kind: str) -> Iterator[None]:
     except (ToolbankError, OSError):
         raise
     except Exception as error:
-        said = first_problem(error) if isinstance(error, ValidationError) else error
+        why = first_problem(error) if isinstance(error, ValidationError) else error
         raise InputError(
-            f"{name} can't be read ({type(error).__name__}: {said}). "
+            f"{name} can't be read ({type(error).__name__}: {why}). "
             f"Is it what {kind} reads?"
         ) from error
-
-
-def with_new_names(data: Any, schema: Schema) -> Any:
-    """The data with every key that was renamed under its new name.
-
-    What a key was called before stands in the model's JSON Schema, by `renamed`.
-    """
-    return _rename(data, schema, schema)
-
-
-def _rename(value: Any, schema: Schema, root: Schema) -> Any:
-    schema = resolve(schema, root)
-    if kinds := kinds_of(schema, value):
-        for kind in kinds:
-            value = _rename(value, kind, root)
-    elif isinstance(value, dict):
-        names, parts = schema.get("renamed", {}), schema.get("properties", {})
-        value = {names.get(key, key): inner for key, inner in value.items()}
-        value = {k: _rename(v, parts.get(k, {}), root) for k, v in value.items()}
-    elif isinstance(value, list) and "items" in schema:
-        value = [_rename(item, schema["items"], root) for item in value]
-    return value

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module, metadata
-from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -22,20 +21,16 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_before_validator_function
 
 from toolbank.system.errors import InputError
-from toolbank.system.terminal import print_message
 
 K = TypeVar("K")
-
-# The names of ours that were already looked for among those of other packages, by group and path.
-_looked_for: set[tuple[str, ...]] = set()
 
 
 @dataclass(frozen=True, eq=False)
 class Registry(Generic[K]):
-    """All kinds of `what` (such as "engine"), each a description of the type `kind`.
+    """All kinds of `what` (such as "engine"); each is an object of the type `kind`.
 
-    `own` says where each of ours lies, as "module:NAME"; a module is read when its kind is asked
-    for. Another package brings one by an entry point of its name in the group `group`.
+    `own` maps the names of the built-in kinds to "module:NAME"; the module is imported when its
+    kind is used. Another package adds a kind with an entry point of its name in the group `group`.
     """
 
     what: str
@@ -45,115 +40,71 @@ class Registry(Generic[K]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name that `find` takes: ours in their order, then those of other packages."""
+        """All names: the built-in kinds in their order, then those of other packages."""
         others = metadata.entry_points(group=self.group).names
         return *self.own, *sorted(others - self.own.keys())
 
     def find(self, name: str, where: str) -> K:
-        """The kind of this name; `where` is the key that names it, for messages.
+        """Load a kind; `where` is the key that names it, for messages.
 
         Raises:
-            InputError: as `load` does.
+            InputError: there is none of this name, or it cannot be loaded.
         """
-        if name in self.own:
-            self._note_hidden(name)
         try:
             return self.load(name)
         except InputError as error:
             raise InputError(f"{where}: {error}") from error
 
     def load(self, name: str) -> K:
-        """The kind of this name.
+        """Load a kind.
 
         Raises:
-            InputError: there is none, several packages bring it, it can't be imported, or what
-                is there is of another type.
+            InputError: there is none of this name, or it cannot be loaded.
         """
         if name in self.own:
             module, _, attribute = self.own[name].partition(":")
             found: K = getattr(import_module(module), attribute)
             return found
-        _, entry = self._find_entry(name)
-        try:
-            foreign = entry.load()
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            raise self.refuse(
-                name, f"can't be loaded from {entry.value} ({_describe(error)})"
-            ) from error
-        if not isinstance(foreign, self.kind):
-            raise self.refuse(
-                name,
-                f"is no {self.kind.__name__}: {entry.value} is of type "
-                f"{type(foreign).__name__!r}",
-            )
-        called = getattr(foreign, "name", name)
-        if called != name:
-            raise self.refuse(name, f"calls itself {called!r}")
-        return foreign
-
-    def refuse(self, name: str, why: str) -> InputError:
-        """The error that a kind of another package can't be used, with the remedy."""
-        package, _ = self._find_entry(name)
-        return InputError(
-            f"the {self.what} {name!r} of the package {package} {why}. Update {package}, or "
-            "uninstall it."
-        )
-
-    def _note_hidden(self, name: str) -> None:
-        """Say, once, that a package brings a kind that goes by the name of one of ours."""
-        place = (self.group, name, *sys.path)
-        if place in _looked_for:
-            return
-        _looked_for.add(place)
-        for package in self._packages(name):
-            print_message(
-                f"the {self.what} {name!r} of the package {package} is not used: toolbank has one "
-                f"of that name, which goes before. Have {package} give its own another name."
-            )
-
-    def _packages(self, name: str) -> dict[str, metadata.EntryPoint]:
-        entries = metadata.entry_points(group=self.group, name=name)
-        return {
-            entry.dist.name if entry.dist else entry.module: entry for entry in entries
-        }
-
-    def _find_entry(self, name: str) -> tuple[str, metadata.EntryPoint]:
-        """The package that brings a kind, and its entry point."""
-        packages = self._packages(name)
-        if not packages:
+        entries = [*metadata.entry_points(group=self.group, name=name)]
+        if not entries:
             near = get_close_matches(name, self.names, n=1)
-            meant = f" Did you mean {near[0]}?" if near else ""
+            hint = f" Did you mean {near[0]}?" if near else ""
             raise InputError(
-                f"there is no {self.what} {name!r}.{meant} "
-                f"There are: {', '.join(self.names)}."
+                f"there is no {self.what} {name!r}.{hint} There are: {', '.join(self.names)}."
             )
-        if len(packages) > 1:
-            raise InputError(
-                f"the packages {' and '.join(sorted(packages))} both bring {self.what} "
-                f"{name!r}. Uninstall all but one."
+        try:
+            loaded = entries[0].load()
+        except Exception as error:
+            raise self._plugin_error(
+                entries[0], f"{type(error).__name__}: {error}"
+            ) from error
+        if not isinstance(loaded, self.kind):
+            found_type = type(loaded).__name__
+            raise self._plugin_error(
+                entries[0], f"it is a {found_type}, not a {self.kind.__name__}"
             )
-        [found] = packages.items()
-        return found
+        return loaded
 
-
-def _describe(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    def _plugin_error(self, entry: metadata.EntryPoint, why: str) -> InputError:
+        package = entry.dist.name if entry.dist else entry.module
+        return InputError(
+            f"the {self.what} {entry.name!r} of the package {package} cannot be loaded from "
+            f"{entry.value} ({why}). Update {package}, or uninstall it."
+        )
 
 
 @dataclass(frozen=True)
 class TaggedUnion:
-    """Has pydantic read a value as the configuration of the kind that its key `type` names.
+    """Reads a value as the configuration of the kind that its key `type` names.
 
-    A name alone stands for the kind with its defaults: `bm25` for `{type: bm25}`.
+    A bare name is the kind with its defaults: `bm25` for `{type: bm25}`.
 
-    It stands beside the kinds' common base, for type checkers:
+    It annotates the kinds' common base, for type checkers:
     `sources: tuple[Annotated[SourceConfig, TaggedUnion(SOURCES)], ...]`. Every kind has its model
-    as `config`, whose `type` is a Literal of the kind's name. A kind of another package that can't
-    be loaded is an error only where a value names it.
+    as `config`, whose `type` is a Literal of the kind's name. A kind of another package that cannot
+    be loaded is an error only if a value names it.
 
-    With `default`, a value without a `type` is of that kind, and a name alone is its key `text`.
+    With `default`, a value without a `type` is of that kind, and a bare name is its key `text`.
     """
 
     registry: Registry[Any]
@@ -163,7 +114,7 @@ class TaggedUnion:
     def __get_pydantic_core_schema__(
         self, _: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """The schema of the union, which also gives its JSON Schema."""
+        """Return the schema of the union."""
         configs = [self._find_config(name) for name in self.registry.names]
         union: Any = configs[0]
         for config in configs[1:]:
@@ -177,7 +128,7 @@ class TaggedUnion:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """The JSON Schema of the union, for editors, in which a name alone is right, too."""
+        """Return the JSON Schema of the union, in which a bare name is valid, too."""
         found = handler(schema)
         if self.default:
             found["discriminator"]["default"] = self.default
@@ -195,18 +146,13 @@ class TaggedUnion:
     def _find_config(self, name: str) -> type[BaseModel]:
         try:
             config: type[BaseModel] = self.registry.load(name).config
-            tag = config.model_fields.get("type")
-            if tag is None or name not in get_args(tag.annotation):
-                raise self.registry.refuse(
-                    name, f"has a configuration without `type: Literal[{name!r}]`"
-                )
         except InputError as error:
             return _broken(name, str(error))
         return config
 
 
 def _broken(name: str, message: str) -> type[BaseModel]:
-    """A model that no value fits; what is wrong with the kind is the error."""
+    """Make a model that refuses every value with this message."""
 
     def refuse(_: Any) -> Any:
         raise ValueError(message)

@@ -1,4 +1,4 @@
-"""Reading YAML of a user's, with the line that every key stands on."""
+"""Read YAML files of users, with the line of every key."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from toolbank.system.errors import InputError
 KeyPath = tuple[str | int, ...]
 
 MOST_BYTES = 1_000_000
-"""The longest text that is read: more, by hand, nobody writes."""
+"""The longest text that is read."""
 _DEEPEST = 300  # levels
 
 
 def parse_mapping(text: str, where: str) -> tuple[dict[str, Any], dict[KeyPath, int]]:
-    """Read YAML text that holds a mapping; `where` names it in errors.
+    """Read a YAML mapping; `where` names the text in errors.
 
-    Gives the data, and the line (from 1) of every key and item by its path.
+    Returns the data, and the line (from 1) of every key and item by its path.
 
     Raises:
-        InputError: it is not YAML, a key is given twice, it is too long, or it is not a mapping.
+        InputError: it is not YAML, has a key twice, is too long, or is not a mapping.
     """
     data, root = _read(text, where)
     if not isinstance(data, dict):
         raise InputError(
-            f"{where}: should be a mapping of keys, a line each such as `name: weather`."
+            f"{where}: should be a mapping of keys, with lines such as `name: weather`."
         )
     lines: dict[KeyPath, int] = {}
     _note_lines(root, (), lines, set())
@@ -35,16 +35,15 @@ def parse_mapping(text: str, where: str) -> tuple[dict[str, Any], dict[KeyPath, 
 
 
 def parse_value(text: str, where: str) -> Any:
-    """Read YAML text that holds anything.
+    """Read any YAML value.
 
     Raises:
-        InputError: it is not YAML, a key is given twice, or it is too long.
+        InputError: it is not YAML, has a key twice, or is too long.
     """
     return _read(text, where)[0]
 
 
 def _read(text: str, where: str) -> tuple[Any, yaml.Node | None]:
-    """The data, and the node that it was made of; None of no text."""
     if len(text) > MOST_BYTES:
         raise too_long(where)
     try:
@@ -56,7 +55,7 @@ def _read(text: str, where: str) -> tuple[Any, yaml.Node | None]:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        # Where the text ends too early, the mark is behind its last line.
+        # If the text ends too early, the mark is after its last line.
         last = len(text.splitlines())
         line = f", line {min(mark.line + 1, last)}" if mark else ""
         raise InputError(f"{where}{line}: not valid YAML: {error.problem}.") from error
@@ -64,51 +63,46 @@ def _read(text: str, where: str) -> tuple[Any, yaml.Node | None]:
         raise InputError(f"{where}: not valid YAML: {error}.") from error
     except RecursionError as error:
         raise InputError(f"{where}: not valid YAML: nested too deep.") from error
-    # Of values that are not what their tags say.
+    # A tag that does not fit its value.
     except (LookupError, AttributeError, TypeError) as error:
-        raise InputError(f"{where}: not valid YAML: a tag on what it isn't.") from error
+        raise InputError(
+            f"{where}: not valid YAML: a tag does not fit its value."
+        ) from error
 
 
 def dump_mapping(data: Mapping[str, Any]) -> str:
-    """YAML of data, its keys in their order, that reads back to the same."""
-    # libyaml would escape all beyond the basic plane, such as emoji.
+    """Write data as YAML that reads back to the same, keys in their order."""
+    # Not the dumper in C: it escapes emoji.
     return str(
         yaml.safe_dump(dict(data), sort_keys=False, allow_unicode=True, width=88)
     )
 
 
 def too_long(where: str) -> InputError:
-    """The error that a text is longer than any that is read."""
+    """Return the error for a text that is too long."""
     return InputError(
-        f"{where}: over {MOST_BYTES / 1e6:.0f} MB, and what is written by hand is far shorter. "
-        "Is it the right file?"
+        f"{where}: over {MOST_BYTES / 1e6:.0f} MB, more than is read. Is it the right file?"
     )
 
 
 class BoundedLoader(yaml.CSafeLoader):
-    """A loader in C that refuses what is nested too deep with a RecursionError.
-
-    The parser calls itself, and too many levels would end the process.
-    """
+    """A loader in C that raises RecursionError for deep nesting, which would crash the parser."""
 
     _depth = 0
 
     def descend_resolver(self, *_: Any) -> None:
-        """Called before each node that is composed, as nothing else of the loader is."""
+        """Count a level; the loader calls this before each node."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise RecursionError
 
     def ascend_resolver(self) -> None:
-        """Called after each node."""
+        """End a level; the loader calls this after each node."""
         self._depth -= 1
 
 
 class _Loader(BoundedLoader):
-    """Refuses a key given twice and knows only YAML 1.2's booleans.
-
-    In YAML 1.1 the key `on` of `evaluate.on` reads as true.
-    """
+    """Refuses duplicate keys, and reads only the booleans of YAML 1.2: in 1.1, `on` is true."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own class attribute
         letter: [
@@ -130,7 +124,7 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
             raise yaml.constructor.ConstructorError(
                 None,
                 None,
-                "merge keys (<<) are not read; write the keys out",
+                "merge keys (<<) are not supported; write the keys out",
                 key_node.start_mark,
             )
         key = loader.construct_object(key_node)
@@ -149,7 +143,7 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 def _note_lines(
     node: yaml.Node | None, path: KeyPath, lines: dict[KeyPath, int], seen: set[int]
 ) -> None:
-    # An alias leads to a node again; followed every time, a few of them make millions.
+    # Visit a node once: a few nested aliases lead to it millions of times.
     if node is None or id(node) in seen:
         return
     seen.add(id(node))

@@ -1,10 +1,9 @@
-"""The recipe and the files found by name that a run was made with."""
+"""The recipe and the assets (prompts, crawlers) that a run was made with."""
 
 from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -24,7 +23,7 @@ from toolbank.config.assets import (
 from toolbank.config.base import paths_in, shape
 from toolbank.llm.journal import Journal
 from toolbank.run.folder import KEPT_KINDS
-from toolbank.run.recipe import RESOLVED, SCHEMA_FILE, Recipe, load_recipe, read_recipe
+from toolbank.run.recipe import RESOLVED, SCHEMA_FILE, Recipe, load_recipe, read_origin
 from toolbank.run.stages import make_stages
 from toolbank.system.errors import InputError
 from toolbank.system.files import atomic_path, read_json, sha256_file, write_json
@@ -42,9 +41,9 @@ _INPUTS = "inputs"
 def write_origin(
     folder: RunFolder, recipe: Recipe, inputs: Iterable[Path] = ()
 ) -> None:
-    """Note in origin.json whose the folder is, how its recipe.yaml was left, and what is read.
+    """Write to origin.json which recipe the folder belongs to, and what its runs have read.
 
-    The `inputs` of earlier runs stay.
+    The inputs of earlier runs stay in the list.
     """
     data = recipe.model_dump(mode="json")
     content = {key: data[key] for key in ("name", "seed", "sources", "dataset")}
@@ -56,16 +55,16 @@ def write_origin(
 
 
 def read_noted(folder: RunFolder) -> list[Path]:
-    """The recipe and what else the runs in a folder have read; none of earlier versions."""
+    """List the recipe and the other inputs of the runs in a folder."""
     try:
-        noted: Any = read_json(folder.origin)[_INPUTS]
-        return [Path(path) for path in noted]
+        inputs: Any = read_json(folder.origin)[_INPUTS]
+        return [Path(path) for path in inputs]
     except (InputError, KeyError, TypeError):
         return []
 
 
 def is_edited(folder: RunFolder) -> bool:
-    """Whether recipe.yaml is not as the last run left it."""
+    """Return whether recipe.yaml has changed since the last run."""
     try:
         left: Any = read_json(folder.origin)["recipe_sha256"]
     except (InputError, KeyError, TypeError):
@@ -74,22 +73,19 @@ def is_edited(folder: RunFolder) -> bool:
 
 
 def find_differences(recipe: Recipe, stages: Sequence[Stage]) -> list[str]:
-    """How another recipe differs from the one whose results a folder holds, a line each.
-
-    None where it is the same one, or where nothing was made yet.
-    """
+    """List how a recipe differs from the one whose results a folder holds."""
     folder = stages[0].folder
     if not any(path.exists() for path in folder.of_worth):
         return []
     try:
         earlier = _read_earlier(folder)
-    except InputError:
-        return ["the recipe that made it can't be read any more"]
+    except InputError as error:
+        return [f"the recipe that made it cannot be read: {error}"]
     return list(_compare_recipes(earlier, recipe, stages))
 
 
 def _read_earlier(folder: RunFolder) -> Recipe:
-    """The recipe that a folder belongs to, as far as it says so; of older folders, all of it."""
+    """The recipe that a folder belongs to: what identifies it, or without origin.json all of it."""
     content = read_json(folder.origin) if folder.origin.is_file() else None
     if not isinstance(content, dict):
         return load_recipe(str(folder.recipe)).recipe
@@ -98,7 +94,8 @@ def _read_earlier(folder: RunFolder) -> Recipe:
         _INPUTS,
         "sources" if content.get("dataset") else "dataset",
     )
-    return read_recipe({k: v for k, v in content.items() if k not in unused})
+    recipe = {key: value for key, value in content.items() if key not in unused}
+    return read_origin(recipe, folder.origin)
 
 
 def _compare_recipes(
@@ -107,60 +104,60 @@ def _compare_recipes(
     for key in ("name", "seed"):
         before, now = getattr(old, key), getattr(new, key)
         if before != now:
-            yield f"{key}: {before} there, {now} in this recipe"
+            yield _differ(key, str(before), str(now))
     for key in ("sources", "dataset"):
         before, now = getattr(old, key), getattr(new, key)
         if _shapes(before) != _shapes(now):
-            yield f"{key}: {_name(before)} there, {_name(now)} in this recipe"
-        # A file may have been moved; it is another where what is in it is another, too.
+            yield _differ(key, _describe_parts(before), _describe_parts(now))
+        # A file may have moved; it counts as another one only if its content has changed.
         elif paths_in(before) != paths_in(now) and any(
             stage.kind == key and not stage.is_done for stage in stages
         ):
-            yield (
-                f"{key}: {', '.join(map(str, paths_in(before)))} there, "
-                f"{', '.join(map(str, paths_in(now)))} in this recipe"
-            )
+            paths = (", ".join(map(str, paths_in(one))) for one in (before, now))
+            yield _differ(key, *paths)
+
+
+def _differ(key: str, before: str, now: str) -> str:
+    return f"{key}: {before} there, {now} in this recipe"
 
 
 def _shapes(value: Any) -> list[Any]:
     return [shape(one) for one in _parts(value)]
 
 
-def _name(value: Any) -> str:
-    """The settings that were given, such as "{type: python, package: numpy}"."""
-    named = []
+def _describe_parts(value: Any) -> str:
+    """Describe sources or a dataset, such as "{type: python, package: numpy}"."""
+    texts = []
     for part in _parts(value):
-        given = part.model_dump(mode="json", exclude_defaults=True)
-        pairs = {"type": part.type, **given}.items()
-        named.append(", ".join(f"{key}: {one}" for key, one in pairs))
-    return "; ".join(f"{{{one}}}" for one in named) or "none"
+        settings = part.model_dump(mode="json", exclude_defaults=True)
+        pairs = {"type": part.type, **settings}.items()
+        texts.append(", ".join(f"{key}: {setting}" for key, setting in pairs))
+    return "; ".join(f"{{{text}}}" for text in texts) or "none"
 
 
 def _parts(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else () if value is None else (value,)
 
 
-# How recipe.yaml names the files that its run uses. Version 0.7.0 noted them there alone.
-_NOTED = re.compile(r"# ([^:]+/[^:]+): sha256 ([0-9a-f]{64})")
 _MOST_LINES = 80
 
 
 @dataclass(frozen=True)
 class KeptAssets:
-    """The files that a run was made with.
+    """The assets that a run was made with.
 
-    `folders` finds these first. `lost` holds the titles of those that are found nowhere any more.
+    `folders` finds them first. `lost` has the titles of those that exist nowhere any more.
     """
 
     folders: AssetFolders
     lost: frozenset[str] = field(default_factory=frozenset)
 
     def accept(self, changes: Iterable[AssetChange]) -> AssetFolders:
-        """Find the recipe's files in place of those that have changed."""
+        """Return folders that find the recipe's files in place of the changed ones."""
         titles = [change.title for change in changes]
         titles += [change.old.title for change in changes if change.old]
         kept = self.folders.kept.items()
-        has_rules = any(title.startswith("crawlers/") for title in titles)
+        has_rules = any(map(_is_crawler, titles))
         return replace(
             self.folders,
             kept={title: path for title, path in kept if title not in titles},
@@ -170,9 +167,9 @@ class KeptAssets:
 
 @dataclass(frozen=True)
 class AssetChange:
-    """A file of the recipe that is not the one that the run was made with.
+    """An asset of the recipe that differs from the run's.
 
-    `old` is the run's, None if it had none; `new` is None where the run's own is lost.
+    `old` is the run's, None if it has none. `new` is None if the run's own is lost.
     """
 
     title: str
@@ -180,12 +177,9 @@ class AssetChange:
     new: Asset | None
 
     def describe(self) -> str:
-        """The difference as a unified diff, or why there is none to show."""
+        """Return the difference as a unified diff."""
         if self.new is None:
-            return (
-                f"{self.title}: the run was made with a file of other content, which is found "
-                "nowhere any more"
-            )
+            return f"{self.title}: the run used another version, which no longer exists"
         lines = list(
             difflib.unified_diff(
                 _read_lines(self.old),
@@ -202,44 +196,35 @@ class AssetChange:
 
 
 def read_kept(folder: RunFolder, stages: Sequence[Stage]) -> KeptAssets:
-    """Find the files that the run in a folder was made with.
+    """Find the files that the run in a folder was made with, by their hashes.
 
-    A stage that has neither results nor replies keeps none, and follows the recipe. Version 0.7.0
-    noted hashes alone, and not of all files: what has the hash counts, wherever it is found, and
-    of the others what the `stages` were done with.
+    A stage that has neither results nor replies keeps none, and follows the recipe.
     """
     own = current_folders()
     if not any(path.exists() for path in folder.of_worth):
         return KeptAssets(own)
-    noted = folder.read_assets(_find_asked(folder, stages))
-    known = _read_noted_hashes(folder) if None in noted.values() else {}
-    is_sealed = noted.get("sources") is not None or ("sources" in noted and known)
-    for assets in noted.values():
-        known.update(assets or {})
-    places = [folder.path, *_find_places(folder)]
+    hashes = folder.read_assets(_find_begun(folder, stages))
     kept, lost = dict[str, Path](), set[str]()
-    for title, sha256 in known.items():
-        found = _find_all(title, own, places)
-        same = next((path for path in found if sha256_file(path) == sha256), None)
-        if same is None:
-            lost.add(title)
-        else:
-            kept[title] = same
-    sealed: frozenset[AssetKind] = frozenset()
-    if is_sealed and not any(title.startswith("crawlers/") for title in lost):
-        sealed = frozenset({"crawlers"})
-    folders = replace(own, kept=kept, sealed=sealed)
-    for stage in stages:
-        if stage.name in noted and noted[stage.name] is None:
-            folders = _guess(stage, folders, places)
-    return KeptAssets(folders, frozenset(lost))
+    for assets in hashes.values():
+        for title, sha256 in assets.items():
+            places = _find_places(title, folder, own)
+            same = (path for path in places if sha256_file(path) == sha256)
+            if path := next(same, None):
+                kept[title] = path
+            else:
+                lost.add(title)
+    has_rules = "sources" in hashes and not any(map(_is_crawler, lost))
+    sealed: frozenset[AssetKind] = frozenset({"crawlers"} if has_rules else ())
+    return KeptAssets(replace(own, kept=kept, sealed=sealed), frozenset(lost))
+
+
+def _is_crawler(title: str) -> bool:
+    return title.startswith("crawlers/")
 
 
 @contextmanager
 def using_assets(file: RecipeFile, folder: RunFolder) -> Iterator[None]:
-    """Work on a recipe while the block runs, with the files that the run in a folder was made with."""
-    from toolbank.run.stages import make_stages
-
+    """Work on a recipe with the assets of the run in a folder, while the block runs."""
     with file.at_work():
         kept = read_kept(folder, make_stages(file.recipe, folder))
         with looking_in(kept.folders):
@@ -247,9 +232,9 @@ def using_assets(file: RecipeFile, folder: RunFolder) -> Iterator[None]:
 
 
 def find_changes(kept: KeptAssets, stages: Sequence[Stage]) -> list[AssetChange]:
-    """Which of the user's own files differ from those that the stages of a run were made with.
+    """List the user's assets that differ from those that a run was made with.
 
-    A file that the user no longer has does not count: the run has its own.
+    A file that the user no longer has does not count: the run has a copy.
     """
     found: dict[str, AssetChange] = {}
     for stage in stages:
@@ -263,7 +248,7 @@ def find_changes(kept: KeptAssets, stages: Sequence[Stage]) -> list[AssetChange]
 
 
 def note_unused(recipe: Recipe, stages: Sequence[Stage]) -> list[str]:
-    """Say which folders in the current one are not used, though these stages would differ by them."""
+    """Name asset folders in the current folder that are not used, but would change these stages."""
     notes, folders = [], current_folders()
     reading = [stage for stage in stages if stage.reads_assets]
     used = {title: a for stage in reading for title, a in _list_assets(stage).items()}
@@ -282,19 +267,18 @@ def note_unused(recipe: Recipe, stages: Sequence[Stage]) -> list[str]:
             }
         if other:
             named = ", ".join(sorted(other))
-            remedy = f"copy them into {own}"
-            if kind == "prompts":
-                remedy = f"set `prompts: {here}` in the recipe"
+            set_it = f"set `prompts: {here}` in the recipe"
+            remedy = set_it if kind == "prompts" else f"copy them into {own}"
             notes.append(f"{here}: not used ({named}). To use these files, {remedy}.")
     return notes
 
 
 def keep_assets(folder: RunFolder, stage: Stage) -> AssetFolders:
-    """Copy the files that a stage uses into the run folder; gives where they are found then.
+    """Copy the assets of a stage into the run folder; returns folders that find the copies.
 
     Raises:
-        InputError: one is missing.
-        ToolbankError: the folder can't be written to.
+        InputError: an asset is missing.
+        ToolbankError: the folder is not writable.
     """
     folders, assets = current_folders(), stage.all_assets()
     kept = {asset.title: folder.path / asset.kind / asset.name for asset in assets}
@@ -320,7 +304,7 @@ def _compare(
             continue
         old = used.get(title)
         if old is None:
-            # Such as the examples for any API, where the user has some of the domain by now.
+            # Such as the general examples, if the user has added some of the domain.
             folder = Path(title).parent
             gone = (used[one] for one in used.keys() - theirs.keys())
             old = next((a for a in gone if Path(a.title).parent == folder), None)
@@ -329,14 +313,14 @@ def _compare(
 
 
 def _list_assets(stage: Stage) -> dict[str, Asset]:
-    """The files that a stage finds by name; none where one is missing."""
+    """The assets of a stage by title; none if one is missing."""
     with suppress(InputError):
         return {asset.title: asset for asset in stage.all_assets()}
     return {}
 
 
-def _find_asked(folder: RunFolder, stages: Sequence[Stage]) -> list[str]:
-    """The stages without a result that have replies, or requests on their way."""
+def _find_begun(folder: RunFolder, stages: Sequence[Stage]) -> list[str]:
+    """Find the stages without a result that have replies, or requests in a batch."""
     pending = folder.find_pending()
     asked = [stage for stage in stages if stage.name in pending and stage.steps]
     if not asked or any((folder.path / "batch").glob("*")):
@@ -347,54 +331,18 @@ def _find_asked(folder: RunFolder, stages: Sequence[Stage]) -> list[str]:
         return [s.name for s in asked if any(True for _ in journal.attempts(s.steps))]
 
 
-def _guess(stage: Stage, folders: AssetFolders, places: Sequence[Path]) -> AssetFolders:
-    """Add the files that a stage was done with, where nothing says which; else those found first."""
-    with looking_in(folders):
-        titles = [title for title in _list_assets(stage) if title not in folders.kept]
-    for title in titles:
-        tries = [
-            replace(folders, kept={**folders.kept, title: path})
-            for path in _find_all(title, folders, places)
-        ]
-        for one in tries:
-            with looking_in(one):
-                if stage.is_done:
-                    return one
-        folders = tries[0] if tries else folders
-    return folders
-
-
-def _find_all(
-    title: str, folders: AssetFolders, places: Sequence[Path]
+def _find_places(
+    title: str, folder: RunFolder, folders: AssetFolders
 ) -> Iterator[Path]:
-    """The files of a title: in the run folder, the user's and earlier ones, and the bundled one."""
+    """Find the files of a title: the run's, the user's, those of earlier runs, the bundled one."""
     for kind in KEPT_KINDS:
         if title.startswith(f"{kind}/"):
             name = title.removeprefix(f"{kind}/")
-            homes = [place / kind for place in places]
-            for home in (homes[0], folders.own_folder(kind), *homes[1:], shipped(kind)):
+            earlier = (path for path in read_noted(folder) if path.name == kind)
+            own = folder.path / kind, folders.own_folder(kind)
+            for home in (*own, *earlier, shipped(kind)):
                 if (path := find_inside(home, name)) is not None:
                     yield path
-
-
-def _find_places(folder: RunFolder) -> list[Path]:
-    """The folders in which runs found files by name before, and the current one."""
-    before = (path.parent for path in read_noted(folder) if path.name in KEPT_KINDS)
-    return list(dict.fromkeys([*before, Path.cwd()]))
-
-
-def _read_noted_hashes(folder: RunFolder) -> dict[str, str]:
-    try:
-        text = folder.recipe.read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return {}
-    head = text.splitlines()[1:]
-    found = {}
-    for line in head:
-        if not (noted := _NOTED.fullmatch(line)):
-            break
-        found[noted[1]] = noted[2]
-    return found
 
 
 def _read_lines(asset: Asset | None) -> list[str]:
@@ -404,16 +352,16 @@ def _read_lines(asset: Asset | None) -> list[str]:
 
 
 def list_inputs(recipe: Recipe, folder: RunFolder, out: Path) -> list[Path]:
-    """The files and folders that a run reads, there or not, and `out` if it is the recipe itself.
+    """List the files and folders that a run reads, and `out` if it is the recipe itself.
 
-    Where the run was begun, other files may be found by the same names than here: both count.
+    The names may mean other files in the folder where the run was started: both count.
     """
     head = folder.recipe.read_text(encoding="utf-8").partition("\n")[0]
     name, _, sha256 = head.removeprefix(RESOLVED).rpartition(", sha256 ")
     found = [out] if out.is_file() and sha256_file(out) == sha256 else []
     given = Path(name) if name else folder.recipe
     stages = make_stages(recipe, folder)
-    # The name alone counts here: a project may have moved since, or be of an earlier version.
+    # Only the name counts: the project may have moved.
     found += [*read_noted(folder), *inputs_here(stages, given)]
     for stage in stages:
         with suppress(InputError):
@@ -422,10 +370,10 @@ def list_inputs(recipe: Recipe, folder: RunFolder, out: Path) -> list[Path]:
 
 
 def inputs_here(stages: Iterable[Stage], recipe: Path) -> list[Path]:
-    """A recipe with what lies beside it, and what stages find by name from the current folder."""
+    """List a recipe, the files next to it, and what stages find by name from the current folder."""
     found = [recipe, recipe.with_name(SCHEMA_FILE), *own_folders()]
     for stage in stages:
-        # Of what is gone, nothing can be written over.
+        # A file that is gone cannot be overwritten.
         with suppress(InputError):
             found += stage.places()
     return found

@@ -1,4 +1,4 @@
-"""The run folder: what lies where, who holds it, and what is done."""
+"""The run folder: its files, its lock, and which stages are done."""
 
 from __future__ import annotations
 
@@ -34,162 +34,93 @@ from toolbank.system.folders import (
     set_aside,
 )
 
-# Of what has changed, how much is named, and how long a value may be.
+# How many changes an explanation names, and how long a value in it may be.
 _MOST_DIFFERENCES, _LONGEST_VALUE = 3, 40
 
 KEPT_KINDS: tuple[AssetKind, ...] = ("prompts", "crawlers")
-"""Kinds of files found by name of which a run keeps those that it was made with."""
+"""Kinds of files of which a run keeps a copy."""
+
+
+class _PathInRun:
+    """A path in a run folder, such as `bank` of `RunFolder(path)`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, folder: RunFolder, owner: type[RunFolder]) -> Path:
+        return folder.path / self.name
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Paths of one run. Files are the truth: a stage is done where its stamp fits them."""
+    """The paths of one run, and which stages are done: those whose stamp fits their files."""
 
     path: Path
 
-    @property
-    def recipe(self) -> Path:
-        """The resolved recipe."""
-        return self.path / "recipe.yaml"
-
-    @property
-    def origin(self) -> Path:
-        """Which recipe the folder belongs to."""
-        return self.path / ORIGIN
-
-    @property
-    def bank(self) -> Path:
-        """tools.parquet, queries.parquet, bank.json, and sources.json on the way there."""
-        return self.path / "bank"
-
-    @property
-    def catalogue(self) -> Path:
-        """The tools by version, where they have changed since anything was asked."""
-        return self.path / "catalogue"
-
-    @property
-    def journal(self) -> Path:
-        """Every reply that was paid for."""
-        return self.path / "journal.sqlite"
-
-    @property
-    def cache(self) -> Path:
-        """Pages that were crawled."""
-        return self.path / "cache"
-
-    @property
-    def models(self) -> Path:
-        """One folder a retriever."""
-        return self.path / "models"
-
-    @property
-    def finders(self) -> Path:
-        """Packed copies of retrievers, a folder each, which `toolbank search` reads."""
-        return self.path / "finders"
-
-    @property
-    def checkpoints(self) -> Path:
-        """Of trainings that are not done."""
-        return self.path / "checkpoints"
-
-    @property
-    def logs(self) -> Path:
-        """What TensorBoard shows of trainings."""
-        return self.path / "logs"
-
-    @property
-    def metrics(self) -> Path:
-        """A list of records."""
-        return self.path / "metrics.json"
-
-    @property
-    def comparisons(self) -> Path:
-        """Differences between retrievers, as a list of records."""
-        return self.path / "comparisons.json"
-
-    @property
-    def validation(self) -> Path:
-        """Records on the validation part of training, by which a retriever is chosen."""
-        return self.path / "validation.json"
-
-    @property
-    def warnings(self) -> Path:
-        """What keeps methods that learn from requests from being worth it, as sentences."""
-        return self.path / "warnings.json"
-
-    @property
-    def calibration(self) -> Path:
-        """What the probabilities of each retriever are worth, as a list of records."""
-        return self.path / "calibration.json"
-
-    @property
-    def searches(self) -> Path:
-        """What the calls of retrievers took that ask a model, if any does."""
-        return self.path / "searches.json"
-
-    @property
-    def hits(self) -> Path:
-        """What each retriever found for each query, a file a retriever."""
-        return self.path / "hits"
-
-    @property
-    def labels(self) -> Path:
-        """What of the labels of each evaluated set could not count."""
-        return self.path / "labels.json"
-
-    @property
-    def judge(self) -> Path:
-        """Verdicts and their summary."""
-        return self.path / "judge.json"
-
-    @property
-    def verify(self) -> Path:
-        """The candidates that were graded, and what the checks found."""
-        return self.path / "verify"
-
-    @property
-    def dataset_labels(self) -> Path:
-        """The labels of a dataset, where `verify` merges them with grades."""
-        return self.bank / "labels_of_dataset.parquet"
-
-    @property
-    def grades(self) -> Path:
-        """Every grade that people and models gave to requests; there once anyone has."""
-        return self.verify / "grades.parquet"
-
-    @property
-    def verified(self) -> Path:
-        """What the verification came to."""
-        return self.path / "verify.json"
-
-    @property
-    def planner(self) -> Path:
-        """One folder a trained planner, and what each setting said."""
-        return self.path / "planner"
-
-    @property
-    def planner_figures(self) -> Path:
-        """How well the planner's settings did."""
-        return self.path / "planner.json"
-
-    @property
-    def quality(self) -> Path:
-        """How good the bank is, by figures that the page shows."""
-        return self.path / "quality.json"
-
-    @property
-    def report(self) -> Path:
-        """The page for people."""
-        return self.path / "report.html"
+    recipe = _PathInRun("recipe.yaml")
+    """The resolved recipe."""
+    origin = _PathInRun(ORIGIN)
+    """Which recipe the folder belongs to."""
+    bank = _PathInRun("bank")
+    """tools.parquet, queries.parquet, bank.json, and while it is made sources.json."""
+    catalogue = _PathInRun("catalogue")
+    """The versions of the tools, if they have changed since the first call of a model."""
+    journal = _PathInRun("journal.sqlite")
+    """Every model reply."""
+    cache = _PathInRun("cache")
+    """Crawled pages."""
+    models = _PathInRun("models")
+    """One folder per retriever."""
+    finders = _PathInRun("finders")
+    """Packed copies of retrievers, one folder each, which `toolbank search` reads."""
+    checkpoints = _PathInRun("checkpoints")
+    """Checkpoints of unfinished trainings."""
+    logs = _PathInRun("logs")
+    """TensorBoard logs of trainings."""
+    metrics = _PathInRun("metrics.json")
+    """Figures, as a list of records."""
+    comparisons = _PathInRun("comparisons.json")
+    """Differences between retrievers, as a list of records."""
+    validation = _PathInRun("validation.json")
+    """Figures on the validation queries, by which a retriever is chosen."""
+    warnings = _PathInRun("warnings.json")
+    """Why methods that learn from requests fall behind, as sentences."""
+    calibration = _PathInRun("calibration.json")
+    """How good the probabilities of each retriever are, as a list of records."""
+    searches = _PathInRun("searches.json")
+    """Calls of retrievers that use a model, if there are any."""
+    hits = _PathInRun("hits")
+    """The hits of each retriever on each query, one file per retriever."""
+    labels = _PathInRun("labels.json")
+    """Which labels of each evaluated set could not count."""
+    judge = _PathInRun("judge.json")
+    """Verdicts and their summary."""
+    verify = _PathInRun("verify")
+    """The graded candidates, and the results of the checks."""
+    dataset_labels = _PathInRun("bank/labels_of_dataset.parquet")
+    """The labels of a dataset, if `verify` merges them with grades."""
+    grades = _PathInRun("verify/grades.parquet")
+    """Every grade that people and models gave to requests, once there is one."""
+    verified = _PathInRun("verify.json")
+    """The summary of the verification."""
+    planner = _PathInRun("planner")
+    """One folder per trained planner, and the plans of each setting."""
+    planner_figures = _PathInRun("planner.json")
+    """Figures of the planner's settings."""
+    quality = _PathInRun("quality.json")
+    """Figures of the bank, which the report shows."""
+    report = _PathInRun("report.html")
+    """The report for people."""
+    _stamps_path = _PathInRun(STAGES)
 
     @property
     def is_writable(self) -> bool:
-        """Whether files can be made in it, or it still has to be made."""
+        """Whether files can be created in the folder, or the folder does not exist yet."""
         return not self.path.is_dir() or os.access(self.path, os.W_OK)
 
     @property
     def of_worth(self) -> tuple[Path, ...]:
-        """What costs time or money to make again, there or not."""
+        """What takes time or money to make again; the files may not exist."""
         chosen = (self.validation, self.calibration, self.warnings)
         figures = (self.metrics, self.comparisons, self.labels, *chosen)
         queries = self.bank / "queries.parquet"
@@ -199,7 +130,7 @@ class RunFolder:
 
     @property
     def results(self) -> tuple[Path, ...]:
-        """All that a recipe makes, there or not: not replies, what is graded, or pages crawled."""
+        """Everything that a recipe makes except replies, grades and pages; may not exist."""
         made = (path for path in self.of_worth if path.parent == self.path)
         return (
             *(path for path in made if path not in (self.journal, self.verify)),
@@ -211,17 +142,17 @@ class RunFolder:
         )
 
     def check(self) -> None:
-        """Refuse a folder that no run may have, or in which it would write to a link.
+        """Refuse a folder of another kind, or with links where a run writes.
 
         Raises:
-            InputError: it is such a one.
+            InputError: it is one.
         """
         check_folder(self.path, RUN)
         own = (*self.results, self.journal, self.cache, self.verify)
         check_no_link((*own, self.path / "batch", self.path / "replaced"))
 
     def is_written(self, path: Path) -> bool:
-        """Whether a run writes this file or folder, or one that it is in."""
+        """Return whether a run writes this path, or a folder that contains it."""
         place, here = path.resolve(), self.path.resolve()
         return any(
             place.is_relative_to(here / own.name)
@@ -229,10 +160,10 @@ class RunFolder:
         )
 
     def clear(self, path: Path) -> None:
-        """Remove what stages left under a folder, and set aside what else is there.
+        """Remove what stages wrote under a folder, and move other files to replaced/.
 
         Raises:
-            ToolbankError: it can't be moved.
+            ToolbankError: they cannot be moved.
         """
         for stamp in self._stamps().values():
             remove_files(self.path, stamp.outputs, path)
@@ -240,10 +171,10 @@ class RunFolder:
 
     @contextmanager
     def making(self, target: Path) -> Iterator[Path]:
-        """Give a place to write a folder of results to; when the block ends well, move it to `target`.
+        """Yield a temporary folder that becomes `target` if the block succeeds.
 
         Raises:
-            ToolbankError: what else is there can't be moved.
+            ToolbankError: other files in `target` cannot be moved.
         """
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as name:
@@ -254,11 +185,11 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder alone; the lock goes with the process, however it ends.
+        """Lock the folder; the lock ends with the process, however that ends.
 
         Raises:
-            InputError: somebody has put something into it that is no run's.
-            ToolbankError: another process holds it, or the folder can't be written to.
+            InputError: the folder holds something other than a run.
+            ToolbankError: another process holds the lock, or the folder is not writable.
         """
         from filelock import FileLock, Timeout
 
@@ -270,8 +201,7 @@ class RunFolder:
         except Timeout as error:
             holder = owner.read_text().strip() if owner.is_file() else "another process"
             raise ToolbankError(
-                f"{self.path}: in use by {holder}. Wait for it to end, or use another --out "
-                "folder. However it ends, it lets go of this one."
+                f"{self.path}: in use by {holder}. Wait for it to end, or give another --out."
             ) from error
         except OSError as error:
             raise write_error(self.path, error) from error
@@ -285,73 +215,69 @@ class RunFolder:
             lock.release()
 
     def is_done(self, stage: str, key: str, assets: Mapping[str, str]) -> bool:
-        """Whether `stage` finished with this key and these assets, and its files are unchanged.
-
-        `assets` maps titles to hashes. Stamps of version 0.7.0 have none, and only the key counts.
-        """
+        """Return whether a stage is complete and current."""
         stamp = self._stamps().get(stage)
         return (
             stamp is not None and stamp.complete and self.is_current(stage, key, assets)
         )
 
     def is_current(self, stage: str, key: str, assets: Mapping[str, str]) -> bool:
-        """Whether the files of `stage`, which may lack something, follow from this key."""
+        """Return whether a stage, complete or not, has this key and unchanged files.
+
+        `assets` maps titles to hashes.
+        """
         stamp = self._stamps().get(stage)
         return (
             stamp is not None
             and stamp.key == key
-            and stamp.assets in (None, dict(assets))
+            and stamp.assets == dict(assets)
             and not self._changed(stamp)
         )
 
     def explain_todo(
         self, stage: str, depends: Mapping[str, Any], assets: Mapping[str, str]
     ) -> str:
-        """Why a stage that was run before is to be run again; "" where it never was."""
+        """Explain why a stage has to run again; "" if it has never run."""
         stamp = self._stamps().get(stage)
         if stamp is None or not self.has_run(stage):
             return ""
         if harm := self.explain_harm(stage):
             return harm
-        # Version 0.7.0 noted no assets.
-        before = assets if stamp.assets is None else stamp.assets
-        if other := find_other_assets(before, assets):
+        if other := _find_other_assets(stamp.assets, assets):
             verb = "differs" if len(other) == 1 else "differ"
             return f"{', '.join(other)} {verb} from the run's"
         if stamp.key != stage_key(stage, depends):
-            return describe_differences(stamp.depends, json_value(depends))
+            return _describe_differences(stamp.depends, _json_value(depends))
         return "" if stamp.complete else "it was not completed"
 
     def has_run(self, stage: str) -> bool:
-        """Whether a stage was ever run here, to its end or not."""
+        """Return whether a stage has ever run here, to its end or not."""
         stamp = self._stamps().get(stage)
         return stamp is not None and bool(stamp.key or stamp.complete)
 
     def find_unended(self, stages: Iterable[str]) -> list[str]:
-        """Those that no run has brought to their end; what they left is not looked at."""
+        """List the stages that no run has completed, whatever became of their files."""
         ended = {name for name, stamp in self._stamps().items() if stamp.complete}
         return [stage for stage in stages if stage not in ended]
 
     def explain_lost_stamps(self) -> str:
-        """Why nothing counts as done in a folder that has something; "" where it can."""
-        path = self._stamps_path
+        """Explain why no stage counts as done in a folder that has results; "" if some can."""
+        path, why = self._stamps_path, ""
         if path.is_file() and self._read_stamps() is None:
-            return f"{path}: damaged, so that nothing counts as done, and all is made again"
-        if not path.exists() and self.models.is_dir():
-            return f"{path}: missing, so that nothing counts as done, and all is made again"
-        return ""
+            why = "damaged"
+        elif not path.exists() and self.models.is_dir():
+            why = "missing"
+        return why and f"{path}: {why}, so no stage counts as done, and all run again"
 
     def changed_files(self, stage: str) -> list[Path]:
-        """Files that a stage left and that are missing or not as it left them."""
+        """List the files of a stage that are missing or changed."""
         stamp = self._stamps().get(stage)
         names = self._changed(stamp) if stamp is not None else []
         return [self.path / name for name in names]
 
     def explain_harm(self, stage: str) -> str:
-        """Such as "models/bm25/tools.json: missing"; "" where files are as a stage left them."""
-        stamp = self._stamps().get(stage)
-        for name in self._changed(stamp) if stamp is not None else ():
-            path = self.path / name
+        """Name the first changed file, such as "models/bm25/tools.json: missing"; "" for none."""
+        for path in self.changed_files(stage):
             return f"{path}: {'damaged or edited' if path.is_file() else 'missing'}"
         return ""
 
@@ -362,43 +288,38 @@ class RunFolder:
         outputs: Iterable[Path],
         *,
         complete: bool,
-        depends: Mapping[str, Any] | None = None,
-        assets: Mapping[str, str] | None = None,
+        depends: Mapping[str, Any] = {},
+        assets: Mapping[str, str] = {},
     ) -> None:
-        """Note that `stage` has left these files, and what they follow from."""
+        """Record the files of a stage, and what they follow from."""
         stamp = _Stamp(
             key=key,
             complete=complete,
             outputs=hash_files(self.path, outputs),
-            assets=None if assets is None else dict(assets),
-            depends=json_value(depends or {}),
+            assets=dict(assets),
+            depends=_json_value(depends),
         )
         self._write_stamps({**self._stamps(), stage: stamp})
 
     def note_assets(self, stage: str, assets: Mapping[str, str]) -> None:
-        """Note which assets a stage uses, before it uses them."""
+        """Record which assets a stage uses, before it uses them."""
         stamps = self._stamps()
         stamp = stamps.get(stage) or _Stamp(key="", complete=False, outputs={})
         if stamp.assets != dict(assets):
             stamps[stage] = stamp.model_copy(update={"assets": dict(assets)})
             self._write_stamps(stamps)
 
-    def read_assets(
-        self, pending: Collection[str] = ()
-    ) -> dict[str, dict[str, str] | None]:
-        """The hashes of the assets of each stage that has left results, or is among `pending`.
-
-        None where none were noted, as by version 0.7.0.
-        """
+    def read_assets(self, pending: Collection[str] = ()) -> dict[str, dict[str, str]]:
+        """Return the asset hashes of each stage that has results, or is in `pending`."""
         stamps = self._stamps().items()
         return {name: s.assets for name, s in stamps if s.key or name in pending}
 
     def find_pending(self) -> list[str]:
-        """The stages that were begun and have left no result yet."""
+        """List the stages that have started and have no result yet."""
         return [name for name, stamp in self._stamps().items() if not stamp.key]
 
     def outputs(self, stages: Iterable[str]) -> list[Path]:
-        """The files that these stages have left, but judge.json: it has earlier comparisons, too."""
+        """List the files of these stages except judge.json, which keeps earlier comparisons."""
         stamps = self._stamps()
         names = [
             name for one in stages if one in stamps for name in stamps[one].outputs
@@ -407,14 +328,14 @@ class RunFolder:
         return [path for path in paths if path != self.judge]
 
     def reopen(self, stages: Iterable[str]) -> None:
-        """Note that stages that are done are to be made again; their files stay until then."""
+        """Make stages that are done run again; their files stay until then."""
         stamps = self._stamps()
         for stage in stages:
             stamps[stage] = stamps[stage].model_copy(update={"complete": False})
         self._write_stamps(stamps)
 
     def drop_outputs(self, stages: Iterable[str]) -> None:
-        """Note that the files of stages were set aside, and that these are to be run again."""
+        """Forget the files of stages, and make the stages run again."""
         stamps = self._stamps()
         for stage in stamps.keys() & set(stages):
             empty = {"complete": False, "outputs": {}}
@@ -422,30 +343,26 @@ class RunFolder:
         self._write_stamps(stamps)
 
     def forget(self, path: Path) -> None:
-        """Note that stages whose files a path is among are not done."""
+        """Forget the stages that wrote this path."""
         name = path.relative_to(self.path).as_posix()
         stamps = self._stamps().items()
         self._write_stamps({k: one for k, one in stamps if name not in one.outputs})
 
     def is_left_by(self, path: Path, stages: Iterable[str]) -> bool:
-        """Whether one of these stages has left this file."""
+        """Return whether one of these stages wrote this file."""
         name = path.relative_to(self.path).as_posix()
         stamps = self._stamps()
         return any(name in stamps[stage].outputs for stage in stages if stage in stamps)
 
     def restamp(self, stage: str, changed: Iterable[Path]) -> None:
-        """Note that some files of a stage that is done were brought up to date."""
+        """Record new contents of some files of a stage that is done."""
         stamps = self._stamps()
         outputs = {**stamps[stage].outputs, **hash_files(self.path, changed)}
         stamps[stage] = stamps[stage].model_copy(update={"outputs": outputs})
         self._write_stamps(stamps)
 
-    @property
-    def _stamps_path(self) -> Path:
-        return self.path / STAGES
-
     def _stamps(self) -> dict[str, _Stamp]:
-        """The stamps; none where they can't be read, and then all is made again."""
+        """The stamps; none if they cannot be read, so that every stage runs again."""
         return self._read_stamps() or {}
 
     def _read_stamps(self) -> dict[str, _Stamp] | None:
@@ -469,44 +386,40 @@ class RunFolder:
 
 
 def open_run(path: Path) -> RunFolder:
-    """The folder of a run that was started.
+    """Open the folder of a run.
 
     Raises:
-        InputError: there is none.
+        InputError: it is not one.
     """
     folder = RunFolder(path)
-    if not path.exists():
-        raise InputError(f"{path}: no such folder. Make a run: toolbank run RECIPE.")
     if not folder.recipe.is_file():
-        raise InputError(
-            f"{path}: not the folder of a run. Make one: toolbank run RECIPE."
-        )
+        why = "not the folder of a run" if path.exists() else "no such folder"
+        raise InputError(f"{path}: {why}. Create a run: toolbank run RECIPE.")
     return folder
 
 
 class _Stamp(BaseModel):
-    """What a stage depended on when it ran, and the hashes of the files that it left."""
+    """What a stage depended on when it ran, and the hashes of the files that it wrote."""
 
     key: str
     complete: bool
     outputs: dict[Annotated[str, AfterValidator(check_inside)], str]
-    assets: dict[str, str] | None = None
+    assets: dict[str, str] = {}
     depends: dict[str, Any] = {}
 
 
 def stage_key(stage: str, depends: Mapping[str, Any]) -> str:
-    """Name of all that a stage depends on: equal keys, equal results."""
+    """Hash everything that a stage depends on: equal keys, equal results."""
     text = json.dumps([stage, depends], sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def json_value(depends: Mapping[str, Any]) -> Any:
-    """What a stage depends on as it is read back from JSON."""
+def _json_value(depends: Mapping[str, Any]) -> Any:
     return json.loads(json.dumps(depends, default=str))
 
 
-def find_other_assets(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """The titles of assets that are not the same in both."""
+def _find_other_assets(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """List the titles of assets that differ."""
     return sorted(
         title
         for title in before.keys() | now.keys()
@@ -514,15 +427,14 @@ def find_other_assets(before: Mapping[str, str], now: Mapping[str, str]) -> list
     )
 
 
-def describe_differences(before: Any, now: Any) -> str:
-    """Which parts of what a stage depends on have changed, such as "config.model is b, was a"."""
+def _describe_differences(before: Any, now: Any) -> str:
+    """Name what has changed, such as "config.model is b, was a"."""
     if not before:
         return "what it follows from has changed"
     found = list(_differences("", before, now))
-    more = f" and {len(found) - _MOST_DIFFERENCES:,} more" * (
-        len(found) > _MOST_DIFFERENCES
-    )
-    return f"{', '.join(found[:_MOST_DIFFERENCES])}{more}"
+    names = ", ".join(found[:_MOST_DIFFERENCES])
+    more = len(found) - _MOST_DIFFERENCES
+    return f"{names} and {more:,} more" if more > 0 else names
 
 
 def _differences(name: str, before: Any, now: Any) -> Iterator[str]:
@@ -542,6 +454,6 @@ def _differences(name: str, before: Any, now: Any) -> Iterator[str]:
 
 
 def hash_tree(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file under a folder, by relative path."""
+    """Return the SHA-256 of every file under a folder, by relative path."""
     paths = (path for path in folder.rglob("*") if not path.name.startswith("."))
     return hash_files(folder, filter(Path.is_file, paths))

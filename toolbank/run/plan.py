@@ -1,4 +1,4 @@
-"""What a run will do before it does it: its calls, tokens, money and trainings."""
+"""Plan a run: its stages, calls, tokens, cost and trainings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from toolbank.run.folder import RunFolder
 from toolbank.run.outlook import Outlook
 from toolbank.run.recipe import RecipeFile, dump_recipe, load_recipe, place_replies
 from toolbank.run.run import (
-    RecipeComparison,
     check_stages,
     compare_with_run,
     explain_todo,
@@ -34,14 +33,13 @@ if TYPE_CHECKING:
 
 
 def describe_plan(recipe: RecipeFile, out: Path) -> str:
-    """Say which stages are to be run, what will be asked of which model, what is trained.
+    """Describe what a run will do: its stages, calls, tokens, cost and trainings.
 
-    No model is called, and nothing is downloaded; whether the hub has an encoder is asked. A site
-    that was not crawled yet is crawled; its pages are kept in the run folder. Tools that were read
-    by the same sources are not read again.
+    Calls no model, and downloads nothing. A site that is not crawled yet is crawled; its pages
+    stay in the run folder. Tools already read from the same sources are not read again.
 
     Raises:
-        InputError: the recipe asks for what can't be, as a run would say it.
+        InputError: the recipe cannot be run, with the message of a run.
         ToolbankError: the journal is damaged.
     """
     folder = RunFolder(out)
@@ -58,7 +56,9 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
                 todo = {stage.name: todo.get(stage.name, "") for stage in stages}
             check_stages(recipe, stages, list(todo))
             lines = [f"{recipe.recipe.name}, in {out}"]
-            lines += _note_comparison(recipe, out, comparison)
+            differences = comparison.explain(out, "plan")
+            differences = differences or _note_other_settings(recipe, out)
+            lines += [f"  {line}" for line in differences]
             if lost := folder.explain_lost_stamps():
                 lines.append(f"  {lost}")
             lines += [
@@ -80,58 +80,30 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
 
 
 def _describe_todo(why: str | None) -> str:
-    """Whether a stage is done, or why it has to be run again."""
+    """Say whether a stage is done, or why it has to run again."""
     if why is None:
         return "done"
     return f"to do again: {why}" if why else "to do"
 
 
-def _note_comparison(
-    recipe: RecipeFile, out: Path, comparison: RecipeComparison
-) -> list[str]:
-    """That the folder is another recipe's, or was made with other prompts or settings."""
-    others = comparison.others
-    if not others:
-        if not comparison.changes:
-            return _note_other_settings(recipe, out)
-        return [
-            "  The folder was made with other files than the recipe has now. A run needs --replace,",
-            f"  which moves what follows from them to {out / 'replaced'}, or another --out.",
-            *(
-                f"    {line}"
-                for change in comparison.changes
-                for line in change.describe().splitlines()
-            ),
-            "  To go on with the run's own files:",
-            f"  {command('plan', out)}",
-        ]
-    return [
-        "  The folder holds what another recipe has made. A run needs --replace, which moves that",
-        f"  to {out / 'replaced'}, or another --out.",
-        *(f"    {line}" for line in others),
-    ]
-
-
 def _note_other_settings(recipe: RecipeFile, out: Path) -> list[str]:
-    """That the folder was made with other settings than these, such as by --set."""
+    """Note that the folder was made with other settings, such as those of --set."""
     if not is_run_folder(out):
         return []
     try:
-        # The run's prompts are its own.
-        left = load_recipe(str(out)).recipe
-        left = left.model_copy(update={"prompts": recipe.recipe.prompts})
-        if dump_recipe(left, out) == dump_recipe(recipe.recipe, out):
+        last = load_recipe(str(out)).recipe
+        last = last.model_copy(update={"prompts": recipe.recipe.prompts})
+        if dump_recipe(last, out) == dump_recipe(recipe.recipe, out):
             return []
     except InputError:
         return []
     return [
-        "  The folder's last run had other settings. What it would do with them:",
-        f"  {command('plan', out)}",
+        f"The folder's last run had other settings. To plan with them: {command('plan', out)}"
     ]
 
 
 def _list_missing_grants(stages: Sequence[Stage]) -> list[str]:
-    """The grants that a run would ask for, or without a terminal be refused for."""
+    """List the permissions that a run would ask for."""
     wanted = {grant: stage.name for stage in stages[::-1] for grant in stage.sends()}
     if not (missing := find_missing(wanted)):
         return []
@@ -140,7 +112,7 @@ def _list_missing_grants(stages: Sequence[Stage]) -> list[str]:
 
 
 def _read_bank(file: RecipeFile, folder: RunFolder) -> tuple[Bank, Sequence[str]]:
-    """The dataset; or the tools as they were read last from the same sources, or else read now."""
+    """Read the dataset; or the tools, as last read from the same sources or now."""
     recipe = file.recipe
     if recipe.dataset is not None:
         return read_dataset(recipe), ()

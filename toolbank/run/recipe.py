@@ -33,8 +33,8 @@ from toolbank.config.assets import (
     name_others,
     shipped,
 )
-from toolbank.config.base import Config, anchor_paths, renamed
-from toolbank.config.explain import explain, with_new_names
+from toolbank.config.base import Config, anchor_paths
+from toolbank.config.explain import explain
 from toolbank.config.registry import TaggedUnion
 from toolbank.config.yaml import (
     MOST_BYTES,
@@ -70,16 +70,15 @@ BASELINES: tuple[RetrieverConfig, ...] = (
 )
 
 DEFAULTS = (*BASELINES, settings.Tool2VecConfig())
-"""What a recipe that lists no retrievers has."""
+"""The retrievers of a recipe that lists none."""
 
 
 def add_baselines(configs: Sequence[RetrieverConfig]) -> tuple[RetrieverConfig, ...]:
-    """The retrievers, and before them those of `BASELINES` that are missing.
+    """Put the missing ones of `BASELINES` before the retrievers.
 
-    One is there if a retriever is that `baseline`, with whatever settings; by an encoder and by
-    words are two. Those added read with the encoder that is listed first, so that a better
-    encoder is not taken for a better method.
-    Where another retriever has the name of one, it is called "untrained" after it.
+    A baseline is present if a retriever is that `baseline` with any settings; dense and lexical
+    ones are two. Added ones use the first encoder of the list, so that a better encoder is not
+    mistaken for a better method. If the name is taken, "-untrained" is appended.
     """
     labels = {config.label for config in configs}
     listed = {_kind(config) for config in configs}
@@ -98,15 +97,14 @@ def _kind(config: RetrieverConfig) -> tuple[Baseline | None, bool]:
     return config.baseline, bool(config.encoders)
 
 
-# What makes a bank, where no dataset takes its place.
+# The keys that a dataset replaces.
 _MADE = ("sources", "generate")
 
-
 RESOLVED = "# Resolved from "
-"""How a recipe begins that a run has written."""
+"""The first words of a recipe that a run wrote."""
 
 SCHEMA_FILE = "toolbank.schema.json"
-"""Beside a recipe, what editors check it by."""
+"""The schema next to a recipe, for editors."""
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -114,55 +112,52 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 class Recipe(Config):
     """Everything that shapes a run. The keys are the names of the stages."""
 
-    model_config = renamed(floors="baselines")
-
     name: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="of the run and its folder"
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        description="name of the run and its folder",
     )
     domain: str = Field(
         default="",
         max_length=100,
-        description="what prompts call the API; picks prompts/examples/<domain>.jsonl; unset: the "
-        "package or site, of several sources or a dataset the name",
+        description="name of the API in prompts, and of prompts/examples/<domain>.jsonl; unset: that of "
+        "the only source, or the recipe's name",
     )
     seed: int = Field(
         default=0,
         ge=-(2**63),
         lt=2**63,
-        description="same recipe, same seed: same bank",
+        description="of everything that is drawn at random",
     )
     prompts: Path | None = Field(
         default=None,
-        description="folder with prompt templates, examples and schemas of replies in place of the "
-        "bundled ones; unset: `prompts` beside the recipe",
+        description="folder of custom prompt templates; unset: `prompts` next to the recipe",
     )
     dataset: Annotated[DatasetSettings, TaggedUnion(DATASETS)] | None = Field(
-        default=None, description="in place of sources and generate"
+        default=None, description="replaces `sources` and `generate`"
     )
     sources: tuple[Annotated[SourceConfig, TaggedUnion(SOURCES)], ...] = ()
     generate: GenerateConfig = GenerateConfig()
     asks: AsksConfig | None = Field(
         default=None,
-        description="requests for each tool by itself; unset: none. Without an `engine` of its "
-        "own it has that of `generate`, and that one's keys where they are not set",
+        description="queries for single tools; unset: none. Without `engine`, it inherits the "
+        "engine settings of `generate`",
     )
     split: SplitConfig = SplitConfig()
     judge: JudgeConfig = Field(
         default=JudgeConfig(),
-        description="requests compared with others; of a dataset only where it is set",
+        description="comparison of requests with others; datasets are judged only if this is set",
     )
     verify: VerifyConfig | None = Field(
         default=None,
-        description="labels of requests checked and graded again; unset: as first written",
+        description="checks and grades of labels; unset: none",
     )
     labels: Labels = Field(
         default="verified",
-        description="what retrievers learn from: `verified` labels where a request has them, or "
-        "those `first` written",
+        description="labels to learn from: `verified` if a request has such, or `first`",
     )
     baselines: bool = Field(
         default=True,
-        description="also fit and evaluate bm25, descriptions and nearest if they aren't listed",
+        description="add bm25, descriptions and nearest if they are not listed",
     )
     retrievers: tuple[Annotated[RetrieverConfig, TaggedUnion(RETRIEVERS)], ...] = Field(
         default=DEFAULTS, min_length=1
@@ -170,27 +165,27 @@ class Recipe(Config):
     evaluate: EvaluateConfig = EvaluateConfig()
     planner: PlannerConfig | None = Field(
         default=None,
-        description="planners, which the last stage trains, for `toolbank planner`; unset: none",
+        description="planners to train for `toolbank planner`; unset: none",
     )
     report: ReportConfig = ReportConfig()
 
     @property
     def domain_name(self) -> str:
-        """What the prompts call the API, and the name of its examples."""
+        """The name of the API in prompts, and of its examples."""
         names = {source.api_name for source in self.sources}
         read = names.pop() if len(names) == 1 else ""
         return self.domain or read or self.name
 
     @property
     def search_models(self) -> tuple[SearchModelConfig, ...]:
-        """The models that searches ask, of retrievers and the planner."""
+        """The models that searches call, of retrievers and the planner."""
         asked = [config.asks for config in self.retrievers]
         asked.append(self.planner.ask if self.planner else None)
         return tuple(one for one in asked if one is not None)
 
     @property
     def unused_keys(self) -> tuple[str, ...]:
-        """The keys that count for nothing: the bank is made, or it isn't, or lacks an option."""
+        """The keys without effect, because of a dataset or because an option is not set."""
         origin: tuple[str, ...] = ("dataset",)
         if self.dataset is not None:
             is_judged = "judge" in self.model_fields_set
@@ -199,7 +194,7 @@ class Recipe(Config):
         return *origin, *(name for name, config in options.items() if config is None)
 
     def demand_validation(self) -> None:
-        """Refuse `patience` where no query is held back for validation.
+        """Refuse `patience` without validation queries.
 
         Raises:
             ValueError: a retriever has it.
@@ -207,38 +202,36 @@ class Recipe(Config):
         for config in self.retrievers:
             if any(training.patience for training in config.trainings):
                 raise ValueError(
-                    f"retrievers: {config.label} has patience, which goes by validation "
-                    "queries, and there are none; set split.validation, or no patience"
+                    f"retrievers: {config.label} has patience, which needs validation queries, "
+                    "and there are none; set split.validation, or no patience"
                 )
 
     @field_validator("domain")
     @classmethod
-    def _is_a_name(cls, domain: str) -> str:
+    def _check_domain(cls, domain: str) -> str:
         if "/" in domain or "\\" in domain or find_control_sign(domain):
             raise ValueError(
-                "should be the name by which people know the API, on one line and without a "
-                "slash; it stands in the prompts"
+                "should be the name of the API, on one line and without a slash"
             )
         return domain
 
     @model_validator(mode="after")
-    def _has_one_origin(self) -> Recipe:
+    def _check_one_origin(self) -> Recipe:
         given = [name for name in _MADE if name in self.model_fields_set]
         if self.dataset is None and not self.sources:
             raise ValueError(
-                "a recipe needs `sources`, a list of at least 1 entry, to make a bank from, or "
-                "`dataset`, to take one that is there"
+                "a recipe needs `sources`, a list of at least 1 entry, or `dataset`"
             )
         if self.dataset is not None and given:
             raise ValueError(
-                f"`dataset` takes the place of `{given[0]}`; leave one of the two out"
+                f"`dataset` takes the place of `{given[0]}`; remove one of the two"
             )
         return self
 
     @field_validator("asks", mode="before")
     @classmethod
-    def _take_engine(cls, asks: Any, info: ValidationInfo) -> Any:
-        """Who writes the requests writes the asks, too, where these name no engine of their own."""
+    def _inherit_engine(cls, asks: Any, info: ValidationInfo) -> Any:
+        """Inherit the engine of `generate`."""
         generate = info.data.get("generate")
         if not isinstance(asks, dict) or "engine" in asks or generate is None:
             return asks
@@ -247,7 +240,9 @@ class Recipe(Config):
 
     @field_validator("split")
     @classmethod
-    def _leaves_train(cls, split: SplitConfig, info: ValidationInfo) -> SplitConfig:
+    def _check_train_share(
+        cls, split: SplitConfig, info: ValidationInfo
+    ) -> SplitConfig:
         made = info.data.get("dataset", True) is None
         if made and split.validation + split.test >= 1:
             raise ValueError(
@@ -256,12 +251,12 @@ class Recipe(Config):
         return split
 
     @model_validator(mode="after")
-    def _asks_for_no_tool_held_out(self) -> Recipe:
+    def _refuse_asks_for_held_out_tools(self) -> Recipe:
         if self.asks is not None and self.split.by in ("tool", "family"):
             raise ValueError(
-                f"`split.by: {self.split.by}` holds tools back from training, and `asks` has requests "
-                "for each of them written to train on; leave one of the two out, or hold tools back "
-                "by split.withhold_tools, which asks know of"
+                f"`split.by: {self.split.by}` holds tools back from training, and `asks` writes "
+                "queries to train on for each tool; remove one of the two, or hold tools back with "
+                "split.withhold_tools, which `asks` respects"
             )
         return self
 
@@ -273,7 +268,7 @@ class Recipe(Config):
         return add_baselines(configs) if info.data.get("baselines") else configs
 
     @model_validator(mode="after")
-    def _retrievers_differ(self) -> Recipe:
+    def _check_retriever_labels(self) -> Recipe:
         fitted: list[str] = []
         for config in self.retrievers:
             if config.label in fitted:
@@ -283,14 +278,14 @@ class Recipe(Config):
             for needed in config.needs:
                 if needed not in fitted:
                     raise ValueError(
-                        f"retrievers: {config.label} builds on {needed}, which is not listed "
+                        f"retrievers: {config.label} needs {needed}, which is not listed "
                         "before it"
                     )
             fitted.append(config.label)
         return self
 
     @model_validator(mode="after")
-    def _retrievers_suit(self) -> Recipe:
+    def _check_retrievers_fit_data(self) -> Recipe:
         if self.dataset is None and not self.split.validation:
             self.demand_validation()
         by_label = {config.label: config for config in self.retrievers}
@@ -298,34 +293,34 @@ class Recipe(Config):
             needed = config.needs_vectors
             if needed and not by_label[needed].has_vectors:
                 raise ValueError(
-                    f"retrievers: {config.label} needs vectors of tools, and {needed} "
-                    f"({by_label[needed].type}) has none; name one that has, such as one of "
-                    "type tool2vec or descriptions"
+                    f"retrievers: {config.label} needs tool vectors, and {needed} "
+                    f"({by_label[needed].type}) has none; name a retriever that has them, such as "
+                    "one of type tool2vec or descriptions"
                 )
             unordered = self.dataset is not None and not self.dataset.ordered
             if config.needs_order and unordered:
                 raise ValueError(
                     f"retrievers: {config.label} learns the order in which tools are called; "
-                    "set `dataset.ordered: true` if a query's tools stand in it, or leave "
-                    f"{config.label} out"
+                    "set `dataset.ordered: true` if the dataset lists tools in that order, or "
+                    f"remove {config.label}"
                 )
         return self
 
     @model_validator(mode="after")
-    def _planner_suits(self) -> Recipe:
+    def _check_planner_fits_data(self) -> Recipe:
         if self.planner is None:
             return self
         if self.dataset is not None and not self.dataset.ordered:
             raise ValueError(
-                "planner: plans have an order; set `dataset.ordered: true` if a query's tools "
-                "stand in that of their calls, or leave `planner` out"
+                "planner: plans have an order; set `dataset.ordered: true` if the dataset lists "
+                "tools in the order of calls, or remove `planner`"
             )
         labels = {config.label for config in self.retrievers}
         for setting in self.planner.settings:
             for label in sorted(setting.retrievers - labels):
                 raise ValueError(
-                    f"planner.settings: {setting.label} names {label}, which is no retriever of "
-                    "the recipe; name one, or gold, random or none"
+                    f"planner.settings: {setting.label} names {label}, which is not a retriever "
+                    "of the recipe; name one, or gold, random or none"
                 )
         return self
 
@@ -334,9 +329,9 @@ class Recipe(Config):
 class RecipeFile:
     """A recipe, the file that it was read from, and that file's hash.
 
-    `own` says that a file of the user's went before one of the same name that comes along, and
-    `typed` where the user's own settings let keys go. Of the recipe's retrievers, the last `listed`
-    are those that the file or the user names; the others were added.
+    `own`: a user's file hides a bundled one of the same name. `typed`: where the user's own
+    settings let secrets go. The last `listed` retrievers are in the file or the settings; the
+    others were added.
     """
 
     recipe: Recipe
@@ -350,8 +345,8 @@ class RecipeFile:
     def asset_folders(self) -> AssetFolders:
         """Where the recipe's own prompts and crawlers are.
 
-        That is beside the recipe, or beside the folder `recipes` that it is in. A bundled recipe
-        has them in the current folder.
+        That is next to the recipe, or next to the folder `recipes` that contains it; for a
+        bundled recipe, in the current folder.
         """
         home = self.path.parent
         bundled = shipped("recipes").resolve()
@@ -367,27 +362,25 @@ class RecipeFile:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Work on this recipe while the block runs.
+        """Use this recipe while the block runs.
 
-        Questions about keys name it, `typed` counts, and its own prompts and crawlers are found.
+        Questions about secrets name it, `typed` counts, and its own prompts and crawlers are found.
         """
         with command_of(str(self.path), self.typed), looking_in(self.asset_folders):
             yield
 
 
 def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
-    """Read a recipe by path or by the name of one that comes along, then apply `key=value`s.
+    """Read a recipe by path or bundled name, then apply settings such as `key=value`.
 
-    Relative paths in the file start at the file's folder, those in `settings` at the
-    current one. In the recipe that a run left in its folder, keys may have the names of an earlier
-    version.
+    Relative paths start at the file's folder, in `settings` at the current one.
 
     Raises:
         InputError: no such recipe, or it is not valid; the message names file, line and key.
     """
     if not name.strip():
         raise InputError(
-            "The recipe is empty; give a name, a YAML file or a run folder."
+            "The recipe is empty. Give a name, a YAML file or a run folder."
         )
     path, own = _locate(name)
     with reading(path), path.open("rb") as file:
@@ -399,15 +392,15 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
 
 
 def recipe_of_dataset(name: str, settings: Sequence[str] = ()) -> RecipeFile:
-    """The recipe by which a folder with a dataset is judged, with `key=value`s applied.
+    """Make the recipe that judges the dataset in a folder, with settings applied.
 
     Raises:
-        InputError: the folder has the files of no format, or a setting is not valid.
+        InputError: the folder has no known format, or a setting is not valid.
     """
     config = find_format(Path(name))
     called = _NO_NAME.sub("-", Path(name).resolve().name).strip("-._") or "dataset"
     data = {
-        # Not the name that a recipe of it would have, so that no run of such a one is touched.
+        # A recipe of the dataset is likely to have its name: keep away from that run.
         "name": f"judge-{called}",
         "dataset": {"type": config.type, "path": str(Path(name).resolve())},
     }
@@ -418,12 +411,7 @@ def _parse(
     text: str, path: Path, settings: Sequence[str], own: bool = False
 ) -> RecipeFile:
     data, lines = parse_mapping(text, str(path))
-    if text.startswith(RESOLVED) and data.get("sources") and not data.get("domain"):
-        # A run that was begun when an unset domain was the name.
-        data["domain"] = data.get("name", "")
     schema = recipe_schema()
-    if _is_of_run(path):
-        data = with_new_names(data, schema)
     data = anchor_paths(data, schema, path.parent)
     overrides = [_apply(data, setting) for setting in settings]
     try:
@@ -438,122 +426,108 @@ def _parse(
     return RecipeFile(recipe, path, sha256, own, typed, listed)
 
 
-def read_recipe(data: dict[str, Any]) -> Recipe:
-    """The recipe of data that a run left, whose keys may have the names of an earlier version.
+def read_origin(data: dict[str, Any], path: Path) -> Recipe:
+    """Read what an origin.json says of its recipe.
 
     Raises:
-        InputError: this version can't read it.
+        InputError: it is not valid.
     """
-    schema = recipe_schema()
     try:
-        return Recipe.model_validate(with_new_names(data, schema))
+        return Recipe.model_validate(data)
     except ValidationError as error:
-        raise InputError(explain(error, schema, "origin.json", {}, ())) from error
+        raise InputError(explain(error, recipe_schema(), str(path), {}, ())) from error
 
 
 def place_replies(recipe: Recipe, path: Path, folder: Path) -> Recipe:
-    """The recipe of the file `path` with the replies of searches in the run folder.
-
-    Earlier versions kept them next to the recipe, or wherever it said. A recipe that a run has
-    left goes on with a copy of those.
+    """Make the replies of searches start at the run folder; `path` is the recipe's file.
 
     Raises:
         InputError: the recipe names a file outside of the run folder.
     """
+    from toolbank.llm.journal import is_journal
+
     home = Path(os.path.realpath(path.parent))
     inside = Path(os.path.realpath(folder))
-    homes = (inside, home) if _is_of_run(path) else (inside,)
-
-    def find(config: SearchModelConfig) -> tuple[Path, Path | None]:
-        """The file that is meant, and its path in the run folder if that follows from it."""
-        given = config.replies
-        with suppress(RuntimeError):
-            given = given.expanduser()
-        file = Path(os.path.normpath(home / given))
-        if not given.is_absolute():
-            return file, given
-        inner = (file.relative_to(h) for h in homes if file.is_relative_to(h))
-        return file, next(inner, None)
-
-    found = [find(config) for config in recipe.search_models]
-    taken = {Path("journal.sqlite")}
-    taken |= {Path(os.path.normpath(name)) for _, name in found if name}
-    # Files of one name in different folders stay different files.
-    names: dict[Path, Path] = {}
-    for file, name in found:
-        if name is None and file not in names:
-            names[file] = next(one for one in _number(file) if one not in taken)
-            taken.add(names[file])
+    # Earlier versions kept replies next to the recipe. They are not bought again unasked.
+    is_earlier = is_run_folder(inside) and not _is_of_run(path)
 
     def place(config: SearchModelConfig) -> SearchModelConfig:
-        file, name = find(config)
-        if name is None:
-            name = names[file] if _is_of_run(path) else file
-        target = Path(os.path.realpath(inside / name))
-        if not target.is_relative_to(inside) or target == inside:
-            wanted = file if file.suffix else Path("replies.sqlite")
-            free = next(
-                one
-                for one in _number(wanted)
-                if one not in taken - {names.get(file)} and not (inside / one).exists()
-            )
-            raise InputError(
-                f"{path}: {config.section}.replies: {config.replies} is not in the run folder "
-                f"{folder}, and a recipe's replies are kept there. Write a name, such as "
-                f"`replies: {free}`.{_advise_to_copy(file, folder / free)}"
-            )
-        if target == config.replies:
-            return config
-        is_kept = config.known_replies == config.replies
-        earlier = file if is_kept else config.known_replies
-        return config.keep_replies(target, None if earlier == target else earlier)
+        replies = Path(os.path.expanduser(config.replies))  # noqa: PTH111 - no error
+        if _is_of_run(path) and replies.is_relative_to(home):
+            replies = replies.relative_to(home)
+        target = Path(os.path.realpath(inside / replies))
+        if target == inside or not target.is_relative_to(inside):
+            why = f"{config.replies} is not in the run folder {folder}"
+        elif is_earlier and not target.exists() and is_journal(home / replies):
+            why = f"{home / replies} has replies that are not in {folder}"
+        else:
+            return config.model_copy(update={"replies": target})
+        problem = f"{path}: {config.section}.replies: {why}"
+        raise _copy_error(recipe, config, problem, home, folder)
 
     return _change_search_models(recipe, place)
 
 
-def _number(file: Path) -> Iterator[Path]:
-    """Its name, then names with a number, such as replies-2.sqlite."""
-    yield Path(file.name)
-    for number in itertools.count(2):
-        yield Path(f"{file.stem}-{number}{file.suffix}")
-
-
-def _advise_to_copy(replies: Path, target: Path) -> str:
-    """How to go on with replies that are elsewhere, if they are."""
+def _copy_error(
+    recipe: Recipe, config: SearchModelConfig, problem: str, home: Path, folder: Path
+) -> InputError:
+    """Return the error that replies are not in the run folder, with the command that copies them."""
     from toolbank.llm.journal import is_journal
 
-    if not is_journal(replies):
-        return ""
-    folder, to = shlex.quote(str(target.parent)), shlex.quote(str(target))
-    return f" To go on with the replies in it: mkdir -p {folder} && cp {shlex.quote(str(replies))} {to}"
+    replies = home / Path(os.path.expanduser(config.replies))  # noqa: PTH111 - no error
+    taken = {
+        one.replies.name
+        for one in recipe.search_models
+        if one.replies != config.replies
+    }
+    name = _free_name(replies, folder, taken)
+    advice = f"Replies are kept there: write a file name, such as `replies: {name}`."
+    if is_journal(replies):
+        source, target = shlex.quote(str(replies)), shlex.quote(str(folder / name))
+        advice += (
+            " To go on with the replies in it: "
+            f"mkdir -p {shlex.quote(str(folder))} && cp {source} {target}"
+        )
+    return InputError(f"{problem}. {advice}")
+
+
+def _free_name(replies: Path, folder: Path, taken: set[str]) -> str:
+    """Return its name if that is free in the folder, or else one such as replies-2.sqlite."""
+    file = replies if replies.suffix else Path("replies.sqlite")
+    numbered = (f"{file.stem}-{number}{file.suffix}" for number in itertools.count(2))
+    return next(
+        name
+        for name in itertools.chain([file.name], numbered)
+        if name not in taken | {"journal.sqlite"} and not (folder / name).exists()
+    )
 
 
 def dump_recipe(recipe: Recipe, folder: Path | None = None) -> str:
-    """The recipe as YAML that `load_recipe` reads back to an equal one.
+    """Write a recipe as YAML that `load_recipe` reads back to an equal one.
 
-    Files in the run folder `folder` are named relative to it.
+    Replies in the run folder `folder` are named relative to it.
     """
-    if folder is not None:
-        inside = Path(os.path.realpath(folder))
+    inside = None if folder is None else Path(os.path.realpath(folder))
 
-        def name(config: SearchModelConfig) -> SearchModelConfig:
-            is_in = config.replies.is_relative_to(inside)
-            kept = config.replies.relative_to(inside) if is_in else config.replies
-            return config.keep_replies(kept)
+    def name(config: SearchModelConfig) -> SearchModelConfig:
+        if inside is None or not config.replies.is_relative_to(inside):
+            return config
+        replies = config.replies.relative_to(inside)
+        return config.model_copy(update={"replies": replies})
 
-        recipe = _change_search_models(recipe, name)
-    data = recipe.model_dump(mode="json", exclude=set(recipe.unused_keys))
+    named = _change_search_models(recipe, name)
+    data = named.model_dump(mode="json", exclude=set(recipe.unused_keys))
     return dump_mapping(data)
 
 
 @cache
 def recipe_schema() -> dict[str, Any]:
-    """JSON Schema of a recipe, for editors: made once, to be read alone."""
+    """Return the JSON Schema of a recipe; do not change it."""
     return Recipe.model_json_schema()
 
 
 def _is_of_run(path: Path) -> bool:
-    """Whether a run has left this file in its folder."""
+    """Return whether this is the recipe that a run wrote to its folder."""
     return path.name == "recipe.yaml" and is_run_folder(path.parent)
 
 
@@ -573,27 +547,19 @@ def _locate(name: str) -> tuple[Path, bool]:
         path = path / "recipe.yaml"
     if path.is_file():
         return path, False
-    if (path / "recipe.yaml").is_file():
-        raise InputError(
-            f"{name}: a folder that no run has made. To run the recipe in it, give the file: "
-            f"{path / 'recipe.yaml'}"
-        )
     kind: AssetKind = "recipes"
     file = name if path.suffix else f"{name}.yaml"
     if path.parent == Path() and has_asset(kind, file):
         asset = find_asset(kind, file)
         return asset.path, asset.own
     if path.is_dir():
-        raise InputError(
-            f"{name}: a folder, and not that of a run. Give the YAML file of a recipe."
-        )
+        raise InputError(f"{name}: not the folder of a run. Give a recipe's YAML file.")
     if path.exists():
-        raise InputError(f"{name}: no plain file. Give the YAML file of a recipe.")
+        raise InputError(f"{name}: not a file. Give a recipe's YAML file.")
     if path.parent != Path():
         raise InputError(f"{name}: no such recipe file or run folder.")
     raise InputError(
-        f"{name}: no such file, and no recipe of this name comes along. "
-        f"{name_others(kind, file)}"
+        f"{name}: no such file, and no bundled recipe of this name. {name_others(kind, file)}"
     )
 
 
@@ -602,7 +568,7 @@ def _apply(data: dict[str, Any], setting: str) -> tuple[str, ...]:
     parts = tuple(key.strip().split("."))
     if not equals or not all(parts):
         raise InputError(
-            f"--set {setting}: write --set key=value, such as --set generate.queries=500."
+            f"--set {setting}: write key=value, such as --set generate.queries=500."
         )
     value = parse_value(text, f"--set {key}")
     target: Any = data
@@ -622,9 +588,9 @@ def _apply(data: dict[str, Any], setting: str) -> tuple[str, ...]:
 def _typed_routes(
     recipe: Recipe, listed: int, typed: Sequence[tuple[str, ...]]
 ) -> Iterator[Route]:
-    """Which keys may go where by what the user typed; `listed` retrievers are the file's own.
+    """Find which secrets may go to which hosts, because the user typed both.
 
-    A host counts where it was typed itself; a variable beside it too, but for the default key,
+    `listed` retrievers are the file's own. The default key needs no typing; other variables do,
     since a recipe could name any.
     """
     for path, config in _engines(recipe, listed):
@@ -648,8 +614,8 @@ def _typed_routes(
 def _engines(
     recipe: Recipe, listed: int
 ) -> Iterator[tuple[tuple[str, ...], EngineConfig]]:
-    """The parts of a recipe that ask a model, each with the keys that lead to it."""
-    # Baselines that were added stand first.
+    """Find the parts of a recipe that call a model, each with the keys that lead to it."""
+    # Added baselines come first.
     own = recipe.retrievers[len(recipe.retrievers) - listed :] if listed else ()
     parts: dict[tuple[str, ...], Config] = {(): recipe}
     parts |= {("retrievers", str(at)): config for at, config in enumerate(own)}
@@ -664,7 +630,7 @@ def _engines(
 
 
 def _find_item(target: Any, part: str, setting: str) -> int:
-    """Which item of a list is meant by its number, or by a name or type that it alone has."""
+    """Find an item of a list by its number, or by a name or type that no other has."""
     items = target if isinstance(target, list) else []
     if part.isdecimal() and int(part) < len(items):
         return int(part)
@@ -676,4 +642,4 @@ def _find_item(target: Any, part: str, setting: str) -> int:
         ]
         if len(found) == 1:
             return found[0]
-    raise InputError(f"--set {setting}: there is nothing at {part!r} in the recipe.")
+    raise InputError(f"--set {setting}: the recipe has nothing at {part!r}.")

@@ -1,4 +1,4 @@
-"""The result of a run for people, and which retriever a search uses."""
+"""The summary of a run, and which retriever `search` uses."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from toolbank.run.recipe import load_recipe
 from toolbank.run.run import RunResult
 from toolbank.system.files import read_json
 from toolbank.system.numbers import count
-from toolbank.system.terminal import command, wrap
+from toolbank.system.terminal import align, command, wrap
 
 
 @dataclass(frozen=True)
 class RetrieverChoice:
-    """A retriever by its label, and what speaks for it, for people."""
+    """A retriever by its label, and why it was chosen."""
 
     label: str
     why: str
@@ -32,13 +32,12 @@ class RetrieverChoice:
 def choose_retriever(
     folder: RunFolder, fitted: Sequence[RetrieverConfig]
 ) -> RetrieverChoice:
-    """The best of those that are fitted, of which there is at least one.
+    """Choose the default retriever of searches among the fitted ones.
 
-    That is the one with the best Recall@5 on the validation queries, the first of equals. Before
-    the evaluation, or without such queries, it is the first fusion, as long as it asks no language
-    model; or else the first that learns vectors of tools, the first that has some, or the first.
-    Where the queries are of the reference's own words, which people's are not, one that finds by
-    words alone is taken only if there is no other.
+    That is the one with the highest Recall@5 on the validation queries. Without such figures it is
+    the first fusion that calls no language model, or else the first that learns tool vectors, the
+    first that has some, or the first of all. If the queries copy the wording of the reference,
+    lexical retrievers are chosen only if there are no others.
 
     Raises:
         InputError: validation.json or bank.json is damaged.
@@ -52,19 +51,19 @@ def choose_retriever(
     passed = ", ".join(config.label for config in fitted if config not in able)
     return RetrieverChoice(
         choice.label,
-        f"{choice.why}. Those by words alone ({passed}) are left out of the choice, because the "
-        "requests are of the reference's own words, which favours them",
+        f"{choice.why}. Lexical retrievers ({passed}) are not considered, because the requests "
+        "copy the wording of the reference, which favours them",
     )
 
 
 def _is_lexical(config: RetrieverConfig, among: Sequence[RetrieverConfig]) -> bool:
-    """Whether it finds by words alone, or by what such a one finds."""
+    """Whether it or its first stage is lexical."""
     firsts = [one for one in among if one.label in config.needs[:1]]
     return config.lexical or any(_is_lexical(one, among) for one in firsts)
 
 
 def _asks_model(config: RetrieverConfig, among: Sequence[RetrieverConfig]) -> bool:
-    """Whether a search asks a language model, which may cost money."""
+    """Whether a search calls a language model, which may cost money."""
     parts = [one for one in among if one.label in config.needs]
     return config.asks is not None or any(_asks_model(one, among) for one in parts)
 
@@ -75,33 +74,29 @@ def _choose(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> RetrieverCh
         requests = count(best.n, "validation request")
         why = f"the highest R@{best.k} on the {requests}, {_percent(best)}"
         if others and others[0].value == best.value:
-            why += f" as {others[0].retriever} has, which comes after it"
+            why += f" as {others[0].retriever}, which is listed later"
         elif others:
             why += f" (next: {others[0].retriever}, {_percent(others[0])})"
         return RetrieverChoice(best.retriever, why)
-    lacks = "no validation requests to choose by"
-    for config in fitted:
-        if config.combines and not _asks_model(config, fitted):
-            parts = ", ".join(config.needs)
-            return RetrieverChoice(
-                config.label,
-                f"{lacks}; the fusion, which does not depend on one of {parts}",
-            )
-    dense = [config for config in fitted if config.has_vectors]
-    for config in dense:
-        if config.needs_queries:
-            return RetrieverChoice(
-                config.label, f"{lacks}; the first that learns vectors of tools"
-            )
-    if dense:
-        return RetrieverChoice(
-            dense[0].label, f"{lacks}; the first with vectors of tools"
-        )
-    return RetrieverChoice(fitted[0].label, f"{lacks}; the first")
+    dense = [one for one in fitted if one.has_vectors]
+    choices = {
+        "the first fusion": [
+            one for one in fitted if one.combines and not _asks_model(one, fitted)
+        ],
+        "the first that learns tool vectors": [
+            one for one in dense if one.needs_queries
+        ],
+        "the first with tool vectors": dense,
+        "the first": fitted,
+    }
+    why, configs = next((why, found) for why, found in choices.items() if found)
+    parts = f" ({', '.join(configs[0].needs)})" if configs[0].combines else ""
+    reason = f"there are no validation requests to choose by, so it is {why}{parts}"
+    return RetrieverChoice(configs[0].label, reason)
 
 
 def _rank(folder: RunFolder, labels: Sequence[str]) -> list[Figure]:
-    """The figures that decide, the best first; none where there are none."""
+    """The recall figures on the validation queries, the best first."""
     figures = read_figures(folder.validation) if folder.validation.is_file() else []
     column = "recall", main_k(figure.k for figure in figures)
     found = [
@@ -119,13 +114,13 @@ def _percent(figure: Figure) -> str:
 
 
 def describe_result(result: RunResult, *, everything: bool = False) -> str:
-    """What was built, how well it finds tools, what a search takes, and what to type next.
+    """Summarise a run: its bank, its figures, the default retriever, and the next commands.
 
-    With `everything`, all tables of the evaluation. Figures stand there if they are of this bank.
+    With `everything`, include all tables of the evaluation. Figures of an earlier bank are omitted.
     """
     blocks = [
         result.waiting,
-        "" if result.did else "Everything was done already; nothing was run.",
+        "" if result.did else "All stages were done already.",
         _describe_bank(result),
         *_describe_figures(result, everything),
         _describe_next(result, everything),
@@ -134,7 +129,7 @@ def describe_result(result: RunResult, *, everything: bool = False) -> str:
 
 
 def _describe_bank(result: RunResult) -> str:
-    """What was made, by its numbers, and what of it should be mended."""
+    """Describe the bank by its numbers, and what to improve in it."""
     from toolbank.bank.files import read_column, read_frame
     from toolbank.run.advice import advise
 
@@ -147,20 +142,20 @@ def _describe_bank(result: RunResult) -> str:
     splits = ", ".join(
         f"{counts.get(split, 0):,} {split}" for split in ("train", "validation", "test")
     )
-    told = (
+    parts = (
         f"{count(tools.height, 'tool')}, {count(counts.total(), 'request')} ({splits})"
     )
     asks = folder.bank / "asks.parquet"
     if asks.is_file():
-        told += f", {count(len(read_column(asks, 'tool')), 'ask')}"
+        parts += f", {count(len(read_column(asks, 'tool')), 'ask')}"
     recipe = load_recipe(str(folder.recipe)).recipe
     info = read_json(folder.bank / "bank.json")
     if removed := info.get("removed"):
         lost = count(removed["queries_left_out"], "request")
-        told += f"; {lost} left out, for want of a tool that is gone"
+        parts += f"; {lost} skipped, because a tool is gone"
     advice = advise(tools, counts, info, recipe.evaluate)
     return "\n".join(
-        [f"{folder.path}: {told}.", *(wrap(line, WIDTH) for line in advice)]
+        [f"{folder.path}: {parts}.", *(wrap(line, WIDTH) for line in advice)]
     )
 
 
@@ -186,35 +181,32 @@ def _describe_figures(result: RunResult, everything: bool) -> Iterator[str]:
         yield format_details(figures, read_differences(folder.comparisons))
     recipe = load_recipe(str(folder.recipe)).recipe
     choice = choose_retriever(folder, recipe.retrievers)
-    yield wrap(f"A search takes {choice.label}: {choice.why}.", WIDTH)
+    yield wrap(f"`search` uses {choice.label}: {choice.why}.", WIDTH)
     record = read_calibration_record(folder.calibration)
     yield "\n".join(wrap(warning, WIDTH) for warning in record.requests.warn_of_near())
 
 
 def _describe_next(result: RunResult, everything: bool) -> str:
-    """What is not done, and the command that goes on; or what to do with what is."""
+    """Say what is not done and how to go on, or how to use the run."""
     run = command("run", result.folder.path)
     if not result.todo:
-        commands = {
-            f'{command("search", result.folder.path)} "your request"': "finds tools",
-            str(result.folder.report): "the page, with all figures",
-            f"{run} --all": "all figures here",
-        }
-        if everything:
-            commands.popitem()
-        packing = f"{command('pack', result.folder.path)} --out finder"
-        commands[f"{packing} && toolbank serve finder"] = "serves them on a page"
-        width = max(map(len, commands))
-        return "\n".join(
-            f"  {command:<{width}}  {what}" for command, what in commands.items()
-        )
+        rows = [
+            (f'{command("search", result.folder.path)} "your request"', "finds tools"),
+            (
+                f"{command('pack', result.folder.path)} --out finder && toolbank serve finder",
+                "serves a search page",
+            ),
+            (str(result.folder.report), "the report, with all figures"),
+            (f"{run} --all", "all figures here"),
+        ]
+        return "\n".join(align(rows[:-1] if everything else rows, indent=2))
     end = result.ended_early
     option = f" {end.option}" if end is not None and end.option else ""
     if end is not None:
         why = f"The calls ended early: {end.message}."
     elif result.lacks:
         left = [stage for stage in result.todo if stage not in result.did]
-        why = f"Not all came: {'; '.join(result.lacks)}."
+        why = f"Incomplete: {'; '.join(result.lacks)}."
         why += f" Not done: {', '.join(left)}." if left else ""
     else:
         why = f"Not done, or of an earlier bank or recipe: {', '.join(result.todo)}."

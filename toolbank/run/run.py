@@ -1,4 +1,4 @@
-"""Running a recipe: what is done already stays, what is stale is made again."""
+"""Run a recipe: stages that are done and current are skipped."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ from toolbank.run.recipe import RESOLVED, RecipeFile, dump_recipe, place_replies
 from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import find_leftovers, make_stages
 from toolbank.run.stages.dataset import note_left_out, suit_dataset
-from toolbank.run.stages.verify import keep_earlier_grades
 from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.extras import telling_extras
@@ -41,19 +40,18 @@ from toolbank.system.terminal import advise_to_finish, command, print_message
 
 if TYPE_CHECKING:
     from toolbank.llm.stop import EarlyEnd
-    from toolbank.run.recipe import Recipe
 
-# Where what a stage says of itself begins, after its name.
+# Where the message of a stage begins, after its name.
 _MESSAGE_COLUMN = 25
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """The folder of a run, which stages were run this time, and which are still to do.
+    """The folder of a run, the stages that were run, and those still to do.
 
-    `waiting` is not empty where a stage waits for something outside: what the user has to do.
-    `ended_early` says which budget ended the generation, and how to raise it; `lacks` what the
-    stages that were run lack, such as "412 of 500 queries".
+    `waiting` says what the user has to do before a waiting stage can go on. `ended_early` says
+    which budget is spent, and how to raise it. `lacks` says what the stages lack, such as "412 of
+    500 queries".
     """
 
     folder: RunFolder
@@ -73,34 +71,32 @@ def run_recipe(
     until: str | None = None,
     replace: bool = False,
 ) -> RunResult:
-    """Run the stages that are not done yet, `start` in any case, up to `until`.
+    """Run the stages that are not done yet, and `start` in any case, up to `until`.
 
-    Where `start` has several stages, all are made again if all are done; else those that are not,
-    so that it goes on after a stop.
-    A stage that waits for something outside ends the run, with nothing amiss. With `replace`, what
-    another recipe has made in the folder is moved to replaced/ in it; the journal stays.
+    If `start` names several stages and all are done, run them all again. Otherwise run only the
+    unfinished ones, so an interrupted run resumes. A stage that has to wait ends the run without
+    an error. With `replace`, move the results of another recipe to replaced/; the journal stays.
 
     Raises:
-        InputError: the recipe asks for something that can't be, what `start` needs is not done
-            under this recipe, or the folder is that of another recipe or of no run.
-        ToolbankError: a stage failed; what was done stays, and the next run goes on from it.
-        Interrupted: a stage was stopped; says what of it is kept.
+        InputError: the recipe cannot be run, the stages before `start` are not done, or the
+            folder belongs to another recipe or is not a run.
+        ToolbankError: a stage failed; the next run goes on from there.
+        Interrupted: a stage was stopped; the message says what is kept.
     """
     with recipe.at_work():
         return _run(recipe, RunFolder(Path(out)), start, until, replace)
 
 
 def find_todo(stages: Sequence[Stage]) -> list[str]:
-    """The names of stages that are not done, and of those that stand on one that is not."""
+    """List the stages that are not done, and those that need one of them."""
     return list(explain_todo(stages))
 
 
 def explain_todo(stages: Sequence[Stage]) -> dict[str, str]:
-    """By the name of each stage that is to be run: why again, or "" where it never was."""
+    """Explain, by stage to be run, why it has to run again; "" if it has never run."""
     todo: dict[str, str] = {}
     stale: dict[str, str] = {}
     for stage in stages:
-        # Whose own reason is that of the stage before needs no other.
         before = next((stale[name] for name in stage.needs if name in stale), "")
         if before or not stage.is_done:
             why = stage.explain_todo()
@@ -133,11 +129,11 @@ def _run(
 
 @dataclass(frozen=True)
 class RecipeComparison:
-    """How a recipe differs from what a run folder holds, and which files found by name count.
+    """How a recipe differs from the run in a folder, and which assets to use.
 
-    `others` says what makes it another recipe, a line each. `changes` are files found by name that
-    are not the run's. `own` finds the recipe's files; `folders` finds the run's files first, and
-    the recipe's in place of changed ones.
+    `others` says what makes it another recipe, one line each. `changes` are assets that differ
+    from the run's. `own` finds the recipe's assets; `folders` finds the run's first, and the
+    recipe's in place of changed ones.
     """
 
     others: tuple[str, ...]
@@ -145,30 +141,48 @@ class RecipeComparison:
     own: AssetFolders
     folders: AssetFolders
 
-    def demand_none(self, recipe: RecipeFile, folder: RunFolder) -> None:
+    def explain(self, path: Path, command_name: str) -> list[str]:
+        """Explain the difference and what to do about it, one line each; none if there is none."""
+        if not (self.others or self.changes):
+            return []
+        changes = [c for one in self.changes for c in one.describe().splitlines()]
+        lines = [f"{path}: made by another recipe.", *(f"  {o}" for o in self.others)]
+        if not self.others:
+            lines = [
+                f"{path}: made with other prompts or crawlers; nothing was changed."
+            ]
+            changes += [
+                "To go on with the run's own files:",
+                f"  {command(command_name, path)}",
+            ]
+        return [
+            *lines,
+            *changes,
+            "Or give another folder with --out, or add --replace to `toolbank run`: it moves the "
+            f"results concerned to {path / 'replaced'} and keeps the journal.",
+        ]
+
+    def require_none(self, folder: RunFolder) -> None:
         """Refuse a recipe that differs.
 
         Raises:
-            InputError: it does; says how.
+            InputError: explains the difference.
         """
-        if self.others:
-            changes = (change.describe() for change in self.changes)
-            raise _refuse_other(recipe, folder, [*self.others, *changes])
-        if self.changes:
-            raise _refuse_changes(recipe, folder, self.changes)
+        if lines := self.explain(folder.path, "run"):
+            raise InputError("\n".join(lines))
 
 
 def compare_with_run(
     recipe: RecipeFile, folder: RunFolder, stages: Sequence[Stage]
 ) -> RecipeComparison:
-    """Compare a recipe that is at work with the run in a folder."""
+    """Compare the recipe in use with the run in a folder."""
     own, kept = current_folders(), read_kept(folder, stages)
     with looking_in(kept.folders):
         others = find_differences(recipe.recipe, stages)
     if others and recipe.path.resolve() != folder.recipe.resolve():
-        # All is made anew, by the recipe's own files.
+        # Everything is made again, with the recipe's own assets.
         return RecipeComparison(tuple(others), (), own, own)
-    # The files of a run's own recipe are the run's, whatever `--set` changes.
+    # With the run's own recipe, the run's assets count, whatever `--set` changes.
     changes = find_changes(kept, stages)
     folders = kept.accept(changes)
     if others:
@@ -188,8 +202,8 @@ def _run_chosen(
 ) -> RunResult:
     folder, others = stages[0].folder, comparison.others
     if not replace:
-        comparison.demand_none(recipe, folder)
-    # If this is another recipe, nothing stays, whatever is done.
+        comparison.require_none(folder)
+    # With another recipe, every stage runs again.
     todo = [stage.name for stage in stages] if others else find_todo(stages)
     to_run = check_stages(recipe, chosen, [*todo, start])
     for stage in to_run:
@@ -207,12 +221,11 @@ def _run_chosen(
     lost = folder.explain_lost_stamps()
     done: dict[str, Outcome] = {}
     with folder.locked():
-        keep_earlier_grades(folder, recipe.recipe)
-        # What another process has made while this one got ready counts.
+        # Another process may have run meanwhile.
         with looking_in(comparison.own):
             found = compare_with_run(recipe, folder, stages)
         if (found.others, found.changes) != (others, comparison.changes):
-            found.demand_none(recipe, folder)
+            found.require_none(folder)
         if start:
             now = todo if others else find_todo(stages)
             _require_before(recipe, start, stages, now)
@@ -223,13 +236,14 @@ def _run_chosen(
             _replace_changed(folder, found.changes, find_todo(stages))
         elif is_edited(folder):
             kept = set_aside(folder.path, [folder.recipe])
-            print_message(f"{folder.recipe}: edited since; as it was, it is in {kept}")
+            print_message(
+                f"{folder.recipe}: edited since; the earlier one is in {kept}"
+            )
         if left := find_leftovers(recipe.recipe, folder):
             kept = set_aside(folder.path, left)
             for path in left:
                 folder.forget(path)
-                print_message(f"{path}: this recipe has none; it is in {kept}")
-        _bring_replies(recipe.recipe)
+                print_message(f"{path}: not of this recipe; moved to {kept}")
         write_text(folder.recipe, resolved)
         write_origin(folder, recipe.recipe, inputs_here(stages, recipe.path))
         own_recipe = [f"{recipe.path}: yours, used"] if recipe.own else []
@@ -265,19 +279,19 @@ def _run_chosen(
 def check_stages(
     recipe: RecipeFile, stages: Sequence[Stage], todo: Sequence[str | None]
 ) -> list[Stage]:
-    """Refuse what these stages can't be run with; gives those that are to do.
+    """Check the stages, and return those of `todo`.
 
     Raises:
-        InputError: a file that the recipe names is missing or one that the run writes, or a stage
-            asks for what can't be.
+        InputError: a file that the recipe names is missing or is written by the run, or a stage
+            has settings that cannot work.
     """
     if stages:
-        _demand_prompts(recipe, stages[0].folder)
+        _require_prompts(recipe, stages[0].folder)
     for config in recipe.recipe.search_models if stages else ():
         if stages[0].folder.is_written(config.replies):
             raise InputError(
-                f"{recipe.path}: {config.section}.replies: {config.replies} is a file that the run "
-                "itself writes. Write another name, such as `replies: replies.sqlite`."
+                f"{recipe.path}: {config.section}.replies: the run itself writes {config.replies}. "
+                "Give another name, such as `replies: replies.sqlite`."
             )
     for stage in stages:
         for path in stage.files():
@@ -297,31 +311,23 @@ def check_stages(
     return to_run
 
 
-def _bring_replies(recipe: Recipe) -> None:
-    """Have the replies of searches in the folder, wherever an earlier version kept them."""
-    from toolbank.llm.searches import bring_replies
-
-    for config in recipe.search_models:
-        bring_replies(config)
-
-
-def _demand_prompts(recipe: RecipeFile, folder: RunFolder) -> None:
-    """Refuse a folder of prompts that is not there, where the run has none of its own."""
+def _require_prompts(recipe: RecipeFile, folder: RunFolder) -> None:
+    """Refuse a missing folder of prompts, unless the run has its own."""
     path = recipe.recipe.prompts
     if path is None or path.is_dir() or path == folder.path.resolve() / path.name:
         return
     if not current_folders().kept:
         raise InputError(
-            f"{recipe.path}: prompts: {path}: no such folder. Create it: toolbank init NAME "
-            "--prompts copies the bundled prompts. Or leave the key out."
+            f"{recipe.path}: prompts: {path}: no such folder. `toolbank init NAME --prompts` "
+            "creates one; or remove the key."
         )
 
 
 def _refuse_own(recipe: RecipeFile, stage: Stage, path: Path) -> None:
     if stage.folder.is_written(path):
         raise InputError(
-            f"{recipe.path}: it reads {path}, which this run writes. Copy it to another place, or "
-            "give another --out."
+            f"{recipe.path}: it reads {path}, which this run writes. Copy it elsewhere, or give "
+            "another --out."
         )
 
 
@@ -333,8 +339,7 @@ def _choose(
     for kind in (start, until):
         if kind and kind not in kinds:
             raise InputError(
-                f"{recipe.path}: no stage {kind} in this recipe, which has no key `{kind}`; "
-                f"there are: {', '.join(kinds)}."
+                f"{recipe.path}: this recipe has no stage {kind}; there are: {', '.join(kinds)}."
             )
     first = kinds.index(start) if start else 0
     last = kinds.index(until) if until else len(kinds) - 1
@@ -343,57 +348,23 @@ def _choose(
     return [stage for stage in stages if first <= kinds.index(stage.kind) <= last]
 
 
-def _refuse_other(
-    recipe: RecipeFile, folder: RunFolder, others: Sequence[str]
-) -> InputError:
-    return InputError(
-        "\n".join(
-            [
-                f"{folder.path}: holds what another recipe than {recipe.path} has made.",
-                *(f"  {line}" for line in others),
-                "Give another folder with --out. Or add --replace to `toolbank run`: what is there "
-                f"moves to {folder.path / 'replaced'}, and the journal stays.",
-            ]
-        )
-    )
-
-
-def _refuse_changes(
-    recipe: RecipeFile, folder: RunFolder, changes: Sequence[AssetChange]
-) -> InputError:
-    return InputError(
-        "\n".join(
-            [
-                f"{folder.path}: was made with other files than {recipe.path} has now. Nothing was "
-                "changed.",
-                *(change.describe() for change in changes),
-                "To go on with the run's own files:",
-                f"  {command('run', folder.path)}",
-                "To use the recipe's, add --replace to `toolbank run`: the results that follow from "
-                f"them move to {folder.path / 'replaced'} and are made again, and the journal stays. "
-                "Or give another folder with --out.",
-            ]
-        )
-    )
-
-
 def _replace_changed(
     folder: RunFolder, changes: Sequence[AssetChange], todo: Sequence[str]
 ) -> None:
-    """Set aside the run's own files that have changed, and what the stages to do have left."""
+    """Move changed assets of the run, and the files of the stages to do, to replaced/."""
     titles = [change.old.title for change in changes if change.old]
     used = {change.new.path.resolve() for change in changes if change.new}
     files = [folder.path / title for title in titles]
-    # A file of the run that the user has edited in place is the one to use.
+    # Keep a file of the run that the user has edited in place: it is the one to use.
     files = [path for path in files if path.resolve() not in used]
     kept = set_aside(folder.path, [*files, *folder.outputs(todo)])
     folder.drop_outputs(todo)
     if kept:
-        print_message(f"{folder.path}: what other files had shaped is in {kept}")
+        print_message(f"{folder.path}: the earlier results are in {kept}")
 
 
 def _replace(folder: RunFolder, folders: AssetFolders) -> None:
-    """Set aside all results; of files found by name that are used again, a copy."""
+    """Move all results to replaced/; copy assets that are used again."""
     used = [path.resolve() for path in folders.kept.values()]
     used += [folders.own_folder(kind).resolve() for kind in KEPT_KINDS]
     homes = [folder.path / kind for kind in KEPT_KINDS]
@@ -406,13 +377,13 @@ def _replace(folder: RunFolder, folders: AssetFolders) -> None:
     if kept:
         for home in stay:
             shutil.copytree(home, kept / home.name, symlinks=True)
-    print_message(f"{folder.path}: what another recipe has made there is in {kept}")
+    print_message(f"{folder.path}: the results of the other recipe are in {kept}")
 
 
 def _require_before(
     recipe: RecipeFile, start: str, stages: Sequence[Stage], todo: Sequence[str]
 ) -> None:
-    """Refuse to start with a stage while one that it stands on is in `todo`."""
+    """Refuse to start with a stage while one that it needs is in `todo`."""
     needed = {start}
     for stage in reversed(stages):
         if needed & {stage.kind, stage.name}:
@@ -426,8 +397,8 @@ def _require_before(
         is_before = stage.kind != start and needed & {stage.kind, stage.name}
         if is_before and stage.name in todo:
             raise InputError(
-                f"{stage.folder.path}: the stage {stage.name} is not done under this recipe, "
-                f"and it comes before. {advise}"
+                f"{stage.folder.path}: the stage {stage.name} is not done under this recipe, and "
+                f"comes before. {advise}"
             )
 
 
@@ -437,7 +408,7 @@ def _refresh(stage: Stage) -> None:
 
 
 def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
-    """What a stage left, or None where it was done already."""
+    """Run a stage; None if it is done already."""
     folder, depends = stage.folder, stage.depends()
     if not anew and stage.is_done:
         print_message(f"{stage.name:<24} done already")
@@ -445,9 +416,9 @@ def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
     changed = folder.changed_files(stage.name)
     aside = set_aside(folder.path, changed)
     for path in changed:
+        where = f"; the changed file is in {aside}" if aside else ""
         print_message(
-            f"{path}: not as it was written; it is made again"
-            + (f", and as it was, it is in {aside}" if aside else "")
+            f"{path}: changed since it was written, so it is made again{where}"
         )
     if not stage.asks_models:
         release_engines()
@@ -455,9 +426,9 @@ def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
     try:
         outcome = stage.work()
     except KeyboardInterrupt as error:
-        rest = "Nothing of it is kept; the same command begins it again."
-        if stage.keeps:
-            rest = f"{stage.keeps} The same command goes on from there."
+        rest = (
+            f"{stage.keeps or 'Nothing is kept.'} The same command goes on from there."
+        )
         raise Interrupted(
             f"stopped in stage {stage.name}. {str(error) or rest}"
         ) from error
@@ -471,7 +442,7 @@ def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
 
 
 def _resolved(recipe: RecipeFile, stages: Sequence[Stage]) -> str:
-    """The recipe with every default, and in comments where it and its files are from."""
+    """The recipe with all defaults, and in comments the hashes of it and its assets."""
     if recipe.path.resolve() == stages[0].folder.recipe.resolve():
         lines = recipe.path.read_text(encoding="utf-8").splitlines()
         origin = [line for line in lines[:1] if line.startswith(RESOLVED)]
@@ -479,7 +450,7 @@ def _resolved(recipe: RecipeFile, stages: Sequence[Stage]) -> str:
         origin = [f"{RESOLVED}{recipe.path.name}, sha256 {recipe.sha256}"]
     assets = [asset for stage in stages for asset in stage.all_assets()]
     files = {f"# {asset.title}: sha256 {asset.sha256}" for asset in assets}
-    # The run's own are in its folder. Bundled ones are found from everywhere.
+    # Custom prompts are kept in the run folder.
     has_own = any(asset.own and asset.kind == "prompts" for asset in assets)
     prompts = Path("prompts") if has_own else None
     own = recipe.recipe.model_copy(update={"prompts": prompts})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a stage says of itself when it ends, and the files that it left.
+    """The message of a stage that has ended, and the files that it wrote.
 
-    One that `lacks` something, and says what, is run again by the next run. `waiting`
-    is not empty where it has to wait for something outside: what the user has to do, after
-    which the next run goes on with it. `ended_early` says which budget is spent,
-    and how to raise it.
+    `lacks` says what is missing; the next run then runs the stage again. `waiting` says what the
+    user has to do before the next run can go on. `ended_early` says which budget is spent, and
+    how to raise it.
     """
 
     message: str
@@ -47,8 +46,8 @@ class Outcome:
 class Stage(ABC):
     """A stage of a recipe, bound to a run folder.
 
-    A subclass is a kind of stage, whose name is also that of the recipe's key. Heavy libraries
-    are imported in its methods: the command line reads the kinds before it does anything.
+    A subclass is a kind of stage, named after its key in the recipe. It imports heavy libraries
+    in its methods, because the command line imports all kinds at the start.
     """
 
     recipe: Recipe
@@ -58,19 +57,19 @@ class Stage(ABC):
     """The kind's name, such as "retrievers"."""
 
     asks_models: ClassVar[bool] = False
-    """Whether it asks language models. Others run without what the engines before keep loaded."""
+    """Whether it calls language models. Before other stages, loaded models are released."""
 
     leaves: ClassVar[tuple[str, ...]] = ()
-    """Files in the run folder that go where a recipe has no such stage, since others read them."""
+    """Files that are moved away if a recipe lacks this stage, because other stages read them."""
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """What its calls are called in the run's journal; () where it makes none."""
+        """The names of its calls in the run's journal."""
         return ()
 
     @classmethod
     def of(cls, recipe: Recipe, folder: RunFolder) -> list[Self]:
-        """The stages of this kind that a recipe has."""
+        """Make the stages of this kind that a recipe has."""
         return [] if cls.kind in recipe.unused_keys else [cls(recipe, folder)]
 
     @property
@@ -80,24 +79,23 @@ class Stage(ABC):
 
     @property
     def keeps(self) -> str:
-        """What of its work stays where it is stopped, as a sentence; "" where nothing does.
+        """A sentence on what is kept if the stage is stopped; "" if nothing is.
 
-        One that knows more when it is stopped says it, and how one goes on, as the text of the
-        KeyboardInterrupt.
+        The text of a KeyboardInterrupt replaces it.
         """
         return ""
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Kinds and names of the stages that it builds on; the recipe may not have all."""
+        """Kinds and names of the stages that it needs; the recipe may not have all."""
         return ()
 
     @abstractmethod
     def depends(self) -> Mapping[str, Any]:
-        """All that its result follows from, as JSON.
+        """Return everything that its result follows from, as JSON.
 
         Raises:
-            InputError: a file of an earlier stage or of the user's is missing.
+            InputError: a file of an earlier stage or of the user is missing.
         """
 
     @abstractmethod
@@ -105,73 +103,90 @@ class Stage(ABC):
         """Make its result.
 
         Raises:
-            ToolbankError: it can't be made.
+            ToolbankError: that fails.
         """
 
     def files(self) -> tuple[Path, ...]:
-        """Files of the user's that the recipe names and that it reads."""
+        """List the user's files that the recipe names and that it reads."""
         return ()
 
     def places(self) -> tuple[Path, ...]:
-        """Folders and files of the user's, there or not, that it finds by other names than theirs.
-
-        Such as the folder of a package or an encoder, and all that is in it.
+        """List other files and folders that it reads, such as those of a package or an encoder.
 
         Raises:
-            InputError: one is not there.
+            InputError: one is missing.
         """
         return ()
 
-    def check(self) -> None:  # noqa: B027 - most have nothing to check
-        """Refuse what it can't be run with, before any stage is run or downloads anything.
+    @property
+    def engines(self) -> tuple[EngineConfig, ...]:
+        """Settings of the engines that it uses."""
+        return ()
+
+    def check(self) -> None:
+        """Refuse settings that cannot work, before any stage runs or downloads anything.
 
         Raises:
             InputError: which key is wrong, and what to do.
         """
+        from toolbank.llm.engines import find_engine
+
+        for config in self.engines:
+            find_engine(config).check(config)
 
     def read_ahead(self) -> None:  # noqa: B027 - most read nothing from outside
-        """Read what comes from outside, before the results of another recipe make way for it.
+        """Read its input, before it replaces the results of another recipe.
 
         Raises:
-            InputError: it can't be read, or is not enough.
-            ToolbankError: it can't be read now, which may pass.
+            InputError: it cannot be read, or is not enough.
+            ToolbankError: it cannot be read now.
         """
 
     def plan(self, outlook: Outlook) -> Iterator[str]:  # noqa: ARG002
-        """Yield the lines that `toolbank plan` prints about this stage, if it has to run; none by default.
+        """Yield the lines that `toolbank plan` prints about this stage if it has to run.
 
         Raises:
-            InputError: it can't be run with its settings, or what it needs can't be read.
+            InputError: it cannot run with its settings, or its input cannot be read.
             ToolbankError: the journal is damaged.
         """
         return iter(())
 
     def sends(self) -> tuple[Grant, ...]:
-        """Which secrets of the environment it sends where; the user is asked before all else.
+        """List which secrets of the environment it sends where; the user is asked first.
 
         Raises:
-            InputError: an address can't be one.
+            InputError: a URL is not valid.
         """
-        return ()
+        from toolbank.llm.engines import find_engine
 
-    def prepare(self) -> None:  # noqa: B027 - most need nothing
-        """Get what it needs besides, such as an encoder, or refuse to begin, as without a key.
+        return tuple(
+            grant
+            for config in self.engines
+            for grant in find_engine(config).sends(config)
+        )
+
+    def prepare(self) -> None:
+        """Refuse to start without a key or a package, and get what is missing, such as encoders.
 
         Raises:
             InputError: what is missing, and how to get it.
         """
+        from toolbank.llm.engines import find_engine
+
+        for config in self.engines:
+            find_engine(config).check_access(config)
 
     def assets(self) -> tuple[Asset, ...]:
-        """Prompts and crawlers that it reads by name: the user's own, or those that come along."""
+        """Find the prompts and crawlers that it reads: the user's own, or bundled ones."""
         return ()
 
     @property
     def reads_assets(self) -> bool:
-        """Whether its assets shape its result; an engine may need no prompts."""
+        """Whether its assets shape its result; some engines read no prompts."""
         return True
 
     def all_assets(self) -> tuple[Asset, ...]:
-        """Its assets, and the schemas of replies to its prompt templates."""
+        """Find its assets, and the schemas of replies to its prompt templates."""
         from toolbank.llm.templates import find_schema
 
         found = self.assets()
@@ -180,45 +195,45 @@ class Stage(ABC):
         return (*found, *schemas.values())
 
     def asset_hashes(self) -> dict[str, str]:
-        """The hash of each of these files by title."""
+        """Return the hashes of all assets by title."""
         return {asset.title: asset.sha256 for asset in self.all_assets()}
 
     def notes(self) -> list[str]:
-        """What the user should know before it runs, such as which files of his own it uses."""
-        return [f"{a.kind}/{a.name}: yours, used" for a in self.all_assets() if a.own]
+        """List what the user should know before it runs, such as custom files that it uses."""
+        return [f"{a.title}: yours, used" for a in self.all_assets() if a.own]
 
     def refresh(self) -> tuple[Path, ...]:
-        """Bring what a done stage left up to date with what its result doesn't follow from.
+        """Update details of a done stage that shape no result, such as prices.
 
-        Such as prices. Gives the files that it changed.
+        Returns the changed files.
         """
         return ()
 
     @property
     def key(self) -> str:
-        """The name of all that it depends on."""
+        """The hash of everything that it depends on."""
         return stage_key(self.name, self.depends())
 
     @property
     def is_done(self) -> bool:
-        """Whether what it left is there, and follows from what there is now."""
-        try:
-            return self.folder.is_done(self.name, self.key, self.asset_hashes())
-        except InputError:
-            return False
+        """Whether its files are complete, and follow from the present input."""
+        return self._has_stamp(self.folder.is_done)
 
     @property
     def is_current(self) -> bool:
-        """Whether what it left, complete or not, follows from what there is now."""
+        """Whether its files, complete or not, follow from the present input."""
+        return self._has_stamp(self.folder.is_current)
+
+    def _has_stamp(self, check: Callable[[str, str, dict[str, str]], bool]) -> bool:
         try:
-            return self.folder.is_current(self.name, self.key, self.asset_hashes())
+            return check(self.name, self.key, self.asset_hashes())
         except InputError:
             return False
 
     def stamp(
         self, depends: Mapping[str, Any], files: Iterable[Path], *, complete: bool
     ) -> None:
-        """Note in the run folder that these files follow from what it depended on."""
+        """Record in the run folder that these files follow from what it depended on."""
         key = stage_key(self.name, depends)
         assets = self.asset_hashes()
         self.folder.stamp(
@@ -226,7 +241,7 @@ class Stage(ABC):
         )
 
     def explain_todo(self) -> str:
-        """Why it has to be run again; "" where it was never run."""
+        """Explain why it has to run again; "" if it has never run."""
         try:
             depends, assets = self.depends(), self.asset_hashes()
         except InputError as error:
@@ -236,21 +251,18 @@ class Stage(ABC):
 
 
 def hash_file(path: Path) -> str:
-    """The SHA-256 of a file that an earlier stage left.
+    """Return the SHA-256 of a file that an earlier stage wrote.
 
     Raises:
-        InputError: it is not there.
+        InputError: it is missing.
     """
     if not path.is_file():
-        raise InputError(f"{path}: not there. Run the stages before this one first.")
+        raise InputError(f"{path}: missing. Run the stages before this one first.")
     return sha256_file(path)
 
 
 def bank_hashes(folder: RunFolder, recipe: Recipe | None = None) -> dict[str, str]:
-    """Hashes of the files that hold tools and queries; of what is trained on, of the asks, too.
-
-    That is where a recipe is given, and it or its dataset has some.
-    """
+    """Hash the files of tools and queries; with a recipe, also those of its asks, if any."""
     has_asks = recipe is not None and (
         recipe.asks is not None
         or folder.is_left_by(folder.bank / "asks.parquet", ["dataset"])
@@ -260,22 +272,19 @@ def bank_hashes(folder: RunFolder, recipe: Recipe | None = None) -> dict[str, st
 
 
 def label_hashes(folder: RunFolder, recipe: Recipe) -> dict[str, str]:
-    """The hash of the merged labels, if the run has grades or checks, or its dataset has some."""
+    """Hash the merged labels, if the run verifies them or its dataset has some."""
     path = folder.bank / "labels.parquet"
     has_labels = has_grades(recipe, folder) or folder.is_left_by(path, ["dataset"])
     return {"labels": hash_file(path)} if has_labels else {}
 
 
 def has_grades(recipe: Recipe, folder: RunFolder) -> bool:
-    """Whether the stage `verify` makes the labels: the recipe has it, or grades are stored."""
-    if recipe.verify is not None or folder.grades.is_file():
-        return True
-    # Version 0.7.0 stored grades as labels alone.
-    return folder.verified.is_file() and "agreement" in read_json(folder.verified)
+    """Return whether the stage `verify` makes the labels: it is in the recipe, or grades exist."""
+    return recipe.verify is not None or folder.grades.is_file()
 
 
 def model_hashes(recipe: Recipe, folder: RunFolder) -> dict[str, dict[str, str]]:
-    """Hashes of the files of every fitted retriever, by its label."""
+    """Hash the files of every fitted retriever, by label."""
     return {
         config.label: hash_tree(folder.models / config.label)
         for config in recipe.retrievers
@@ -283,7 +292,7 @@ def model_hashes(recipe: Recipe, folder: RunFolder) -> dict[str, dict[str, str]]
 
 
 def files_read(config: RetrieverConfig, recipe: Recipe) -> list[str]:
-    """Hashes of the files that a retriever, or one that it builds on, reads."""
+    """Hash the files that a retriever, or one that it builds on, reads."""
     own = [hash_file(path) for path in config.files]
     own += [find_asset("prompts", name).sha256 for name in config.templates]
     needed = (other for other in recipe.retrievers if other.label in config.needs)
@@ -293,9 +302,9 @@ def files_read(config: RetrieverConfig, recipe: Recipe) -> list[str]:
 def refresh_calls(
     path: Path, config: EngineConfig, folder: RunFolder
 ) -> tuple[Path, ...]:
-    """Write the calls of a done stage as the journal and the prices have them now.
+    """Update "calls" in the JSON file of a done stage, by the present journal and prices.
 
-    They stand in the JSON file at `path` under "calls". Gives the file if it was changed.
+    Returns the file if it has changed.
     """
     from toolbank.llm.accounts import describe_calls
     from toolbank.llm.journal import Journal
@@ -312,9 +321,9 @@ def refresh_calls(
 
 
 def write_searches(recipe: Recipe, folder: RunFolder) -> tuple[Path, ...]:
-    """Write what retrievers have asked of models, as their journals and the prices have it now.
+    """Write the calls of retrievers to searches.json, by the present journals and prices.
 
-    Gives the file if it was changed; without such retrievers there is none.
+    Returns the file if it has changed; without such retrievers there is none.
     """
     found = describe_searches(recipe)
     path = folder.searches
@@ -328,14 +337,14 @@ def write_searches(recipe: Recipe, folder: RunFolder) -> tuple[Path, ...]:
 
 
 def describe_searches(recipe: Recipe) -> dict[str, Any]:
-    """`SearchCalls` as JSON, by the labels of retrievers; those of one journal stand together."""
+    """Return `SearchCalls` as JSON, by the labels of the retrievers that share a journal."""
     from toolbank.llm.accounts import describe_calls
     from toolbank.llm.journal import Journal
 
     labels: dict[tuple[Path, tuple[str, ...]], list[str]] = {}
     configs = {config.label: config.asks for config in recipe.retrievers if config.asks}
     for label, asks in configs.items():
-        labels.setdefault((asks.known_replies, asks.call_steps), []).append(label)
+        labels.setdefault((asks.replies, asks.call_steps), []).append(label)
     found = {}
     for (replies, _), together in labels.items():
         asks = configs[together[0]]
@@ -358,11 +367,11 @@ def write_bank_info(
     splits: Counter[Any],
     withheld: frozenset[str],
 ) -> Path:
-    """Write bank.json for a bank that lies in `files`.
+    """Write bank.json for a bank in `files`.
 
-    `libraries` may change its content or the files' bytes, `origin` says where it comes from.
-    `splits` counts the queries by split, those that use a tool of `withheld` under None: no query
-    of training may use one; or those that share something with two splits, of which none may.
+    `libraries` are those whose versions may change its content; `origin` are keys on its origin.
+    `splits` counts the queries by split. None counts those that use a tool of `withheld`, or that
+    straddle two splits: neither may be used.
     """
     info: dict[str, Any] = {
         "layout": 1,

@@ -17,7 +17,7 @@ def test_a_recipe_that_was_written_by_hand_makes_no_run_of_its_folder(project):
         *(project, "run", "mine.yaml", "--out", "byhand"),
         told=["byhand: holds recipe.yaml", "not the folder of a run"],
     )
-    refused(project, "run", "byhand", told=["byhand", "give the file"])
+    refused(project, "run", "byhand", told=["byhand", "recipe"])
     shutil.copy(project / "runs/mine/recipe.yaml", project / "byhand")
     refused(project, "run", "mine.yaml", "--out", "byhand", told=["recipe.yaml"])
 

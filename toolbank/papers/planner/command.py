@@ -34,7 +34,7 @@ def planner(
     ] = False,
     settings: SetOption = None,
 ) -> None:
-    """Plan requests step by step: train planners on the bank of a run, evaluate or use them.
+    """Train, evaluate and use planners that call tools step by step.
 
     The recipe of the run needs a section `planner`. `evaluate` writes planner.json.
     """

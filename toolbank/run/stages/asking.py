@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from toolbank.llm.step import Step, StepResult, StepSample
     from toolbank.run.forecast import Forecast, History
     from toolbank.run.outlook import Outlook
-    from toolbank.system.consent import Grant
 
 
 class AskingStage(Stage):
@@ -67,6 +66,11 @@ class AskingStage(Stage):
         from toolbank.llm.engines import find_model
 
         return find_model(self.config)
+
+    @property
+    def engines(self) -> tuple[EngineConfig, ...]:
+        """Its engine, unless rules replace one."""
+        return (self.config,) if self.engine else ()
 
     @property
     def keeps(self) -> str:
@@ -151,20 +155,6 @@ class AskingStage(Stage):
         """The file of prices, and what the engine reads."""
         price = self.config.price
         return *((price,) if isinstance(price, Path) else ()), *self.engine_files
-
-    def check(self) -> None:
-        """Refuse an engine that can't be made."""
-        if self.engine:
-            self.engine.check(self.config)
-
-    def sends(self) -> tuple[Grant, ...]:
-        """The key of the engine, and where it is."""
-        return tuple(self.engine.sends(self.config)) if self.engine else ()
-
-    def prepare(self) -> None:
-        """Refuse an engine whose key or package isn't here."""
-        if self.engine:
-            self.engine.check_access(self.config)
 
     @property
     def reads_assets(self) -> bool:

@@ -20,11 +20,11 @@ from toolbank.training.ranks import world_size
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
     from toolbank.config.assets import Asset
+    from toolbank.llm.config import EngineConfig
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.folder import RunFolder
     from toolbank.run.outlook import Outlook
     from toolbank.run.recipe import Recipe
-    from toolbank.system.consent import Grant
     from toolbank.training.config import PlannedTraining
 
 
@@ -156,36 +156,30 @@ class FitStage(Stage):
         found = (find_folder(locate(encoder)) for encoder in self.config.encoders)
         return tuple(filter(None, found))
 
+    @property
+    def engines(self) -> tuple[EngineConfig, ...]:
+        """The model that its searches call, if any."""
+        return (self.config.asks,) if self.config.asks else ()
+
     def check(self) -> None:
-        """Refuse a training, an encoder or a model to ask that can't be used here."""
+        """Refuse a training, an encoder or a model that cannot be used here."""
         from toolbank.encoders.location import locate
         from toolbank.encoders.model import demand_model
-        from toolbank.llm.engines import find_engine
         from toolbank.training.config import check_training
 
+        super().check()
         for training in self.config.trainings:
             check_training(training)
-        if asks := self.config.asks:
-            find_engine(asks).check(asks)
         for encoder in self.config.encoders:
             demand_model(locate(encoder))
 
-    def sends(self) -> tuple[Grant, ...]:
-        """The key of a model that is asked, and where it is."""
-        from toolbank.llm.engines import find_engine
-
-        asks = self.config.asks
-        return tuple(find_engine(asks).sends(asks)) if asks else ()
-
     def prepare(self) -> None:
-        """Refuse a model whose key isn't here, and workers without Ray; download encoders."""
+        """Refuse a model without its key, and workers without Ray; download encoders."""
         from toolbank.encoders.location import locate
         from toolbank.encoders.model import find_model
         from toolbank.encoders.workers import check_workers
-        from toolbank.llm.engines import find_engine
 
-        if asks := self.config.asks:
-            find_engine(asks).check_access(asks)
+        super().prepare()
         for encoder in self.config.encoders:
             check_workers(encoder)
             find_model(locate(encoder))

@@ -14,7 +14,6 @@ from toolbank.run.stage import Stage, bank_hashes, has_grades, hash_file
 from toolbank.run.stages.asking import AskingStage
 from toolbank.system.files import atomic_path, read_json, sha256_file, write_json
 from toolbank.system.numbers import count
-from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ class VerifyStage(AskingStage):
             domain=self.recipe.domain_name,
             seed=self.recipe.seed,
             journal=journal,
-            earlier=self._read_earlier(),
+            earlier=read_json(folder.verified) if folder.verified.is_file() else {},
         )
 
     def plan(self, outlook: Outlook) -> Iterator[str]:
@@ -168,18 +167,6 @@ class VerifyStage(AskingStage):
         """The calls in verify.json."""
         return super().refresh() if self.recipe.verify else ()
 
-    def _read_earlier(self) -> dict[str, Any]:
-        """What the verification before came to; version 0.7.0 has `set_aside` in the labels alone."""
-        from toolbank.bank.bank import read_labels
-        from toolbank.requests.verify.gradings import find_set_aside
-
-        path = self.folder.verified
-        if not path.is_file():
-            return {}
-        labels = self.folder.bank / "labels.parquet"
-        earlier: dict[str, Any] = read_json(path)
-        return {"set_aside": find_set_aside(read_labels(labels))} | earlier
-
     @property
     def config(self) -> VerifyConfig:
         """The recipe's, with the copy of a file of grades in place of one that is gone."""
@@ -209,37 +196,4 @@ class VerifyStage(AskingStage):
             stage.is_done
             for kind in kinds
             for stage in kind.of(self.recipe, self.folder)
-        )
-
-
-def keep_earlier_grades(folder: RunFolder, recipe: Recipe) -> None:
-    """Store the grades of a folder of version 0.7.0, which had them in labels.parquet alone.
-
-    Grades of files are a person's, unless the recipe says that a model gave those of its file.
-
-    Raises:
-        InputError: the folder's labels, verify.json or bank can't be read.
-        ToolbankError: its journal can't be read.
-    """
-    from toolbank.requests.verify.gradings import read_earlier_gradings, write_gradings
-
-    labels = folder.bank / "labels.parquet"
-    if folder.grades.exists() or not (labels.is_file() and folder.verified.is_file()):
-        return
-    # Labels that somebody edited are nobody's grades; they move to replaced/.
-    if labels in folder.changed_files(VerifyStage.kind):
-        return
-    config = recipe.verify
-    is_model = config is not None and config.grader == "model"
-    models = {config.replies.name} if config and is_model and config.replies else set()
-    gradings, files = read_earlier_gradings(
-        labels, folder.verified, folder.journal, models
-    )
-    if gradings:
-        write_gradings(folder.grades, gradings)
-    for name in files:
-        print_message(
-            f"{folder.grades}: the grades of {name} are stored as a person's, because version 0.7.0 "
-            "did not store who gave them. If a model gave them, repeat this command on a copy of "
-            "the folder from before it, with --set verify.grader=model."
         )

@@ -5,7 +5,6 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from toolbank.config.base import renamed
 from toolbank.sources.kind import SourceConfig
 from toolbank.sources.web.policy import CrawlPolicy
 from toolbank.system.net import checked_address
@@ -16,8 +15,6 @@ class SphinxSource(SourceConfig):
 
     Without `site`, everything that can be called and has a public name is a tool.
     """
-
-    model_config = renamed(conduct="crawl")
 
     type: Literal["sphinx"] = "sphinx"
     site: str | None = Field(
