@@ -31,12 +31,8 @@ def main() -> None:
 
 
 def _run() -> None:
-    # Imports take a moment, in which Ctrl-C ends it as at any other time.
-    from toolbank.system.extras import explain_namesake, is_by_namesake
-
-    if told := explain_namesake():
-        _complain(told)
     try:
+        # Imports take a moment, in which Ctrl-C ends it as at any other time.
         from toolbank.commands.app import make_app
 
         make_app()()
@@ -46,11 +42,6 @@ def _run() -> None:
         _be_over()
         _complain(str(error))
         sys.exit(error.exit_code)
-    except ImportError as error:
-        if not is_by_namesake(error):
-            raise
-        # It was said what to do.
-        sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)

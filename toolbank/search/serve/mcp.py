@@ -12,7 +12,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import Tool as MCPTool
-from pydantic import WithJsonSchema
+from pydantic import SkipValidation
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -25,10 +25,13 @@ from toolbank.search.finder import Finder
 from toolbank.search.serve.feedback import FeedbackLog
 from toolbank.search.serve.messages import (
     MOST_CALLS,
-    MOST_HITS,
-    MOST_QUERY,
+    HitCount,
+    MinScore,
+    QueryText,
     RefusalError,
-    read_body,
+    SearchParameters,
+    check_content,
+    require_json,
 )
 from toolbank.search.serve.searches import Metrics, Searches
 from toolbank.system.version import __version__
@@ -66,12 +69,8 @@ class CallQueue:
             self._there -= 1
 
 
-# Told in the schema, and checked by `read_body`, which says what is wrong in words.
-_Text = Annotated[Any, WithJsonSchema({"type": "string", "maxLength": MOST_QUERY})]
-_Whole = Annotated[
-    Any, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_HITS})
-]
-_Share = Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
+class _McpSearch(SearchParameters):
+    query: QueryText
 
 
 def create_mcp(
@@ -96,12 +95,19 @@ def create_mcp(
         )
     server.find = find
 
+    # The SDK would convert values such as "5"; `check_content` refuses them.
     async def search_tools(
-        query: _Text, k: _Whole = 5, min_score: _Share = None
+        query: Annotated[QueryText, SkipValidation],
+        k: Annotated[HitCount, SkipValidation] = 5,
+        min_score: Annotated[MinScore | None, SkipValidation] = None,
     ) -> dict[str, Any]:
         try:
-            asked = read_body({"queries": [query], "k": k, "min_score": min_score})
-            [found] = await searches.run(name, asked, lambda content: content)
+            asked = check_content(
+                _McpSearch, {"query": query, "k": k, "min_score": min_score}
+            )
+            [found] = await searches.run(
+                name, [asked.query], asked, lambda content: content
+            )
         except RefusalError as refusal:
             raise ToolError(refusal.message) from refusal
         return found
@@ -270,13 +276,9 @@ class _Counted:
                 self._metrics.requests["/mcp", message["status"]] += 1
             await send(message)
 
-        kind = Headers(scope=scope).get("content-type", "").partition(";")[0]
         try:
-            if kind.strip().lower() != "application/json":
-                raise RefusalError(
-                    415, "The body has to be JSON: Content-Type: application/json."
-                )
-            # Read here: what is wrong with a body is told in the shape of all errors.
+            require_json(Headers(scope=scope))
+            # Read here, so that errors of the body have the shape of all errors.
             body = await Request(scope, receive).body()
         except RefusalError as refusal:
             await refusal.response()(scope, receive, send_counted)

@@ -21,7 +21,7 @@ from toolbank.search.serve.messages import (
     MOST_WAITING,
     SEARCH_TIME,
     RefusalError,
-    SearchRequests,
+    SearchParameters,
     describe_answer,
 )
 from toolbank.system.errors import InputError, ToolbankError
@@ -102,8 +102,8 @@ class Metrics:
         buckets[bisect_left(_BOUNDS, seconds)] += 1
         self._seconds[finder] += seconds  # type: ignore[assignment]
 
-    def text(self, gauges: Iterable[tuple[str, str, str, float]]) -> str:
-        """All of it in Prometheus' text format; `gauges` are name, kind, labels and value."""
+    def text(self, others: Iterable[tuple[str, str, float]]) -> str:
+        """Write Prometheus' text format; `others` are names, labels and values."""
         lines = ["# TYPE toolbank_requests_total counter"]
         for (route, status), times in sorted(self.requests.items()):
             labels = f'route="{route}",status="{status}"'
@@ -115,8 +115,9 @@ class Metrics:
         for finder, buckets in sorted(self._buckets.items()):
             lines += _histogram(finder, buckets, self._seconds[finder])
         named = ""
-        for name, kind, labels, value in gauges:
+        for name, labels, value in others:
             if name != named:
+                kind = "counter" if name.endswith("_total") else "gauge"
                 lines.append(f"# TYPE {name} {kind}")
             named = name
             lines.append(f"{name}{labels} {value:g}")
@@ -312,19 +313,23 @@ class Searches:
         self.pool, self.metrics = SearchThreads(), Metrics()
 
     async def run(
-        self, name: str, asked: SearchRequests, write: Callable[[dict[str, Any]], T]
+        self,
+        name: str,
+        queries: Sequence[str],
+        asked: SearchParameters,
+        write: Callable[[dict[str, Any]], T],
     ) -> list[T]:
-        """Search a finder for each request; what `write` makes of the answers, on a thread.
+        """Search a finder for each query; `write` converts the answers on a thread.
 
         Raises:
-            RefusalError: the finder can't be asked so, too many wait, or it took too long.
+            RefusalError: the finder refuses a parameter, the queue is full, or the time is up.
         """
         began = time.perf_counter()
         finder = self.shelf[name]
         results = await self.pool.run_each(
             [
                 partial(self._search, name, finder, asked, query, write)
-                for query in asked.queries
+                for query in queries
             ]
         )
         self.metrics.nothing[name] += sum(is_unfit for _, is_unfit in results)
@@ -335,13 +340,13 @@ class Searches:
         self,
         name: str,
         finder: Finder,
-        asked: SearchRequests,
+        asked: SearchParameters,
         query: str,
         write: Callable[[dict[str, Any]], T],
     ) -> tuple[T, bool]:
         try:
             answer = finder.answer(
-                query, asked.k, asked.min_score, asked.wanted, asked.retriever
+                query, asked.k, asked.min_score, asked.filter, asked.retriever
             )
         except InputError as error:
             raise RefusalError(400, str(error)) from error
