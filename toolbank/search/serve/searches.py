@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from toolbank.search.finder import Finder
+from toolbank.search.finder import Finder, unknown_pin
 from toolbank.search.folder import read_version, version_folder
 from toolbank.search.serve.feedback import FeedbackLog
 from toolbank.search.serve.messages import (
@@ -165,7 +165,7 @@ class Shelf:
         pinned = {tool for tools in self._pins.values() for tool in tools}
         for tool in pin:
             if tool not in pinned:
-                raise InputError(f"{tool}: can't be pinned; no tool is called so.")
+                raise unknown_pin(tool)
         self.on_renewal: Callable[[str, Finder], None] = lambda *_: None
         self._asked = asyncio.Event()
         self.reloads = 0
