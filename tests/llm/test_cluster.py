@@ -57,7 +57,7 @@ def test_without_ray_it_is_told_how_to_install_it(monkeypatch):
     config = on_ray(base_url="http://127.0.0.1:1/v1")
     for refuse in (find_engine(config).check_access, make):
         with pytest.raises(
-            InputError, match=r"executor needs ray, which isn't installed.*\[ray\]"
+            InputError, match=r"executor needs ray, which is not installed.*\[ray\]"
         ):
             refuse(config)
 

@@ -462,19 +462,6 @@ def test_a_plan_tells_the_one_line_that_names_all_that_a_run_would_ask_for(
     assert "export" not in describe_plan(recipe, tmp_path / "out")
 
 
-def test_old_entries_are_asked_for_once_more(tmp_path, server, monkeypatch):
-    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", f"OPENAI_API_KEY={server.url[:-3]}")
-    former = Path(os.environ["XDG_CONFIG_HOME"], "toolbank", "trusted_hosts")
-    former.parent.mkdir(parents=True)
-    former.write_text("AWS_SECRET_ACCESS_KEY=https://x.invalid\n")
-    path = mine(tmp_path, server, api_key_env="AWS_SECRET_ACCESS_KEY")
-    with pytest.raises(InputError) as caught:
-        run_recipe(load_recipe(path), tmp_path / "out")
-    told = f"TOOLBANK_TRUSTED_HOSTS, {former}: of version 0.7.0, so you are asked once more."
-    assert told in str(caught.value)
-    assert read_line(str(caught.value)) == grant_of(server.url, "AWS_SECRET_ACCESS_KEY")
-
-
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 NAMES = st.from_regex(r"[A-Z]{1,2}", fullmatch=True)
 # A secret has characters that nothing else has.

@@ -4,8 +4,6 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from toolbank.system import extras as distribution
 from toolbank.system.extras import DISTRIBUTION, PUBLISHED, install_command
 

@@ -148,7 +148,7 @@ def test_pinned_tools_are_listed_whatever_was_asked(tmp_path):
     finder = Finder.open(tmp_path)
     finder.pin(["mail.read"])
     assert [tool.name for tool in finder.answer("zebra").pinned] == ["mail.read"]
-    with pytest.raises(InputError, match=r"mail\.burn.*no tool is called so"):
+    with pytest.raises(InputError, match=r"mail\.burn.*no tool of this name"):
         finder.pin(["mail.burn"])
 
 
@@ -219,7 +219,7 @@ def test_a_harmed_mark_is_told_by_a_search(tmp_path):
     done = toolbank_command("search", tmp_path, "send a letter", cwd=tmp_path)
     assert done.returncode == 2
     assert (
-        f"{tmp_path / 'finder.json'}: damaged (no JSON). Pack it again" in done.stderr
+        f"{tmp_path / 'finder.json'}: damaged (not JSON). Pack it again" in done.stderr
     )
 
 

@@ -91,7 +91,7 @@ def test_a_manifest_that_lists_less_than_was_written_is_refused(tmp_path):
 def test_a_file_that_was_not_packed_is_refused(tmp_path):
     place = tmp_path / "versions" / write_pack(tmp_path)
     (place / "requests.jsonl").write_text('{"query": "burn it", "tools": []}\n')
-    with pytest.raises(InputError, match=r"requests\.jsonl: no file of the finder's"):
+    with pytest.raises(InputError, match=r"requests\.jsonl: not a file of the finder"):
         Finder.open(tmp_path)
 
 
