@@ -170,7 +170,7 @@ def test_requests_are_embedded_by_the_encoder_that_was_trained(run, tmp_path):
     retriever.fit(bank)
     retriever.save(run / "models" / "tool2vec")
     space = read_space(read_content(run))
-    found = space.methods["requests"].bring_in(space.query_vectors)
+    found = space.methods["requests"].project(space.query_vectors)
     expected = retriever.embed([query.query for query in space.queries])
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
