@@ -1,4 +1,4 @@
-"""The card of a published dataset: README.md, whose head the hub and `datasets` read."""
+"""Write the card of a published dataset: README.md, whose front matter hubs and `datasets` read."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from toolbank.evaluation import TEST_PARTS, VERIFIED, main_k
 from toolbank.evaluation.figures import FEWEST, Figure
 from toolbank.evaluation.tables import FEW, percent, with_intervals
 from toolbank.llm.engines import has_copied_wording
-from toolbank.publish.data import Judged, RowCounts
-from toolbank.publish.from_run import MODELS, Shown, Story
+from toolbank.publish.data import QrelCounts, RowCounts
+from toolbank.publish.from_run import MODELS, PublishedRetriever, RunResults
 from toolbank.report.quality import list_figures
 from toolbank.requests.judge.summary import VerdictShare
 from toolbank.system.cards import fill_template
@@ -22,16 +22,16 @@ from toolbank.system.terminal import one_line
 from toolbank.system.version import __version__
 
 _LONGEST = 300
-# What makes structure, links (also bare ones) and HTML; a backslash before it makes it a sign.
+# Characters with a meaning in Markdown (structure, links, HTML), which a backslash removes.
 _MEANS_SOMETHING = re.compile(r"[\\`*_\[\]#|~$]|:(?=//)|(?<=\w)@(?=\w)|(?<=[wW]{3})\.")
 _STARTS_LIST = re.compile(r"^(?:[-+]|\d+(?=[.)]))")
 _USER = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 def plain(text: str, longest: int = _LONGEST) -> str:
-    """The text on one line, so that it can't become Markdown's structure, a link or HTML.
+    """Put a text on one line, and escape Markdown, links and HTML in it.
 
-    What stands before the host of a URL is left out.
+    User names and passwords of URLs are removed.
     """
     line = _USER.sub("", one_line(text, longest))
     line = _MEANS_SOMETHING.sub(r"\\\g<0>", line)
@@ -53,17 +53,17 @@ _GRADERS = {"person": "by people", "model": "by a model", "check": "by checks"}
 
 @dataclass(frozen=True)
 class Contents:
-    """What a publication holds, as its card says it; `licence` is "" where none was stated."""
+    """The content of a publication; `licence` is "" if none was stated."""
 
-    story: Story
+    story: RunResults
     rows: RowCounts
-    judged: Judged
-    retriever: Shown | None
+    judged: QrelCounts
+    retriever: PublishedRetriever | None
     licence: str
 
     @property
     def summary(self) -> str:
-        """What there is of it, in a line."""
+        """The content on one line."""
         rows, shown = self.rows, self.retriever
         parts = [
             count(rows.tools, "tool"),
@@ -138,7 +138,7 @@ def _head(made: Contents) -> dict[str, Any]:
 
 
 def _configs(rows: RowCounts) -> Iterator[dict[str, Any]]:
-    # `datasets` can't load a split without rows: one that is listed here would be in its way.
+    # `datasets` fails on a listed split without rows.
     queries = [_files(split, split) for split, n in rows.queries.items() if n]
     yield {"config_name": "queries", "default": True, "data_files": queries}
     others = {"tools": 1, "asks": rows.asks, "labels": rows.labels, ASIDE: rows.aside}
@@ -161,7 +161,7 @@ def _describe_aside(rows: RowCounts) -> str:
     )
 
 
-def _describe_grades(judged: Judged) -> str:
+def _describe_grades(judged: QrelCounts) -> str:
     first = "by first labels, which know needed tools alone"
     if not judged.verified:
         return first
@@ -169,7 +169,7 @@ def _describe_grades(judged: Judged) -> str:
     return by + (f", and else {first}" if judged.verified < judged.requests else "")
 
 
-def _describe_attempts(story: Story) -> str:
+def _describe_attempts(story: RunResults) -> str:
     counts = story.info.get("counts") or {}
     attempts, accepted = counts.get("attempts"), counts.get("accepted")
     if not (isinstance(attempts, int) and isinstance(accepted, int)):
@@ -177,7 +177,7 @@ def _describe_attempts(story: Story) -> str:
     return f" Of {attempts:,} attempts, {accepted:,} were accepted by checks without a model."
 
 
-def _describe_beside(retriever: Shown | None) -> str:
+def _describe_beside(retriever: PublishedRetriever | None) -> str:
     if not (retriever and retriever.beside):
         return ""
     beside = (f"`{MODELS}/{plain(one)}`" for one in retriever.beside)
