@@ -158,8 +158,8 @@ CLIENTS = {
     "crawler": (crawl, "at a private address"),
     "documents": (read_document, "at a private address"),
     "MCP": (read_mcp, "lies at a private address"),
-    "calls over HTTP": (call_http, "not a public one"),
-    "calls to MCP": (call_mcp, "not a public one"),
+    "calls over HTTP": (call_http, "not public"),
+    "calls to MCP": (call_mcp, "not public"),
 }
 
 

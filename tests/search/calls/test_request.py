@@ -59,7 +59,7 @@ def test_a_path_argument_stays_in_its_segment(value):
     ],
 )
 def test_what_would_leave_the_segment_is_refused(value):
-    with pytest.raises(CallError, match="can't stand in a path"):
+    with pytest.raises(CallError, match="not allowed in a path"):
         prepare_request(BASE, call(), {"id": value})
 
 
@@ -99,7 +99,7 @@ def test_what_means_something_in_an_address_is_encoded(value):
     ],
 )
 def test_a_path_of_a_pack_stays_in_its_place(path):
-    with pytest.raises(CallError, match="or leads out of its place"):
+    with pytest.raises(CallError, match="or leaves that of the API"):
         prepare_request(BASE, call(path=path), {"id": "1"})
 
 
@@ -112,7 +112,7 @@ def test_a_path_of_a_pack_stays_in_its_place(path):
     ],
 )
 def test_a_path_and_its_arguments_together_stay_in_their_place(path, values):
-    with pytest.raises(CallError, match=r"place|can't stand"):
+    with pytest.raises(CallError, match=r"leaves|not allowed"):
         prepare_request(BASE, call(path=path, other="path"), values)
 
 
@@ -169,7 +169,7 @@ def test_a_content_type_is_one_line():
     ],
 )
 def test_no_argument_sets_a_header_of_ours(name):
-    with pytest.raises(CallError, match="a header that no argument sets"):
+    with pytest.raises(CallError, match="may not set this header"):
         prepare_request(BASE, call(**{name: "header"}), {"id": "1", name: "x"})
 
 
@@ -217,7 +217,7 @@ def test_a_body_is_written_as_the_operation_has_it():
     form = call("POST", content_type="application/x-www-form-urlencoded", name="form")
     assert prepare_request(BASE, form, {"id": "1", "name": "a&b"}).body == b"name=a%26b"
     parts = call("POST", content_type="multipart/form-data", name="form")
-    with pytest.raises(CallError, match="multipart/form-data, which is not passed on"):
+    with pytest.raises(CallError, match="multipart/form-data, which is not supported"):
         prepare_request(BASE, parts, {"id": "1", "name": "x"})
 
 

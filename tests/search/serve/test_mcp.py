@@ -83,7 +83,7 @@ def test_an_agent_searches_and_reads_schemas_over_stdio(tmp_path):
             assert nothing["hits"] == []
             tool = await ask("describe_tool", name="get_weather")
             assert tool["parameters"] == TOOLS[4].parameters
-            assert "No tool is called 'zebra'" in await ask(
+            assert "There is no tool 'zebra'" in await ask(
                 "describe_tool", name="zebra"
             )
             assert "query: is empty" in await ask("search_tools", query=" ")

@@ -251,7 +251,7 @@ def test_errors_have_one_shape(server, path, method, body, status, code):
 
 def test_the_methods_of_an_address_are_told(server):
     said = server.ask("/search", None, "DELETE").json["error"]["message"]
-    assert said.endswith("It takes GET, HEAD, POST.")
+    assert said.endswith("It supports GET, HEAD, POST.")
 
 
 def test_the_server_describes_itself(server, tmp_path):

@@ -1,4 +1,4 @@
-"""A packed finder as a server of the Model Context Protocol."""
+"""Serve a packed finder over the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ _MOST_THERE = 4 * MOST_CALLS
 
 
 class CallQueue:
-    """Has a caller pass calls on; more than may run at once wait for their turn, so many at most."""
+    """Limits the calls of a caller that run or wait at the same time."""
 
     def __init__(self, caller: ToolCaller) -> None:
         self.caller, self._turns = caller, asyncio.Semaphore(MOST_CALLS)
         self._there = 0
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        """What a tool answers.
+        """Call a tool; gives its result as text.
 
         Raises:
-            ToolError: too many wait, it may not be called, its arguments don't fit, or the call
+            ToolError: too many calls wait, it may not be called, its arguments don't fit, or it
                 failed.
         """
         if self._there >= _MOST_THERE:
-            raise ToolError("Too many calls at once. Ask again.")
+            raise ToolError("Too many calls at once. Try again.")
         self._there += 1
         try:
             async with self._turns:
@@ -76,9 +76,9 @@ class _McpSearch(SearchParameters):
 def create_mcp(
     searches: Searches, name: str, calls: CallQueue | None = None
 ) -> MCPServer[Any]:
-    """A server with `search_tools`, `describe_tool` and, with calls, `call_tool`.
+    """Make a server with `search_tools`, `describe_tool` and, with `calls`, `call_tool`.
 
-    It searches the finder of a name, in the version that counts at the time.
+    It always uses the current version of the named finder.
     """
 
     def find() -> Finder:
@@ -143,10 +143,10 @@ def create_mcp(
 
 @contextmanager
 def _keep_logging() -> Iterator[None]:
-    """Undo what the SDK does to the logging of the whole process.
+    """Undo the SDK's changes to the logging of the process.
 
-    Its handler prints tracebacks by a library that it loads with the first one, which fails where
-    files can't be opened, and then ends the process.
+    Its handler imports a library for the first traceback. If no more files can be opened, that
+    fails, and ends the process.
     """
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
@@ -154,18 +154,18 @@ def _keep_logging() -> Iterator[None]:
     root.handlers[:] = handlers
     root.setLevel(level)
     logging.getLogger("mcp").setLevel(logging.ERROR)
-    # Its client logs a traceback for each message of a called server that it can't read.
+    # The client logs a traceback for each invalid message of a server.
     for name in ("mcp.client", "client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 class _McpServer(MCPServer[Any]):
-    """Describes its search by the version of the finder that counts when it is asked."""
+    """Describes its search by the current version of the finder."""
 
     find: Callable[[], Finder]
 
     async def list_tools(self) -> list[MCPTool]:
-        """The tools, the description of the search newly written."""
+        """List the tools, with the current description of the search."""
         listed = await super().list_tools()
         return [
             tool.model_copy(update={"description": _describe_search(self.find())})
@@ -200,7 +200,7 @@ def _add_call(
     log: FeedbackLog | None,
     finder: str,
 ) -> None:
-    """The tool that calls; with a log, what was called counts as chosen from its search."""
+    """Add the tool `call_tool`; with a log, a called tool is logged as chosen."""
     described = (
         "Call a tool that search_tools has found, with arguments that fit its parameters; "
         "gives what it answers."
@@ -233,13 +233,13 @@ def _find(finder: Finder, name: str) -> Tool:
     tool = finder.describe(name)
     if tool is None:
         raise ToolError(
-            f"No tool is called {name[:200]!r}. Names are those of search_tools."
+            f"There is no tool {name[:200]!r}. search_tools gives the names."
         )
     return tool
 
 
 def create_mcp_apps(searches: Searches, caller: ToolCaller | None) -> list[Starlette]:
-    """One at /mcp, for the first finder, and one behind each finder's name."""
+    """Make an app at /mcp for the first finder, and one under each finder's name."""
     # Host and Origin are checked for all routes alike.
     checked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     calls = CallQueue(caller) if caller is not None else None
@@ -252,7 +252,7 @@ def create_mcp_apps(searches: Searches, caller: ToolCaller | None) -> list[Starl
             stateless_http=True,
             transport_security=checked,
         )
-        # There is no session to listen to or to end: the other methods are not taken.
+        # There are no sessions, so no other methods are needed.
         app.router.routes = [
             Route(
                 route.path, _Counted(route.endpoint, searches.metrics), methods=["POST"]
@@ -265,7 +265,7 @@ def create_mcp_apps(searches: Searches, caller: ToolCaller | None) -> list[Starl
 
 
 class _Counted:
-    """A route whose answers are counted, and which takes JSON alone."""
+    """A route that only accepts JSON, and counts its responses."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
