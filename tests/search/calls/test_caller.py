@@ -95,28 +95,23 @@ def test_writes_are_passed_on_by_leave(api):
     assert came[-1][:2] == ("DELETE", "/pets/1")
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
+PRIVATE = [
+    *[
         "localhost",
         "127.0.0.1",
         "[::1]",
         "0.0.0.0",
         "[::ffff:127.0.0.1]",
         "169.254.169.254",
-        "10.0.0.1",
-        # Addresses of IPv6 that stand for 127.0.0.1 or 169.254.169.254, or for a site's own.
-        "[64:ff9b::a9fe:a9fe]",
-        "[64:ff9b:1::7f00:1]",
-        "[2002:7f00:1::]",
-        "[2001:0:7f00:1::]",
-        "[::7f00:1]",
-        "[::ffff:0:127.0.0.1]",
-        "[fec0::1]",
-        "[fe80::1]",
-        "[fd00::1]",
     ],
-)
+    *["10.0.0.1", "[fec0::1]", "[fe80::1]", "[fd00::1]"],
+    # Addresses of IPv6 that contain 127.0.0.1 or 169.254.169.254.
+    *["[64:ff9b::a9fe:a9fe]", "[64:ff9b:1::7f00:1]", "[2002:7f00:1::]", "[::7f00:1]"],
+    *["[2001:0:7f00:1::]", "[::ffff:0:127.0.0.1]"],
+]
+
+
+@pytest.mark.parametrize("host", PRIVATE)
 def test_a_private_address_is_not_called(host):
     with pytest.raises(CallError, match="not public"):
         call(GET, {"id": "1"}, f"http://{host}:9", private=False)
@@ -161,7 +156,7 @@ def test_a_schema_that_refers_elsewhere_is_not_fetched(api):
     address, came = api
     before = len(came)
     evil = GET.model_copy(update={"parameters": {"$ref": f"{address}/schema.json"}})
-    with pytest.raises(CallError, match="schema can't be checked"):
+    with pytest.raises(CallError, match="schema cannot be checked"):
         call(evil, {"id": "1"}, address)
     assert len(came) == before
 
@@ -191,10 +186,8 @@ def test_where_calls_go_is_shown_and_what_is_proposed_is_not_used():
 def test_what_will_not_be_called_is_told_at_the_start():
     assert describe(GET, DELETE, pets=Target(url="http://127.0.0.1/")) == [
         "calls of 1 tools go to http://127.0.0.1/",
-        "1 tools of http://127.0.0.1/ may change something, and are called with --call-writes "
-        "alone",
-        "--call-config: pets: the address is not a public one; without `private: true` its calls "
-        "will fail",
+        "1 tools of http://127.0.0.1/ may change something, and need --call-writes",
+        "--call-config: pets: the address is not public; without `private: true`, calls will fail",
     ]
     told = describe(
         GET,
@@ -204,9 +197,9 @@ def test_what_will_not_be_called_is_told_at_the_start():
         plants=Target(command=("x",), environment={"KEY": "NO_KEY"}),
     )
     assert [line.partition(": ")[2] for line in told[1:]] == [
-        "pets: NO_KEY not set; its calls will fail",
-        "plants is the source of no tool that fits --call and can be called so",
-        "plants: NO_KEY not set; its calls will fail",
+        "pets: NO_KEY not set; calls will fail",
+        "plants is not the source of a tool that matches --call and can be called",
+        "plants: NO_KEY not set; calls will fail",
     ]
 
 
@@ -214,11 +207,14 @@ def test_what_will_not_be_called_is_told_at_the_start():
     ("text", "said"),
     [
         ("sources: {pets: {}}", "give one of"),
-        ("sources: {pets: {url: 'ftp://x'}}", "no http or https address"),
+        ("sources: {pets: {url: 'ftp://x'}}", "not an http or https address"),
         ("sources: {pets: {url: 'https://me:secret@x'}}", "`credential`"),
         ("sources: {pets: {url: 'https://x', mcp: 'https://y'}}", "give one of"),
         ("sources: {pets: {url: 'https://x', key: abc}}", "key"),
-        ("sources: {pets: {url: 'https://x', read_only: [a]}}", "is of an MCP server"),
+        (
+            "sources: {pets: {url: 'https://x', read_only: [a]}}",
+            "only for an MCP server",
+        ),
         ("pets: [", "not valid YAML"),
     ],
 )
@@ -228,7 +224,7 @@ def test_a_wrong_file_is_told_what_is_wrong(tmp_path, text, said):
     with pytest.raises(InputError, match=said) as told:
         read_targets(path)
     assert str(path) in str(told.value)
-    assert "secret" not in str(told.value).replace("a secret goes", "")
+    assert "secret" not in str(told.value).replace("a secret into", "")
 
 
 def call_mcp(name, tool, pattern, **target):

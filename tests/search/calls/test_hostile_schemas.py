@@ -295,7 +295,7 @@ def test_a_started_server_that_floods_is_given_up(tmp_path):
         targets[name] = {"command": [sys.executable, str(speaker), str(file), stream]}
     for name, (said, failed) in call_floods(tmp_path, targets).items():
         assert failed, name
-        assert "given up: it sends more than" in said, name
+        assert "aborted: it sends more than" in said, name
 
 
 @pytest.mark.slow
@@ -316,7 +316,7 @@ def test_a_server_over_http_that_floods_is_given_up(tmp_path):
         said = call_floods(tmp_path, targets)
     assert all(failed for _, failed in said.values())
     for name in ("parts", "no message", "notifications"):
-        assert "given up: it sends more than" in said[name][0], name
+        assert "aborted: it sends more than" in said[name][0], name
     assert "not UTF-8" in said["UTF-16"][0]
 
 

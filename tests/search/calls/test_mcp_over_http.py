@@ -49,7 +49,7 @@ def test_a_name_that_means_this_machine_is_refused(port, monkeypatch):
 
 
 def test_a_flood_is_cut_off(port):
-    with pytest.raises(CallError, match="given up: it sends more than 4 MB"):
+    with pytest.raises(CallError, match="aborted: it sends more than 4 MB"):
         call(port, "flood", {})
 
 

@@ -162,7 +162,10 @@ def test_a_port_in_use_is_told(tmp_path):
         (["search={pack}"], "can't be the name of a finder"),
         (["a={pack}", "a={pack}"], "there is a finder 'a' already"),
         (["{pack}", "--pin", "zebra"], "zebra: can't be pinned"),
-        (["{pack}", "--host", "203.0.113.7", "--no-key"], "not an address of this machine"),
+        (
+            ["{pack}", "--host", "203.0.113.7", "--no-key"],
+            "not an address of this machine",
+        ),
         (["{pack}", "--log-text"], "--log-text goes with --log"),
         (["a="], "a=: the folder is missing"),
         (["{pack}", "--mcp"], "--port is of HTTP"),
