@@ -311,15 +311,6 @@ def test_a_copy_goes_its_own_way(finder, copied):
     assert finder.tools == (PLAY,)
 
 
-@pytest.mark.parametrize("name", ["tools.jsonl", "retrievers/bm25/tools.json"])
-def test_damage_to_what_was_saved_is_told(finder, tmp_path, name):
-    finder.save(tmp_path / "mine")
-    (version,) = (tmp_path / "mine" / "versions").glob("[!.]*")
-    (version / name).write_bytes(b"[]")
-    with pytest.raises(InputError, match=str(tmp_path / "mine")):
-        load(tmp_path / "mine")
-
-
 def test_what_an_earlier_version_saved_is_read_and_left(finder, tmp_path):
     finder.retriever.save(tmp_path / "retriever")
     write_tools(tmp_path / "tools.parquet", finder.tools)
