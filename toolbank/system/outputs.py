@@ -28,7 +28,9 @@ def check_output(
     """
     for read in inputs:
         if _is_same(path, read) or _is_in(path, read):
-            raise InputError(f"{path}: would overwrite what is read ({read}). {_ANOTHER}")
+            raise InputError(
+                f"{path}: would overwrite what is read ({read}). {_ANOTHER}"
+            )
     if is_stream(path):
         return
     _check_file(path)
