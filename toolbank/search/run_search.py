@@ -177,7 +177,12 @@ def _choose(
             f"{folder.path}: no retrievers yet. {advise_to_finish(folder.path)}"
         )
     fitted = [config for config in file.recipe.retrievers if config.label in names]
-    name = retriever or choose_retriever(folder, fitted).label
+    name = retriever
+    if not name:
+        try:
+            name = choose_retriever(folder, fitted).label
+        except InputError as error:
+            raise _advise_to_run(folder, str(error)) from error
     if name in labels and name not in names:
         raise InputError(
             f"{folder.models / name}: missing. Make it: {command('run', folder.path)}"
@@ -199,13 +204,16 @@ def _open_fitted(folder: RunFolder, file: RecipeFile, name: str) -> Finder:
     try:
         with using_assets(file, folder):
             loaded = load_fitted(file.recipe, folder, name)
+        return Finder(loaded, read_tools(folder.bank / "tools.parquet"))
     except InputError as error:
         harms = filter(None, (folder.explain_harm(stage.name) for stage in used))
-        if harm := next(harms, ""):
-            again = f"Make it again: {command('run', folder.path)}"
-            raise InputError(f"{harm}. {again}") from error
-        raise
-    return Finder(loaded, read_tools(folder.bank / "tools.parquet"))
+        harm = next(harms, str(error) if str(folder.bank) in str(error) else "")
+        raise (_advise_to_run(folder, harm) if harm else error) from error
+
+
+def _advise_to_run(folder: RunFolder, harm: str) -> InputError:
+    again = f"To make it again: {command('run', folder.path)}"
+    return InputError(f"{harm.rstrip('.')}. {again}")
 
 
 def _open(run: Path) -> tuple[RunFolder, Recipe]:

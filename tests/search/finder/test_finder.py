@@ -341,6 +341,18 @@ def test_what_is_no_run_is_refused_by_an_error_to_catch(
     assert isinstance(told.value, toolbank.ToolbankError)
 
 
+@pytest.mark.parametrize("name", ["bank/tools.parquet", "validation.json"])
+def test_a_damaged_file_of_a_run_is_named_with_the_command_that_makes_it_again(
+    tmp_path, name
+):
+    path = write_recipe(tmp_path, engine="rules", queries=12)
+    run_recipe(load_recipe(path), tmp_path / "run", until="retrievers")
+    (tmp_path / "run" / name).write_text("{")
+    with pytest.raises(InputError) as told:
+        load(tmp_path / "run")
+    assert name in str(told.value) and "toolbank run " in str(told.value)
+
+
 def test_the_package_lists_what_it_offers():
     assert dir(toolbank) == sorted(toolbank.__all__)
     assert all(getattr(toolbank, name) for name in dir(toolbank))
