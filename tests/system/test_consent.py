@@ -123,20 +123,17 @@ def host_of(url):
     return grant_to_send("A", url, "").route[1]
 
 
-@pytest.mark.parametrize(
-    ("written", "url", "variable"),
-    [
-        ("api.groq.com", "https://api.groq.com/openai/v1", "OPENAI_API_KEY"),
-        ("https://API.groq.com.", "https://api.groq.com", "GROQ_KEY"),
-        ("http://gpu-box:8000/", "http://gpu-box:8000/v1", "OPENAI_API_KEY"),
-        ("http://[::1]:80", "http://[0:0::1]/v1", "OPENAI_API_KEY"),
-        (
-            "https://b\u00fccher.example",
-            "https://xn--bcher-kva.example",
-            "OPENAI_API_KEY",
-        ),
-    ],
-)
+KEYED = "OPENAI_API_KEY"
+WRITTEN = [
+    ("api.groq.com", "https://api.groq.com/openai/v1", KEYED),
+    ("https://API.groq.com.", "https://api.groq.com", "GROQ_KEY"),
+    ("http://gpu-box:8000/", "http://gpu-box:8000/v1", KEYED),
+    ("http://[::1]:80", "http://[0:0::1]/v1", KEYED),
+    ("https://b\u00fccher.example", "https://xn--bcher-kva.example", KEYED),
+]
+
+
+@pytest.mark.parametrize(("written", "url", "variable"), WRITTEN)
 def test_what_is_granted_is_a_variable_its_value_a_host_a_port_and_a_scheme(
     written, url, variable, monkeypatch
 ):

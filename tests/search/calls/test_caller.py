@@ -57,30 +57,22 @@ def test_a_call_is_passed_on(api, monkeypatch):
     assert "Cookie" not in headers
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "options", "said"),
-    [
-        (GET, {"id": "1"}, {"patterns": ("put*",)}, "may not be called"),
-        (DELETE, {"id": "1"}, {}, "may change something"),
-        (GET, {}, {}, "'id' is a required property"),
-        (GET, {"id": 1}, {}, "at id: 1 is not of type"),
-        (GET, {"id": "1", "extra": 1}, {}, "Additional properties"),
-        (GET, {"id": ".."}, {}, "not allowed in a path"),
-        (GET, {"id": "1"}, {"private": False}, "not public"),
-        (
-            Tool(name="f", call=PythonCall(path="os.system")),
-            {},
-            {},
-            "called over a network",
-        ),
-        (
-            operation("other").model_copy(update={"source": "other"}),
-            {"id": "1"},
-            {},
-            "no target",
-        ),
-    ],
-)
+OTHER = operation("other").model_copy(update={"source": "other"})
+REFUSED = [
+    (GET, {"id": "1"}, {"patterns": ("put*",)}, "may not be called"),
+    (DELETE, {"id": "1"}, {}, "may change something"),
+    (GET, {}, {}, "'id' is a required property"),
+    (GET, {"id": 1}, {}, "at id: 1 is not of type"),
+    (GET, {"id": "1", "extra": 1}, {}, "Additional properties"),
+    (GET, {"id": ".."}, {}, "not allowed in a path"),
+    (GET, {"id": "1"}, {"private": False}, "not public"),
+    (GET, {"id": "1"}, {"credential": {"variable": "NO_SUCH_KEY"}}, "NO_SUCH_KEY: "),
+    (Tool(name="f", call=PythonCall(path="os.system")), {}, {}, "over a network"),
+    (OTHER, {"id": "1"}, {}, "no target"),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "options", "said"), REFUSED)
 def test_what_may_not_be_is_not_sent(api, tool, arguments, options, said):
     address, came = api
     before = len(came)
@@ -151,11 +143,6 @@ def test_a_schema_that_refers_elsewhere_is_not_fetched(api):
     with pytest.raises(CallError, match="schema cannot be checked"):
         call(evil, {"id": "1"}, address)
     assert len(came) == before
-
-
-def test_a_secret_that_is_not_set_is_told(api):
-    with pytest.raises(CallError, match="NO_SUCH_KEY: not set"):
-        call(GET, {"id": "1"}, api[0], credential={"variable": "NO_SUCH_KEY"})
 
 
 def describe(*tools, **targets):
