@@ -50,7 +50,7 @@ def checked_address(address: str) -> str:
         valid = False
     if not valid:
         raise ValueError(
-            f"{address!r} is not the address of a site; give one such as https://numpy.org/doc/2.0/"
+            f"{address!r} is no site's address; give one such as https://numpy.org/doc/2.0/"
         )
     return address if address.endswith("/") else f"{address}/"
 

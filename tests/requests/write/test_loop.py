@@ -157,7 +157,7 @@ def test_a_model_that_answers_rubbish_stops_the_run_early(tmp_path):
     assert len(server.calls) < 80
     with (
         ChatServer(good) as server,
-        pytest.raises(ToolbankError, match="another folder"),
+        pytest.raises(ToolbankError, match="another --out"),
     ):
         run(server.url, tmp_path, queries=1000)
     assert not server.calls
