@@ -235,14 +235,8 @@ def test_what_is_only_this_machines_is_not_published(tmp_path):
     }
     encoder = {"model": str(tmp_path / "secret-folder")}
     retrievers = [{"type": "bm25"}, {"type": "descriptions", "encoder": encoder}]
-    command = [
-        "npx",
-        "-y",
-        "server",
-        "--api-key",
-        "sk-1hunter22",
-        "--url=https://a:hunter22@b",
-    ]
+    secrets = ["--api-key", "sk-1hunter22", "--url=https://a:hunter22@b"]
+    command = ["npx", "-y", "server", *secrets]
     run = make_run(
         tmp_path / "run",
         fitted=False,
@@ -307,15 +301,20 @@ def test_what_was_changed_since_is_not_lost(run, tmp_path):
         publish_to_folder(PublicationParts(run), tmp_path)
 
 
-@pytest.mark.parametrize("licence", ["a b", "MIT\nx: y", "../x", "-"])
-def test_what_is_no_licence_is_refused(run, tmp_path, licence):
-    with pytest.raises(InputError, match="--license"):
-        publish_to_folder(PublicationParts(run, licence), tmp_path / "out")
-
-
-def test_a_retriever_that_is_not_fitted_is_refused(run, tmp_path):
-    with pytest.raises(InputError, match=r"tool2vec: not fitted.*bm25"):
-        publish_to_folder(PublicationParts(run, retriever="tool2vec"), tmp_path / "out")
+@pytest.mark.parametrize(
+    ("wanted", "place", "remedy"),
+    [
+        *(
+            ({"licence": licence}, "--license", "cc-by-4.0")
+            for licence in ("a b", "MIT\nx: y", "../x", "-")
+        ),
+        ({"retriever": "tool2vec"}, "tool2vec", "bm25"),
+    ],
+)
+def test_what_cannot_be_published_is_refused(run, tmp_path, wanted, place, remedy):
+    with pytest.raises(InputError) as told:
+        publish_to_folder(PublicationParts(run, **wanted), tmp_path / "out")
+    assert place in str(told.value) and remedy in str(told.value)
 
 
 def test_what_is_of_an_earlier_bank_is_left_out_and_named(tmp_path):

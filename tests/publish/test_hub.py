@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 import yaml
-from huggingface_hub import constants, snapshot_download
+from huggingface_hub import constants
 
 from tests.commands.in_process import toolbank
 from tests.publish.runs import LABELS, files_under, make_run
 from tests.servers.hub import TOKEN, Repository, serving
 from toolbank.bank.bank import Bank
 from toolbank.datasets import published as loader
-from toolbank.system.folders import MARK
 from toolbank.system.hub import check_repository
 
+NOBODY = "http://127.0.0.1:9"
 TO = ("--to", "hub:me/bank")
 
 
@@ -66,11 +66,6 @@ def test_it_is_private_and_what_is_sent_is_shown(hub, place):
     for name in hub.repositories["me/bank"].files.keys() - {".gitattributes"}:
         assert name in done.stderr
     assert f"{hub.url}/datasets/me/bank" in done.stdout
-
-
-def test_it_is_public_where_that_is_asked_for(hub, place):
-    assert publish(place, "--yes", "--public").returncode == 0
-    assert not hub.repositories["me/bank"].private
 
 
 def test_it_is_what_a_folder_has(hub, place):
@@ -152,19 +147,15 @@ def test_what_was_downloaded_is_there_without_the_hub(hub, place, monkeypatch):
     write_back(place)
     assert toolbank("plan", "back.yaml", cwd=place).returncode == 0
     loader._download.cache_clear()
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(constants, "ENDPOINT", NOBODY)
     done = toolbank("run", "back.yaml", "--until", "dataset", cwd=place)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_revision_is_that_and_one_that_is_not_there_is_told(hub, place):
+def test_a_revision_can_be_named(hub, place):
     publish(place, "--yes")
     write_back(place, revision=hub.repositories["me/bank"].sha)
     assert toolbank("plan", "back.yaml", cwd=place).returncode == 0
-    write_back(place, revision="gone")
-    done = toolbank("plan", "back.yaml", cwd=place)
-    assert done.returncode == 2
-    assert "no such revision" in done.stderr
 
 
 def test_a_second_publication_takes_the_place_of_the_first(hub, place):
@@ -194,7 +185,8 @@ def test_a_repository_of_the_users_own_is_refused(hub, place):
 
 
 def test_one_that_is_public_is_not_taken_for_private(hub, place):
-    publish(place, "--yes", "--public")
+    assert publish(place, "--yes", "--public").returncode == 0
+    assert not hub.repositories["me/bank"].private
     done = publish(place, "--yes")
     assert done.returncode == 2
     assert "public" in done.stderr
@@ -208,11 +200,9 @@ def test_one_that_is_public_is_not_taken_for_private(hub, place):
         (lambda hub, patch: setattr(hub, "may_write", False), 2, "rights"),
         (lambda hub, patch: setattr(hub, "broken", "/commit/"), 1, "fails"),
         (
-            lambda hub, patch: patch.setattr(
-                constants, "ENDPOINT", "http://127.0.0.1:9"
-            ),
+            lambda _, patch: patch.setattr(constants, "ENDPOINT", NOBODY),
             1,
-            "can't be reached",
+            "be reached",
         ),
     ],
     ids=["bad token", "no token", "may not write", "broken", "no hub"],
@@ -236,28 +226,26 @@ def test_a_name_that_is_none_is_refused(hub, place, name):
         check_repository(name)
 
 
-def test_a_dataset_that_is_not_there_is_told(hub, place):
-    write_back(place)
+@pytest.mark.parametrize(
+    ("there", "revision", "named"),
+    [
+        (False, "main", "no such dataset"),
+        (True, "gone", "no such revision"),
+        (True, "main", "toolbank publish"),
+    ],
+)
+def test_a_dataset_that_is_not_there_or_of_another_layout_is_refused(
+    hub, place, there, revision, named
+):
+    if there:
+        hub.repositories["me/bank"] = Repository(private=False)
+    write_back(place, revision=revision)
     done = toolbank("plan", "back.yaml", cwd=place)
     assert done.returncode == 2
-    assert "no such dataset" in done.stderr
-
-
-def test_a_dataset_of_another_layout_is_told(hub, place):
-    hub.repositories["me/bank"] = Repository(private=False)
-    write_back(place)
-    done = toolbank("plan", "back.yaml", cwd=place)
-    assert done.returncode == 2
-    assert "toolbank publish" in done.stderr
+    assert "me/bank" in done.stderr and named in done.stderr
 
 
 def test_public_is_of_a_hub(place):
     done = toolbank("publish", "run", "--to", "out", "--public", cwd=place)
     assert done.returncode == 2
     assert not (place / "out").exists()
-
-
-def test_the_mark_names_what_was_sent(hub, place):
-    publish(place, "--yes")
-    folder = Path(snapshot_download("me/bank", repo_type="dataset"))
-    assert (folder / MARK).is_file()

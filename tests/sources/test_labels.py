@@ -175,7 +175,7 @@ def test_operations_at_another_server_need_a_target_of_their_own(tmp_path, hosts
     plain, own = "openapi:tides.json", f"openapi:tides.json {uploads}"
     told = call(tide, plain)
     assert own in " ".join(told[1].split())
-    with pytest.raises(CallError, match="nobody has said where"):
+    with pytest.raises(CallError, match="no target is configured"):
         call(upload, plain)
     before = len(came)
     call(upload, plain, own)

@@ -1,3 +1,5 @@
+from email.utils import formatdate
+
 import pytest
 
 from toolbank.system.errors import InputError
@@ -8,69 +10,38 @@ from toolbank.system.net import (
     is_public_ip,
     origin,
     proxy_of,
+    read_seconds,
 )
 
-
-@pytest.mark.parametrize(
-    ("url", "private"),
-    [
-        ("http://127.0.0.1:8000/v1", True),
-        ("http://[::1]:8000/v1", True),
-        ("http://192.168.1.20/v1", True),
-        ("http://localhost:8000/v1", True),
-        ("http://vllm:8000/v1", True),
-        ("https://api.openai.com/v1", False),
-        ("http://8.8.8.8/v1", False),
-        ("http://10.0.0.8/doc/", True),
-        ("http://localhost/doc/", True),
-        ("http://169.254.169.254/", True),
-        ("http://100.64.1.1/", True),
-        ("http://localhost./doc/", True),
-        ("http://docs.local./", True),
-        ("http://127.0.0.1./", True),
-        ("http://docs.example./", False),
-        ("nowhere", False),
-    ],
+LOOPBACK = "http://127.0.0.1:8000/v1 http://[::1]:8000/v1 http://localhost:8000/v1"
+LOOPBACK += " https://127.8.9.1/ https://[::ffff:127.0.0.1]/ https://localhost./"
+LOOPBACK += " http://127.0.0.1./ https://docs.localhost/"
+PRIVATE = (
+    "http://192.168.1.20/v1 http://vllm:8000/v1 http://10.0.0.8/doc/ https://docs/"
 )
-def test_private_addresses_are_told_from_public_ones(url, private):
-    assert is_private(url) is private
+PRIVATE += " http://169.254.169.254/ http://100.64.1.1/ http://docs.local./"
+PUBLIC = "https://api.openai.com/v1 http://8.8.8.8/v1 http://docs.example./ nowhere"
 
 
-@pytest.mark.parametrize(
-    ("url", "own"),
-    [
-        ("http://127.0.0.1:8000/", True),
-        ("https://127.8.9.1/", True),
-        ("https://[::1]/", True),
-        ("https://[::ffff:127.0.0.1]/", True),
-        ("https://localhost./", True),
-        ("https://docs.localhost/", True),
-        ("https://10.0.0.8/", False),
-        ("https://docs/", False),
-        ("https://docs.local/", False),
-        ("https://numpy.org/", False),
-        ("nowhere", False),
-    ],
-)
-def test_this_machine_is_told_from_others(url, own):
-    assert is_loopback(url) is own
+@pytest.mark.parametrize("url", f"{LOOPBACK} {PRIVATE} {PUBLIC}".split())
+def test_this_machine_private_and_public_addresses_are_distinguished(url):
+    assert is_loopback(url) == (url in LOOPBACK.split())
+    assert is_private(url) == (url not in PUBLIC.split())
 
 
 def test_the_address_of_a_folder_ends_in_a_slash():
     assert checked_address("https://numpy.org/doc") == "https://numpy.org/doc/"
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "https://me:hunter2@numpy.org/doc/",
-        "https://hunter2@numpy.org/",
-        "https://numpy.org/?token=hunter2",
-        "https://numpy.org/#hunter2",
-        "me:hunter2@numpy.org",
-        "https://[hunter2@",
-    ],
+WITH_SECRET = (
+    "https://me:hunter2@numpy.org/doc/ https://hunter2@numpy.org/ https://[hunter2@"
 )
+WITH_SECRET += (
+    " https://numpy.org/?token=hunter2 https://numpy.org/#hunter2 me:hunter2@numpy.org"
+)
+
+
+@pytest.mark.parametrize("address", WITH_SECRET.split())
 def test_an_address_with_a_secret_is_refused_without_showing_it(address):
     with pytest.raises(ValueError, match="password") as caught:
         checked_address(address)
@@ -103,13 +74,8 @@ def test_no_proxy_is_used_for_this_machine_and_for_what_the_environment_excepts(
 ):
     proxies("all_proxy", "http://inside.example")
     proxies("no_proxy", "example.org, docs.example:8000")
-    for host in (
-        "localhost:1",
-        "127.0.0.1",
-        "[::1]",
-        "a.example.org",
-        "docs.example:8000",
-    ):
+    excepted = "localhost:1 127.0.0.1 [::1] a.example.org docs.example:8000"
+    for host in excepted.split():
         assert proxy_of(f"http://{host}/") is None
     assert proxy_of("http://docs.example/")
 
@@ -130,3 +96,21 @@ def test_a_site_is_the_same_however_its_address_is_written():
     assert origin("https://Docs.Example/a") == origin("https://docs.example:443/b")
     assert origin("http://docs.example") != origin("https://docs.example")
     assert origin("http://docs.example:8000") != origin("http://docs.example")
+
+
+NOW = 1_700_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        *(("7", 7), (" 0.5 ", 0.5), ("1m40s", 100), ("-3", 0)),
+        *((formatdate(NOW + 100, usegmt=True), 100), (formatdate(NOW - 100), 0)),
+        *((str(NOW + 30), 30), (str(1000 * (NOW + 30)), 30)),
+        *(("", None), ("soon", None), ("inf", None)),
+    ],
+)
+def test_a_wait_is_seconds_a_duration_or_a_moment(text, seconds):
+    assert read_seconds(text, NOW) == (
+        None if seconds is None else pytest.approx(seconds)
+    )

@@ -61,53 +61,30 @@ def may_go(url, variable="OPENAI_API_KEY"):
         return False
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        *(
-            "https://api.openai.com/v1",
-            "https://API.OpenAI.com/v1",
-            "HTTPS://api.openai.com",
-        ),
-        *("https://api.openai.com./v1", "https://api.openai.com:443/v1"),
-    ],
-)
+OWN = "https://api.openai.com/v1 https://API.OpenAI.com/v1 HTTPS://api.openai.com"
+OWN += " https://api.openai.com./v1 https://api.openai.com:443/v1"
+
+
+@pytest.mark.parametrize("url", OWN.split())
 def test_the_default_key_goes_to_its_own_provider_however_that_is_written(url):
     assert may_go(url)
     assert not may_go(url, "AWS_SECRET_ACCESS_KEY")
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        *("http://api.openai.com/v1", "https://api.openai.com:8443/v1"),
-        *("https://api.openai.com.evil.org/v1", "https://evil.org/api.openai.com"),
-        *(
-            "https://api.openai.com@evil.org/v1",
-            "https://api.openai.com:443@evil.org/v1",
-        ),
-        *(
-            "https://evil.org\\@api.openai.com/v1",
-            "https://api.openai.com\\.evil.org/v1",
-        ),
-        *(
-            "https://api.openai.com%2eevil.org/v1",
-            "https://api.openai.com%00.evil.org/",
-        ),
-        *(
-            "https://api-openai.com/v1",
-            "https://xapi.openai.com/v1",
-            "https://openai.com/v1",
-        ),
-        *("https://\u0430pi.openai.com/v1", "https://xn--pi-7kc.openai.com/v1"),
-        *(
-            "https://api.openai.com..evil.org",
-            "https://[::1]/v1",
-            "https:///api.openai.com",
-        ),
-        *("https://evil.org?api.openai.com", "", "x"),
-    ],
-)
+FOREIGN = """
+http://api.openai.com/v1 https://api.openai.com:8443/v1
+https://api.openai.com.evil.org/v1 https://evil.org/api.openai.com
+https://api.openai.com@evil.org/v1 https://api.openai.com:443@evil.org/v1
+https://evil.org\\@api.openai.com/v1 https://api.openai.com\\.evil.org/v1
+https://api.openai.com%2eevil.org/v1 https://api.openai.com%00.evil.org/
+https://api-openai.com/v1 https://xapi.openai.com/v1 https://openai.com/v1
+https://\u0430pi.openai.com/v1 https://xn--pi-7kc.openai.com/v1
+https://api.openai.com..evil.org https://[::1]/v1 https:///api.openai.com
+https://evil.org?api.openai.com x
+"""
+
+
+@pytest.mark.parametrize("url", ["", *FOREIGN.split()])
 def test_the_default_key_goes_nowhere_else_unasked(url):
     assert not may_go(url)
 
@@ -146,20 +123,17 @@ def host_of(url):
     return grant_to_send("A", url, "").route[1]
 
 
-@pytest.mark.parametrize(
-    ("written", "url", "variable"),
-    [
-        ("api.groq.com", "https://api.groq.com/openai/v1", "OPENAI_API_KEY"),
-        ("https://API.groq.com.", "https://api.groq.com", "GROQ_KEY"),
-        ("http://gpu-box:8000/", "http://gpu-box:8000/v1", "OPENAI_API_KEY"),
-        ("http://[::1]:80", "http://[0:0::1]/v1", "OPENAI_API_KEY"),
-        (
-            "https://b\u00fccher.example",
-            "https://xn--bcher-kva.example",
-            "OPENAI_API_KEY",
-        ),
-    ],
-)
+KEYED = "OPENAI_API_KEY"
+WRITTEN = [
+    ("api.groq.com", "https://api.groq.com/openai/v1", KEYED),
+    ("https://API.groq.com.", "https://api.groq.com", "GROQ_KEY"),
+    ("http://gpu-box:8000/", "http://gpu-box:8000/v1", KEYED),
+    ("http://[::1]:80", "http://[0:0::1]/v1", KEYED),
+    ("https://b\u00fccher.example", "https://xn--bcher-kva.example", KEYED),
+]
+
+
+@pytest.mark.parametrize(("written", "url", "variable"), WRITTEN)
 def test_what_is_granted_is_a_variable_its_value_a_host_a_port_and_a_scheme(
     written, url, variable, monkeypatch
 ):
@@ -460,19 +434,6 @@ def test_a_plan_tells_the_one_line_that_names_all_that_a_run_would_ask_for(
     assert told.count(f'export {GRANTS}="${GRANTS}; "') == 1
     monkeypatch.setenv(GRANTS, read_line(told))
     assert "export" not in describe_plan(recipe, tmp_path / "out")
-
-
-def test_old_entries_are_asked_for_once_more(tmp_path, server, monkeypatch):
-    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", f"OPENAI_API_KEY={server.url[:-3]}")
-    former = Path(os.environ["XDG_CONFIG_HOME"], "toolbank", "trusted_hosts")
-    former.parent.mkdir(parents=True)
-    former.write_text("AWS_SECRET_ACCESS_KEY=https://x.invalid\n")
-    path = mine(tmp_path, server, api_key_env="AWS_SECRET_ACCESS_KEY")
-    with pytest.raises(InputError) as caught:
-        run_recipe(load_recipe(path), tmp_path / "out")
-    told = f"TOOLBANK_TRUSTED_HOSTS, {former}: of version 0.7.0, so you are asked once more."
-    assert told in str(caught.value)
-    assert read_line(str(caught.value)) == grant_of(server.url, "AWS_SECRET_ACCESS_KEY")
 
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)

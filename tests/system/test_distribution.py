@@ -1,16 +1,9 @@
 """What the project is called on an index, and what users are told to install."""
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
-import toolbank
 from toolbank.system import extras as distribution
 from toolbank.system.extras import DISTRIBUTION, PUBLISHED, install_command
 
@@ -75,73 +68,3 @@ def test_what_the_index_does_not_have_is_found_in_a_text():
     for name in ("toolbank", "'toolbank[vllm]'", DISTRIBUTION, f"'{DISTRIBUTION}[x]'"):
         is_ours = DISTRIBUTION in name
         assert bool(TOLD.search(f"pip install {name}")) != (is_ours and PUBLISHED)
-
-
-def start(folder, *arguments):
-    """The command, where Python looks into this folder first."""
-    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return subprocess.run(
-        [sys.executable, "-m", "toolbank", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-    )
-
-
-@pytest.fixture
-def theirs(tmp_path):
-    """A folder where the other project is installed."""
-    info = tmp_path / "toolbank-1.1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: toolbank\nVersion: 1.1.0\n"
-    )
-    return tmp_path
-
-
-def test_a_start_tells_of_the_other_project_where_that_is_installed_too(theirs):
-    told = start(theirs, "--help").stderr
-    assert told.count("\n") == 1
-    assert "toolbank 1.1.0 is installed here too" in told
-    assert "pip uninstall toolbank" in told
-
-
-def test_without_it_nothing_is_told(tmp_path):
-    assert not start(tmp_path, "--help").stderr
-
-
-@pytest.fixture
-def mixed(theirs):
-    """That folder with our files in it as well, and one of theirs in the place of one of ours."""
-    shutil.copytree(Path(toolbank.__file__).parent, theirs / "toolbank")
-    (theirs / "toolbank" / "bank" / "records.py").write_text("class Engine: pass")
-    record = "toolbank/__init__.py,,\ntoolbank/bank/records.py,,\n"
-    (theirs / "toolbank-1.1.0.dist-info" / "RECORD").write_text(record)
-    return theirs
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "class Engine: pass",
-        "import a_package_that_they_need",
-        "import toolbank.bank.records.more",
-    ],
-)
-def test_where_it_has_taken_the_place_of_files_of_ours_that_is_all_that_is_told(
-    text, mixed
-):
-    (mixed / "toolbank" / "bank" / "records.py").write_text(text)
-    done = start(mixed, "search", "runs/mine", "the mean")
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert "toolbank 1.1.0 is installed here too" in done.stderr
-
-
-def test_what_else_can_not_be_imported_is_told_beside_it(mixed):
-    (mixed / "toolbank" / "commands" / "recipes.py").write_text("import nowhere_there")
-    done = start(mixed, "recipes")
-    assert done.returncode == 1
-    assert "toolbank 1.1.0 is installed here too" in done.stderr
-    assert "No module named 'nowhere_there'" in done.stderr

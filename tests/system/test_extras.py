@@ -162,7 +162,7 @@ def test_a_command_says_in_one_line_which_extra_it_needs(
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith(
-        f"toolbank: {arguments[0]} needs {missing}, which isn't installed. Get it"
+        f"toolbank: {arguments[0]} needs {missing}, which is not installed. Install it"
     )
     assert f"[{extra}]'" in line
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolbank.system.outputs import cache_folder, config_folder
 from toolbank.system.terminal import wrap
 
 LONG = "Every reply that came is kept; the same command goes on from there."
@@ -43,3 +44,12 @@ def test_a_terminal_that_tells_no_width_is_taken_as_one_of_80_columns():
 @given(st.text(st.characters(categories=["L", "N", "Zs"]), max_size=300))
 def test_no_word_is_lost(text):
     assert wrap(text, 30).split() == text.split()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="XDG is the rule of Linux")
+def test_the_folders_are_those_that_the_user_has_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    assert config_folder() == tmp_path / "settings" / "toolbank"
+    assert cache_folder() == tmp_path / "caches" / "toolbank"
+    assert not list(tmp_path.iterdir())

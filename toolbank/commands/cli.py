@@ -1,4 +1,4 @@
-"""The entry point: run a command, and end it on errors and Ctrl-C."""
+"""The command line: how it begins, and how errors and Ctrl-C end it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from toolbank.system.terminal import print_message
 
 
 def main() -> None:
-    """Run the command line; errors go to stderr without a traceback.
+    """Run the command line; errors for people go to stderr, without a traceback.
 
-    SIGTERM ends a command as Ctrl-C does: clusters send it before a kill.
+    SIGTERM, as a cluster sends it before a kill, ends a command as Ctrl-C does.
     """
     leave = _Leave()
-    # Registered first, it runs last, after the exit handlers of libraries.
+    # What is registered first is called last: after what libraries have to write.
     atexit.register(leave)
     try:
         signal.signal(signal.SIGTERM, _interrupt)
@@ -31,12 +31,8 @@ def main() -> None:
 
 
 def _run() -> None:
-    # Imported here, so that Ctrl-C counts during the imports, too.
-    from toolbank.system.extras import explain_namesake, is_by_namesake
-
-    if told := explain_namesake():
-        _complain(told)
     try:
+        # Imports take a moment, in which Ctrl-C ends it as at any other time.
         from toolbank.commands.app import make_app
 
         make_app()()
@@ -46,11 +42,6 @@ def _run() -> None:
         _be_over()
         _complain(str(error))
         sys.exit(error.exit_code)
-    except ImportError as error:
-        if not is_by_namesake(error):
-            raise
-        # The remedy was printed above.
-        sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
@@ -60,7 +51,11 @@ def _run() -> None:
 
 
 class _Leave:
-    """If `code` is set, ends the process at once: torch can take half a minute to shut down."""
+    """Ends the process without taking its libraries down, where `code` is set.
+
+    Who has stopped a training waits for up to half a minute while torch is; nothing is lost by
+    that, since all that is written was closed.
+    """
 
     def __init__(self) -> None:
         self.code: int | None = None
@@ -73,7 +68,7 @@ class _Leave:
 
 
 def _be_over() -> None:
-    """Ignore another Ctrl-C, which would print a traceback below the message."""
+    """Let one more Ctrl-C put no traceback below the message."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -83,7 +78,7 @@ def _complain(message: str) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Do what Ctrl-C would do; in background jobs, shells ignore it."""
+    """Do what Ctrl-C would do here; a shell has it ignored in what it runs beside itself."""
     handle = signal.getsignal(signal.SIGINT)
     if not callable(handle):
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""The rows of a publication: parquet shards by split, and the test requests as qrels."""
+"""Write the rows of a publication: parquet shards by split, and the test queries as qrels."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _ROW_GROUP = 4096
 
 
 class ShardWriter:
-    """Writes frames of one kind of record to NAME-00000-of-00003.parquet and so on.
+    """Writes records of one kind to NAME-00000-of-00003.parquet and so on.
 
-    As a context: when it ends, the files have their names, of which there is at least one.
-    `rows` counts what was written. No more than some thousands of rows are held.
+    It is a context manager; at its end the files, at least one, get their names. `rows` counts the
+    written rows. At most a few thousand rows are in memory.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ShardWriter:
         self._parts: list[Path] = []
 
     def write(self, frame: pl.DataFrame) -> None:
-        """Write rows that have the columns of the kind."""
+        """Write rows with the columns of the kind."""
         self._held = self._held.vstack(frame)
         while len(self._held) >= _ROW_GROUP:
             self._write_group()
@@ -81,7 +81,7 @@ class ShardWriter:
         length = min(_ROW_GROUP, self._shard_rows - self._in_shard, len(self._held))
         group = self._held.head(length)
         self._held = self._held.slice(length)
-        # An empty file has no row group: `datasets` reads as many rows at once as the first has.
+        # An empty file gets no row group: `datasets` takes the size of its batches from the first.
         if length:
             self._writer.write_table(_to_arrow(group).cast(self._schema))
         self.rows += length
@@ -98,7 +98,7 @@ def _to_arrow(frame: pl.DataFrame) -> Any:
 
 
 def _with_plain_types(schema: Any) -> Any:
-    """Strings and lists as every reader of parquet knows them, and not polars' large ones."""
+    """Replace polars' large strings and lists with those that every reader of parquet supports."""
     import pyarrow as pa
 
     return pa.schema([pa.field(one.name, _plain(one.type)) for one in schema])
@@ -121,11 +121,11 @@ _FRAME = 1024
 
 @dataclass(frozen=True)
 class RowCounts:
-    """How many rows of each kind were written; `left_out` counts queries of no split.
+    """How many rows of each kind were written.
 
-    `aside` counts queries that a grade has set aside, which are in no split's files; `relabelled`
-    the others whose merged labels are not their first ones; `graders` the queries that each kind
-    of grader labelled.
+    `left_out` counts queries without a split, and `aside` those that a grade excluded from their
+    split. `relabelled` counts the others whose merged labels differ from the first ones, and
+    `graders` the queries by the kind of their grader.
     """
 
     tools: int
@@ -139,12 +139,10 @@ class RowCounts:
 
 
 def write_data(bank: Path, folder: Path, shard_rows: int = SHARD_ROWS) -> RowCounts:
-    """Write the rows of a bank's folder to a folder; the same bank, the same bytes.
+    """Write the rows of a bank to a folder; the same bank gives the same bytes.
 
-    Queries have their merged labels as `tools`, and those that they were written with as
-    `tools_first`. Rows are read and written as they come, but for the labels. Queries that are in
-    no split are left out, with their labels: a bank keeps them to be neither trained nor tested
-    with.
+    `tools` of a query has the merged labels, `tools_first` the first ones. Only labels are read as
+    a whole. Queries without a split are skipped with their labels.
 
     Raises:
         InputError: a file of the bank is missing, damaged, or not of this layout.
@@ -180,7 +178,7 @@ def _write(
     records: Iterable[Record],
     shard_rows: int,
 ) -> int:
-    """Write records as shards; without any, those that a bank may lack have no shard."""
+    """Write records as shards; asks and labels get none if there are no rows."""
     with ShardWriter(folder, name, kind, shard_rows) as writer:
         for frame in _frames(kind, records):
             writer.write(frame)
@@ -198,7 +196,7 @@ def _frames(kind: type[Record], records: Iterable[Record]) -> Iterator[pl.DataFr
 def _write_queries(
     bank: Path, folder: Path, shard_rows: int, verified: Mapping[str, Verified]
 ) -> tuple[Counter[str], set[str]]:
-    """Write the queries by split; gives how many, and the ids of those that are in none."""
+    """Write the queries by split; gives their counts, and the ids of those without a split."""
     counts: Counter[str] = Counter()
     left_out: set[str] = set()
     with ExitStack() as stack:
@@ -232,14 +230,14 @@ def _write_queries(
 
 
 NEEDED, ALTERNATIVE = 2, 1
-"""Grades of a tool; one that is not needed has no line."""
+"""Grades of a tool; other tools have no line."""
 
 _FORBIDDEN = frozenset('%"')
 
 
 @dataclass(frozen=True)
-class Judged:
-    """How many requests have grades, how many of these verified ones, and how many lines by grade.
+class QrelCounts:
+    """How many requests have grades and verified grades, and how many lines each grade has.
 
     `unknown` counts labels that name no tool of the bank.
     """
@@ -250,12 +248,11 @@ class Judged:
     unknown: int
 
 
-def write_qrels(data: Path, folder: Path) -> Judged:
-    """Write corpus.jsonl, queries.jsonl, qrels/test.tsv and qrels/test.trec of published shards.
+def write_qrels(data: Path, folder: Path) -> QrelCounts:
+    """Write corpus.jsonl, queries.jsonl, qrels/test.tsv and qrels/test.trec from the shards in `data`.
 
-    `data` holds the shards. A needed tool has the grade 2, one that would serve in its place 1;
-    both by the verified labels of a request where it has some, and else by its first ones, which
-    know needed tools alone.
+    A needed tool has the grade 2, an alternative 1. Verified labels are used if a request has some,
+    else its first ones, which only have needed tools.
 
     Raises:
         InputError: a shard can't be read.
@@ -292,28 +289,25 @@ def write_qrels(data: Path, folder: Path) -> Judged:
                 beir.write(f"{qid}\t{tool}\t{grade}\n")
                 trec.write(f"{qid} 0 {tool} {grade}\n")
     by_grade = dict(sorted(grades.items(), reverse=True))
-    of = counts
-    return Judged(of["requests"], of["verified"], by_grade, of["unknown"])
-
-
-def as_id(name: str) -> str:
-    """A name as it can stand in a line of TREC's: blanks and the like percent-encoded."""
-    if all(_may_stand(sign) for sign in name):
-        return name
-    return "".join(
-        sign
-        if _may_stand(sign)
-        else "".join(f"%{byte:02X}" for byte in sign.encode("utf-8"))
-        for sign in name
+    return QrelCounts(
+        counts["requests"], counts["verified"], by_grade, counts["unknown"]
     )
 
 
-def _may_stand(sign: str) -> bool:
-    return sign.isprintable() and not sign.isspace() and sign not in _FORBIDDEN
+def as_id(name: str) -> str:
+    """Encode a name for TREC: blanks and the like become percent-encoded."""
+    return "".join(
+        character
+        if character.isprintable()
+        and not character.isspace()
+        and character not in _FORBIDDEN
+        else "".join(f"%{byte:02X}" for byte in character.encode("utf-8"))
+        for character in name
+    )
 
 
 def _write_corpus(data: Path, path: Path) -> dict[str, str]:
-    """Write the tools; gives the id of each by all of its names."""
+    """Write the tools; gives their ids by all names."""
     ids: dict[str, str] = {}
     aliases: dict[str, str] = {}
     with path.open("w", encoding="utf-8") as corpus:
@@ -328,7 +322,7 @@ def _write_corpus(data: Path, path: Path) -> dict[str, str]:
 
 
 def _read_grades(data: Path) -> dict[str, dict[str, int]]:
-    """By test request that has merged labels, its tools' grades."""
+    """Read the grades of tools by test query with merged labels."""
     import polars as pl
 
     tested = {

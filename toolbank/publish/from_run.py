@@ -1,4 +1,4 @@
-"""What a publication takes from a run: its recipe, its retriever, and how the bank was made."""
+"""Read a run for a publication: its recipe, its retriever, and how the bank was made."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _FITTED = "retrievers/"
 
 
 @dataclass(frozen=True)
-class Story:
-    """What was left by the stages that are done; `stale` names those whose result is left out.
+class RunResults:
+    """The results of finished stages; `stale` names stages whose results are outdated.
 
     `info` is bank.json.
     """
@@ -55,22 +55,22 @@ class Story:
 
     @property
     def is_written(self) -> bool:
-        """Whether the requests were written by the run, and are not those of a dataset."""
+        """Whether the run wrote the requests; else they are from a dataset."""
         return "generate" in self.info
 
     @property
     def engine(self) -> str:
-        """Who wrote the requests: an engine's name."""
+        """The name of the engine that wrote the requests."""
         return str(self._written.get("engine", ""))
 
     @property
     def model(self) -> str:
-        """The model that wrote the requests; "" where none is named."""
+        """The model that wrote the requests, or ""."""
         return str(self._written.get("model", ""))
 
     @property
     def sources(self) -> list[str]:
-        """What the tools were read from."""
+        """The sources of the tools."""
         found = self.info.get("sources")
         listed = found.get("sources") if isinstance(found, dict) else None
         named = [one.get("source") for one in listed or () if isinstance(one, dict)]
@@ -82,8 +82,8 @@ class Story:
         return made if isinstance(made, dict) else {}
 
 
-def read_story(recipe: Recipe, run: RunFolder) -> Story:
-    """Read what the stages of a run left, as far as it is of the bank that is there now.
+def read_story(recipe: Recipe, run: RunFolder) -> RunResults:
+    """Read the results of a run that belong to its current bank.
 
     Raises:
         InputError: a file is missing or damaged.
@@ -107,7 +107,7 @@ def read_story(recipe: Recipe, run: RunFolder) -> Story:
             return False
         return True
 
-    return Story(
+    return RunResults(
         name=recipe.name,
         info=read_checked(run.bank / "bank.json", dict[str, Any]),
         figures=tuple(read_figures(run.metrics))
@@ -129,11 +129,10 @@ def _files(run: RunFolder, stage: str) -> Iterable[Path]:
 
 
 def write_recipe(recipe: Recipe) -> str:
-    """The recipe as YAML, with all that shapes its result.
+    """Write the recipe as YAML, with every key that shapes its result.
 
-    Addresses of models and all else that says only how a result is come by are left out. URLs
-    have lost user names, passwords and query strings; of a path there is the last name, and three stars stand
-    for what of a server's command may be a secret.
+    Addresses of models and other transport keys are removed, and so are user names, passwords and
+    query strings of URLs. Paths are reduced to their last name, and secrets in commands are masked.
     """
     unused = set(recipe.unused_keys)
     settings = {key: value for key, value in _dump(recipe).items() if key not in unused}
@@ -150,10 +149,10 @@ def write_recipe(recipe: Recipe) -> str:
 
 
 def write_prompts(recipe: Recipe, run: RunFolder, folder: Path) -> None:
-    """Copy the templates, examples, schemas of replies and rules that a run was made with.
+    """Copy the templates, examples, reply schemas and rules that a run was made with.
 
-    Those of engines that read no prompts are not among them. The files of a stage that is to be
-    run again are those that its results were made with.
+    Engines that read no prompts have none. For a stage that will run again, these are the files of
+    its current results.
 
     Raises:
         ToolbankError: the folder can't be written to.
@@ -172,12 +171,12 @@ def write_prompts(recipe: Recipe, run: RunFolder, folder: Path) -> None:
 
 
 def without_places(value: Any) -> Any:
-    """JSON in which a path of this machine is its last name."""
+    """Replace each path of this machine in JSON with its last name."""
     if isinstance(value, dict):
         return {key: without_places(part) for key, part in value.items()}
     if isinstance(value, list):
         return [without_places(part) for part in value]
-    return _name(value) if isinstance(value, str) and _is_place(value) else value
+    return Path(value).name if isinstance(value, str) and _is_place(value) else value
 
 
 def _dump(config: BaseModel) -> dict[str, Any]:
@@ -193,7 +192,7 @@ def _publish(value: Any, as_json: Any) -> Any:
     if isinstance(value, Path):
         return value.name
     if isinstance(value, BaseModel):
-        # An encoder by its name alone is one all the same.
+        # An encoder may be given as its name only.
         return _dump(value) if isinstance(as_json, dict) else without_places(as_json)
     if isinstance(value, tuple | list):
         pairs = zip(value, as_json, strict=True)
@@ -205,15 +204,11 @@ def _publish(value: Any, as_json: Any) -> Any:
 
 
 def _is_place(text: str) -> bool:
-    """Whether a text is the path of something here, or of what lay in a folder that is here."""
+    """Check whether a text is a path on this machine, or in a folder that exists here."""
     if not text.startswith(os.sep) or len(text) > 4096 or "\0" in text:
         return False
     path = Path(text)
     return len(path.parts) > 2 and (path.exists() or path.parent.is_dir())
-
-
-def _name(text: str) -> str:
-    return Path(text).name
 
 
 MODELS = "models"
@@ -222,8 +217,8 @@ _MOST_SETTINGS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A published retriever: why this one; those that lie beside it; which have an encoder."""
+class PublishedRetriever:
+    """A published retriever: why it was chosen, those it builds on, and which have an encoder."""
 
     label: str
     why: str
@@ -237,11 +232,11 @@ def write_retriever(
     folder: Path,
     label: str = "",
     stale: Collection[str] = (),
-) -> Shown | None:
-    """Copy a fitted retriever and those that it builds on to models/ in a folder.
+) -> PublishedRetriever | None:
+    """Copy a fitted retriever and those it builds on to models/ in a folder.
 
-    Without a label it is the one that `toolbank search` takes. None where nothing is fitted; what is
-    `stale`, fitted on an earlier bank, counts as not fitted.
+    Without a label, it is the default retriever of `toolbank search`. None if nothing is fitted;
+    `stale` retrievers, fitted on an earlier bank, do not count.
 
     Raises:
         InputError: no retriever of that name is fitted.
@@ -257,7 +252,7 @@ def write_retriever(
     if label and label not in named:
         there = ", ".join(named) or "none"
         raise InputError(
-            f"--retriever {label}: not fitted in {run.path}. There: {there}."
+            f"--retriever {label}: not fitted in {run.path}. Choose one of: {there}."
         )
     if not fitted:
         return None
@@ -277,11 +272,11 @@ def write_retriever(
             text = _card(one, kinds[one])
             (target / "README.md").write_text(text, encoding="utf-8")
     encoders = [one for one in wanted if (folder / MODELS / one / "encoder").is_dir()]
-    return Shown(label, why, tuple(wanted[1:]), tuple(encoders))
+    return PublishedRetriever(label, why, tuple(wanted[1:]), tuple(encoders))
 
 
 def _strip(folder: Path) -> None:
-    """Take paths of this machine, and what URLs hold of credentials, out of settings and cards."""
+    """Remove paths of this machine and credentials in URLs from settings and cards."""
     replaced: dict[str, str] = {}
     for path in sorted(folder.rglob("*.json")):
         if "config" in path.name and path.stat().st_size <= _MOST_SETTINGS:
@@ -301,7 +296,7 @@ def _strip(folder: Path) -> None:
 
 
 def _compare(old: Any, new: Any, replaced: dict[str, str]) -> None:
-    """Note which texts became which."""
+    """Collect the texts that were replaced."""
     if isinstance(old, dict):
         for key in old:
             _compare(old[key], new[key], replaced)

@@ -32,7 +32,7 @@ from toolbank.system.folders import (
 )
 from toolbank.system.hub import asking_hub, check_repository
 from toolbank.system.numbers import count, size
-from toolbank.system.terminal import confirm, print_message
+from toolbank.system.terminal import command, confirm, print_message
 
 PUBLICATION = FolderKind("publication", "--to", former="toolbank-published.json")
 
@@ -41,10 +41,10 @@ _LICENCE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}")
 
 @dataclass(frozen=True)
 class PublicationParts:
-    """What is published of a run.
+    """The parts of a run to publish.
 
-    `licence` is an identifier as hubs have it, such as cc-by-4.0; "" where none is stated.
-    `retriever` is the label of one, or "" for the one that `toolbank search` takes.
+    `licence` is an identifier of hubs, such as cc-by-4.0, or "". `retriever` is a label, or "" for
+    the default retriever of `toolbank search`.
     """
 
     run: RunFolder
@@ -53,53 +53,53 @@ class PublicationParts:
     shard_rows: int = SHARD_ROWS
 
     def check(self) -> None:
-        """Refuse what can't be published, before anything is written.
+        """Check that the run can be published, before anything is written.
 
         Raises:
-            InputError: there is no bank, the next run changes its requests or their labels, or the
-                licence is no identifier.
+            InputError: there is no bank, the next run would change its requests or labels, or the
+                licence is not an identifier.
         """
         if self.licence and not _LICENCE.fullmatch(self.licence):
             raise InputError(
-                f"--license {self.licence!r}: not the identifier of a licence. Give one as hubs "
-                "have it, such as apache-2.0, mit, cc-by-4.0 or other."
+                f"--license {self.licence!r}: not the identifier of a licence. Give one of a hub, "
+                "such as apache-2.0, mit, cc-by-4.0 or other."
             )
         if not (self.run.bank / "bank.json").is_file():
             raise InputError(
-                f"{self.run.path}: no bank in it yet. First: toolbank run {self.run.path}"
+                f"{self.run.path}: no bank yet. First: {command('run', self.run.path)}"
             )
         refuse_outdated(self.run)
 
 
 def demand_not_read(wanted: PublicationParts, folder: Path) -> None:
-    """Refuse to write over what the run's bank was read from.
+    """Check that a folder is not the dataset that the run's bank was read from.
 
     Raises:
-        InputError: the folder is that of the run's dataset.
+        InputError: it is.
     """
     recipe = load_recipe(str(wanted.run.recipe)).recipe
     path = getattr(recipe.dataset, "path", None)
     if path is not None and path.resolve() == folder.resolve():
         raise InputError(
-            f"{folder}: {wanted.run.path} has its dataset from there, which would be lost. Give another "
-            "folder with --to."
+            f"{folder}: {wanted.run.path} has its dataset from there, which would be lost. Give "
+            "another folder with --to."
         )
 
 
 def publish_to_folder(wanted: PublicationParts, folder: Path) -> Contents:
-    """Write a run's bank, its card and its retriever to a folder; gives what they hold.
+    """Write a run's bank, its card and its retriever to a folder.
 
-    - data/{tools,train,validation,test}-*.parquet, and asks and labels where there are any
-    - corpus.jsonl, queries.jsonl, qrels/test.tsv, qrels/test.trec: the test as BEIR and TREC
-      have it
+    - data/{tools,train,validation,test}-*.parquet, and asks and labels if there are any
+    - corpus.jsonl, queries.jsonl, qrels/test.tsv, qrels/test.trec: the test in the formats of BEIR
+      and TREC
     - models/, recipe.yaml, README.md
     - prompts/ and crawlers/: the files that the run was made with
 
-    All is written before it takes the place of an earlier publication. The same run, the same
+    Everything is written before it replaces an earlier publication. The same run gives the same
     bytes.
 
     Raises:
-        InputError: something can't be published, or the folder holds what no publication left.
+        InputError: the run can't be published, or the folder holds something else.
         ToolbankError: the folder can't be written to.
     """
     with replacing(folder, PUBLICATION, whole=True) as made:
@@ -110,7 +110,7 @@ def write_publication(wanted: PublicationParts, folder: Path) -> Contents:
     """Write all files of a publication but its mark to an empty folder.
 
     Raises:
-        InputError: as of `publish_to_folder`.
+        InputError: as `publish_to_folder`.
     """
     wanted.check()
     run = wanted.run
@@ -130,13 +130,13 @@ def write_publication(wanted: PublicationParts, folder: Path) -> Contents:
     return contents
 
 
-# What a hub makes by itself in a new repository.
+# Files that a hub creates in a new repository.
 _ITS_OWN = {".gitattributes"}
 
 
 @dataclass(frozen=True)
 class _Remote:
-    """A repository as it is: its files, and those that an earlier publication left."""
+    """The state of a repository: its files, and those of an earlier publication."""
 
     private: bool
     commit: str
@@ -151,15 +151,15 @@ def publish_to_hub(
     public: bool = False,
     sure: bool = False,
 ) -> str:
-    """Send a publication to a repository of datasets, made if it isn't there; gives its address.
+    """Upload a publication to a dataset repository, created if necessary; gives its address.
 
-    What is sent, how it can be seen, and the licence are shown before, and without `sure` asked
-    about. The hub is that of HF_ENDPOINT, or huggingface.co; the token that of HF_TOKEN or of
-    `hf auth login`. It is one commit, which takes the place of an earlier publication alone.
+    The files, the visibility and the licence are shown first, and unless `sure` the user is asked.
+    The hub is that of HF_ENDPOINT, or huggingface.co; the token is that of HF_TOKEN or of
+    `hf auth login`. It is one commit, which only replaces an earlier publication.
 
     Raises:
-        InputError: the name, the token or the licence can't be used; the repository holds
-            something else; or nobody has said yes.
+        InputError: the name, the token or the licence is invalid; the repository holds something
+            else; or the user did not agree.
         ToolbankError: the hub can't be reached, or fails.
     """
     from huggingface_hub import get_token
@@ -192,13 +192,13 @@ def publish_to_hub(
             for path in folder.rglob("*")
             if path.is_file()
         )
-        gone = _find_gone(repository, remote, names)
+        gone = _find_removed(repository, remote, names)
         _ask(repository, wanted, folder, names, gone, remote, public=public, sure=sure)
         return _send(repository, folder, names, gone, remote, public=public)
 
 
 def _look_up(repository: str) -> _Remote | None:
-    """The repository as it is; None where there is none that the token may see."""
+    """Read the state of the repository; None if there is none that the token may see."""
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import RepositoryNotFoundError
 
@@ -225,13 +225,13 @@ def _look_up(repository: str) -> _Remote | None:
         return _Remote(bool(info.private), info.sha or "", files, earlier)
 
 
-def _find_gone(
+def _find_removed(
     repository: str, remote: _Remote | None, names: Sequence[str]
 ) -> list[str]:
-    """The files of an earlier publication that this one has not.
+    """List the files of an earlier publication that this one does not have.
 
     Raises:
-        InputError: a file that no publication left would be lost, or has no publication beside it.
+        InputError: a file of somebody else would be lost, or is there without a publication.
     """
     if remote is None:
         return []
@@ -239,7 +239,7 @@ def _find_gone(
     lost = foreign.intersection(names) if remote.earlier else foreign
     if lost:
         raise InputError(
-            f"{repository}: holds {min(lost)}, which no publication left there; nothing was sent. "
+            f"{repository}: holds {min(lost)}, which is not that of a publication; nothing was sent. "
             "Give another name with --to."
         )
     return sorted(remote.earlier & remote.files - set(names))
@@ -256,10 +256,10 @@ def _ask(
     public: bool,
     sure: bool,
 ) -> None:
-    """Show what is sent, and have it confirmed.
+    """Show what is sent, and ask the user.
 
     Raises:
-        InputError: it is refused, or there is no terminal to ask on.
+        InputError: the user refuses, or there is no terminal.
     """
     from huggingface_hub import constants
 
@@ -282,7 +282,7 @@ def _ask(
     answer = confirm("Send it?")
     if answer is None:
         raise InputError(
-            "Nothing was sent: there is no terminal to ask on. Add --yes if it is to be."
+            "Nothing was sent: there is no terminal to ask on. Add --yes to send it."
         )
     if not answer:
         raise InputError("Nothing was sent.")
@@ -311,7 +311,7 @@ def _send(
             ],
             repo_type="dataset",
             commit_message="Publish with toolbank",
-            # What somebody has sent since it was looked at is not written over.
+            # Do not overwrite what was uploaded since.
             parent_commit=remote.commit if remote else None,
         )
     return f"{endpoint}/datasets/{repository}"

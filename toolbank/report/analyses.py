@@ -19,15 +19,14 @@ from toolbank.report.svg import LineChart, Mean, Overlay, draw_lines, overlay, t
 from toolbank.requests.asks import KINDS
 
 PARTS = ("never", "up to half of the times", "more often", "always")
-"""How often a tool is missed."""
+"""Ranges of how often a tool is missed."""
 
 
 @dataclass(frozen=True)
 class ToolFailures:
-    """Of each tool, the share of the requests for it that miss it.
+    """The share of its requests that miss a tool, over all needed tools.
 
-    `mean` and `deviation` (the standard one) are over the tools that are asked for; `parts`
-    counts these tools by `PARTS`.
+    `mean` and (standard) `deviation` are over tools; `parts` counts tools by `PARTS`.
     """
 
     mean: float
@@ -38,10 +37,10 @@ class ToolFailures:
 def count_failures(
     found: Sequence[Found], known: Container[str]
 ) -> ToolFailures | None:
-    """The failures of one method per tool, as arXiv 2409.02141 tells them.
+    """Count the failures of a method per tool, as in arXiv 2409.02141.
 
-    Names that are not `known` are no tools, so that nothing could find them: they are left out.
-    None where no request needs a known tool.
+    Names that are not `known` are skipped, since nothing could find them. None if no request needs
+    a known tool.
     """
     needed = Counter(tool for one in found for tool in one.tools if tool in known)
     missed = Counter(tool for one in found for tool in one.missed)
@@ -57,16 +56,16 @@ _OTHER = "others"
 
 
 def kind_of(query_id: str) -> str:
-    """The kind of asking that an id names, as ask-terse-17 does; "" where it names none."""
+    """Return the kind of ask in an id such as ask-terse-17; "" if there is none."""
     first, _, rest = query_id.partition("-")
     kind = rest.partition("-")[0]
     return kind if first == "ask" and kind in KINDS else ""
 
 
 def compare_kinds(found: Mapping[str, Sequence[Found]], seed: int) -> LineChart | None:
-    """Recall by kind of asking, a line a method; None where no id names a kind.
+    """Draw the recall by kind of ask, a line per method; None if no id names a kind.
 
-    `found` has what each method found among its first k hits, for the same queries.
+    `found` has the top k of each method for the same queries.
     """
     recalls: dict[str, defaultdict[str, list[float]]] = {}
     for method, of_one in found.items():
@@ -87,7 +86,7 @@ def compare_kinds(found: Mapping[str, Sequence[Found]], seed: int) -> LineChart 
 
 
 def split_lengths(found: Sequence[Found]) -> tuple[list[int], list[int]]:
-    """Words of the requests whose tools are all found, and of those that miss one."""
+    """Count the words of requests whose tools are all found, and of those that miss one."""
     whole = [len(one.query.split()) for one in found if not one.missed]
     failed = [len(one.query.split()) for one in found if one.missed]
     return whole, failed
@@ -98,7 +97,7 @@ _FEWEST = 3
 
 @dataclass(frozen=True)
 class Sweep:
-    """Retrievers of one `type` by their values of one `key`, in rising order."""
+    """Retrievers of one `type` with different values of one `key`, in rising order."""
 
     type: str
     key: str
@@ -106,7 +105,7 @@ class Sweep:
 
 
 def find_sweeps(retrievers: Sequence[Mapping[str, Any]]) -> list[Sweep]:
-    """The settings of a recipe's retrievers of which three or more have but one number apart."""
+    """Find groups of three or more retrievers that differ only in one number."""
     groups: defaultdict[tuple[str, str], dict[float, str]] = defaultdict(dict)
     for settings in retrievers:
         flat = dict(_flatten({**settings, "name": ""}))
@@ -125,7 +124,7 @@ def find_sweeps(retrievers: Sequence[Mapping[str, Any]]) -> list[Sweep]:
 def draw_sweep(
     sweep: Sweep, figures: Sequence[Figure], k: int | None
 ) -> LineChart | None:
-    """Recall@k over the values, a line for each set of requests."""
+    """Draw recall@k over the values, a line per evaluation set."""
     recall = {
         (one.set, one.retriever): Mean(one.value, one.low, one.high, one.n)
         for one in figures
@@ -155,11 +154,10 @@ _GROUPS = 5
 def follow_uses(
     found: Mapping[str, Sequence[Found]], uses: Mapping[str, int], seed: int
 ) -> LineChart | None:
-    """The share of needed tools that are found, by the training requests that use the tool.
+    """Draw the share of needed tools that are found by the number of their training requests.
 
-    A line a method. `found` has what each found among its first k hits, for the same queries;
-    `uses` counts by tool, and names that it lacks are left out. None where all tools are in one
-    group.
+    There is a line per method. `found` has the top k of each for the same queries; tools that are
+    not in `uses` are skipped. None if all tools are in one group.
     """
     needed = [
         uses[tool]
@@ -192,7 +190,7 @@ def follow_uses(
 
 
 def cut_evenly(numbers: Sequence[int], groups: int) -> list[int]:
-    """Where groups of about as many numbers each begin, at most so many; equal ones stay together."""
+    """Find where groups of about equal size start; equal numbers stay in one group."""
     starts: list[int] = []
     size, inside = len(numbers) / groups, 0
     for number, times in sorted(Counter(numbers).items()):
@@ -209,9 +207,9 @@ def _name(start: int, end: int) -> str:
 
 @dataclass(frozen=True)
 class Misses:
-    """What is missed of one evaluation set of n queries.
+    """The misses of an evaluation set of n queries.
 
-    `lengths` are those of the method `best`, the one of the highest recall.
+    `lengths` are those of the method `best`, the one with the highest recall.
     """
 
     title: str
@@ -224,7 +222,7 @@ class Misses:
 
 
 def describe_misses(content: Content) -> list[Misses]:
-    """An entry for each evaluation set that has queries."""
+    """Describe the misses of each evaluation set that has queries."""
     uses = dict.fromkeys(content.bank.tool_names, 0)
     train = content.bank.train_queries
     uses |= Counter(
@@ -250,7 +248,7 @@ def describe_misses(content: Content) -> list[Misses]:
 
 
 def describe_sweeps(content: Content, k: int | None) -> list[tuple[Sweep, LineChart]]:
-    """The settings that the recipe tries several numbers of, each with its chart."""
+    """Draw a chart for each setting that the recipe varies."""
     figures = [one for one in content.figures if one.set not in TEST_PARTS]
     sweeps = find_sweeps(content.recipe.get("retrievers") or ())
     drawn = [(sweep, draw_sweep(sweep, figures, k)) for sweep in sweeps]

@@ -1,8 +1,8 @@
-"""What lies in a run folder, read for the report. Parts that are missing stay None or empty."""
+"""The content of a run folder for the report; missing parts are None or empty."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,36 +11,32 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.files import make_frame, read_frame
 from toolbank.bank.records import AttemptRecord
 from toolbank.config.explain import check, read_checked
+from toolbank.config.yaml import parse_mapping
 from toolbank.evaluation import main_k
 from toolbank.evaluation.evaluate import Found, read_hits
 from toolbank.evaluation.figures import (
     Difference,
     Figure,
     SetLabels,
-    read_differences,
-    read_figures,
-    read_labels,
     read_warnings,
 )
 from toolbank.llm.accounts import SearchCalls, StepCalls
 from toolbank.report.sections import Verification
 from toolbank.requests.judge.summary import CriterionSummary, LengthPart
-from toolbank.retrievers.calibration_fit import (
-    CalibrationRecord,
-    read_calibration_record,
-)
-from toolbank.system.errors import InputError
+from toolbank.retrievers.calibration_fit import CalibrationRecord
+from toolbank.system.files import read_text
 from toolbank.system.secrets import without_credentials
 
 if TYPE_CHECKING:
     import polars as pl
 
 T = TypeVar("T")
+M = TypeVar("M")
 
 
 @dataclass(frozen=True)
 class ReadByEye:
-    """On how many pairs a heuristic was held to a reader, and on how many they disagree."""
+    """How many pairs a person read too, and on how many the heuristic disagrees."""
 
     pairs: int
     disagree: dict[str, int]
@@ -48,9 +44,9 @@ class ReadByEye:
 
 @dataclass(frozen=True)
 class Judge:
-    """judge.json without its pairs; `others` are the comparisons made before the last one.
+    """judge.json without its pairs; `others` are earlier comparisons.
 
-    `stale`: the bank doesn't have its requests any more.
+    It is `stale` if the bank no longer has its requests.
     """
 
     judge: str
@@ -68,15 +64,15 @@ class Judge:
 
     @property
     def comparisons(self) -> list[Judge]:
-        """All that are of the bank as it is, the last one first."""
+        """All comparisons of the current bank, the last one first."""
         return [self, *(one for one in self.others if not one.stale)]
 
 
 @dataclass(frozen=True)
 class AskCounts:
-    """What became of the asks; those that siblings share count once, `tools` are all who have some.
+    """The outcomes of the asks, in total and `by_kind`; asks that siblings share count once.
 
-    `by_kind` counts by kind and how they ended.
+    `tools` is the number of tools with asks.
     """
 
     groups: int
@@ -90,7 +86,7 @@ class AskCounts:
 
 @dataclass(frozen=True)
 class LostAsk:
-    """An ask that is not there, and why."""
+    """An ask that was not accepted, and why."""
 
     outcome: str
     reason: str
@@ -110,7 +106,7 @@ class Asks:
 
 @dataclass(frozen=True)
 class AttemptsBySize:
-    """How many attempts asked for a number of tools, and how many queries there are of it."""
+    """How many attempts there were for a number of tools, and how many were accepted."""
 
     asked: int
     accepted: int
@@ -118,10 +114,10 @@ class AttemptsBySize:
 
 @dataclass(frozen=True)
 class Content:
-    """A run: its name, bank, resolved recipe, and what later stages left.
+    """A run: its name, bank, resolved recipe, and the results of later stages.
 
-    `attempts` are the rows of attempts.parquet, if there is one. `hits` are the first of each
-    query, by method: as many as Recall is told at.
+    `attempts` are the rows of attempts.parquet. `hits` are the top k of each query by method, with
+    the k of the shown recall.
     """
 
     name: str
@@ -144,7 +140,7 @@ class Content:
 
     @property
     def seed(self) -> int:
-        """Of the recipe, or else of the bank."""
+        """The seed of the recipe, or else of the bank."""
         return int(self.recipe.get("seed", self.bank.info.get("seed", 0)))
 
     def model_folders(self) -> list[Path]:
@@ -168,44 +164,30 @@ def read_content(run: Path) -> Content:
         InputError: there is no bank, or a file that is there is damaged.
     """
     bank = Bank.load(run / "bank")
-    metrics = run / "metrics.json"
-    figures = read_figures(metrics) if metrics.is_file() else []
+    about, attempts = run / "bank" / "bank.json", run / "bank" / "attempts.parquet"
+    figures = _read(run / "metrics.json", list[Figure], [])
     return Content(
         name=run.resolve().name,
         bank=bank,
-        attempts=_read_if_there(
-            run / "bank" / "attempts.parquet",
-            read_frame,
-            make_frame(AttemptRecord, ()),
-        ),
+        attempts=read_frame(attempts)
+        if attempts.is_file()
+        else make_frame(AttemptRecord, ()),
         recipe=_read_recipe(run / "recipe.yaml"),
-        calls=check(
-            bank.info.get("calls", {}),
-            dict[str, StepCalls],
-            run / "bank" / "bank.json",
-        ),
+        calls=check(bank.info.get("calls", {}), dict[str, StepCalls], about),
         asked_numbers=check(
             (bank.info.get("counts") or {}).get("tools_per_query", {}),
             dict[str, AttemptsBySize],
-            run / "bank" / "bank.json",
+            about,
         ),
-        asks=_read_if_there(
-            run / "bank" / "asks.json", lambda path: read_checked(path, Asks), None
-        ),
-        judge=_read_if_there(run / "judge.json", read_judge, None),
-        verification=_read_if_there(
-            run / "verify.json", lambda path: read_checked(path, Verification), None
-        ),
-        searches=_read_if_there(
-            run / "searches.json",
-            lambda path: read_checked(path, dict[str, SearchCalls]),
-            {},
-        ),
+        asks=_read(run / "bank" / "asks.json", Asks, None),
+        judge=_read(run / "judge.json", Judge, None),
+        verification=_read(run / "verify.json", Verification, None),
+        searches=_read(run / "searches.json", dict[str, SearchCalls], {}),
         figures=figures,
-        differences=_read_if_there(run / "comparisons.json", read_differences, []),
-        labels=_read_if_there(run / "labels.json", read_labels, []),
-        calibration=_read_if_there(
-            run / "calibration.json", read_calibration_record, CalibrationRecord()
+        differences=_read(run / "comparisons.json", list[Difference], []),
+        labels=_read(run / "labels.json", list[SetLabels], []),
+        calibration=_read(
+            run / "calibration.json", CalibrationRecord, CalibrationRecord()
         ),
         warnings=read_warnings(run / "warnings.json"),
         hits=_read_hits(run / "hits", figures),
@@ -222,8 +204,8 @@ def read_judge(path: Path) -> Judge:
     return read_checked(path, Judge)
 
 
-def _read_if_there(path: Path, read: Callable[[Path], T], missing: T) -> T:
-    return read(path) if path.is_file() else missing
+def _read(path: Path, kind: type[T], missing: M) -> T | M:
+    return read_checked(path, kind) if path.is_file() else missing
 
 
 def _read_hits(folder: Path, figures: Sequence[Figure]) -> dict[str, list[Found]]:
@@ -238,15 +220,7 @@ def _read_hits(folder: Path, figures: Sequence[Figure]) -> dict[str, list[Found]
 
 
 def _read_recipe(path: Path) -> dict[str, Any]:
-    import yaml
-
     if not path.is_file():
         return {}
-    try:
-        recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: can't be read ({error}).") from error
-    if not isinstance(recipe, dict):
-        raise InputError(f"{path}: not a recipe. Run the recipe again.")
-    hidden: dict[str, Any] = without_credentials(recipe)
-    return hidden
+    recipe = parse_mapping(read_text(path), str(path))[0]
+    return dict(without_credentials(recipe))

@@ -1,4 +1,4 @@
-"""All that the page says, as plain data for the templates."""
+"""Collect the content of the page as plain data for the templates."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _EXAMPLES = 3
 
 
 def follow_asks(asks: Asks) -> list[Bar]:
-    """Accepted first, then every reason for which there is none, the largest first."""
+    """Count the outcomes of asks: accepted first, then every reason, the largest first."""
     counts = asks.counts
     rows = [("declined", "declined", counts.declined)] if counts.declined else []
     rows += [("rejected", *row) for row in counts.rejected.items()]
@@ -76,7 +76,7 @@ def follow_asks(asks: Asks) -> list[Bar]:
 def sample_asks(
     asks: Sequence[Ask], n: int, seed: int
 ) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Up to n tools at random by the seed, by name, each with the kinds and texts of its asks."""
+    """Sample up to n tools, sorted by name, each with the kinds and texts of its asks."""
     by_tool: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for ask in asks:
         by_tool[ask.tool].append((ask.kind, ask.ask))
@@ -122,7 +122,7 @@ _FILES = (
 
 
 def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
-    """The context of the templates.
+    """Make the context of the templates.
 
     Raises:
         InputError: a fitted retriever's files are damaged.
@@ -138,6 +138,8 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         one for one in content.figures if one.metric != "recall_or_twin" or one.k == k
     ]
     recall = tabulate(shown, ["recall", "recall_or_twin"])
+    # Planners are trained after the page is written, and their settings may change until then.
+    shown_recipe = {k: v for k, v in content.recipe.items() if k != "planner"}
     counts = {"attempts": 0, "accepted": 0, "leak_word": 0}
     counts |= bank.info.get("counts") or {}
     return {
@@ -225,8 +227,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "example_python": json.dumps(_example(bank), ensure_ascii=False),
         "versions": _versions(bank.info),
         "seed": content.seed,
-        # Planners are trained after the page is written, by settings that may be others then.
-        "recipe": _dump({k: v for k, v in content.recipe.items() if k != "planner"}),
+        "recipe": dump_mapping(shown_recipe) if shown_recipe else "",
     }
 
 
@@ -249,7 +250,7 @@ def _describe_sources(content: Content) -> list[str]:
 
 
 def _list_left_out(info: Mapping[str, Any]) -> list[tuple[str, str, int]]:
-    """What of the sources became no tool: source, reason and how often, the most first."""
+    """List what was skipped in the sources: source, reason and count, the most first."""
     sources = (info.get("sources") or {}).get("sources") or ()
     rows = [
         (str(source["source"]), reason, number)
@@ -261,14 +262,14 @@ def _list_left_out(info: Mapping[str, Any]) -> list[tuple[str, str, int]]:
 
 
 def _list_said(info: Mapping[str, Any]) -> dict[str, Sequence[str]]:
-    """What reading the sources said: problems, and notes on what was left out."""
+    """List the problems and notes of reading the sources."""
     sources = info.get("sources") or {}
     said = {word: sources.get(f"{word}s") or () for word in ("problem", "note")}
     return {word: lines for word, lines in said.items() if lines}
 
 
 def _find_plain(differences: Sequence[Difference]) -> str:
-    """The retriever that has seen no request, which others are held against; "" if none."""
+    """Find the retriever of descriptions that others are compared with; "" if none."""
     found = (one.against for one in differences if one.baseline == "descriptions")
     return next(found, "")
 
@@ -276,7 +277,7 @@ def _find_plain(differences: Sequence[Difference]) -> str:
 def _headlines(
     tables: Sequence[ScoreTable], k: int | None, plain: str
 ) -> list[dict[str, Any]]:
-    """The best recall of the whole test split and of every labelled file."""
+    """Find the best recall of the test split and of every labelled file."""
     found = []
     for table in tables:
         best = best_score(table, f"Recall@{k}")
@@ -303,10 +304,7 @@ def _describe_sample(query: Query, bank: Bank) -> dict[str, Any]:
 
 
 def _list_tools(bank: Bank) -> list[tuple[Tool, list[str], int]]:
-    """Tools with the names of their twins, and how many requests use any of them: twins once.
-
-    The most used first, then by name.
-    """
+    """List tools with their twins, and how many requests use any of them; the most used first."""
     first = find_first_twins(bank.tools)
     uses = Counter(
         number
@@ -371,7 +369,7 @@ def _describe_vectors(content: Content) -> dict[str, Any]:
 
 
 def _moves(points: Mapping[str, Sequence[Point]]) -> list[tuple[Point, Point]]:
-    """From every tool's description to the vector that requests gave it."""
+    """Pair the points of each tool by its description and by its requests."""
     if not set(MADE_OF) <= points.keys():
         return []
     return list(zip(points["descriptions"], points["requests"], strict=True))
@@ -415,7 +413,3 @@ def _versions(info: Mapping[str, Any]) -> list[tuple[str, str]]:
         except PackageNotFoundError:
             continue
     return found
-
-
-def _dump(recipe: Mapping[str, Any]) -> str:
-    return dump_mapping(recipe) if recipe else ""

@@ -1,4 +1,4 @@
-"""The figures of a bank's quality, as the page shows them."""
+"""List the quality figures of a bank for the page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AT_LEAST = 5
 
 @dataclass(frozen=True)
 class QualityFigure:
-    """A figure, a share or a number, and what it says."""
+    """A figure (a share or a number) and what it means."""
 
     label: str
     value: float
@@ -24,7 +24,7 @@ class QualityFigure:
 
 
 def list_figures(quality: Quality) -> list[QualityFigure]:
-    """The figures that there are, in the order of the page."""
+    """List the known figures in the order of the page."""
     rows = [
         *_cover(quality),
         *_vary(quality),
@@ -40,7 +40,7 @@ def list_figures(quality: Quality) -> list[QualityFigure]:
 
 
 def draw_lorenz(quality: Quality) -> str:
-    """The outline of the Lorenz curve in a box of 280 x 150; "" where no tool is used."""
+    """Draw the Lorenz curve in a box of 280 x 150; "" if no tool is used."""
     if quality.coverage is None:
         return ""
     shares = quality.coverage.lorenz
@@ -52,7 +52,7 @@ def draw_lorenz(quality: Quality) -> str:
 
 
 def list_tenths(quality: Quality) -> list[Bar]:
-    """The requests by tenths of the share of their words that are their tools' own."""
+    """Count requests by the share of their words that come from their tools, in tenths."""
     found = _of_requests(quality)
     if found is None:
         return []

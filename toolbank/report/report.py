@@ -27,15 +27,14 @@ _LONGEST_TEXT = 1500
 
 
 def write_report(run: Path, config: ReportConfig) -> Path:
-    """Write `run`/report.html from what lies in the run folder, and give its path.
+    """Write `run`/report.html from the files of a run, and return its path.
 
-    quality.json beside it has the figures of the bank that it shows, for other programs.
-
-    Same files, same bytes. The page loads nothing: styles, script and figures are in it, and
-    its content security policy forbids all else. Every text of the run is escaped.
+    quality.json next to it has the shown figures of the bank, for other programs. The same files
+    give the same bytes. The page is self-contained, and its content security policy forbids
+    loading anything. Every text of the run is escaped.
 
     Raises:
-        InputError: there is no bank, or a file that is there is damaged.
+        InputError: there is no bank, or a file is damaged.
         ToolbankError: the page can't be written.
     """
     page = describe_page(read_content(run), config)
@@ -56,7 +55,7 @@ def write_report(run: Path, config: ReportConfig) -> Path:
 
 @cache
 def environment() -> Environment:
-    """What renders the templates: every text is escaped, and a name that is missing is an error."""
+    """Make the Jinja environment, which escapes every text, and refuses missing names."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -78,7 +77,7 @@ def environment() -> Environment:
 
 
 def clip(text: str, longest: int = _LONGEST_TEXT) -> str:
-    """The text without control characters, cut where it is too long to be read."""
+    """Remove control characters, and cut the text if it is too long to read."""
     visible = "".join(c for c in text if c.isprintable() or c in "\n\t")
     if len(visible) <= longest:
         return visible
@@ -88,23 +87,23 @@ def clip(text: str, longest: int = _LONGEST_TEXT) -> str:
 
 
 def percent(share: float | None, digits: int = 0) -> str:
-    """A share as a percentage; a dash where there is none."""
+    """Format a share as a percentage; a dash for None."""
     if share is None:
         return "\u2013"
     visible = f"{100 * share:.{digits}f}"
-    # Nearly all is not all, and next to nothing is not nothing.
+    # Do not round to 0 or 100 %.
     if 0 < share < 1 and float(visible) in (0, 100) and digits < 2:
         return percent(share, digits + 1)
     return f"{visible} %"
 
 
 def count(number: int, noun: str = "", plural: str = "") -> str:
-    """A number with separators, and a noun in its plural where it takes one."""
+    """Format a number with separators, and a noun in the right form."""
     return numbers.count(number, noun, plural) if noun else f"{number:,}"
 
 
 def money(dollars: float | None) -> str:
-    """Dollars with cents, or with two digits where they are less; a dash where unknown."""
+    """Format dollars with cents, or with two digits if they are less; a dash for None."""
     if dollars is None:
         return "\u2013"
     digits = 2 - math.ceil(math.log10(dollars)) if 0 < dollars < 0.0995 else 2
@@ -112,23 +111,23 @@ def money(dollars: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Seconds; a dash where they were not measured."""
+    """Format seconds; a dash for None."""
     return "\u2013" if value is None else numbers.seconds(value)
 
 
 def web_address(url: str) -> str:
-    """The URL if it is one of the web, else nothing: no other scheme becomes a link."""
+    """Return the URL if it is http or https, else "": no other scheme becomes a link."""
     return url if url.lower().startswith(("https://", "http://")) else ""
 
 
 def read_template(name: str) -> str:
-    """The text of a file beside the templates."""
+    """Read a file of the templates folder."""
     path: Any = resources.files("toolbank.report") / "templates" / name
     return str(path.read_text(encoding="utf-8"))
 
 
 def line_figure(chart: LineChart, unit: str, caption: str) -> str:
-    """The SVG of a chart of lines; `unit` stands below its axis, `caption` is read aloud."""
+    """Draw a line chart as SVG, with `unit` below the axis, and a `caption` for screen readers."""
     macros = environment().get_template("figures.svg").module
     svg: str = str(macros.lines(chart, unit, caption)).strip()  # type: ignore[attr-defined]
     head, _, rest = svg.partition(">")

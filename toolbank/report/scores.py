@@ -1,4 +1,4 @@
-"""The evaluation's figures, arranged as panels and tables."""
+"""Arrange the figures of the evaluation as tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _METRICS = {
 
 @dataclass(frozen=True)
 class Score:
-    """A figure with its 95 % interval; `best` of its column in its set."""
+    """A figure with its 95 % interval; `best` if it is the best of its column."""
 
     value: float | None
     low: float | None
@@ -47,7 +47,7 @@ class Score:
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """One evaluation set: a row a retriever, a column a metric; `n` queries."""
+    """An evaluation set of `n` queries: a row per retriever, a column per metric."""
 
     name: str
     title: str
@@ -57,11 +57,11 @@ class ScoreTable:
 
     @property
     def is_part(self) -> bool:
-        """Whether it is a part of the test split."""
+        """Whether the set is a part of the test split."""
         return self.name in TEST_PARTS
 
     def column(self, name: str) -> list[tuple[str, Score | None]]:
-        """One column as (retriever, score); empty where the set has no such column."""
+        """Get a column as (retriever, score); empty if the set has no such column."""
         if name not in self.columns:
             return []
         position = self.columns.index(name)
@@ -70,7 +70,7 @@ class ScoreTable:
 
 @dataclass(frozen=True)
 class DifferenceTable:
-    """One evaluation set: a row a retriever, a column what it is held against."""
+    """An evaluation set: a row per retriever, a column per opponent."""
 
     title: str
     n: int
@@ -105,7 +105,7 @@ def tabulate_differences(
 
 
 def tabulate(figures: Sequence[Figure], metrics: Iterable[str]) -> list[ScoreTable]:
-    """A table for every evaluation set, in the order of the figures."""
+    """Make a table for every evaluation set, in the order of the figures."""
     wanted = set(metrics)
     usable = [figure for figure in figures if figure.metric in wanted]
     return [
@@ -115,7 +115,7 @@ def tabulate(figures: Sequence[Figure], metrics: Iterable[str]) -> list[ScoreTab
 
 
 def widest(tables: Sequence[ScoreTable], column: str) -> float:
-    """Where the axis of a column ends so that every interval fits: 0.25, 0.5, 0.75 or 1."""
+    """Find the end of the axis of a column that fits all intervals: 0.25, 0.5, 0.75 or 1."""
     ends = [
         score.value if score.high is None else score.high
         for table in tables
@@ -126,7 +126,7 @@ def widest(tables: Sequence[ScoreTable], column: str) -> float:
 
 
 def best_score(table: ScoreTable, column: str) -> tuple[str, Score] | None:
-    """The best retriever of a column, the first of equals."""
+    """Find the best retriever of a column, the first of equals."""
     for retriever, score in table.column(column):
         if score is not None and score.best:
             return retriever, score
@@ -143,31 +143,29 @@ def _tabulate_set(name: str, figures: list[Figure]) -> ScoreTable:
             best[column] = max(best.get(column, 0.0), one.value)
     rows = []
     for retriever in _unique(figure.retriever for figure in figures):
-        scores = []
-        for column in columns:
-            figure = found.get((retriever, *column))
-            scores.append(_score(figure, best.get(column)) if figure else None)
-        rows.append((retriever, tuple(scores)))
+        scores = tuple(
+            _score(found.get((retriever, *column)), best.get(column))
+            for column in columns
+        )
+        rows.append((retriever, scores))
     return ScoreTable(
         name=name,
         title=title_of(name),
         n=max(figure.n for figure in figures),
-        columns=tuple(_column_name(metric, k) for metric, k in columns),
+        columns=tuple(_METRICS[metric].format(k) for metric, k in columns),
         rows=tuple(rows),
     )
 
 
-def _score(figure: Figure, best: float | None) -> Score:
+def _score(figure: Figure | None, best: float | None) -> Score | None:
+    if figure is None:
+        return None
     is_best = figure.value is not None and figure.value == best
     return Score(figure.value, figure.low, figure.high, is_best)
 
 
-def _column_name(metric: str, k: int | None) -> str:
-    return _METRICS[metric].format(k)
-
-
 def title_of(name: str) -> str:
-    """What an evaluation set is called on the page."""
+    """Return the title of an evaluation set on the page."""
     return _SETS.get(name, f"Labelled file: {name}")
 
 

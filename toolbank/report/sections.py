@@ -1,4 +1,4 @@
-"""The tables of the report on counts, calls, asks and verification."""
+"""The tables of the report on counts, calls and verification."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHECKS = {
 
 
 @dataclass(frozen=True)
-class Counted:
+class CheckFindings:
     """How many labels and requests a check found, and how often each tool."""
 
     labels: int
@@ -35,7 +35,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class FirstLabelAgreement:
-    """How grades agree with first labels, as of `measure_agreement`."""
+    """How grades agree with first labels; see `measure_agreement`."""
 
     requests: int
     aside: int
@@ -51,7 +51,7 @@ class FirstLabelAgreement:
 
 @dataclass(frozen=True)
 class CandidateCounts:
-    """Of how many requests candidates were pooled, and how many a request has."""
+    """How many requests have candidates, and how many candidates a request has."""
 
     requests: int
     mean: float
@@ -59,7 +59,7 @@ class CandidateCounts:
 
 @dataclass(frozen=True)
 class GradeCounts:
-    """How many requests have verified labels, and of which grade these are."""
+    """How many requests have verified labels, and how many labels have each grade."""
 
     requests: int
     needed: int
@@ -69,7 +69,7 @@ class GradeCounts:
 
 @dataclass(frozen=True)
 class GraderFigures:
-    """How many requests a source graded, of how many its grades count, and how these agree."""
+    """How many requests a grader graded, for how many its grades are used, and how they agree."""
 
     kind: str
     source: str
@@ -80,11 +80,11 @@ class GraderFigures:
 
 @dataclass(frozen=True)
 class Verification:
-    """verify.json; `graders` is empty in those of version 0.7.0."""
+    """verify.json; `graders` is empty in files of version 0.7.0."""
 
     engine: str
     candidates: CandidateCounts
-    findings: dict[str, Counted]
+    findings: dict[str, CheckFindings]
     counts: GradeCounts
     calls: dict[str, StepCalls]
     model: str = ""
@@ -95,13 +95,13 @@ class Verification:
     unused: dict[str, int] = field(default_factory=dict)
 
     def name_graders(self) -> list[str]:
-        """Who graded, such as "the model gpt-4.1"; else the engine."""
+        """Name the graders, such as "the model gpt-4.1"; else the engine."""
         named = [f"the {one.kind} {one.source}" for one in self.graders]
         return named or [" ".join(filter(None, (self.engine, self.model)))]
 
 
 def sample_changed(bank: Bank, n: int, seed: int) -> list[dict[str, Any]]:
-    """Up to n requests by the seed whose verified labels are not their first ones."""
+    """Sample up to n requests whose verified labels differ from the first ones."""
     changed = [query for query in bank.queries if _is_changed(bank, query)]
     chosen = Random(f"{seed}:report:verified").sample(changed, min(n, len(changed)))
     return [_describe(bank, query) for query in chosen]
@@ -126,7 +126,7 @@ _OUTCOMES = ("accepted", "declined", "rejected", "failed")
 
 @dataclass(frozen=True)
 class Bar:
-    """A count with its label; `share` is its part of the whole, 0 to 1."""
+    """A count with its label; `share` is its part of the total, from 0 to 1."""
 
     label: str
     count: int
@@ -136,24 +136,24 @@ class Bar:
 
 @dataclass(frozen=True)
 class ToolUses:
-    """How the queries use the tools. `uses` counts queries by position in the bank's tools."""
+    """How queries use the tools; `uses` counts queries by position in the bank's tools."""
 
     uses: tuple[int, ...]
     histogram: tuple[Bar, ...]
 
     @property
     def used(self) -> int:
-        """Tools that at least one query uses."""
+        """The number of tools with at least one query."""
         return sum(count > 0 for count in self.uses)
 
 
 def count_tools(queries: Sequence[Query]) -> list[Bar]:
-    """Queries by their number of tools, from the fewest to the most, gaps included."""
+    """Count queries by their number of tools, including gaps."""
     return _make_histogram([len(query.tools) for query in queries])
 
 
 def cover(bank: Bank) -> ToolUses:
-    """Count the queries that use each tool; an alias counts for its tool."""
+    """Count the queries of each tool; an alias counts for its tool."""
     counts = Counter(
         position
         for query in bank.queries
@@ -166,9 +166,9 @@ def cover(bank: Bank) -> ToolUses:
 def follow_attempts(
     attempts: pl.DataFrame, examples: Mapping[str, Sequence[str]]
 ) -> list[Bar]:
-    """What became of the attempts: accepted first, then every reason, the largest first.
+    """Count the outcomes of attempts: accepted first, then every reason, the largest first.
 
-    `examples` are particulars of some attempts by reason, or by outcome where it has none.
+    `examples` are details of some attempts by reason, or by outcome without a reason.
     """
     import polars as pl
 
@@ -196,13 +196,13 @@ def follow_attempts(
 
 
 def count_endings(attempts: pl.DataFrame) -> list[tuple[str, int]]:
-    """Attempts that came to nothing, by how they ended: declined, rejected or failed."""
+    """Count declined, rejected and failed attempts."""
     counts = dict(attempts["outcome"].value_counts().iter_rows())
     return [(name, counts.get(name, 0)) for name in _OUTCOMES[1:]]
 
 
 def count_splits(queries: Sequence[Query]) -> dict[str, int]:
-    """Queries by split, those of no split under "none"; only splits that have some."""
+    """Count queries by split, with "none" for no split; empty splits are skipped."""
     counts = Counter(query.split or "none" for query in queries)
     return {
         name: counts[name]
@@ -212,18 +212,18 @@ def count_splits(queries: Sequence[Query]) -> dict[str, int]:
 
 
 def sample_queries(queries: Sequence[Query], n: int, seed: int) -> list[Query]:
-    """Up to n queries at random by the seed, in the bank's order."""
+    """Sample up to n queries, in the order of the bank."""
     chosen = Random(f"{seed}:report").sample(range(len(queries)), min(n, len(queries)))
     return [queries[position] for position in sorted(chosen)]
 
 
 def count_words(texts: Iterable[str]) -> list[int]:
-    """Words of each text that is not empty."""
+    """Count the words of each text that is not empty."""
     return [len(text.split()) for text in texts if text]
 
 
 def _make_histogram(numbers: Sequence[int], most: int | None = None) -> list[Bar]:
-    """How often each number stands there, gaps included; from `most` on they are one bar."""
+    """Count each number, including gaps; numbers from `most` on share a bar."""
     counts = Counter(n if most is None else min(n, most) for n in numbers)
     first = 0 if most else min(counts, default=0)
     return [
@@ -240,10 +240,10 @@ def _name_ending(outcome: str, reason: str) -> str:
 
 @dataclass(frozen=True)
 class CallTable:
-    """The calls of a run by step, all of them together, and the tries that failed by reason.
+    """The calls of a run by step and in total, and the failed tries by reason.
 
-    `per_query` are the calls, tokens and dollars that one accepted query took; `unpriced` are
-    the parts of the recipe, such as generate and judge, whose cost is unknown.
+    `per_query` has the calls, tokens and dollars per accepted query; `unpriced` are the parts of
+    the recipe, such as generate and judge, with unknown cost.
     """
 
     steps: Mapping[str, StepCalls]
@@ -254,14 +254,14 @@ class CallTable:
 
     @property
     def were_of_a_model(self) -> bool:
-        """Whether any of them cost tokens or took measured time."""
+        """Whether any call was one of a model."""
         return any(map(_is_of_a_model, self.steps.values()))
 
 
 def summarise_calls(
     sections: Mapping[str, Mapping[str, StepCalls]], accepted: int
 ) -> CallTable | None:
-    """The calls of each part of the recipe in one table; None where there were none."""
+    """Put the calls of each part of the recipe in one table; None if there are none."""
     steps = {step: calls for part in sections.values() for step, calls in part.items()}
     if not steps:
         return None
@@ -287,7 +287,7 @@ def summarise_calls(
 def part_searches(
     searches: Mapping[str, SearchCalls],
 ) -> dict[str, dict[str, StepCalls]]:
-    """The calls of retrievers, by the part of the recipe they are of and by label."""
+    """Group the calls of retrievers by the part of the recipe and by label."""
     parts: dict[str, dict[str, StepCalls]] = {}
     for label, one in searches.items():
         calls = add_up_calls(one.calls.values())
@@ -296,7 +296,7 @@ def part_searches(
 
 
 def _is_of_a_model(calls: StepCalls) -> bool:
-    """Whether calls cost tokens or took measured time."""
+    """Check whether calls used tokens or took measured time."""
     measured = any(calls.latency_s.values())
     return bool(calls.prompt_tokens or calls.completion_tokens or measured)
 

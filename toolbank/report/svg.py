@@ -1,4 +1,4 @@
-"""Curves, lines and maps as coordinates of SVG."""
+"""Lay out curves, lines and maps as SVG coordinates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POINTS = 161
 
 @dataclass(frozen=True)
 class Curve:
-    """One distribution: an SVG path in a box of WIDTH x HEIGHT, and where its median lies."""
+    """A distribution: an SVG path in a box of WIDTH x HEIGHT, and the place of its median."""
 
     label: str
     path: str
@@ -43,9 +43,9 @@ def overlay(
     samples: Sequence[tuple[str, ArrayLike]],
     limits: tuple[float, float] | None = None,
 ) -> Overlay | None:
-    """Gaussian kernel densities (Silverman's bandwidth) of labelled samples on one scale.
+    """Estimate Gaussian kernel densities (Silverman's bandwidth) of labelled samples on one scale.
 
-    Samples of fewer than two values are left out; None where none is left.
+    Samples of fewer than two values are skipped; None if none is left.
     """
     arrays = [
         (label, np.asarray(values, dtype=np.float64)) for label, values in samples
@@ -72,7 +72,7 @@ def overlay(
 
 
 def round_ticks(low: float, high: float) -> list[float]:
-    """Three to seven round numbers from `low` to `high`."""
+    """Choose three to seven round numbers from `low` to `high`."""
     power = 10.0 ** math.floor(math.log10((high - low) / 3))
     step = next(
         power * part for part in (5, 2, 1) if (high - low) / (power * part) >= 3
@@ -125,7 +125,7 @@ _RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean from 0 to 1 of n values, with its 95 % interval where that can be told."""
+    """A mean from 0 to 1 of n values, with its 95 % interval if it is known."""
 
     value: float
     low: float | None
@@ -146,7 +146,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class PlotLine:
-    """The dots of one method; its name stands at `label_y`."""
+    """The dots of one method, and the height of its label."""
 
     label: str
     dots: tuple[Dot, ...]
@@ -157,9 +157,9 @@ class PlotLine:
 class LineChart:
     """Lines in a box of WIDTH x HEIGHT.
 
-    `groups` are (text, x) below the box, `ticks` (text, y) beside it. `left_out` counts the lines
-    for which there is no room, those of the lowest means. `with_intervals`: they are few enough
-    for these to be drawn.
+    `groups` are (text, x) below the box, `ticks` (text, y) next to it. `left_out` counts the lines
+    with the lowest means, for which there is no room. `with_intervals`: intervals are drawn,
+    because there are few lines.
     """
 
     lines: tuple[PlotLine, ...]
@@ -170,7 +170,7 @@ class LineChart:
 
 
 def take_mean(values: Sequence[float], seed: int) -> Mean | None:
-    """The mean of values from 0 to 1; None of none."""
+    """Compute the mean of values from 0 to 1, with its interval; None without values."""
     if not values:
         return None
     [(low, high)] = mean_intervals(np.array(values)[:, None], _RESAMPLES, seed)
@@ -180,9 +180,9 @@ def take_mean(values: Sequence[float], seed: int) -> Mean | None:
 def draw_lines(
     groups: Sequence[str], means: Mapping[str, Sequence[Mean | None]]
 ) -> LineChart | None:
-    """A line for each label, a dot for each of the groups; None where there is nothing to draw.
+    """Draw a line per label with a dot per group; None if there is nothing to draw.
 
-    The groups stand at equal distances, the axis ends above all that is drawn.
+    Groups have equal distances; the axis ends above everything that is drawn.
     """
     kept = {label: [one for one in row if one] for label, row in means.items()}
     kept = {label: row for label, row in kept.items() if row}
@@ -191,7 +191,7 @@ def draw_lines(
     order = sorted(
         kept, key=lambda label: -float(np.mean([m.value for m in kept[label]]))
     )
-    # In the order given, so that a method has the same colour in every chart.
+    # In the given order, so that a method has the same colour in every chart.
     chosen = [label for label in kept if label in order[:_MOST_LINES]]
     with_intervals = len(chosen) <= _MOST_INTERVALS
     tops = [
@@ -200,7 +200,7 @@ def draw_lines(
         for mean in kept[label]
     ]
     end = math.ceil(max(*tops, 0.05) * 10) / 10
-    # Intervals of two lines stand beside each other.
+    # Intervals of two lines are drawn next to each other.
     beside = _BESIDE if with_intervals else 0.0
     xs = [LINE_WIDTH * (i + 0.5) / len(groups) for i in range(len(groups))]
 
@@ -232,9 +232,9 @@ def draw_lines(
 
 
 def spread(places: Sequence[float], gap: float, end: float) -> list[float]:
-    """The places, moved as little as it takes for `gap` between them, within 0 and `end`.
+    """Move places apart to at least `gap`, within 0 and `end`, and keep their order.
 
-    Which is above which stays. Where they don't fit, they go beyond 0.
+    If they do not fit, they go beyond 0.
     """
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved: list[float] = []
@@ -270,17 +270,17 @@ class Point:
 
 
 def lay_out(space: Space, bank: Bank, seed: int) -> dict[str, list[Point]]:
-    """Points of queries, of tools by their vectors, and of tools by their descriptions.
+    """Lay out queries, tools by their vectors, and tools by their descriptions with t-SNE.
 
-    By t-SNE of all that is drawn (van der Maaten and Hinton 2008), as in arXiv 2409.02141. What a
-    method takes out of requests is put back, so that all kinds stand in one space. A tool's group
-    is its module. Empty where there is too little to draw.
+    See van der Maaten and Hinton (2008), and arXiv 2409.02141. The means that methods remove from
+    requests are added again, so that all are in one space. The group of a tool is its module. Empty
+    if there is too little to draw.
     """
     positions = _evenly(len(bank.tools), _MOST_TOOLS)
     tools = [bank.tools[i] for i in positions]
     parts = {"queries": space.query_vectors}
     for name, method in space.methods.items():
-        parts[name] = method.bring_out()[positions]
+        parts[name] = method.restore()[positions]
     plane = embed(np.concatenate(list(parts.values())), seed)
     if plane is None:
         return {}
@@ -303,18 +303,18 @@ def lay_out(space: Space, bank: Bank, seed: int) -> dict[str, list[Point]]:
 
 
 def embed(vectors: Vectors, seed: int) -> NDArray[np.float64] | None:
-    """Coordinates [n, 2] by t-SNE, scaled to 0 ... 1, the same for the same vectors and seed.
+    """Compute coordinates [n, 2] from 0 to 1 with t-SNE, deterministically for a seed.
 
-    None of fewer than four vectors, and of vectors that are all the same. It begins with the
-    first two principal components.
+    None for fewer than four vectors, and if all are the same. It starts with the first two
+    principal components.
     """
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
-    # Its first step is scaled by their spread; without any, it ends the process.
+    # The first step is scaled by the spread; without any, the process would crash.
     if len(vectors) < _FEWEST or np.ptp(vectors, axis=0).max() < _SAME:
         return None
-    # Sums of several threads are added up in no fixed order.
+    # With several threads, the order of sums varies.
     with threadpool_limits(1):
         plane = TSNE(
             perplexity=min(_PERPLEXITY, (len(vectors) - 1) / 3),

@@ -1,4 +1,4 @@
-"""The vectors of the fitted retrievers, and the requests embedded beside them."""
+"""The tool vectors of the fitted retrievers, and the embeddings of requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Vectors = NDArray[np.float32]
 
 MADE_OF = ("requests", "descriptions")
-"""What the vectors of tools are made of."""
+"""What tool vectors are made from."""
 
 _RANDOM_TOOLS = 10
 _MOST_QUERIES = 600
@@ -31,10 +31,10 @@ _MOST_QUERIES = 600
 
 @dataclass(frozen=True)
 class Cosines:
-    """Cosines of test queries with their own tools and with tools drawn at random.
+    """Cosines of test queries with their own tools, and with random tools.
 
-    `separation` is the chance that one of the first kind is above one of the second, ties
-    counted half (the area under the ROC curve).
+    `separation` is the area under the ROC curve: the chance that one of the first is above one of
+    the second, with ties counted half.
     """
 
     positive: NDArray[np.float64]
@@ -44,28 +44,25 @@ class Cosines:
 
 @dataclass(frozen=True)
 class ToolVectors:
-    """A retriever's unit vectors of tools [n_tools, d], and what it takes out of a request [d]."""
+    """A retriever's unit vectors of tools [n_tools, d], and the mean it removes from a request [d]."""
 
     label: str
     tools: Vectors
     common: Vectors
 
-    def bring_in(self, queries: Vectors) -> Vectors:
-        """Unit vectors [n, d] of requests in the space of the tools."""
+    def project(self, queries: Vectors) -> Vectors:
+        """Remove the mean from requests; gives unit vectors [n, d] in the space of the tools."""
         return take_out(self.common, queries)
 
-    def bring_out(self) -> Vectors:
-        """The tools [n_tools, d] among requests from which nothing was taken out."""
+    def restore(self) -> Vectors:
+        """Add the mean to the tools; gives vectors [n_tools, d] in the space of plain requests."""
         left = max(0.0, 1.0 - float(self.common @ self.common))
         return np.asarray(self.common + left**0.5 * self.tools, dtype=np.float32)
 
 
 @dataclass(frozen=True)
 class Space:
-    """The vectors of one `encoder`: tools by what theirs are made of, and the queries' [n, d].
-
-    `methods` has one of `MADE_OF`, or both.
-    """
+    """Vectors of one `encoder`: those of tools, by one or both of `MADE_OF`, and queries [n, d]."""
 
     methods: dict[str, ToolVectors]
     queries: tuple[Query, ...]
@@ -74,15 +71,14 @@ class Space:
 
 
 def read_space(content: Content) -> Space | None:
-    """Read the fitted retrievers that have vectors of tools, and embed the queries.
+    """Read the fitted dense retrievers, and embed the queries.
 
-    Shown is the first whose vectors are made of requests, and the first whose vectors are those
-    of descriptions; the second only where its encoder is that of the first, since only vectors
-    of one encoder can lie in one space. None where no such retriever was fitted on the bank's
-    tools, or it has no queries.
+    Used are the first retriever with vectors made from requests, and the first with those of
+    descriptions; the second only if both have the same encoder and so share a space. None if no
+    such retriever was fitted on the tools of the bank, or there are no queries.
 
     Raises:
-        InputError: a file is damaged, or the encoder can't be had.
+        InputError: a file is damaged, or the encoder is not available.
     """
     from toolbank.encoders import load_encoder
 
@@ -103,7 +99,7 @@ def read_space(content: Content) -> Space | None:
         for part in MADE_OF
         if part in found and found[part][0] == config
     }
-    queries = _drawn_queries(content)
+    queries = _sample_queries(content)
     encoded = load_encoder(config).encode_queries([query.query for query in queries])
     if any(m.tools.shape[1] != encoded.shape[1] for m in methods.values()):
         return None
@@ -111,15 +107,15 @@ def read_space(content: Content) -> Space | None:
 
 
 def compare_cosines(space: Space, bank: Bank, method: str, seed: int) -> Cosines | None:
-    """Cosines of the test queries under one method; ten random tools a query.
+    """Compute the cosines of test queries, with ten random tools per query.
 
-    None where no test query has a tool of the bank.
+    None if no test query has a tool of the bank.
     """
     positive: list[float] = []
     negative: list[float] = []
     random = Random(f"{seed}:report:cosines")
     vectors = space.methods[method]
-    requests = vectors.bring_in(space.query_vectors)
+    requests = vectors.project(space.query_vectors)
     for query, request in zip(space.queries, requests, strict=True):
         own = sorted({bank.index[name] for name in query.tools if name in bank.index})
         if query.split != "test" or not own:
@@ -137,7 +133,7 @@ def compare_cosines(space: Space, bank: Bank, method: str, seed: int) -> Cosines
 
 
 def _load_dense(folder: Path, bank: Bank) -> DenseRetriever | None:
-    """The fitted retriever of a folder, if it has vectors of the bank's tools."""
+    """Load the retriever of a folder if it has vectors of the bank's tools."""
     from toolbank.retrievers.base import read_settings, read_tools
     from toolbank.retrievers.dense import DenseRetriever
 
@@ -148,8 +144,8 @@ def _load_dense(folder: Path, bank: Bank) -> DenseRetriever | None:
     return retriever if isinstance(retriever, DenseRetriever) else None
 
 
-def _drawn_queries(content: Content) -> tuple[Query, ...]:
-    """As many as the map can show, drawn by the seed, those of the test split first."""
+def _sample_queries(content: Content) -> tuple[Query, ...]:
+    """Sample as many queries as the map can show, those of the test split first."""
     queries = list(content.bank.queries)
     Random(f"{content.seed}:report:map").shuffle(queries)
     queries.sort(key=lambda query: query.split != "test")
@@ -157,7 +153,7 @@ def _drawn_queries(content: Content) -> tuple[Query, ...]:
 
 
 def _area_under_roc(positive: list[float], negative: list[float]) -> float:
-    """The Mann-Whitney statistic over the number of pairs."""
+    """Compute the Mann-Whitney statistic over the number of pairs."""
     ordered = np.sort(negative)
     below = np.searchsorted(ordered, positive, side="left")
     up_to = np.searchsorted(ordered, positive, side="right")

@@ -1,4 +1,4 @@
-"""Check what is given in Python: tools, requests, and requests for tools."""
+"""Check the arguments of the Python API: tools, requests, and requests for tools."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ _SHOWN = 60
 
 
 def make_tools(given: Iterable[Any]) -> tuple[Tool, ...]:
-    """Tools of a list of tools, dicts (as of `parse_tool`) and functions with docstrings.
+    """Make tools from a list of tools, dicts (see `parse_tool`) and functions with docstrings.
 
-    The result of MCP's tools/list, {"tools": [...]}, stands for the list in it.
-
-    A function's tool has its name; its parameters are those of the signature, with what the
-    docstring says of them.
+    The result of MCP's tools/list, {"tools": [...]}, works too. The tool of a function has its name
+    and the parameters of its signature, described by the docstring.
 
     Raises:
-        InputError: it is no list, or one of them can't be a tool: which, and why.
+        InputError: it is not a list, or one of them can't become a tool: which, and why.
     """
     if isinstance(given, Mapping) and isinstance(given.get("tools"), list):
         given = given["tools"]
@@ -36,54 +34,66 @@ def make_tools(given: Iterable[Any]) -> tuple[Tool, ...]:
     return tuple(_make_tool(item, number) for number, item in enumerate(given, 1))
 
 
-def check_asks(given: Any) -> dict[str, list[str]]:
-    """Requests for tools by their names, {name: [request, ...]}; None is none.
+def check_asks(asks: Any) -> dict[str, list[str]]:
+    """Check requests for tools by their names, {name: [request, ...]}; None means none.
 
     Raises:
-        InputError: it is something else, or a request is empty or no sound text.
+        InputError: it is something else, or a request is empty or not text.
     """
-    if given is None:
+    if asks is None:
         return {}
-    if not isinstance(given, Mapping):
+    if not isinstance(asks, Mapping):
         raise InputError(
-            f"The asks are {_show(given)}; they have to be requests by the tools' names, "
+            f"The asks are {_show(asks)}; they have to be requests by the tools' names, "
             "{name: [request, ...]}."
         )
-    asks = {}
-    for name, texts in given.items():
+    for name, texts in asks.items():
         if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
             raise InputError(
                 f"The asks for {name} are {_show(texts)}; they have to be a list of requests."
             )
-        asks[name] = list(texts)
-        for text in asks[name]:
-            check_request(text, f"An ask for {name}")
-    return asks
+    return {
+        name: [check_request(text, f"An ask for {name}") for text in texts]
+        for name, texts in asks.items()
+    }
 
 
-def check_request(given: Any, what: str = "The request") -> str:
-    """A request, if it is a text that says something.
+def check_list(values: Any, function: str, what: str) -> list[Any]:
+    """Check that an argument of a function is a list.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not, such as a single string.
     """
-    if not isinstance(given, str) or not given.strip():
-        raise InputError(f"{what} is {given!r}; it has to be a text.")
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InputError(f"{function} takes a list of {what}s: {function}([{what}]).")
+    return list(values)
+
+
+def check_request(text: Any, what: str = "The request") -> str:
+    """Check the text of a request.
+
+    Raises:
+        InputError: it is not a string, empty, or has half of a surrogate pair in it.
+    """
+    if not isinstance(text, str):
+        raise InputError(f"{what} is {text!r}; it has to be a string.")
+    if not text.strip():
+        raise InputError(f"{what} is empty ({text!r}). Say what is to be done.")
     try:
-        given.encode()
+        text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{what} has half of a character in it ({given[error.start]!r} at "
-            f"{error.start}), which is no text. Decode it anew."
+            f"{what} has half of a character in it ({text[error.start]!r} at {error.start}). "
+            "Decode it again."
         ) from error
-    return given
+    return text
 
 
 def check_number(k: Any) -> int:
-    """How many tools are to be found.
+    """Check how many tools to find.
 
     Raises:
-        InputError: it is no whole number of at least 1.
+        InputError: it is not a whole number of at least 1.
     """
     if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
         raise InputError(f"k is {k!r}; it has to be a whole number, at least 1.")

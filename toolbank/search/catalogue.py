@@ -1,4 +1,4 @@
-"""The tools and requests of a finder; on disk they are parsed on demand."""
+"""The tools and requests of a finder; those on disk are parsed on demand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class ToolFilter:
-    """Which tools may be hits: of one of these sources, kinds and tags each; all where empty."""
+    """Which tools may be hits: those with one of these sources, kinds and tags; empty means all."""
 
     sources: frozenset[str] = field(default_factory=frozenset)
     kinds: frozenset[str] = field(default_factory=frozenset)
@@ -84,19 +84,19 @@ class _ToolLines(Sequence[Tool]):
 
 
 class ToolCatalogue(Sequence[Tool]):
-    """The tools of a finder, in the order of its retrievers' indices, and what they are called.
+    """The tools of a finder in the order of the retrievers' indices, with their names.
 
-    Threads may share one. Two are equal that have the same tools.
+    Threads may share one. Two are equal if they have the same tools.
     """
 
     def __init__(self, tools: Sequence[Tool], names: Sequence[str] = ()) -> None:
-        """`names` are those of the tools, if they are known without a look at the tools."""
+        """Give the `names` of the tools if they are known without parsing the tools."""
         self._tools = tools
         self.names = tuple(names or (tool.name for tool in tools))
 
     @classmethod
     def read(cls, folder: Path, names: Sequence[str]) -> Self:
-        """Open what `write` wrote. It goes on when the folder is deleted.
+        """Open what `write` wrote; the folder may be deleted afterwards.
 
         Raises:
             InputError: a file is missing or damaged, or has other tools than `names`.
@@ -107,7 +107,7 @@ class ToolCatalogue(Sequence[Tool]):
         return catalogue
 
     def write(self, folder: Path) -> None:
-        """Write the tools; the same tools, the same bytes."""
+        """Write the tools; the same tools give the same bytes."""
         offsets = [0]
         with (folder / _TOOLS).open("wb") as file:
             for tool in self:
@@ -167,23 +167,23 @@ class ToolCatalogue(Sequence[Tool]):
 
     @property
     def functions(self) -> list[str]:
-        """The name of each tool where functions are called: letters, digits, _ and -."""
+        """The function name of each tool: letters, digits, _ and -."""
         functions: list[str] = self._called["functions"]
         return functions
 
     @property
     def calls(self) -> dict[str, int]:
-        """The position of the tool that a text names exactly, by the text in lower case.
+        """The position of the tool for each exact name, in lower case.
 
-        Names come before function names, and these before aliases and titles; what several
-        tools are called is nobody's exact name; `places` has names in their own case.
+        Names come before function names, and these before aliases and titles. A name that several
+        tools share is not exact. `places` has names in their own case.
         """
         exact: dict[str, int] = self._called["exact"]
         return exact
 
     @property
     def endings(self) -> dict[str, int]:
-        """The position of the tool whose name alone ends so, by its last part in lower case."""
+        """The position of the tool for each last part of a name, in lower case, if it is unique."""
         endings: dict[str, int] = self._called["endings"]
         return endings
 
@@ -193,10 +193,10 @@ class ToolCatalogue(Sequence[Tool]):
         return {name: sorted(self._facets[name]) for name in ("source", "kind", "tag")}
 
     def select(self, wanted: ToolFilter) -> NDArray[np.bool_] | None:
-        """Which tools [n_tools] may be hits; None where all may be.
+        """Make a mask [n_tools] of the tools that may be hits; None if all may.
 
         Raises:
-            InputError: no tool has one of the values.
+            InputError: no tool has one of the values; the known ones.
         """
         if not wanted:
             return None
@@ -241,7 +241,7 @@ def _find_exact(
 
 
 def _find_single(called: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """The position of what alone is called so, by the name in lower case."""
+    """The positions of unique names, in lower case."""
     found: dict[str, set[int]] = defaultdict(set)
     for name, place in called:
         found[name.casefold()].add(place)
@@ -258,7 +258,7 @@ Requests = Iterable[tuple[str, tuple[str, ...]]]
 
 @dataclass(frozen=True)
 class NearRequest:
-    """A request of the bank, the names of its tools, and BM25 of it to what was asked."""
+    """A request of the bank, the names of its tools, and its BM25 score for the query."""
 
     query: str
     tools: tuple[str, ...]
@@ -266,21 +266,21 @@ class NearRequest:
 
 
 class RequestIndex:
-    """Requests by their words (BM25), indexed when they are first searched."""
+    """A BM25 index of requests, built by the first search."""
 
     def __init__(self, lines: str, path: Path) -> None:
         self._lines, self._path = lines, path
 
     @classmethod
     def of(cls, requests: Requests) -> Self:
-        """Take requests with the names of their tools."""
+        """Index requests with the names of their tools."""
         rows = ({"query": query, "tools": tools} for query, tools in requests)
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         return cls("".join(lines), Path(_FILE))
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:
-        """Read what `write` wrote; None where it wrote nothing.
+        """Read what `write` wrote; None if there is nothing.
 
         Raises:
             InputError: the file can't be read.
@@ -289,11 +289,11 @@ class RequestIndex:
         return cls(read_text(path), path) if path.is_file() else None
 
     def write(self, folder: Path) -> None:
-        """Write them."""
+        """Write the requests."""
         write_text(folder / _FILE, self._lines)
 
     def prepare(self) -> None:
-        """Index the requests, as the first `nearest` does otherwise.
+        """Build the index now instead of in the first `nearest`.
 
         Raises:
             InputError: the file is damaged.
@@ -301,7 +301,7 @@ class RequestIndex:
         _ = self._index
 
     def nearest(self, query: str, n: int) -> list[NearRequest]:
-        """The n nearest, best first; fewer where fewer share a word with it."""
+        """Find the n nearest requests, best first; fewer if fewer share a word with it."""
         requests, index = self._index
         if not requests:
             return []

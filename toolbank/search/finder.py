@@ -1,20 +1,15 @@
-"""Find tools, wherever the finder came from: search, answer, add, remove, save, pack."""
+"""Find tools with fitted or packed retrievers; add and remove tools; save and pack."""
 
 from __future__ import annotations
 
-import re
-import shutil
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice, product
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
-
-import numpy as np
-from numpy.typing import NDArray
 
 from toolbank.bank.function_writer import (
     FORMS,
@@ -22,15 +17,12 @@ from toolbank.bank.function_writer import (
     wrap_functions,
     write_function,
 )
-from toolbank.bank.ranking import Hits
 from toolbank.bank.records import Tool
 from toolbank.encoders.config import Precision
-from toolbank.encoders.onnx import OnnxNetwork, open_network
-from toolbank.retrievers import load_retriever
-from toolbank.retrievers.base import ENCODERS, Packing, list_encoders
-from toolbank.retrievers.calibration import DEPTH, Calibration
+from toolbank.retrievers.calibration import Calibration
 from toolbank.search.arguments import (
     check_asks,
+    check_list,
     check_number,
     check_request,
     make_tools,
@@ -42,48 +34,33 @@ from toolbank.search.catalogue import (
     ToolCatalogue,
     ToolFilter,
 )
-from toolbank.search.folder import (
-    AGAIN,
-    CALIBRATION,
-    RETRIEVERS,
-    UNCALIBRATED,
-    check_files,
-    check_free,
-    check_list,
-    is_former_save,
-    read_manifest,
-    read_uncalibrated,
-    read_version,
-    version_folder,
-    write_version,
+from toolbank.search.folder import FINDER, check_free, write_version
+from toolbank.search.state import FinderState
+from toolbank.search.storage import (
+    NO_CALIBRATION,
+    Calibrate,
+    read_state,
+    write_fitted,
+    write_packed,
 )
 from toolbank.system.errors import InputError
-from toolbank.system.extras import telling_extras
-from toolbank.system.files import write_json
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Asks, Retriever
 
-Calibrate = Callable[["Retriever", "Retriever"], Calibration | str]
-"""Calibrates a retriever as it was packed, given that and the one that it was packed from.
-
-A text says why it has no calibration.
-"""
-_NAMED = 20
-"""Most tools that one request can name exactly."""
-_UNKNOWN = "it has no calibration"
-_NO_REQUESTS = "it was packed without requests to calibrate on"
+_MAX_NAMED = 20
+"""The maximum number of tools that one request can name exactly."""
 _ADDED = (
-    "tools were added since it was calibrated. To calibrate it anew, pack a run that has them: "
+    "tools were added since it was calibrated. To calibrate it again, pack a run that has them: "
     "toolbank pack RUN --out DIR."
 )
-_SIGN = re.compile(r"[._/:\-]")
-_PART = re.compile(r"[^\s'\"`(),;?!<>\[\]{}]+(?:\(\))?")
+# The folder has no option in Python.
+_SAVED = replace(FINDER, option="")
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A tool that was found, and how well it fits: see `Finder.search`."""
+    """A tool and its score: see `Finder.search`."""
 
     tool: Tool
     score: float
@@ -91,13 +68,12 @@ class Hit:
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found for one request.
+    """The hits for one request, by falling score.
 
-    The hits' scores fall; they are probabilities that the tool is needed, or only order the hits
-    where the retriever has no calibration. Exact names come first with 1. `fits` says whether the
-    best of all hits, whatever the least score, reaches the retriever's threshold: where it is False,
-    probably none of them serves the request. It is None without a calibration. `pinned` are tools
-    that are listed whatever was asked.
+    Scores are probabilities that the tool is needed. If the retriever has no calibration, they only
+    rank the hits. Exact names come first, with a score of 1. `fits` says whether the best of all
+    hits, whatever `min_score`, reaches the retriever's threshold: if it is False, probably none of
+    them serves the request. It is None without a calibration. `pinned` tools are always listed.
     """
 
     hits: tuple[Hit, ...]
@@ -105,96 +81,13 @@ class Answer:
     pinned: tuple[Tool, ...] = ()
 
 
-@dataclass(frozen=True)
-class _State:
-    """Retrievers, and the tools that their indices stand for; nothing of it is ever changed."""
-
-    retrievers: Mapping[str, Retriever]
-    tools: ToolCatalogue
-    calibrations: Mapping[str, Calibration] = field(default_factory=dict)
-    uncalibrated: Mapping[str, str] = field(default_factory=dict)
-    pinned: tuple[Tool, ...] = ()
-
-    def pick(self, label: str | None) -> str:
-        """The label of a retriever; that of the first if unset.
-
-        Raises:
-            InputError: there is none of that label.
-        """
-        if label is not None and label not in self.retrievers:
-            raise InputError(
-                f"No retriever {label!r}; there are: {', '.join(self.retrievers)}."
-            )
-        return label or next(iter(self.retrievers))
-
-    def find_named(self, query: str) -> Iterator[int]:
-        """The tools that a request names: by the whole of it, or by a word that is no plain one."""
-        whole = query.strip()
-        bare = whole.strip("`'\"")
-        short = bare.removesuffix("()")
-        named: list[tuple[str, ...]] = [(whole, bare, short)]
-        for word in _PART.findall(query):
-            name = word.rstrip(".:")
-            if name.endswith("()"):
-                named.append((name, name.removesuffix("()")))
-            elif _SIGN.search(name):
-                named.append((name,))
-        places, calls = self.tools.places, self.tools.calls
-        for n, names in enumerate(named):
-            # In its own case, or else in another.
-            found = [places[name] for name in names if name in places] or [
-                calls[name.casefold()] for name in names if name.casefold() in calls
-            ]
-            yield from found[:1]
-            if (
-                not n
-                and (ending := self.tools.endings.get(short.casefold())) is not None
-            ):
-                yield ending
-
-    def rank(self, queries: Sequence[str], k: int, label: str) -> Hits:
-        """What a retriever itself finds.
-
-        Raises:
-            InputError: a library that it needs is missing.
-        """
-        with telling_extras():
-            return self.retrievers[label].search(queries, k)
-
-    def find(
-        self, query: str, k: int, allowed: NDArray[np.bool_] | None, label: str
-    ) -> list[tuple[int, float]]:
-        """Positions of the k best tools that are allowed, with scores from 0 to 1."""
-        retriever, calibration = self.retrievers[label], self.calibrations.get(label)
-        n_tools, depth = len(self.tools), max(k, DEPTH)
-        if not n_tools or (allowed is not None and not allowed.any()):
-            return []
-        while True:
-            depth = min(depth, n_tools)
-            indices, scores = hits = self.rank([query], depth, label)
-            if calibration is None:
-                chances = _order(scores)
-            else:
-                chances = calibration.chances(retriever, [query], hits)
-            pairs = [
-                (int(place), float(chance))
-                for place, chance in zip(indices[0], chances[0], strict=True)
-                if place >= 0 and (allowed is None or allowed[place])
-            ]
-            if len(pairs) >= k or depth == n_tools or indices[0, -1] < 0:
-                return sorted(pairs, key=lambda pair: -pair[1])[:k]
-            depth *= 4
-
-
 class Finder:
-    """Fitted retrievers together with what is known of their tools.
+    """Fitted retrievers with their tools.
 
-    Threads may share one. A search works on the tools that were there when it began; what is
-    added or removed meanwhile, one change after the other, is there for the next one.
+    Threads may share one. A search uses the tools that were there when it began.
 
-    `packed` says that its retrievers run without torch; `version` is that of its folder, "" if it
-    was not opened from one. `requests` has the bank's requests where they were packed; None where
-    not.
+    `packed` says whether the retrievers run without torch. `version` is that of its folder, or ""
+    if it was not opened from one.
     """
 
     def __init__(
@@ -205,18 +98,17 @@ class Finder:
         *,
         packed: bool = False,
     ) -> None:
-        """Search these tools by a retriever, or by several, the first unless another is named."""
+        """Search these tools with a retriever, or with several; the first is the default."""
         if not isinstance(retrievers, Mapping):
             retrievers = {retrievers.name: retrievers}
         if not isinstance(tools, ToolCatalogue):
             tools = ToolCatalogue(tuple(tools))
-        self._state = _State(retrievers, tools)
+        self._state = FinderState(retrievers, tools, requests=requests)
         self._changing = Lock()
-        self.packed, self.version, self.requests = packed, "", requests
-        self._networks: tuple[OnnxNetwork, ...] = ()
+        self.packed, self.version = packed, ""
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy or a pickle has of it: all but the lock."""
+        """Everything but the lock, for a copy or a pickle."""
         return {k: v for k, v in self.__dict__.items() if k != "_changing"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -227,91 +119,43 @@ class Finder:
     def open(
         cls, folder: Path, retriever: str | None = None, *, one: bool = False
     ) -> Self:
-        """Open the version of a saved or packed finder that counts now, every file of it checked.
+        """Open the current version of a saved or packed finder, and check every file of it.
 
-        Of a packed one, all is read, or mapped into memory: it goes on when the version is deleted.
-        With `one`, only a retriever is read, the first unless another is named, and no file of the
-        others.
+        A packed one is read or mapped into memory as a whole, so its version may be deleted
+        afterwards. With `one`, only one retriever is read: the first unless another is named.
 
         Raises:
-            InputError: there is no finder, it is of another layout, has no such retriever, or a
-                file is missing or damaged.
+            InputError: there is no finder, it has another layout or no such retriever, or a file is
+                missing or damaged.
         """
-        if is_former_save(folder):
-            from toolbank.bank.files import read_tools
-
-            saved = load_retriever(folder / "retriever")
-            tools = folder / "tools.parquet"
-            _check_label(folder, retriever, (saved.name,))
-            finder = cls(saved, read_tools(tools))
-            if saved.tools != finder.tools.names:
-                raise InputError(f"{tools}: damaged (not the retriever's tools).")
-            return finder
-        version = read_version(folder)
-        place = version_folder(folder, version)
-        manifest = read_manifest(place)
-        check_list(place, manifest)
-        labels = manifest.retrievers
-        _check_label(folder, retriever, labels)
-        if one:
-            labels = (retriever or labels[0],)
-        folders = [f"{RETRIEVERS}/{label}" for label in labels]
-        shared: list[str] = []
-        if manifest.packed:
-            named = {name for one in folders for name in list_encoders(place / one)}
-            shared = [f"{ENCODERS}/{name}" for name in sorted(named)]
-        read = (*folders, *shared, *(f"{CALIBRATION}/{label}" for label in labels))
-        aside = (RETRIEVERS, CALIBRATION, ENCODERS)
-        check_files(
-            place,
-            manifest,
-            lambda name: _lies_in(name, read) or not _lies_in(name, aside),
-        )
-        networks = [open_network(place / one) for one in shared]
-        loaded = {
-            label: load_retriever(place / one)
-            for label, one in zip(labels, folders, strict=True)
-        }
-        names = next(iter(loaded.values())).tools
-        for label, found in loaded.items():
-            if found.tools != names:
-                raise InputError(
-                    f"{place / RETRIEVERS / label}: damaged (of other tools). {AGAIN}"
-                )
-        uncalibrated = read_uncalibrated(place, manifest)
-        calibrations = {
-            label: _read_calibration(place / CALIBRATION / label)
-            for label in labels
-            if manifest.packed and label not in uncalibrated
-        }
-        finder = cls(loaded, ToolCatalogue.read(place, names), packed=manifest.packed)
-        finder._state = replace(
-            finder._state, calibrations=calibrations, uncalibrated=uncalibrated
-        )
-        finder.version, finder._networks = version, tuple(networks)
-        finder.requests = RequestIndex.read(place)
-        if finder.requests is not None and not one:
-            finder.requests.prepare()
+        state, version, packed = read_state(folder, retriever, one=one)
+        finder = cls(state.retrievers, state.tools, packed=packed)
+        finder._state, finder.version = state, version
         return finder
 
     @property
+    def state(self) -> FinderState:
+        """The current state, which never changes."""
+        return self._state
+
+    @property
     def retrievers(self) -> Mapping[str, Retriever]:
-        """The retrievers as they are now, by their labels; the first is searched with."""
+        """The retrievers by their labels; the first is the default."""
         return self._state.retrievers
 
     @property
     def retriever(self) -> Retriever:
-        """The first of them."""
+        """The default retriever."""
         return next(iter(self._state.retrievers.values()))
 
     @property
     def tools(self) -> ToolCatalogue:
-        """The tools that are found now, those of the fit before those added."""
+        """The current tools: those of the fit, then those added."""
         return self._state.tools
 
     @property
     def calibrations(self) -> Mapping[str, Calibration]:
-        """What scores mean, by the labels of retrievers."""
+        """The calibrations by the labels of retrievers."""
         return self._state.calibrations
 
     @property
@@ -321,24 +165,29 @@ class Finder:
 
     @property
     def pinned(self) -> tuple[Tool, ...]:
-        """Tools that are listed whatever was asked."""
+        """Tools that are always listed."""
         return self._state.pinned
 
+    @property
+    def requests(self) -> RequestIndex | None:
+        """The requests of the bank; None if they were not packed."""
+        return self._state.requests
+
     def add_tools(self, tools: Iterable[Any], asks: Asks | None = None) -> None:
-        """Have tools found that were not there in the fit; nothing is trained.
+        """Add tools to the index without retraining.
 
         Each is a `Tool`, a function with a docstring, or a dict with a name, a description and
-        parameters: plain, as of MCP, or in the function-calling form of chat-completions APIs.
-        The result of MCP's tools/list, {"tools": [...]}, is taken for the list in it.
-        `save` keeps them. A finder with calibrations has none afterwards.
+        parameters: as MCP has it, or in the function-calling form of chat-completions APIs. The
+        result of MCP's tools/list, {"tools": [...]}, works too. `save` keeps added tools.
+        Calibrations no longer hold afterwards, and are dropped.
 
-        `asks` are requests for some of them, {name: [request, ...]}, by which Tool2Vec, MLC,
-        nearest neighbours, BM25 with `requests` and what is built on them find a tool far better
-        than by its description.
+        `asks` are requests for some of them, {name: [request, ...]}. With these, Tool2Vec, MLC,
+        nearest neighbours, BM25 with `requests`, and retrievers built on them find a tool far
+        better than by its description.
 
         Raises:
             InputError: one of them is there already, has no name or no description, or can't be
-                read; or the asks are no such texts, or of another tool; then none is added.
+                read; or the asks are invalid or of another tool. Then none is added.
         """
         added, asks = make_tools(tools), check_asks(asks)
         with self._changing:
@@ -358,19 +207,15 @@ class Finder:
             )
 
     def remove_tools(self, names: Iterable[str]) -> None:
-        """Have tools, by their names, no longer found.
+        """Remove tools from the index, by their names.
 
         Raises:
-            InputError: there is no tool of one of these names; then none is removed.
+            InputError: there is no tool of one of these names. Then none is removed.
         """
-        if isinstance(names, str | bytes) or not isinstance(names, Iterable):
-            raise InputError(
-                "remove_tools takes a list of names: remove_tools([name])."
-            )
-        gone = list(names)
+        gone = check_list(names, "remove_tools", "name")
         for name in gone:
             if not isinstance(name, str):
-                raise InputError(f"{name!r} is no name of a tool; give tool.name.")
+                raise InputError(f"{name!r} is not the name of a tool. Give tool.name.")
         absent = set(gone)
         with self._changing:
             now = self._state
@@ -386,38 +231,38 @@ class Finder:
             )
 
     def pin(self, names: Sequence[str]) -> None:
-        """List these tools whatever is asked, and no others.
+        """Always list these tools, and no others.
 
         Raises:
-            InputError: no tool is called so.
+            InputError: there is no tool of this name.
         """
         with self._changing:
             tools = self._state.tools
             for name in names:
                 if name not in tools.places:
-                    raise InputError(f"{name}: can't be pinned; no tool is called so.")
+                    raise unknown_pin(name)
             pinned = tuple(tools[tools.places[name]] for name in names)
             self._state = replace(self._state, pinned=pinned)
 
     def search(self, query: str, k: int = 5, retriever: str | None = None) -> list[Hit]:
-        """Find the k tools that serve a request best, best first; fewer if fewer fit at all.
+        """Find the top k tools for a request; fewer if fewer fit at all.
 
-        Scores are the retriever's own. A packed finder gives what `answer` gives for `min_score`
-        0: k tools where there are so many, with scores from 0 to 1, exact names first.
+        Scores are the retriever's own. A packed finder gives the hits of `answer` with a
+        `min_score` of 0: k tools if there are so many, scores from 0 to 1, exact names first.
 
         Raises:
-            InputError: as `search_many` does.
+            InputError: as `search_many`.
         """
         return self.search_many([query], k, retriever)[0]
 
     def search_many(
         self, queries: Sequence[str], k: int = 5, retriever: str | None = None
     ) -> list[list[Hit]]:
-        """Find the k best tools of every request; faster than one by one, unless it is packed.
+        """Find the top k tools for each request; faster than one by one, unless it is packed.
 
         Raises:
-            InputError: k is no whole number of at least 1, a request is empty or no text, or there
-                is no such retriever.
+            InputError: k is not a whole number of at least 1, a request is empty or not text, or
+                there is no such retriever.
         """
         if self.packed:
             answers = self.answer_many(queries, k, 0, retriever=retriever)
@@ -427,17 +272,17 @@ class Finder:
     def rank(
         self, queries: Sequence[str], k: int = 5, retriever: str | None = None
     ) -> list[list[Hit]]:
-        """The k best tools of every request with the retriever's own scores, packed or not.
+        """Find the top k tools for each request with the retriever's own scores, packed or not.
 
         Raises:
-            InputError: as `search_many` does.
+            InputError: as `search_many`.
         """
-        k, asked = check_number(k), _check_requests(queries)
+        k, queries = check_number(k), _check_requests(queries)
         now = self._state
         label = now.pick(retriever)
         if not now.tools:
-            return [[] for _ in asked]
-        indices, scores = now.rank(asked, min(k, len(now.tools)), label)
+            return [[] for _ in queries]
+        indices, scores = now.rank(queries, min(k, len(now.tools)), label)
         return [
             [
                 Hit(now.tools[index], float(score))
@@ -455,9 +300,11 @@ class Finder:
         wanted: ToolFilter = ALL,
         retriever: str | None = None,
     ) -> list[Answer]:
-        """What is found for each request, in their order; see `answer`."""
-        asked = _check_requests(queries)
-        return [self.answer(one, k, min_score, wanted, retriever) for one in asked]
+        """Answer each request, in their order; see `answer`."""
+        return [
+            self.answer(one, k, min_score, wanted, retriever)
+            for one in _check_requests(queries)
+        ]
 
     def answer(
         self,
@@ -467,15 +314,15 @@ class Finder:
         wanted: ToolFilter = ALL,
         retriever: str | None = None,
     ) -> Answer:
-        """What is found for a request.
+        """Find the top k tools for a request, with scores from 0 to 1.
 
-        `min_score` is the least score of a hit; unset, all hits that the retriever finds are given,
-        also where none of them fits. With 0 there are always k, those that the retriever doesn't
-        find behind the others with score 0.
+        `min_score` is the lowest score of a hit. Unset, all hits of the retriever are given, even
+        if none of them fits. With 0 there are always k hits: tools that the retriever does not
+        find come last, with a score of 0.
 
         Raises:
-            InputError: k is no whole number of at least 1, `min_score` is not from 0 to 1, the
-                request is empty or no text, no tool has what is wanted, or there is no such
+            InputError: k is not a whole number of at least 1, `min_score` is not from 0 to 1, the
+                request is empty or not text, no tool passes the filter, or there is no such
                 retriever.
         """
         k, query = check_number(k), check_request(query)
@@ -488,7 +335,7 @@ class Finder:
             for place in now.find_named(query)
             if allowed is None or allowed[place]
         )
-        scored = dict.fromkeys(islice(named, _NAMED), 1.0)
+        scored = dict.fromkeys(islice(named, _MAX_NAMED), 1.0)
         for place, score in now.find(query, k + len(scored), allowed, label):
             scored.setdefault(place, score)
         scored = dict(islice(scored.items(), k))
@@ -501,7 +348,7 @@ class Finder:
             scored |= dict.fromkeys(islice(rest, k - len(scored)), 0.0)
         fits, best = None, max(scored.values(), default=0.0)
         if (calibration := now.calibrations.get(label)) is not None:
-            # A tool that the retriever doesn't find has 0, whatever the threshold.
+            # A tool that the retriever does not find has 0, whatever the threshold.
             fits = best > 0 and best >= float(calibration.threshold)
         hits = tuple(
             Hit(now.tools[place], score)
@@ -511,21 +358,20 @@ class Finder:
         return Answer(hits, fits, now.pinned)
 
     def describe(self, name: str) -> Tool | None:
-        """The tool of an exact name, whatever the case; None if there is none."""
+        """Return the tool of an exact name, in any case; None if there is none."""
         tools = self._state.tools
         place = tools.places.get(name, tools.calls.get(name.casefold()))
         return None if place is None else tools[place]
 
     def function(self, tool: Tool, form: str = "openai") -> dict[str, Any]:
-        """A tool of the finder as a function of an API: openai, anthropic, gemini or mcp.
+        """Write a tool of the finder as a function of an API: openai, anthropic, gemini or mcp.
 
-        Its name there is no other tool's, and `describe` takes it.
+        Its name is unique, and `describe` accepts it.
 
         Raises:
             InputError: there is no such form.
         """
-        if form not in FORMS:
-            raise InputError(f"No form {form!r}; there are: {', '.join(FORMS)}.")
+        _check_form(form)
         tools = self._state.tools
         return write_function(tool, form, tools.functions[tools.places[tool.name]])[0]
 
@@ -533,19 +379,18 @@ class Finder:
         self,
         query: str,
         k: int = 5,
-        format: str = "openai",  # noqa: A002 - what such an argument is called
+        format: str = "openai",  # noqa: A002 - the usual name of the argument
     ) -> list[dict[str, Any]]:
-        """The k tools that serve a request best, as the `tools` of a request to a model.
+        """Find the top k tools, as the `tools` of a request to a model.
 
-        `format` is openai, anthropic, gemini or mcp. No two tools have one name there, and
-        `find_function` gives the tool of a name that a model calls. A schema that refers to
-        itself is cut where the form can't hold it: see `toolbank.bank.function_writer`.
+        `format` is openai, anthropic, gemini or mcp. Names are unique, and `find_function` returns
+        the tool of a name that a model calls. A schema that refers to itself is cut if the format
+        can't express it: see `toolbank.bank.function_writer`.
 
         Raises:
-            InputError: as `search` does, or there is no such format.
+            InputError: as `search`, or there is no such format.
         """
-        if format not in FORMS:
-            raise InputError(f"No format {format!r}; there are: {', '.join(FORMS)}.")
+        _check_form(format)
         tools = self._state.tools
         functions = []
         for hit in self.search(query, k):
@@ -557,7 +402,7 @@ class Finder:
         return wrap_functions(functions, format)
 
     def find_function(self, name: str) -> Tool:
-        """The tool that goes by a name in `as_tools`.
+        """Return the tool of a function name in `as_tools`.
 
         Raises:
             InputError: there is none.
@@ -567,38 +412,38 @@ class Finder:
             if name in (function, gemini_name(function)):
                 found: Tool = tools[place]
                 return found
-        raise InputError(f"No tool goes by {name!r} as a function.")
+        raise InputError(f"No tool has the function name {name!r}.")
 
     def nearest_requests(self, query: str, n: int = 5) -> list[NearRequest]:
-        """The bank's requests nearest to a request; none where they were not packed."""
+        """Find the bank's requests nearest to a request; none if they were not packed."""
         return self.requests.nearest(query, n) if self.requests else []
 
     def explain_scores(self, label: str) -> str:
-        """What the scores of a retriever in an `answer` are, and why they are no more, for people."""
+        """Say what the scores of a retriever mean in an `answer`, and why if they only rank."""
         now = self._state
         if label in now.calibrations:
             return "scores are the probability that the tool is needed"
-        return f"scores only rank the hits, because {now.uncalibrated.get(label, _UNKNOWN)}"
+        reason = now.uncalibrated.get(label, NO_CALIBRATION)
+        return f"scores only rank the hits, because {reason}"
 
     def save(self, folder: str | Path) -> None:
-        """Write the retrievers and the tools as they are now, for `toolbank.load`.
+        """Write the retrievers and the current tools, for `toolbank.load`.
 
-        What an earlier `save` or a pack left in the folder is replaced; who has that open goes on
-        with it.
+        An earlier save or pack in the folder is replaced; a process that has it open is not
+        affected.
 
         Raises:
-            InputError: it is no path, there is something else in the folder, or it lies in that
-                of a run.
+            InputError: it is not a path, the folder holds something else, or is in that of a run.
             ToolbankError: the folder can't be written to.
         """
         if not isinstance(folder, str | Path) or not str(folder).strip():
             raise InputError(
                 f'The folder is {folder!r}; it has to be a path, such as save("finder").'
             )
-        check_free(Path(folder))
-        write = self._write_fitted
+        check_free(Path(folder), _SAVED)
+        write = partial(write_fitted, self._state)
         if self.packed:
-            write = partial(self.write_packed, precisions=("as it is",))
+            write = partial(write_packed, self._state, precisions=("as it is",))
         write_version(Path(folder), write, packed=self.packed)
 
     def pack(
@@ -607,104 +452,36 @@ class Finder:
         calibrate: Calibrate | None = None,
         precisions: tuple[Precision, ...] = ("fp32",),
     ) -> str:
-        """Write a fitted finder as a packed one, which runs without torch.
+        """Write a packed finder, which runs without torch.
 
-        The version that counted before stays beside the new one, for who has it open; older ones
-        are deleted. Retrievers with networks are written in the first of `precisions`, and in each further one
-        as LABEL-PRECISION. `calibrate` gives what the scores of each mean, as it is written and read
-        again: in 8 bits they are others. Why a retriever has no calibration is written, too.
+        The previous version stays for processes that have it open; older ones are deleted.
+        Retrievers with networks are written in the first of `precisions`, and in each further one
+        as LABEL-PRECISION. `calibrate` is called with each retriever as it was packed: in 8 bits
+        the scores are different. The reason why a retriever has no calibration is written, too.
 
         Returns:
             The version, which follows from the content.
 
         Raises:
-            InputError: the folder holds anything else than a finder, or lies in a run.
+            InputError: the folder holds something else, or is in that of a run.
             ToolbankError: the folder can't be written to.
         """
         check_free(folder)
-        write = partial(self.write_packed, calibrate=calibrate, precisions=precisions)
+        write = partial(
+            write_packed, self._state, calibrate=calibrate, precisions=precisions
+        )
         return write_version(folder, write, packed=True)
 
-    def write_packed(
-        self,
-        made: Path,
-        calibrate: Calibrate | None = None,
-        precisions: tuple[Precision, ...] = ("fp32",),
-        find_copy: Callable[[str], Path | None] | None = None,
-    ) -> tuple[str, ...]:
-        """Write the files of a packed version; the labels of its retrievers. See `pack`.
 
-        `find_copy` is that of `Packing`.
-        """
-        from tqdm import tqdm
-
-        now, labels = self._state, list[str]()
-        reasons: dict[str, str] = {}
-        each = [*product(precisions, now.retrievers)]
-        packings = {
-            precision: Packing(made, precision, find_copy) for precision in precisions
-        }
-        for precision, label in tqdm(each, "pack", unit="retriever", disable=None):
-            packing, retriever = packings[precision], now.retrievers[label]
-            first = precision == precisions[0]
-            name = label if first else f"{label}-{precision}"
-            folder = made / RETRIEVERS / name
-            before = len(packing.networks)
-            retriever.pack(folder, packing)
-            if not first and len(packing.networks) == before:
-                shutil.rmtree(folder)
-                continue
-            labels.append(name)
-            if calibrate:
-                found = calibrate(load_retriever(folder), retriever) or _NO_REQUESTS
-            else:
-                reason = now.uncalibrated.get(label, _NO_REQUESTS)
-                found = now.calibrations.get(label, reason)
-            if isinstance(found, Calibration):
-                found.save_state(made / CALIBRATION / name)
-            else:
-                reasons[name] = found
-        write_json(made / UNCALIBRATED, reasons)
-        now.tools.write(made)
-        if self.requests is not None:
-            self.requests.write(made)
-        return tuple(labels)
-
-    def _write_fitted(self, made: Path) -> tuple[str, ...]:
-        now = self._state
-        for label, retriever in now.retrievers.items():
-            retriever.save(made / RETRIEVERS / label)
-        now.tools.write(made)
-        return tuple(now.retrievers)
+def unknown_pin(name: str) -> InputError:
+    """Make the error for a pinned name that no tool has."""
+    return InputError(f"{name}: can't be pinned; there is no tool of this name.")
 
 
 def _check_requests(queries: Any) -> list[str]:
-    if isinstance(queries, str | bytes) or not isinstance(queries, Iterable):
-        raise InputError("search_many takes a list: search_many([request]).")
-    return [check_request(query) for query in queries]
+    return list(map(check_request, check_list(queries, "search_many", "request")))
 
 
-def _check_label(folder: Path, label: str | None, labels: Sequence[str]) -> None:
-    if label is not None and label not in labels:
-        raise InputError(
-            f"{folder}: no retriever {label!r}; there are: {', '.join(labels)}."
-        )
-
-
-def _read_calibration(folder: Path) -> Calibration:
-    calibration = Calibration()
-    calibration.load_state(folder, {})
-    return calibration
-
-
-def _order(scores: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Numbers between 0 and 1 [n, k] in the order of scores, for want of a calibration.
-
-    Half for a score of 0; 1, which an exact name has, is not reached.
-    """
-    clipped = np.clip(scores.astype(np.float64), -1e9, 1e9)
-    return np.asarray((1 + clipped / (1 + np.abs(clipped))) / 2)
-
-
-def _lies_in(name: str, folders: Iterable[str]) -> bool:
-    return any(name.startswith(f"{folder}/") for folder in folders)
+def _check_form(form: str) -> None:
+    if form not in FORMS:
+        raise InputError(f"No format {form!r}; there are: {', '.join(FORMS)}.")

@@ -1,12 +1,12 @@
-"""The folder of a finder: versions beside each other, every file hashed, and one that counts.
+"""The folder of a finder: several versions, one of which is current; every file is hashed.
 
-finder/finder.json                 which version counts; one rename switches it
-finder/versions/VERSION/pack.json  what it holds, and every file with its SHA-256
+finder/finder.json                 names the current version; one rename switches it
+finder/versions/VERSION/pack.json  the content, and every file with its SHA-256
                         tools.jsonl, offsets.npy, facets.json, called.json
                         retrievers/NAME/, calibration/NAME/
-                        uncalibrated.json             of a packed one: why retrievers have no calibration
-                        encoders/SHA256/              of a packed one: that retrievers share
-                        requests.jsonl                with requests
+                        uncalibrated.json  packed only: why retrievers have no calibration
+                        encoders/SHA256/   packed only: shared by retrievers
+                        requests.jsonl     with requests
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ _VERSION = re.compile("[0-9a-f]{16}")
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a version holds: labels of retrievers, the one to search with first; and its files.
+    """The content of a version: the labels of retrievers, the default one first, and the files.
 
-    The files are all but the manifest's own, sorted, each with its SHA-256. Where it is not
-    `packed`, retrievers are as they were fitted.
+    The files are sorted, each with its SHA-256; the manifest itself is not among them. In a version
+    that is not `packed`, retrievers are as they were fitted.
     """
 
     retrievers: tuple[str, ...]
@@ -69,16 +69,16 @@ class Manifest:
 
     @property
     def version(self) -> str:
-        """The name of the version: a hash of the retrievers' labels and the files."""
+        """The name of the version: a hash of the labels and the files."""
         said = repr((self.retrievers, self.files)).encode("utf-8", "surrogatepass")
         return hashlib.sha256(said).hexdigest()[:16]
 
 
 def is_finder(folder: Path) -> bool:
-    """Whether a folder is a finder's, of whatever layout, if only by what lies beside its mark.
+    """Check whether a folder is that of a finder of any layout, by its mark or its versions.
 
     Raises:
-        InputError: it may not be looked at, or what would say so can't be read and isn't ours.
+        InputError: the folder or its mark can't be read, and it has no versions.
     """
     try:
         mark = read_json(folder / _MARK)
@@ -93,7 +93,7 @@ def is_finder(folder: Path) -> bool:
 
 
 def is_former_save(folder: Path) -> bool:
-    """Whether an earlier version of toolbank saved a finder there, without versions."""
+    """Check whether an earlier toolbank saved a finder there, without versions."""
     with suppress(InputError):
         return _is_former(read_json(folder / _MARK))
     return False
@@ -111,24 +111,24 @@ def _has_versions(folder: Path) -> bool:
 
 
 def read_version(folder: Path) -> str:
-    """The version of a packed finder that counts now.
+    """Read the current version of a finder.
 
     Raises:
-        InputError: there is no packed finder, or it is one of another layout.
+        InputError: there is no finder, or it has another layout.
     """
     path = folder / _MARK
     try:
         mark = read_json(path)
     except InputError as error:
         if not isinstance(error.__cause__, OSError):
-            raise InputError(f"{path}: damaged (no JSON). {AGAIN}") from error
+            raise InputError(f"{path}: damaged (not JSON). {AGAIN}") from error
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
         raise InputError(
             f"{folder}: no packed finder. Make one: toolbank pack RUN --out DIR."
         ) from error
     if not isinstance(mark, dict) or mark.get("kind") != _KIND:
-        raise InputError(f"{path}: no packed finder's. {AGAIN}")
+        raise InputError(f"{path}: not that of a packed finder. {AGAIN}")
     if mark.get("layout") != LAYOUT:
         raise InputError(
             f"{folder}: packed by another version of toolbank (layout {mark.get('layout')!r}, "
@@ -141,24 +141,24 @@ def read_version(folder: Path) -> str:
 
 
 def is_version(name: str) -> bool:
-    """Whether a name is one that a version can have."""
+    """Check whether a name can be that of a version."""
     return _VERSION.fullmatch(name) is not None
 
 
 def read_source(folder: Path) -> str:
-    """What the version that counts was made from, as `write_version` noted it; "" if it did not."""
+    """Read what the current version was made from, as given to `write_version`; else ""."""
     with suppress(InputError, AttributeError):
         return str(read_json(folder / _MARK).get("source", ""))
     return ""
 
 
 def version_folder(folder: Path, version: str) -> Path:
-    """Where a version lies."""
+    """Return the folder of a version."""
     return folder / "versions" / version
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write what a version holds."""
+    """Write the manifest of a version."""
     content: dict[str, Any] = {
         "retrievers": manifest.retrievers,
         "made_by": manifest.made_by,
@@ -170,7 +170,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """What a version holds, which its folder is named by.
+    """Read the manifest of a version, after which its folder is named.
 
     Raises:
         InputError: it is missing or damaged, or not of this version.
@@ -192,10 +192,10 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def read_uncalibrated(folder: Path, manifest: Manifest) -> dict[str, str]:
-    """Why retrievers of a packed version have no calibration, by their labels.
+    """Read why retrievers of a packed version have no calibration, by their labels.
 
-    A version that toolbank 0.7.0 packed has none that counts: its calibrations may be learnt from
-    requests that nearly repeat train requests.
+    Calibrations of toolbank 0.7.0 are ignored: they may be learned from requests that nearly repeat
+    train requests.
 
     Raises:
         InputError: the file is damaged.
@@ -211,20 +211,20 @@ def read_uncalibrated(folder: Path, manifest: Manifest) -> dict[str, str]:
 
 
 def check_list(folder: Path, manifest: Manifest) -> None:
-    """Look whether a version has its files and no others.
+    """Check that a version has its files and no others.
 
     Raises:
-        InputError: one is missing or too many.
+        InputError: one is missing, or does not belong there.
     """
     found, listed = _list_files(folder), {name for name, _ in manifest.files}
     if missing := min(listed - found, default=""):
         raise InputError(f"{folder / missing}: missing. {AGAIN}")
     if other := min(found - listed, default=""):
-        raise InputError(f"{folder / other}: no file of the finder's. {AGAIN}")
+        raise InputError(f"{folder / other}: not a file of the finder. {AGAIN}")
 
 
 def _list_files(folder: Path) -> set[str]:
-    """All files of a version but its manifest."""
+    """List all files of a version but its manifest."""
     with reading(folder):
         found = {
             (Path(where) / name).relative_to(folder).as_posix()
@@ -237,15 +237,15 @@ def _list_files(folder: Path) -> set[str]:
 def check_files(
     folder: Path, manifest: Manifest, wanted: Callable[[str], bool] = lambda _: True
 ) -> None:
-    """Look whether the files of a version that are `wanted` are as they were written.
+    """Check that the `wanted` files of a version are unchanged.
 
     Raises:
-        InputError: one can't be read, or is another.
+        InputError: one can't be read, or has changed.
     """
     for name, digest in manifest.files:
         if wanted(name) and sha256_file(folder / name) != digest:
             raise InputError(
-                f"{folder / name}: damaged (its SHA-256 is another). {AGAIN}"
+                f"{folder / name}: damaged (its SHA-256 has changed). {AGAIN}"
             )
 
 
@@ -253,19 +253,8 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def check_free(folder: Path) -> None:
-    """Look whether a finder can be written to a folder.
-
-    Raises:
-        InputError: as of `check_folder`, or its finder.json is somebody else's.
-    """
-    check_folder(folder, FINDER)
-    if not is_finder(folder):
-        refuse_foreign(folder, FINDER, [_MARK], {})
-
-
 def _recognize(folder: Path) -> Files | None:
-    """Whether a folder is a finder of an earlier version, or what is left of a first one."""
+    """Recognize a finder of an earlier version, or the rest of a first pack that failed."""
     if not folder.is_dir() or not any(folder.iterdir()):
         return None
     is_ours = is_finder(folder) and not is_former_save(folder)
@@ -275,6 +264,17 @@ def _recognize(folder: Path) -> Files | None:
 FINDER = FolderKind("finder", recognize=_recognize)
 
 
+def check_free(folder: Path, kind: FolderKind = FINDER) -> None:
+    """Check that a finder can be written to a folder.
+
+    Raises:
+        InputError: as `check_folder`, or it has a finder.json of another program.
+    """
+    check_folder(folder, kind)
+    if not is_finder(folder):
+        refuse_foreign(folder, kind, [_MARK], {})
+
+
 def write_version(
     folder: Path,
     fill: Callable[[Path], tuple[str, ...]],
@@ -282,16 +282,17 @@ def write_version(
     packed: bool,
     source: str = "",
 ) -> str:
-    """Write a version beside the one that counted before, and have it count by one rename.
+    """Write a new version, and make it the current one with one rename.
 
-    `fill` writes its files to a new folder, and gives the retrievers' labels. The version before
-    stays, for who has it open; older ones are deleted. `source` is noted, for `read_source`.
+    `fill` writes the files to a new folder, and returns the retrievers' labels. The previous version
+    stays for processes that have it open; older ones are deleted. `source` is kept for
+    `read_source`.
 
     Returns:
         The version, which follows from the content.
 
     Raises:
-        ToolbankError: the folder can't be written to, or another process does.
+        ToolbankError: the folder can't be written to, or another process is writing to it.
     """
     if not source:
         claim_folder(folder, FINDER)
@@ -310,7 +311,7 @@ def write_version(
             write_manifest(made, manifest)
             _move_in(made, version_folder(folder, manifest.version))
             kept = {manifest.version, Path(new).name}
-            # One of another layout is nobody's any more.
+            # One of another layout is no longer used.
             with suppress(InputError):
                 kept.add(read_version(folder))
             switch(folder, manifest.version, source)
@@ -321,14 +322,14 @@ def write_version(
 
 
 def switch(folder: Path, version: str, source: str = "") -> None:
-    """Have a version count from now on."""
+    """Make a version the current one."""
     mark = {"layout": LAYOUT, "kind": _KIND, "version": version}
     write_json(folder / _MARK, {**mark, "source": source} if source else mark)
 
 
 @contextmanager
 def _locked(versions: Path) -> Iterator[None]:
-    """Write versions alone.
+    """Lock the versions against other processes.
 
     Raises:
         ToolbankError: another process is packing there.
@@ -345,7 +346,7 @@ def _locked(versions: Path) -> Iterator[None]:
 
 
 def _move_in(made: Path, place: Path) -> None:
-    """Move a version to its place, unless it lies there sound: then it may be in use."""
+    """Move a version to its place, unless it is there undamaged: it may be in use."""
     if place.exists():
         try:
             manifest = read_manifest(place)
@@ -366,7 +367,7 @@ def _delete_old(folder: Path, kept: set[str]) -> None:
 
 
 def _has_others(place: Path) -> bool:
-    """Whether somebody has put a file into a version."""
+    """Check whether a version has files of the user."""
     with suppress(InputError):
         return bool(
             _list_files(place) - {name for name, _ in read_manifest(place).files}
@@ -375,7 +376,7 @@ def _has_others(place: Path) -> bool:
 
 
 def _is_left_alone(place: Path) -> bool:
-    """Whether it is the folder of versions, all that a first pack that failed leaves."""
+    """Check whether it is the folder of versions, which a first pack that failed leaves."""
     is_folder = place.is_dir() and not place.is_symlink()
     return (
         is_folder and place.name == "versions" and all(map(_is_ours, place.iterdir()))
@@ -383,7 +384,7 @@ def _is_left_alone(place: Path) -> bool:
 
 
 def _is_ours(place: Path) -> bool:
-    """Whether it is a version, what a pack that was broken off has left of one, or the lock."""
+    """Check whether it is a version, the rest of an interrupted pack, or the lock."""
     is_folder = place.is_dir() and not place.is_symlink()
     is_version_of_ours = is_version(place.name) or place.name.startswith(_NEW)
     return (is_folder and is_version_of_ours) or place.name == _LOCK

@@ -1,4 +1,4 @@
-"""Finding tools with a finished run."""
+"""Search with a finished run."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from toolbank.search.folder import (
     read_source,
     write_version,
 )
+from toolbank.search.storage import write_packed
 from toolbank.system.consent import command_of, require_consent
 from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.extras import telling_extras
@@ -49,24 +50,24 @@ if TYPE_CHECKING:
 def load(run: str | Path, retriever: str | None = None) -> Finder:
     """Load a retriever of a run, or what `Finder.save` or `toolbank pack` wrote.
 
-    Unset, it is the best on the validation queries, as `choose_retriever` says. A run that is not
-    finished is warned of (UserWarning).
+    If unset, the retriever is the best one on the validation queries (see `choose_retriever`). A
+    run that is not finished causes a UserWarning.
 
     Raises:
-        InputError: no run with retrievers there, none of that name in it, or it is damaged.
+        InputError: there is no run with retrievers, no retriever of this name, or it is damaged.
     """
     finder = open_finder(run, retriever)
     if lacks := describe_lacks(Path(run)):
-        # One level more than the caller's: the decorator stands between.
+        # The caller is one level up, behind the decorator.
         warnings.warn(lacks, stacklevel=3)
     return finder
 
 
 def open_finder(run: str | Path, retriever: str | None = None) -> Finder:
-    """As `load`, without a warning.
+    """Load a retriever as `load` does, without a warning.
 
     Raises:
-        InputError: as `load` does.
+        InputError: as `load`.
     """
     if not isinstance(run, str | Path) or not str(run).strip():
         raise InputError(
@@ -80,15 +81,15 @@ def open_finder(run: str | Path, retriever: str | None = None) -> Finder:
 def open_searched(
     run: Path, retriever: str | None = None
 ) -> tuple[Finder, Callable[[], None]]:
-    """As `open_finder` of a run; where there is a packed copy of the retriever, that.
+    """Open a retriever of a run, from its packed copy if there is one.
 
-    Call the second after the search: if there is no copy, it says so and writes one for the next
-    search. That takes the extra `pack`. If it is stopped, which raises `Interrupted`, or fails, the
-    next search uses the fitted retriever and tries again. Without the libraries that read a copy,
-    each search uses the fitted retriever.
+    Call the second result after the search: if there is no copy, it writes one for the next search,
+    which needs the extra `pack`. If that is interrupted (`Interrupted`) or fails, the next search
+    uses the fitted retriever and tries again. Without the libraries that read a copy, each search
+    uses the fitted retriever.
 
     Raises:
-        InputError: as `load` does.
+        InputError: as `load`.
     """
     folder, file, name = _choose(run, retriever)
     place, source = folder.finders / name, _describe_source(folder, file.recipe, name)
@@ -104,7 +105,8 @@ def open_searched(
             f"writing a packed copy of {name} to {place}, so that the next search starts "
             "in a second; Ctrl-C skips that."
         )
-        write = partial(finder.write_packed, find_copy=partial(_find_encoder, folder))
+        find_copy = partial(_find_encoder, folder)
+        write = partial(write_packed, finder.state, find_copy=find_copy)
         try:
             check_no_link([folder.finders])
             write_version(place, write, packed=True, source=source)
@@ -123,7 +125,7 @@ def open_searched(
 
 
 def _find_encoder(folder: RunFolder, name: str) -> Path | None:
-    """The folder of an encoder, in the copy of another retriever; None if none has it sound."""
+    """Find an undamaged copy of an encoder among those of other retrievers."""
     inside = f"{ENCODERS}/{name}"
     for place in folder.finders.glob(f"*/versions/*/{inside}"):
         version = place.parents[1]
@@ -134,10 +136,10 @@ def _find_encoder(folder: RunFolder, name: str) -> Path | None:
 
 
 def _describe_source(folder: RunFolder, recipe: Recipe, label: str) -> str:
-    """What the packed copy of a run's retriever follows from; "" if it is to have none.
+    """Describe what the packed copy of a run's retriever is made from; "" if it should have none.
 
-    It saves time only where torch embeds the request, so not where a model is asked, another package
-    searches, or words alone are compared.
+    A copy saves time only if torch embeds the request: not with a language model, with a retriever
+    of another package, or with lexical search.
     """
     configs = {config.label: config for config in recipe.retrievers}
     used = [configs[label]]
@@ -161,10 +163,10 @@ def _describe_source(folder: RunFolder, recipe: Recipe, label: str) -> str:
 def _choose(
     run: Path, retriever: str | None = None
 ) -> tuple[RunFolder, RecipeFile, str]:
-    """A run with its recipe, and the label of the retriever that is searched with.
+    """Open a run, and choose the label of a retriever.
 
     Raises:
-        InputError: as `load` does.
+        InputError: as `load`.
     """
     folder = open_run(run)
     file = load_recipe(str(folder.recipe))
@@ -175,7 +177,12 @@ def _choose(
             f"{folder.path}: no retrievers yet. {advise_to_finish(folder.path)}"
         )
     fitted = [config for config in file.recipe.retrievers if config.label in names]
-    name = retriever or choose_retriever(folder, fitted).label
+    name = retriever
+    if not name:
+        try:
+            name = choose_retriever(folder, fitted).label
+        except InputError as error:
+            raise _advise_to_run(folder, str(error)) from error
     if name in labels and name not in names:
         raise InputError(
             f"{folder.models / name}: missing. Make it: {command('run', folder.path)}"
@@ -188,7 +195,7 @@ def _choose(
 
 
 def _open_fitted(folder: RunFolder, file: RecipeFile, name: str) -> Finder:
-    """Load a retriever, once the user has allowed where keys may go; say which files are harmed."""
+    """Load a retriever after the user has consented; an error names the damaged files."""
     stages = {stage.config.label: stage for stage in FitStage.of(file.recipe, folder)}
     used = [stages[label] for label in (name, *stages[name].config.needs)]
     with command_of(str(folder.path), ()):
@@ -197,13 +204,16 @@ def _open_fitted(folder: RunFolder, file: RecipeFile, name: str) -> Finder:
     try:
         with using_assets(file, folder):
             loaded = load_fitted(file.recipe, folder, name)
+        return Finder(loaded, read_tools(folder.bank / "tools.parquet"))
     except InputError as error:
         harms = filter(None, (folder.explain_harm(stage.name) for stage in used))
-        if harm := next(harms, ""):
-            again = f"Make it again: {command('run', folder.path)}"
-            raise InputError(f"{harm}. {again}") from error
-        raise
-    return Finder(loaded, read_tools(folder.bank / "tools.parquet"))
+        harm = next(harms, str(error) if str(folder.bank) in str(error) else "")
+        raise (_advise_to_run(folder, harm) if harm else error) from error
+
+
+def _advise_to_run(folder: RunFolder, harm: str) -> InputError:
+    again = f"To make it again: {command('run', folder.path)}"
+    return InputError(f"{harm.rstrip('.')}. {again}")
 
 
 def _open(run: Path) -> tuple[RunFolder, Recipe]:
@@ -212,10 +222,10 @@ def _open(run: Path) -> tuple[RunFolder, Recipe]:
 
 
 def find_dense(run: Path, besides: str) -> str:
-    """The best fitted retriever with vectors, whatever the words of a request; "" if no other.
+    """Find the best other dense retriever that is fitted; "" if there is none.
 
     Raises:
-        InputError: as `load` does.
+        InputError: as `load`.
     """
     if is_finder(run):
         return ""
@@ -227,9 +237,9 @@ def find_dense(run: Path, besides: str) -> str:
 
 
 def describe_lacks(run: Path) -> str:
-    """Which stages of a run have not ended or lost their model, and what to type; "" if none.
+    """Name the stages of a run that are unfinished or lost their model, with a command; else "".
 
-    What is made after the report is no part of a search.
+    Stages after the report do not matter for a search.
 
     Raises:
         InputError: there is no run, or its recipe can't be read.
@@ -253,10 +263,10 @@ def describe_lacks(run: Path) -> str:
 
 
 class Calibrator:
-    """Calibrates the packed retrievers of a run, on requests that they have not learnt from."""
+    """Calibrates the packed retrievers of a run on requests that they were not trained on."""
 
     def __init__(self, run: Path) -> None:
-        """Choose the `requests` to calibrate on; a saved finder has none.
+        """Choose the `requests` for calibration; a saved finder has none.
 
         Raises:
             InputError: the bank, or a file of evaluate.on, is damaged.
@@ -276,9 +286,9 @@ class Calibrator:
         self.requests = choose_calibration_requests(self._bank, recipe.evaluate.on)
 
     def __call__(self, packed: Retriever, fitted: Retriever) -> Calibration | str:
-        """Calibrate a retriever as it was packed, or say why that can't be done.
+        """Calibrate a packed retriever, or return the reason why that is impossible.
 
-        `fitted` is the one that it was packed from.
+        `fitted` is the retriever that it was packed from.
         """
         from toolbank.retrievers.calibration_fit import FIRST, fit_calibration
 
@@ -291,7 +301,7 @@ class Calibrator:
 
 
 def read_requests_of(run: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """The train requests of a run's bank, asks among them, with their tools by merged labels.
+    """Read the train requests of a run (with asks), and their tools by merged labels.
 
     Raises:
         InputError: there is no bank, or it is damaged.
@@ -305,13 +315,13 @@ def read_requests_of(run: Path) -> list[tuple[str, tuple[str, ...]]]:
 def read_queries(
     run: Path, path: Path, out: Path, *, overwrite: bool = False
 ) -> list[tuple[str, str]]:
-    """Read the requests of a JSONL file (id, query) whose hits can be written to `out`.
+    """Read the queries of a JSONL file (id, text), and check that `out` can be written.
 
-    Neither may be written over: the file, and what the run was made from.
+    `out` must not be this file or an input of the run.
 
     Raises:
-        InputError: the file is missing, some of its lines are broken, or `out` can't be written
-            without touching what is somebody's.
+        InputError: the file is missing, some lines are broken, or `out` can't be written without
+            overwriting a file.
     """
     from toolbank.datasets.jsonl import read_requests
 
@@ -331,13 +341,10 @@ def write_hits(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Search for every request (id, text); write id, tools, scores a line.
-
-    `out` is one that `read_queries` has let pass. With `overwrite`, a file that is there is
-    replaced.
+    """Search for each query (id, text); write a line of JSON with id, tools and scores for each.
 
     Raises:
-        InputError: `out` can't be written to by now.
+        InputError: `out` exists and `overwrite` is not set, or it can't be written.
     """
     found = finder.search_many([query for _, query in requests], k)
     text = ""

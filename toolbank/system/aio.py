@@ -1,4 +1,4 @@
-"""Running a coroutine from a plain function, wherever that is called, and its interrupts."""
+"""Run a coroutine from a plain function, and handle interrupts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _T = TypeVar("_T")
 
 
 def run(coroutine: Coroutine[Any, Any, _T], *, uvloop: bool = False) -> _T:
-    """Run to the end, in a thread of its own where this one has a loop, as in a notebook.
+    """Run a coroutine to the end, in another thread if this one has a loop, as in a notebook.
 
-    With `uvloop` a call to an endpoint takes a tenth less CPU; there is none for Windows. It asks
-    the system for addresses in a way of its own.
+    With `uvloop`, a call to an endpoint takes a tenth less CPU, but addresses are resolved in
+    another way. It does not exist for Windows.
 
-    An interrupt cancels the coroutine and is raised once that has cleaned up.
+    An interrupt cancels the coroutine, and is raised after its cleanup.
     """
     try:
         asyncio.get_running_loop()
@@ -47,7 +47,7 @@ def run(coroutine: Coroutine[Any, Any, _T], *, uvloop: bool = False) -> _T:
         return result.result()
     except KeyboardInterrupt:
         loop, running = started.result()
-        # The loop is closed where the coroutine ended meanwhile.
+        # The loop is closed if the coroutine has ended meanwhile.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(running.cancel)
         wait([result])
@@ -72,8 +72,8 @@ def _new_uvloop() -> asyncio.AbstractEventLoop:
 def interrupts(handle: Callable[[], None]) -> Iterator[None]:
     """Call `handle` in the running loop for each SIGINT and SIGTERM.
 
-    One that is ignored stays so: a shell has SIGINT ignored in what a script runs with `&`. Where
-    signals can't be had (not the main thread, or a system without), all is as it was.
+    A signal that is ignored stays so: shells ignore SIGINT in background commands of a script.
+    Outside of the main thread, and on systems without signals, nothing changes.
     """
     loop = asyncio.get_running_loop()
     earlier = {}

@@ -1,4 +1,4 @@
-"""Joining a Ray cluster, or starting one on this machine."""
+"""Join a Ray cluster, or start one on this machine."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from toolbank.system.errors import InputError
 from toolbank.system.extras import demand_library
 
 _ADDRESS = "RAY_ADDRESS"
-# Of the store that tasks share objects by: what goes to and from workers here is small.
+# Workers exchange small objects only.
 _STORE_BYTES = 100 * 2**20
 _PATIENCE_S = 10.0
 
 
 def join(workers: int, key: str) -> bool:
-    """Join the cluster that RAY_ADDRESS names, or else start one of this machine alone.
+    """Join the cluster at RAY_ADDRESS, or else start one on this machine with a CPU per worker.
 
-    One that is started has a CPU a worker; `key` is the setting that asks for them. Gives whether
-    it was started here, so that who asked ends it by `ray.shutdown`. One that this process has
-    joined before is used as it is. Ray's usage statistics are off.
+    A cluster that this process has joined before is reused. Ray's usage statistics are off. `key` is
+    the setting that requires Ray.
+
+    Returns:
+        Whether it was started here; then the caller has to call `ray.shutdown`.
 
     Raises:
         InputError: Ray is not installed, or no cluster answers at the address.
@@ -40,7 +42,7 @@ def join(workers: int, key: str) -> bool:
     try:
         with _own_signals():
             if address:
-                _refuse_silence(address)
+                _check_listener(address)
                 ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
             else:
                 ray.init(
@@ -51,11 +53,11 @@ def join(workers: int, key: str) -> bool:
                     log_to_driver=False,
                     logging_level=logging.ERROR,
                 )
-    except Exception as error:  # a bare one where its own parts take more than 30 s
-        if _is_for_want_of_a_token(error):
+    except Exception as error:  # a bare one if Ray takes more than 30 s to start
+        if _lacks_token(error):
             raise InputError(
                 f"{_ADDRESS}: the cluster at {address!r} wants its token. Set RAY_AUTH_MODE=token, "
-                "and RAY_AUTH_TOKEN as on its nodes where ~/.ray/auth_token isn't the same."
+                "and RAY_AUTH_TOKEN as on its nodes unless ~/.ray/auth_token has it."
             ) from error
         what = f"{_ADDRESS}: no cluster of Ray could be joined at {address!r}"
         if not address:
@@ -65,17 +67,17 @@ def join(workers: int, key: str) -> bool:
 
 
 def describe_room() -> str:
-    """What the cluster has in all, such as "8 CPUs, 1 GPU"."""
+    """Describe the resources of the cluster, such as "8 CPUs, 1 GPU"."""
     import ray
 
     has: dict[str, float] = ray.cluster_resources()
     return ", ".join(f"{has.get(kind, 0):g} {kind}s" for kind in ("CPU", "GPU"))
 
 
-def _is_for_want_of_a_token(error: BaseException) -> bool:
-    """Ray doesn't show a token to an address that it is given, unless RAY_AUTH_MODE says so.
+def _lacks_token(error: BaseException) -> bool:
+    """Check whether the cluster requires a token, which Ray sends only with RAY_AUTH_MODE=token.
 
-    What it raises says "failed to connect"; why, stands in a text on the way there.
+    Ray raises "failed to connect"; the reason is in one of the causes.
     """
     reasons = []
     at: BaseException | None = error
@@ -85,11 +87,11 @@ def _is_for_want_of_a_token(error: BaseException) -> bool:
     return any("AuthenticationError" in reason for reason in reasons)
 
 
-def _refuse_silence(address: str) -> None:
-    """Ray itself waits for minutes where nobody listens.
+def _check_listener(address: str) -> None:
+    """Check that something listens at the address; Ray would wait for minutes.
 
     Raises:
-        OSError: nobody does.
+        OSError: nothing does.
     """
     place = urlsplit(address if "://" in address else f"//{address}")
     if place.hostname and place.port:
@@ -99,7 +101,7 @@ def _refuse_silence(address: str) -> None:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Ray puts handlers of its own in the place of ours; within the block alone."""
+    """Restore the signal handlers that Ray replaces in the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

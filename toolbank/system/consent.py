@@ -1,8 +1,8 @@
 """Ask the user before a secret is sent to a host or a program is started, and remember the answer.
 
-Recipes are handed on, and say which variable's value goes to which host and what is started. So what
-counts is the user's consent, which is kept outside of recipes: in TOOLBANK_GRANTS, in a file of the
-user's configuration folder (the answers on a terminal), or on the command line for that command.
+A recipe of somebody else names the variables to send, their hosts, and the programs to start. So
+these need the user's consent, which is kept outside of recipes: in TOOLBANK_GRANTS, in a file of
+the user's configuration folder (the answers on a terminal), or on the command line for one command.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from toolbank.system.secrets import show_unseen
 from toolbank.system.terminal import confirm, print_message
 
 DEFAULT_KEY = "OPENAI_API_KEY"
-"""The variable of the key where a recipe names none."""
+"""The variable of the key if a recipe names none."""
 
 Route = tuple[str, str]
 """An environment variable, and the scheme, host and port that its value is sent to."""
@@ -36,11 +36,9 @@ Route = tuple[str, str]
 _OWN_PROVIDER: Route = (DEFAULT_KEY, "https://api.openai.com")
 _ENVIRONMENT = "TOOLBANK_GRANTS"
 _FILE = "grants"
-_FORMER = {"send": "TOOLBANK_TRUSTED_HOSTS", "start": "TOOLBANK_TRUSTED_COMMANDS"}
-_FORMER_FILE = "trusted_hosts"
 _HEAD = """\
-# What you have allowed toolbank to do, a line each. toolbank writes this file when you answer its
-# questions. If you delete a line, you are asked again.
+# What you have allowed toolbank to do, one permission per line. toolbank writes this file when you
+# answer its questions. If you delete a line, you are asked again.
 """
 _ACTIONS = {
     "send": (
@@ -52,26 +50,26 @@ _ACTIONS = {
         "take the server out of `sources`",
     ),
 }
-"""What a recipe does, and how to do without it."""
-# Up to a `;` or an end of line that is not quoted.
+"""What a recipe does, and how to avoid it."""
+# Up to a `;` or line end outside of quotes.
 _ENTRY = re.compile(r"""(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|[^;\n])+""", re.DOTALL)
 _PROOF = re.compile(r"scrypt:([0-9a-f]{16}):([0-9a-f]{32})")
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _SHORTEST_HASHED = 16
-"""Characters of a secret that a printed hash may depend on; shorter ones could be guessed."""
+"""The minimum length of a secret in a printed hash; shorter ones could be guessed."""
 _FILL = ", with each secret in place of <secret ...> (the hash of a short one could be guessed)"
 
 
 @dataclass(frozen=True)
 class GrantValue:
-    """A text of a grant; `secrets` are the start and end of each secret in it, in order."""
+    """A text of a grant; `secrets` are the start and end of each secret, in order."""
 
     text: str = field(repr=False)
     secrets: tuple[tuple[int, int], ...] = field(default=(), compare=False)
 
     @property
     def shown(self) -> str:
-        """The text on one line, with the length of each secret in its place."""
+        """The text on one line, with each secret replaced by its length."""
         shown, last = "", 0
         for start, end in self.secrets:
             shown += show_unseen(self.text[last:start])
@@ -82,11 +80,11 @@ class GrantValue:
 
 @dataclass(frozen=True)
 class Grant:
-    """A permission: to do `action` to `target`, with the named `values`, in any order.
+    """A permission to apply `action` to `target`, with named `values` in any order.
 
-    `send` sends the values of environment variables to a host. `start` starts the words of a
-    command with environment variables, in the folder `--chdir`. Two grants are equal only if every
-    text in them is.
+    `send` sends the values of environment variables to a host. `start` runs a command, given by
+    its words, with environment variables in the folder `--chdir`. Two grants are equal only if all
+    their texts are.
     """
 
     action: str
@@ -98,7 +96,7 @@ class Grant:
         object.__setattr__(self, "values", tuple(ordered))
 
     def __str__(self) -> str:
-        """The whole grant on one line, as a shell takes it, with the length of each secret."""
+        """Write the grant on one line in shell syntax, with the length of each secret."""
         return self._write()
 
     def _write(self, *, by_name: bool = False) -> str:
@@ -111,20 +109,20 @@ class Grant:
 
     @property
     def route(self) -> Route:
-        """Of `send`: the variable and the host."""
+        """The variable and the host of a `send`."""
         return self.values[0][0], self.target[0].text
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The secrets in it, each once."""
+        """The secrets in the grant, each once."""
         texts = (*(v for _, v in self.values), *self.target)
         found = (v.text[start:end] for v in texts for start, end in v.secrets)
         return tuple(dict.fromkeys(found))
 
     def hash(self, salt: str) -> str:
-        """The hash of every text of the grant; two grants have the same only if they are equal.
+        """Hash all texts of the grant; only equal grants have the same hash.
 
-        With a secret it takes a tenth of a second, so that secrets can't be guessed by the million.
+        With a secret this takes a tenth of a second, so that it can't be guessed by brute force.
         """
         values = [(name, value.text) for name, value in self.values]
         whole = [self.action, [value.text for value in self.target], values]
@@ -132,12 +130,12 @@ class Grant:
         return _hash(text, salt, 2**14 if self.secrets else 2)
 
     def hashed(self) -> str:
-        """The grant on one line with its hash, by which it is recognized later and elsewhere."""
+        """Write the grant on one line with its hash, by which it is recognized later."""
         salt = secrets.token_hex(8)
         return f"{self} scrypt:{salt}:{self.hash(salt)}"
 
     def entry(self) -> str:
-        """The grant for the environment variable: without secrets, nor the hash of a short one."""
+        """Write the grant for the environment variable, without secrets or the hash of a short one."""
         by_name = self._write(by_name=True)
         if self.is_written_as(shlex.split(by_name)):
             return by_name
@@ -145,9 +143,9 @@ class Grant:
         return str(self) if is_guessable else self.hashed()
 
     def is_written_as(self, words: Sequence[str]) -> bool:
-        """Whether words of a list are this grant.
+        """Check whether the words of an entry are this grant.
 
-        They have its hash at the end, or else every text in full, or NAME=$NAME for the value of an
+        They end with its hash, or have every text in full, or NAME=$NAME for the value of an
         environment variable.
         """
         if proof := _PROOF.fullmatch(words[-1]):
@@ -172,18 +170,18 @@ def _hash(text: bytes, salt: str, cost: int) -> str:
 
 
 def grant_to_send(variable: str, url: str, key: str) -> Grant:
-    """The grant that is needed to send the value of an environment variable to a URL.
+    """Make the grant to send the value of an environment variable to a URL.
 
-    `key` is where the recipe has the URL.
+    `key` is the recipe key of the URL.
 
     Raises:
-        InputError: the URL has no host that can be distinguished from others.
+        InputError: the URL has no valid host.
     """
     try:
         host = GrantValue(_normalize_host(url))
     except ValueError as error:
         raise InputError(
-            f"{key}: {url} is no address that a key can be sent to. Give one such as "
+            f"{key}: a key cannot be sent to {url}. Give an address such as "
             "https://HOST/v1."
         ) from error
     value = os.environ.get(variable, "").strip()
@@ -197,17 +195,17 @@ class _Command:
     typed: frozenset[Route] = frozenset()
 
 
-# Of the recipe that this thread or task works on: engines of other packages are made by calls that
-# have no place for it. What was answered counts in the whole process.
+# The recipe currently being processed. A context variable, because plug-in engines are created
+# without access to it. Answers of the user are valid in the whole process.
 _command = ContextVar("_command", default=_Command())  # noqa: B039 - it is frozen
 _answered: set[Grant] = set()
 
 
 @contextmanager
 def command_of(source: str, typed: Sequence[Route]) -> Iterator[None]:
-    """While the block runs, messages name `source`, and the routes that the user typed are allowed.
+    """Name `source` in messages, and allow the routes that the user typed, within the block.
 
-    For the thread or task that runs it, and for no other.
+    This holds for the current thread or task only.
     """
     before = _command.set(_Command(source, frozenset(typed)))
     try:
@@ -217,10 +215,10 @@ def command_of(source: str, typed: Sequence[Route]) -> Iterator[None]:
 
 
 def is_granted(grant: Grant) -> bool:
-    """Whether the user has allowed it.
+    """Check whether the user has given a grant.
 
     Raises:
-        InputError: an entry of the environment variable or of the file can't be read.
+        InputError: an entry of the environment variable or the file is invalid.
     """
     allowed = {_OWN_PROVIDER, *_command.get().typed}
     if grant in _answered or (grant.action == "send" and grant.route in allowed):
@@ -233,7 +231,7 @@ def is_granted(grant: Grant) -> bool:
 
 
 def find_missing(grants: Iterable[Grant]) -> list[Grant]:
-    """The grants that the user has not given, each once.
+    """List the grants that the user has not given, each once.
 
     Raises:
         InputError: as `is_granted`.
@@ -242,10 +240,10 @@ def find_missing(grants: Iterable[Grant]) -> list[Grant]:
 
 
 def require_consent(grants: Iterable[Grant], section: str) -> None:
-    """Ask the user for what is not granted; `section` is the part of the recipe that needs it.
+    """Ask the user for missing grants; `section` is the part of the recipe that needs them.
 
     Raises:
-        InputError: the user refuses, or there is no terminal to ask on.
+        InputError: the user refuses, or there is no terminal.
     """
     missing = find_missing(grants)
     if not missing:
@@ -261,7 +259,7 @@ def require_consent(grants: Iterable[Grant], section: str) -> None:
 
 
 def explain_missing(grants: Sequence[Grant], section: str) -> str:
-    """What is asked for, how to do without, and the line to paste where there is no terminal."""
+    """Describe the request, how to avoid it, and the line to paste if there is no terminal."""
     entries = [grant.entry() for grant in grants]
     gaps = {str(grant) for grant in grants if grant.secrets}.intersection(entries)
     others = f'"${_ENVIRONMENT}; "' if os.environ.get(_ENVIRONMENT) else ""
@@ -276,17 +274,7 @@ def _describe(grants: Sequence[Grant], section: str) -> str:
     does = dict.fromkeys(_ACTIONS[grant.action][0] for grant in grants)
     who = " of ".join(filter(None, (section, _command.get().source)))
     lines = "\n".join(f"  {grant}" for grant in grants)
-    request = f"{who} needs your permission to {' and '.join(does)}:\n{lines}\n"
-    folder = config_folder()
-    names = dict.fromkeys(_FORMER[grant.action] for grant in grants)
-    former = [name for name in names if os.environ.get(name)]
-    if not (folder / _FILE).exists() and (folder / _FORMER_FILE).exists():
-        former.append(str(folder / _FORMER_FILE))
-    if former:
-        request += (
-            f"{', '.join(former)}: of version 0.7.0, so you are asked once more. "
-        )
-    return request
+    return f"{who} needs your permission to {' and '.join(does)}:\n{lines}\n"
 
 
 def _advise_to_do_without(grants: Iterable[Grant]) -> str:
@@ -295,7 +283,7 @@ def _advise_to_do_without(grants: Iterable[Grant]) -> str:
 
 
 def _remember(grants: Sequence[Grant]) -> None:
-    """Write the grants into the file of the user's configuration folder."""
+    """Write the grants to the file in the user's configuration folder."""
     from filelock import FileLock
 
     _answered.update(grants)
@@ -309,12 +297,12 @@ def _remember(grants: Sequence[Grant]) -> None:
                 temporary.write_text("\n".join([*lines, ""]), encoding="utf-8")
     except (ToolbankError, OSError) as error:
         print_message(
-            f"toolbank: {error} So your answer counts for this command alone."
+            f"toolbank: {error} So your answer is only valid for this command."
         )
 
 
 def _read(text: str, where: str) -> Iterator[list[str]]:
-    """The words of each entry; a host is written as in a route."""
+    """Read the words of each entry; a host is normalized."""
     try:
         for entry in _ENTRY.findall(text):
             words = shlex.split(entry)
@@ -326,7 +314,7 @@ def _read(text: str, where: str) -> Iterator[list[str]]:
             if words:
                 yield words
     except ValueError as error:
-        # What an entry says may be a secret.
+        # An entry may contain a secret.
         raise InputError(
             f"{where}: can't be read ({error}). Write `send NAME=$NAME https://HOST` or "
             "`start NAME=VALUE PROGRAM ARGUMENT`, with ; between several."
@@ -334,15 +322,15 @@ def _read(text: str, where: str) -> Iterator[list[str]]:
 
 
 def _normalize_host(url: str) -> str:
-    # What connects reads the address by the same library, so that both see the same host.
+    # The HTTP client uses the same library, so both read the same host.
     from yarl import URL
 
     try:
         parsed = URL(url)
-    except IndexError as error:  # of brackets without a host, as in https://[]@
+    except IndexError as error:  # brackets without a host, as in https://[]@
         raise ValueError("it names no address") from error
     if not url.isprintable():
-        raise ValueError("it has a sign in it that no address has")
+        raise ValueError("it has a character that is invalid in an address")
     if parsed.scheme not in ("http", "https") or parsed.raw_user is not None:
         raise ValueError("it names no host, or a user with it")
     host = (parsed.raw_host or "").lower().removesuffix(".")

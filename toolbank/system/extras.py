@@ -2,72 +2,31 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib import metadata
 from importlib.util import find_spec
-from pathlib import Path
-from traceback import walk_tb
 
 from toolbank.system.errors import InputError
 
-# The import name and the command are `toolbank`; on the index that is somebody else's.
+# The import name and the command are `toolbank`, a name that another project has on PyPI.
 DISTRIBUTION = "toolbank-retrieval"
-# Whether the index has it: until then it is installed in a clone of it.
+# Whether this project is on PyPI. Until then users install it from a clone.
 PUBLISHED = False
-_THEIRS = "toolbank"
 
 
 def install_command(extra: str) -> str:
-    """The command that installs this project with an extra; until it is published, in a clone."""
+    """Return the command that installs this project with an extra."""
     if PUBLISHED:
         return f"pip install '{DISTRIBUTION}[{extra}]'"
-    # vLLM asks for other versions than all the rest.
+    # vLLM requires other versions than the rest.
     file = "constraints-vllm.txt" if extra == "vllm" else "constraints.txt"
     return f"pip install '.[{extra}]' -c {file}"
 
 
 def advise_to_install(extra: str) -> str:
-    """A sentence that says how to get what an extra brings."""
+    """Return a sentence on how to install an extra."""
     where = "" if PUBLISHED else ", in a clone of this project"
-    return f"Get it{where}: {install_command(extra)}"
-
-
-def explain_namesake() -> str:
-    """That another distribution of our import name is installed here too; "" if none is.
-
-    One of the two has written over files of the other, and which one Python imports is chance.
-    """
-    try:
-        version = metadata.version(_THEIRS)
-    except metadata.PackageNotFoundError:
-        return ""
-    what, where = (DISTRIBUTION, "") if PUBLISHED else (".", ", in a clone of it")
-    return (
-        f"the distribution {_THEIRS} {version} is installed here too: another project (or an early "
-        f"version of this one) with the same import name, and either has files of the other. Run "
-        f"`pip uninstall {_THEIRS}`, then install this one anew{where}: pip install "
-        f"--force-reinstall --no-deps {what}"
-    )
-
-
-def is_by_namesake(error: ImportError) -> bool:
-    """Whether an import failed in a file of the other distribution, or for want of one beside it.
-
-    What both have listed as theirs, such as the package's own `__init__`, proves nothing.
-    """
-    try:
-        listed = metadata.distribution(_THEIRS).files or ()
-    except metadata.PackageNotFoundError:
-        return False
-    package = Path(__file__).parents[1] / "__init__.py"
-    theirs = {Path(file.locate()).resolve() for file in listed} - {package.resolve()}
-    read = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
-    # The file of a name that it lacks, or of a package without the module.
-    parent = sys.modules.get((error.name or "").rpartition(".")[0])
-    wanted = [error.path, getattr(parent, "__file__", None), *read]
-    return any(Path(file).resolve() in theirs for file in wanted if file)
+    return f"Install it{where}: {install_command(extra)}"
 
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
@@ -112,11 +71,10 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "w3lib": ("crawl", "generate"),
     "yarl": ("crawl", "generate", "mcp"),
 }
-"""The extras that bring a library, by its import name.
+"""The extras that install a library, by its import name.
 
-The one of the command's name is told, else the first.
+Messages name the extra that is called like the command, or else the first.
 """
-
 
 _COMMANDS = {
     "crawl": "selectolax",
@@ -126,30 +84,30 @@ _COMMANDS = {
     "serve": "starlette",
     "train": "torch",
 }
-"""What a command can do nothing without; whether it needs more, its recipe says."""
+"""The library without which a command can do nothing; its recipe may need more."""
 
 
 class MissingLibraryError(InputError):
-    """A library that an extra brings is not installed; the message says how to get it.
+    """A library of an extra is not installed; the message says how to install it.
 
-    `who` needs it: a command, or a key of a recipe.
+    `who` is the command or recipe key that needs it.
     """
 
     def __init__(self, library: str, who: str = "") -> None:
         extras = EXTRAS[library]
         extra = who if who in extras else extras[0]
         super().__init__(
-            f"{who or 'This'} needs {library}, which isn't installed. {advise_to_install(extra)}"
+            f"{who or 'This'} needs {library}, which is not installed. {advise_to_install(extra)}"
         )
         self.library, self.who = library, who
 
 
 @contextmanager
 def telling_extras(who: str = "") -> Iterator[None]:
-    """Have the import of a library that isn't installed be told with the extra that brings it.
+    """Name the extra to install if an import in the block fails.
 
     Raises:
-        MissingLibraryError: in place of a ModuleNotFoundError of such a library.
+        MissingLibraryError: instead of ModuleNotFoundError, for a library of an extra.
     """
     try:
         yield
@@ -160,20 +118,20 @@ def telling_extras(who: str = "") -> Iterator[None]:
 
 
 def demand_library(library: str, who: str = "") -> None:
-    """Refuse to go on without a library, before it is imported.
+    """Check that a library is installed, without importing it.
 
     Raises:
-        MissingLibraryError: it is not installed.
+        MissingLibraryError: it is not.
     """
     if find_spec(library) is None:
         raise MissingLibraryError(library, who)
 
 
 def demand_extra(command: str) -> None:
-    """Refuse a command that can do nothing here, before it reads what it was given.
+    """Check that the library that a command always needs is installed.
 
     Raises:
-        MissingLibraryError: a library that it always needs is not installed.
+        MissingLibraryError: it is not.
     """
     if library := _COMMANDS.get(command):
         demand_library(library, command)

@@ -1,4 +1,4 @@
-"""Read and write files so that they are either complete or absent; read JSONL line by line."""
+"""Write files atomically; read text, JSON and JSONL, and report what is wrong with them."""
 
 import errno
 import hashlib
@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
+from toolbank.system.text import decode_json
 
 
 @contextmanager
 def atomic_path(path: Path, mode: int = 0o644) -> Iterator[Path]:
-    """Give a temporary path beside `path`; when the block ends well, fsync it and move it there.
+    """Give a temporary path; if the block succeeds, fsync it and move it to `path`.
 
     Raises:
         ToolbankError: the folder can't be written to, or the disk is full.
@@ -41,16 +42,16 @@ def atomic_path(path: Path, mode: int = 0o644) -> Iterator[Path]:
 
 
 def write_error(path: Path, error: OSError) -> ToolbankError:
-    """The error to raise where `path` could not be written, with what to do."""
+    """Make the error for a path that could not be written."""
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
         return InputError(
-            f"{path}: can't write, since a file is where a folder has to be. Move it away, or give "
-            "another place with --out."
+            f"{path}: can't write, because a file is where a folder has to be. Move it away, or "
+            "use another folder."
         )
-    mend = "Make room" if error.errno == errno.ENOSPC else "Make it writable"
+    remedy = "Make room" if error.errno == errno.ENOSPC else "Make it writable"
     return ToolbankError(
-        f"{path}: can't write ({error.strerror or error}). {mend}, or give another place "
-        "with --out; what was done so far is kept."
+        f"{path}: can't write ({error.strerror or error}). {remedy}, or use another folder. The "
+        "results so far are kept."
     )
 
 
@@ -66,23 +67,23 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def json_text(value: Any) -> str:
-    """Indented JSON, as it stands in a file."""
+    """Write indented JSON, as in files."""
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Have what the block can't read of a file of text be bad input.
+    """Report a file that the block can't read as an input error.
 
     Raises:
-        InputError: the file is missing, can't be read, or is no UTF-8.
+        InputError: the file is missing, unreadable, or not UTF-8.
     """
     try:
         yield
     except OSError as error:
         raise InputError(
-            f"{path}: can't read ({error.strerror or error}). Check that the file is there "
-            "and may be read."
+            f"{path}: can't read ({error.strerror or error}). Check that the file exists "
+            "and that you may read it."
         ) from error
     except UnicodeDecodeError as error:
         raise InputError(
@@ -91,10 +92,10 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def read_text(path: Path) -> str:
-    """Read a file of UTF-8, with or without a byte order mark.
+    """Read a UTF-8 file, with or without a byte order mark.
 
     Raises:
-        InputError: the file is missing, can't be read, or is no UTF-8.
+        InputError: the file is missing, unreadable, or not UTF-8.
     """
     with reading(path):
         return path.read_text(encoding="utf-8-sig")
@@ -104,40 +105,36 @@ def read_json(path: Path) -> Any:
     """Read a JSON file.
 
     Raises:
-        InputError: the file is missing, can't be read, or is not JSON.
+        InputError: the file is missing, unreadable, or not JSON.
     """
     return parse_json(read_text(path), path)
 
 
 def parse_json(text: str, path: Path) -> Any:
-    """Read the JSON of a file.
+    """Decode the JSON of a file.
 
     Raises:
         InputError: it is not JSON.
     """
     try:
-        return json.loads(text)
+        return decode_json(text)
     except ValueError as error:
         raise InputError(
-            f"{path}: not valid JSON ({error}). Mend it, or make it again."
-        ) from error
-    except RecursionError as error:
-        raise InputError(
-            f"{path}: not valid JSON that is read (nested too deep). Make it again."
+            f"{path}: not valid JSON ({error}). Repair it, or create it again."
         ) from error
 
 
 def sha256_file(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hex.
+    """Compute the SHA-256 of a file, in hex.
 
     Raises:
-        InputError: the file is missing, or can't be read.
+        InputError: the file is missing or unreadable.
     """
     with reading(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-_NAMED = 5
+_MAX_SHOWN = 5
 
 T = TypeVar("T")
 
@@ -145,20 +142,19 @@ T = TypeVar("T")
 def read_lines(path: Path, parse: Callable[[dict[str, Any], int], T]) -> list[T]:
     """Read a JSONL file of objects; `parse` takes an object and its line number.
 
-    Empty lines are passed over. `parse` raises ValueError to say what is wrong with a line.
+    Empty lines are skipped. `parse` raises ValueError for a broken line.
 
     Raises:
-        InputError: the file can't be read, or lines are broken: their numbers and what is
-            wrong with them.
+        InputError: the file is unreadable, or lines are broken: their numbers, and what is wrong.
     """
     return list(iterate_lines(path, parse))
 
 
 def iterate_lines(path: Path, parse: Callable[[dict[str, Any], int], T]) -> Iterator[T]:
-    """As `read_lines`, a line at a time: what is broken is told after the last one.
+    """Read as `read_lines` does, one line at a time; broken lines are reported at the end.
 
     Raises:
-        InputError: as of `read_lines`.
+        InputError: as `read_lines`.
     """
     named: list[str] = []
     broken = 0
@@ -170,19 +166,19 @@ def iterate_lines(path: Path, parse: Callable[[dict[str, Any], int], T]) -> Iter
                 value = parse(_parse_object(line), number)
             except ValueError as error:
                 broken += 1
-                if broken <= _NAMED:
+                if broken <= _MAX_SHOWN:
                     named.append(f"  line {number}: {error}")
                 continue
             yield value
     if broken:
-        if broken > _NAMED:
-            named.append(f"  and {broken - _NAMED} more")
+        if broken > _MAX_SHOWN:
+            named.append(f"  and {broken - _MAX_SHOWN} more")
         lines = count(broken, "line is", "lines are")
         raise InputError("\n".join([f"{path}: {lines} broken.", *named]))
 
 
 def get_text(row: dict[str, Any], key: str) -> str:
-    """The string at a key; ValueError where it is missing, no string, or blank."""
+    """Return the string at a key; ValueError if it is missing, not a string, or blank."""
     if key not in row:
         raise ValueError(f'no "{key}"')
     if not isinstance(row[key], str):
@@ -193,7 +189,7 @@ def get_text(row: dict[str, Any], key: str) -> str:
 
 
 def get_id(row: dict[str, Any], number: int) -> str:
-    """The string or number at "id", or else the line number."""
+    """Return the string or number at "id", or else the line number."""
     value = row.get("id", number)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError(f'"id" is {_type(value)}, not a string')
@@ -201,7 +197,7 @@ def get_id(row: dict[str, Any], number: int) -> str:
 
 
 def get_texts(row: dict[str, Any], key: str) -> tuple[str, ...]:
-    """The list of strings at a key; ValueError where it is missing or something else."""
+    """Return the list of strings at a key; ValueError if it is missing or something else."""
     if key not in row:
         raise ValueError(f'no "{key}"')
     values = row[key]
@@ -209,15 +205,15 @@ def get_texts(row: dict[str, Any], key: str) -> tuple[str, ...]:
         raise ValueError(f'"{key}" is {_type(values)}, not a list of strings')
     for value in values:
         if not isinstance(value, str):
-            raise ValueError(f'"{key}" holds {_type(value)}, where strings belong')
+            raise ValueError(f'"{key}" holds {_type(value)}, not only strings')
     return tuple(values)
 
 
 def check_sound(value: Any) -> None:
-    """Refuse what can't be written as JSON, as by half of a surrogate pair.
+    """Check that a value can be written as JSON in UTF-8.
 
     Raises:
-        ValueError: what is wrong with it.
+        ValueError: it cannot, such as for half of a surrogate pair.
     """
     try:
         json.dumps(value, ensure_ascii=False).encode()
@@ -227,17 +223,17 @@ def check_sound(value: Any) -> None:
     except TypeError as error:
         raise ValueError(f"not JSON ({error})") from error
     except RecursionError as error:
-        raise ValueError("not JSON that can be read (nested too deep)") from error
+        raise ValueError("not JSON (nested too deep)") from error
 
 
 def _parse_object(line: str) -> dict[str, Any]:
     try:
-        row = json.loads(line)
+        row = decode_json(line)
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON ({error.msg} at column {error.colno})") from error
-    except RecursionError as error:
-        raise ValueError("not JSON that can be read (nested too deep)") from error
-    # JSON can escape half of a surrogate pair, which no encoding can write again.
+    except ValueError as error:
+        raise ValueError(f"not JSON ({error})") from error
+    # JSON can escape half of a surrogate pair, which no encoding can write.
     check_sound(row)
     if not isinstance(row, dict):
         raise ValueError(f"{_type(row)}, not a JSON object")

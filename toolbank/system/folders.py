@@ -1,14 +1,13 @@
-"""Decide which folders are toolbank's: one mark and one rule for folders of every kind.
+"""Decide which folders belong to toolbank, with one mark and one rule for all kinds of folders.
 
-A folder is ours if its mark says that it is of the kind to be written; a new or an empty one is
-free; every other one is refused. In a folder of ours, a file that its mark does not list, or whose
-content has changed since, is the user's, and is never written over or deleted.
+A folder belongs to toolbank if its mark names the kind to be written. A new or empty folder is free;
+any other one is refused. In a folder of toolbank, a file that the mark does not list, or that has
+changed since, belongs to the user, and is never overwritten or deleted.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import shlex
 import stat
@@ -26,24 +25,25 @@ from toolbank.system.files import (
     write_error,
     write_json,
 )
+from toolbank.system.text import decode_json
 
 MARK = ".toolbank.json"
-"""The mark in a folder of ours: its kind, and the files that were left there by SHA-256."""
+"""The mark in a folder: its kind, and the SHA-256 of each file that toolbank wrote."""
 
 STAGES, ORIGIN, OWNER = "stages.json", "origin.json", ".lock.owner"
-"""Files that a run leaves in its folder, by which it is known without a mark."""
+"""Files in the folder of a run, which identify it without a mark."""
 
 Files = Mapping[str, str]
-"""Paths of files in their folder, with the SHA-256 of their content."""
+"""Paths relative to their folder, with the SHA-256 of the content."""
 
 
 @dataclass(frozen=True)
 class FolderKind:
     """A kind of folder that toolbank writes.
 
-    `option` is the option that names the folder, or "". Earlier versions wrote another mark, named
-    `former`, or none: `recognize` gives the files that they left, None where a folder is not of
-    this kind.
+    `option` is the command-line option that names the folder, or "". Earlier versions wrote another
+    mark, named `former`, or none: `recognize` gives the files that they wrote, or None if a folder
+    is not of this kind.
     """
 
     name: str
@@ -52,18 +52,18 @@ class FolderKind:
     recognize: Callable[[Path], Files | None] = lambda _: None
 
     def __str__(self) -> str:
-        """Such as "a run"."""
+        """The kind with its article, such as "a run"."""
         return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
 
 
 def _recognize_run(path: Path) -> Files | None:
-    """Whether a run has begun in a folder, by what it leaves."""
+    """Recognize the folder of a run by its files."""
     if (_read_object(path / ORIGIN) or {}).keys() >= _ORIGIN:
         return {}
     stamps = (_read_object(path / STAGES) or {}).values()
     if stamps and all(isinstance(s, dict) and s.keys() >= _STAMP for s in stamps):
         return {}
-    # Where those are damaged or lost, it is still no one else's.
+    # A run whose files are damaged or lost.
     with suppress(OSError, UnicodeDecodeError):
         if (path / OWNER).read_text(encoding="utf-8").startswith("process "):
             return {}
@@ -74,7 +74,7 @@ RUN = FolderKind("run", recognize=_recognize_run)
 
 
 def is_of_kind(folder: Path, kind: FolderKind) -> bool:
-    """Whether a folder is of a kind, by its mark or what an earlier version left."""
+    """Check whether a folder is of a kind, by its mark or the files of an earlier version."""
     try:
         return read_mark(folder, kind) is not None
     except InputError:
@@ -82,21 +82,18 @@ def is_of_kind(folder: Path, kind: FolderKind) -> bool:
 
 
 def is_run_folder(path: Path) -> bool:
-    """Whether a folder is that of a run: it holds a recipe, and a run has put it there.
-
-    A folder with a recipe.yaml that somebody wrote by hand is not.
-    """
+    """Check whether a folder is that of a run, not just one with a hand-written recipe.yaml."""
     return (path / "recipe.yaml").is_file() and is_of_kind(path, RUN)
 
 
 def check_folder(folder: Path, kind: FolderKind) -> dict[str, str]:
-    """Refuse a folder that is neither of a kind nor free; gives the files that its mark lists.
+    """Check that a folder is of a kind or free; gives the files that its mark lists.
 
-    Hidden files, such as .git, leave a folder free.
+    A folder with only hidden files, such as .git, is free.
 
     Raises:
-        InputError: it holds something else, its mark is damaged, it can't be read, or as
-            `check_place` does.
+        InputError: it holds something else, is unreadable, its mark is damaged, or as
+            `check_place`.
     """
     with reading(folder):
         _check_rank(folder, str(kind))
@@ -110,18 +107,17 @@ def check_folder(folder: Path, kind: FolderKind) -> dict[str, str]:
         place = shlex.quote(str(folder / kind.name.split()[-1]))
         raise InputError(
             f"{folder}: holds {first.name}, and is not the folder of {kind}; nothing was written. "
-            f"{kind.option or 'It'} has to be the folder of {kind} itself, and not where it is "
-            f"made: give a new one, such as {f'{kind.option} {place}'.strip()}, or an empty one."
+            f"Give a new or an empty folder, such as {f'{kind.option} {place}'.strip()}."
         )
     return {}
 
 
 def check_place(path: Path, what: str) -> None:
-    """Refuse a place where no folder of `what`, such as "a run", can be, whatever it holds.
+    """Check that a folder of `what`, such as "a run", can be at a path, whatever it holds.
 
     Raises:
-        InputError: it is a file, the root of the disk or the user's home, or the folder of a run
-            or in one.
+        InputError: it is a file, the root of the disk or the user's home, or in the folder of a
+            run.
     """
     _check_rank(path, what)
     if os.path.lexists(path) and not path.is_dir():
@@ -133,7 +129,7 @@ def check_place(path: Path, what: str) -> None:
 
 
 def refuse_run(path: Path, folders: Iterable[Path]) -> None:
-    """Refuse a path that is in one of these folders, if that is a run's.
+    """Check that none of these folders of a path is that of a run.
 
     Raises:
         InputError: it is.
@@ -144,10 +140,10 @@ def refuse_run(path: Path, folders: Iterable[Path]) -> None:
 
 
 def check_no_link(paths: Iterable[Path]) -> None:
-    """Refuse links where a run writes, be it one of `paths` or a folder under one.
+    """Check that none of `paths`, and no folder under one, is a link.
 
     Raises:
-        InputError: there is one.
+        InputError: one is.
     """
     for path in paths:
         folders = (
@@ -156,18 +152,18 @@ def check_no_link(paths: Iterable[Path]) -> None:
         link = next(filter(Path.is_symlink, itertools.chain([path], folders)), None)
         if link is not None:
             raise InputError(
-                f"{link}: a link, which no run writes to. Put the folder or file itself there, move "
-                "the link away, or give another --out."
+                f"{link}: a link, and a run does not write through links. Put the folder or file itself "
+                "there, move the link away, or give another --out."
             )
 
 
 def claim_folder(folder: Path, kind: FolderKind) -> dict[str, str]:
-    """Make a folder one of a kind, before anything is written to it; gives the files it lists.
+    """Mark a folder as one of a kind before anything is written to it; gives the listed files.
 
-    A folder of an earlier version gets the mark of this one.
+    A folder of an earlier version gets a new mark.
 
     Raises:
-        InputError: as of `check_folder`.
+        InputError: as `check_folder`.
         ToolbankError: it can't be written to.
     """
     files = check_folder(folder, kind)
@@ -181,13 +177,12 @@ def claim_folder(folder: Path, kind: FolderKind) -> dict[str, str]:
 
 @contextmanager
 def replacing(folder: Path, kind: FolderKind, *, whole: bool = False) -> Iterator[Path]:
-    """Give an empty folder to write to; when the block ends well, move what is in it to `folder`.
+    """Give an empty folder to write to; if the block succeeds, move its content to `folder`.
 
-    It takes the place of files of the same names that are listed and unchanged; as a `whole`, of
-    all that are listed.
+    Listed, unchanged files of the same names are replaced; with `whole`, all listed files are.
 
     Raises:
-        InputError: a file would be lost that is not listed or was changed, or as of `check_folder`.
+        InputError: a file of the user would be lost, or as `check_folder`.
         ToolbankError: the folder can't be written to.
     """
     check_folder(folder, kind)
@@ -202,7 +197,7 @@ def replacing(folder: Path, kind: FolderKind, *, whole: bool = False) -> Iterato
             names = {path.name for path in made.iterdir()}
             gone = names | ({Path(name).parts[0] for name in files} if whole else set())
             refuse_foreign(folder, kind, gone, files)
-            # What is there is listed at every moment, so that it can be killed at any.
+            # All files are listed at every moment, so the process may be killed at any.
             write_mark(folder, kind, files)
             for name in sorted(gone):
                 if os.path.lexists(folder / name):
@@ -216,7 +211,7 @@ def replacing(folder: Path, kind: FolderKind, *, whole: bool = False) -> Iterato
 
 
 def read_mark(folder: Path, kind: FolderKind) -> Files | None:
-    """The files that a folder of a kind lists; None where it is not of this kind.
+    """Read the files that the mark of a folder lists; None if it is not of this kind.
 
     Raises:
         InputError: the mark is damaged, or a link.
@@ -234,10 +229,10 @@ def read_mark(folder: Path, kind: FolderKind) -> Files | None:
 
 
 def read_listed(path: Path, kind: FolderKind) -> dict[str, str] | None:
-    """The files that a mark of this or an earlier version lists; None where it is of another kind.
+    """Read the files of a mark of this or an earlier version; None if it is of another kind.
 
     Raises:
-        InputError: it is no mark, or lists what is not in its folder: it may be a stranger's.
+        InputError: it is not a mark, or lists paths outside of its folder.
     """
     content = read_json(path)
     try:
@@ -249,7 +244,7 @@ def read_listed(path: Path, kind: FolderKind) -> dict[str, str] | None:
 
 
 def write_mark(folder: Path, kind: FolderKind, files: Files) -> None:
-    """List the files that were left in a folder, in place of any mark of an earlier version.
+    """List the files of a folder in its mark, and delete the mark of an earlier version.
 
     Raises:
         ToolbankError: it can't be written.
@@ -261,10 +256,10 @@ def write_mark(folder: Path, kind: FolderKind, files: Files) -> None:
 
 
 def hash_files(folder: Path, paths: Iterable[Path] | None = None) -> dict[str, str]:
-    """These files in a folder; all in it and in those in it if unset.
+    """Hash files of a folder; if `paths` is unset, all in it and its subfolders.
 
     Raises:
-        InputError: one is missing, or can't be read.
+        InputError: one is missing or unreadable.
     """
     if paths is None:
         paths = filter(Path.is_file, folder.rglob("*"))
@@ -272,7 +267,7 @@ def hash_files(folder: Path, paths: Iterable[Path] | None = None) -> dict[str, s
 
 
 def is_left(folder: Path, name: str, files: Files) -> bool:
-    """Whether a file in a folder is listed and unchanged, and no link or behind one."""
+    """Check whether a file is listed and unchanged, and neither a link nor behind one."""
     path = folder / name
     return (
         name in files
@@ -283,7 +278,7 @@ def is_left(folder: Path, name: str, files: Files) -> bool:
 
 
 def foreign_files(folder: Path, names: Iterable[str], files: Files) -> Iterator[Path]:
-    """What at or under these names in a folder is not as it was left; a folder in it is nobody's."""
+    """Find files at or under these names that belong to the user."""
     for name in names:
         top = folder / name
         inside = top.rglob("*") if stat.S_ISDIR(_mode(top)) else ()
@@ -296,21 +291,21 @@ def foreign_files(folder: Path, names: Iterable[str], files: Files) -> Iterator[
 def refuse_foreign(
     folder: Path, kind: FolderKind, names: Iterable[str], files: Files
 ) -> None:
-    """Refuse to replace what at or under these names is not as it was left.
+    """Check that no file at or under these names belongs to the user.
 
     Raises:
-        InputError: there is something.
+        InputError: one does.
     """
     first = min(foreign_files(folder, names, files), default=None)
     if first is not None:
         raise InputError(
-            f"{folder}: holds {first.relative_to(folder)}, which no {kind.name} left there as it "
-            f"is; nothing was written. {_move_away(kind)}"
+            f"{folder}: holds {first.relative_to(folder)}, which is not that of {kind}; nothing "
+            f"was written. {_move_away(kind)}"
         )
 
 
 def remove_files(folder: Path, files: Files, path: Path) -> None:
-    """Delete what at or under `path` is listed and unchanged, and the folders that are then empty."""
+    """Delete listed, unchanged files at or under `path`, and folders that are then empty."""
     for name in files:
         if (folder / name).is_relative_to(path) and is_left(folder, name, files):
             (folder / name).unlink()
@@ -321,7 +316,7 @@ def remove_files(folder: Path, files: Files, path: Path) -> None:
 
 
 def set_aside(folder: Path, paths: Iterable[Path]) -> Path | None:
-    """Move what is there of these, in `folder`, to a new folder replaced/N in it; gives that.
+    """Move existing paths of `folder` to a new folder replaced/N in it; gives that.
 
     Raises:
         ToolbankError: it can't be moved.
@@ -343,10 +338,10 @@ def set_aside(folder: Path, paths: Iterable[Path]) -> Path | None:
 
 
 def check_inside(name: str) -> str:
-    """Refuse a path that leads out of its folder, or can be none.
+    """Check that a path is valid, and stays in its folder.
 
     Raises:
-        ValueError: it is such a one.
+        ValueError: it does not.
     """
     path = Path(name)
     if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
@@ -356,19 +351,19 @@ def check_inside(name: str) -> str:
 
 
 def real_path(path: Path) -> Path:
-    """The path without links; `Path.resolve` raises where they lead in a circle."""
+    """Resolve links; unlike `Path.resolve`, it does not raise for circular ones."""
     return Path(os.path.realpath(path))
 
 
 _ANOTHER = "Give another place."
 _STAMP = {"key", "complete", "outputs"}
 _ORIGIN = {"name", "seed", "recipe_sha256"}
-# Hidden files that are written over.
+# Hidden files that would be overwritten.
 _LOCKS = (".lock", OWNER)
 
 
 def _mode(path: Path) -> int:
-    """The mode of a file, folder or link; 0 where there is none, or can be none."""
+    """Return the mode of a file, folder or link; 0 if there is none."""
     try:
         return path.lstat().st_mode
     except (OSError, ValueError):
@@ -376,7 +371,7 @@ def _mode(path: Path) -> int:
 
 
 def _counts(entry: Path) -> bool:
-    """Whether something in a folder makes it somebody's."""
+    """Check whether an entry means that a folder is not free."""
     return entry.name in _LOCKS or not entry.name.startswith(".")
 
 
@@ -404,9 +399,9 @@ def _move_away(kind: FolderKind) -> str:
 
 
 def _read_object(path: Path) -> dict[str, object] | None:
-    """The JSON object in a file; None where there is none."""
+    """Read the JSON object in a file; None if there is none."""
     try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        content = decode_json(path.read_bytes())
+    except (OSError, ValueError):
         return None
     return content if isinstance(content, dict) else None

@@ -1,4 +1,4 @@
-"""Connect to public addresses only, and read a bounded part of an answer."""
+"""Connect to public addresses only, and limit the size of responses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolbank.system.net import is_public_ip
 
 
 class PrivateAddressError(Exception):
-    """A host has no public address; `address` is the first that it has."""
+    """A host has no public address; `address` is its first one."""
 
     def __init__(self, address: str) -> None:
         super().__init__(f"{address} is not a public address")
@@ -25,13 +25,13 @@ class PrivateAddressError(Exception):
 async def resolve_public(
     host: str, port: int | None, family: int = socket.AF_UNSPEC
 ) -> list[str]:
-    """Look up the public addresses of a host, in the system's order.
+    """Resolve the public addresses of a host, in the system's order.
 
-    Connect to these, and not to the name: it may lead elsewhere the next time (DNS rebinding).
+    Connect to these and not to the name, which may resolve to others next time (DNS rebinding).
 
     Raises:
         OSError: the host is not found.
-        PrivateAddressError: it has other addresses only.
+        PrivateAddressError: it has no public address.
     """
     rows = await asyncio.get_running_loop().getaddrinfo(
         host, port, family=family, type=socket.SOCK_STREAM
@@ -44,10 +44,10 @@ async def resolve_public(
 
 
 def make_connector(*, guards: bool, **options: Any) -> aiohttp.TCPConnector:
-    """Make a connector of aiohttp; one that `guards` connects to public addresses only.
+    """Make a connector of aiohttp; if it `guards`, it connects to public addresses only.
 
-    A request to another one raises PrivateAddressError. A host may be given as an address, which
-    no resolver sees: so each address is looked at once more where its socket is made.
+    A request to another address raises PrivateAddressError. A host that is an IP address bypasses
+    the resolver, so addresses are checked again when a socket is opened.
     """
     if guards:
         options |= {"resolver": _PublicResolver(), "socket_factory": _open_public}
@@ -82,26 +82,26 @@ def _open_public(info: aiohttp.AddrInfoType) -> socket.socket:
 
 
 class TooLargeError(Exception):
-    """An answer is larger than allowed; what is allowed of it was read before."""
+    """A response is larger than allowed; the allowed part was read before."""
 
 
 class EncodingError(Exception):
-    """An answer is compressed in a way that nobody asked for; `str()` names the way."""
+    """A response has an encoding that was not requested; `str()` names it."""
 
 
 _UNPACKED = frozenset({"gzip", "x-gzip", "deflate"})
 _PIECE = 2**16
-# zlib's window bits for gzip and zlib, told apart by their first bytes; and for deflate without a
-# head, which some servers send.
+# zlib's window bits for gzip and zlib, detected by their first bytes, and for deflate without a
+# header, which some servers send.
 _WITH_HEAD, _WITHOUT_HEAD = 47, -15
 _GZIP, _ZLIB = b"\x1f", 0x08
 
 
 def read_encodings(header: str) -> list[str]:
-    """Read a Content-Encoding header: the ways in which a body was compressed, in their order.
+    """Read a Content-Encoding header: the encodings of a body, in their order.
 
     Raises:
-        EncodingError: it can't be uncompressed.
+        EncodingError: one of them is not supported.
     """
     names = [name.strip() for name in header.lower().split(",")]
     packed = [name for name in names if name not in ("", "identity")]
@@ -111,13 +111,13 @@ def read_encodings(header: str) -> list[str]:
 
 
 async def read_body(response: aiohttp.ClientResponse, most: int) -> tuple[bytes, bool]:
-    """Read at most so many bytes of an answer's body, uncompressed, and whether that is all.
+    """Read at most `most` decompressed bytes of a body, and whether that is all.
 
-    The session must have `auto_decompress` off. A connection is closed if not all was read.
+    The session must have `auto_decompress` off. The connection is closed if there is more.
 
     Raises:
-        EncodingError: the body can't be uncompressed.
-        zlib.error: it is damaged, or cut short.
+        EncodingError: the encoding is not supported.
+        zlib.error: the body is damaged or incomplete.
     """
     reader = BoundedReader(most, _encodings(response))
     body = bytearray()
@@ -135,7 +135,7 @@ async def read_body(response: aiohttp.ClientResponse, most: int) -> tuple[bytes,
 async def read_parts(
     response: aiohttp.ClientResponse, most: int
 ) -> AsyncIterator[bytes]:
-    """Read the same as `read_body` as it arrives; more than `most` is a TooLargeError."""
+    """Read a body as it arrives; more than `most` bytes raise TooLargeError."""
     reader = BoundedReader(most, _encodings(response))
     async for chunk in response.content.iter_any():
         for part in reader.feed(chunk):
@@ -148,9 +148,9 @@ def _encodings(response: aiohttp.ClientResponse) -> list[str]:
 
 
 class BoundedReader:
-    """Uncompresses a body as it arrives, and bounds it; who reads it bounds the time.
+    """Decompresses a body as it arrives, and limits its size; the caller limits the time.
 
-    `most` bounds the bytes that are sent, and those that come out of each encoding.
+    `most` limits the bytes that are sent, and the output of each encoding.
     """
 
     def __init__(self, most: int, encodings: Sequence[str] = ()) -> None:
@@ -158,10 +158,10 @@ class BoundedReader:
         self._left = [most] * (len(encodings) + 1)
 
     def feed(self, chunk: bytes, stage: int = 0) -> Iterator[bytes]:
-        """Take the next bytes, and give what comes out of them.
+        """Decompress the next bytes.
 
         Raises:
-            TooLargeError: there is more than allowed, and what is allowed was given.
+            TooLargeError: there is more than allowed; the allowed part was given.
             zlib.error: they are damaged.
         """
         part = chunk[: self._left[stage]]
@@ -175,10 +175,10 @@ class BoundedReader:
             raise TooLargeError
 
     def end(self) -> None:
-        """Take the end.
+        """Finish the body.
 
         Raises:
-            zlib.error: it comes too soon.
+            zlib.error: it is incomplete.
         """
         for unpacker in self._unpackers:
             unpacker.end()
@@ -191,9 +191,9 @@ class _Unpacker:
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         piece = b""
-        # Of a full piece more may come out, though all that went in was taken.
+        # After a full piece there may be more output without more input.
         while chunk or len(piece) == _PIECE:
-            # A file of gzip may have several parts.
+            # A gzip stream may have several members.
             if not self._inner or (self._inner.eof and chunk.startswith(_GZIP)):
                 has_head = chunk.startswith(_GZIP) or chunk[0] & 0x0F == _ZLIB
                 is_plain = self._name == "deflate" and not has_head

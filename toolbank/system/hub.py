@@ -1,4 +1,4 @@
-"""What a model hub says of what is asked of it, for people."""
+"""Explain the errors of a model hub."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from toolbank.system.errors import InputError, ToolbankError
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _REMEDY = (
-    "Set HF_TOKEN to a token of yours that may do it; it is sent to the hub alone, and "
-    "written to no file."
+    "Set HF_TOKEN to a token that may do this. It is only sent to the hub, and never written to a "
+    "file."
 )
 
 
 def check_repository(name: str) -> None:
-    """Refuse what is no name of a repository.
+    """Check the name of a repository.
 
     Raises:
-        ValueError: it is none; what one looks like.
+        ValueError: it is not a valid name.
     """
     wrong = not _REPOSITORY.fullmatch(name) or "--" in name or ".." in name
     if wrong or len(name) > 96 or name.endswith((".git", ".", "-")):
         raise ValueError(
-            f"{name!r} is no name of a repository: say OWNER/NAME, such as me/weather-bank, of "
+            f"{name!r} is not the name of a repository: give OWNER/NAME, such as me/weather-bank, with "
             "letters, digits, '-', '_' and '.'"
         )
 
 
 @contextmanager
 def asking_hub(repository: str) -> Iterator[str]:
-    """Have what the hub says in the block told for people, and its bars and notes kept off.
+    """Explain the hub's errors in the block, and hide its progress bars and notes.
 
     Gives the hub's address.
 
     Raises:
-        InputError: there is no such repository or revision, or the token may not do it.
+        InputError: there is no such repository or revision, or the token may not do this.
         ToolbankError: the hub can't be reached, or fails.
     """
     from huggingface_hub import constants
@@ -55,13 +55,13 @@ def asking_hub(repository: str) -> Iterator[str]:
         raise InputError(
             f"{repository}: not on this machine, and HF_HUB_OFFLINE is set. Unset it."
         ) from error
-    # Which library speaks HTTP, and what it raises, changes between versions of the hub's.
+    # The HTTP library and its exceptions change between versions of huggingface_hub.
     except Exception as error:
         if isinstance(cause := error.__cause__, HfHubHTTPError):
             raise _explain(repository, constants.ENDPOINT, cause) from error
         reason = cause or error
         raise ToolbankError(
-            f"{repository}: the hub ({constants.ENDPOINT}) can't be reached, or broke off "
+            f"{repository}: the hub ({constants.ENDPOINT}) cannot be reached, or the connection broke "
             f"({type(reason).__name__}: {_first_line(reason)}). Run the same command again later."
         ) from error
 
@@ -75,7 +75,7 @@ def _explain(repository: str, endpoint: str, error: object) -> ToolbankError:
         return InputError(f"{repository}: {endpoint} has no such revision of it.")
     if status == 401:
         return InputError(
-            f"{repository}: {endpoint} doesn't take the token, or wants one. {_REMEDY}"
+            f"{repository}: {endpoint} refuses the token, or requires one. {_REMEDY}"
         )
     if isinstance(error, RepositoryNotFoundError) or status == 404:
         return InputError(
@@ -94,7 +94,7 @@ def _explain(repository: str, endpoint: str, error: object) -> ToolbankError:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Bars only on a terminal, and no notes."""
+    """Show progress bars only on a terminal, and no notes."""
     from huggingface_hub.utils.tqdm import (
         are_progress_bars_disabled,
         disable_progress_bars,

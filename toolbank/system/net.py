@@ -1,4 +1,4 @@
-"""Web addresses: which are refused and which are local; how long a server asks to wait."""
+"""Check web addresses and proxies; read the time that a server asks to wait."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from urllib.request import getproxies, proxy_bypass
 
 from toolbank.system.errors import InputError
 
-# What the standard library, or some version of it, takes for public though it is not.
+# Special networks that some version of the standard library considers public.
 _SPECIAL_4 = (
-    ipaddress.IPv4Network("192.0.0.0/24"),  # protocols' own (RFC 6890)
-    ipaddress.IPv4Network("192.88.99.0/24"),  # relays of 6to4 (RFC 7526)
+    ipaddress.IPv4Network("192.0.0.0/24"),  # protocol assignments (RFC 6890)
+    ipaddress.IPv4Network("192.88.99.0/24"),  # 6to4 relays (RFC 7526)
 )
 _SPECIAL_6 = (
-    # Protocols' own (RFC 2928): Teredo, benchmarking, ORCHID, AMT, drones.
+    # Protocol assignments (RFC 2928): Teredo, benchmarking, ORCHID, AMT, drones.
     ipaddress.IPv6Network("2001::/23"),
     ipaddress.IPv6Network("2001:db8::/32"),  # documentation (RFC 3849)
     ipaddress.IPv6Network("2002::/16"),  # 6to4, a tunnel (RFC 7526)
     ipaddress.IPv6Network("3fff::/20"),  # documentation (RFC 9637)
 )
-# All that has been given out of IPv6 for the public internet (RFC 4291, section 2.4).
+# All IPv6 addresses of the public internet (RFC 4291, section 2.4).
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
-# Stands for the IPv4 address in its last 32 bits (RFC 6052).
+# Contains an IPv4 address in the last 32 bits (RFC 6052).
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def checked_address(address: str) -> str:
-    """The address of a folder on the web, with the slash that ends it.
+    """Check the address of a folder on the web, and add the slash at its end.
 
     Raises:
-        ValueError: it is no http or https address, or has a user name, password, query or
-            fragment; as that may be a secret, the message does not repeat it.
+        ValueError: it is not an http or https address, or has a user name, password, query or
+            fragment, which the message does not repeat because it may be a secret.
     """
     if any(sign in address for sign in "@?#"):
         raise ValueError(
-            "the address has a user name, password, query or fragment in it; give it without"
+            "the address has a user name, password, query or fragment; give it without"
         )
     try:
         parts = urlsplit(address)
@@ -56,12 +56,12 @@ def checked_address(address: str) -> str:
 
 
 def is_url(place: str) -> bool:
-    """Whether it is a URL of http or https, not a path."""
+    """Check whether it is a URL of http or https, not a path."""
     return place[:8].lower().startswith(("http://", "https://"))
 
 
 def is_private(url: str) -> bool:
-    """Whether a URL's host is this machine or in a private network, by its name or address."""
+    """Check whether a URL's host is this machine or private, by its name or address."""
     host = _host(url)
     try:
         ipaddress.ip_address(host)
@@ -72,7 +72,7 @@ def is_private(url: str) -> bool:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL's host is this machine, by its name or address."""
+    """Check whether a URL's host is this machine, by its name or address."""
     host = _host(url)
     try:
         address = ipaddress.ip_address(host)
@@ -83,13 +83,13 @@ def is_loopback(url: str) -> bool:
 
 
 def is_public_ip(text: str) -> bool:
-    """Whether an IP address is one of the public internet: the one definition of it.
+    """Check whether an IP address belongs to the public internet: the only definition of this.
 
-    Not public are this machine, private and link-local addresses (cloud metadata among them),
-    shared (RFC 6598), benchmarking (RFC 2544), documentation, multicast and reserved ones, tunnels
-    (6to4, Teredo), and all of IPv6 outside 2000::/3: site-local, unique local, discard-only, and
-    the NAT64 prefix of local networks (RFC 8215), which does not say where it holds which address.
-    An address that is mapped to IPv4, or translated to it by 64:ff9b::/96, is what that one is.
+    Not public are this machine, private and link-local addresses (with cloud metadata), shared
+    (RFC 6598), benchmarking (RFC 2544), documentation, multicast and reserved ones, tunnels (6to4,
+    Teredo), and all of IPv6 outside 2000::/3: site-local, unique local, discard-only, and the NAT64
+    prefix of local networks (RFC 8215). For an address that contains an IPv4 address (mapped, or
+    by 64:ff9b::/96), that one counts.
     """
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
@@ -109,19 +109,19 @@ def is_public_ip(text: str) -> bool:
 
 
 def origin(url: str) -> tuple[str, str, int | None]:
-    """Scheme, host and port of a URL: what a site is, whichever way it is written."""
+    """Return scheme, host and port of a URL, which identify a site."""
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     return parts.scheme, parts.hostname or "", port
 
 
 def proxy_of(url: str) -> str | None:
-    """The proxy that the environment names for a URL: HTTP_PROXY or HTTPS_PROXY, or else ALL_PROXY.
+    """Find the proxy for a URL in the environment: HTTP_PROXY or HTTPS_PROXY, else ALL_PROXY.
 
-    None is used for this machine, or for what NO_PROXY names.
+    There is none for this machine, and for hosts in NO_PROXY.
 
     Raises:
-        InputError: it is no HTTP proxy's address.
+        InputError: it is not the address of an HTTP proxy.
     """
     parts = urlsplit(url)
     proxies = getproxies()
@@ -138,7 +138,7 @@ def proxy_of(url: str) -> str | None:
         is_usable = False
     if not is_usable or not proxy.isprintable():
         raise InputError(
-            f"The proxy that the environment names for {parts.scheme}://{parts.hostname} can't be "
+            f"The proxy in the environment for {parts.scheme}://{parts.hostname} can't be "
             "used. Give HTTP_PROXY, HTTPS_PROXY or ALL_PROXY as http://HOST:PORT or "
             "https://HOST:PORT, or name the host in NO_PROXY."
         )
@@ -146,7 +146,7 @@ def proxy_of(url: str) -> str | None:
 
 
 def _host(url: str) -> str:
-    """The host of a URL, "" where it has none; the dot that may end a full name says nothing."""
+    """Return the host of a URL without a final dot; "" if it has none."""
     try:
         return (urlsplit(url).hostname or "").removesuffix(".")
     except ValueError:
@@ -162,10 +162,10 @@ _EPOCH_MS = 1e12
 
 
 def read_seconds(text: str, now: float) -> float | None:
-    """Seconds from `now`, a time since 1970, or None where the text says no wait.
+    """Read how long to wait, in seconds from `now` (since 1970); None if it is not a time.
 
-    Read are a number of seconds or a date, as in Retry-After (RFC 9110, 10.2.3), a duration such
-    as 6m0s, and a time since 1970 in seconds or milliseconds. What is over is 0.
+    It can be a number of seconds or a date, as in Retry-After (RFC 9110, 10.2.3), a duration such
+    as 6m0s, or a time since 1970 in seconds or milliseconds. A time in the past is 0.
     """
     text = text.strip()
     if not text:
@@ -187,7 +187,7 @@ def read_seconds(text: str, now: float) -> float | None:
 
 
 def read_number(text: str) -> float | None:
-    """A finite number; None where the text is none."""
+    """Read a finite number; None if the text is not one."""
     try:
         value = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Numbers in words: exact counts and rounded estimates; seeds that every library accepts."""
+"""Format counts, estimates, money, times and sizes for people; convert seeds."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _UNITS = (("days", 86400), ("h", 3600), ("min", 60))
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """A count and what is counted, such as 1 tool or 1,200 tools; `plural`: not by an s."""
+    """Format a count with its noun, such as 1 tool or 1,200 tools; `plural` if it is irregular."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def about(number: float) -> str:
-    """A count to two digits, such as 31,000,000; exact below 100."""
+    """Round a count to two digits, such as 31,000,000; exact below 100."""
     if number < 100:
         return f"{round(number):,}"
     step = 10 ** (math.floor(math.log10(number)) - 1)
@@ -21,20 +21,20 @@ def about(number: float) -> str:
 
 
 def dollars(amount: float) -> str:
-    """Dollars to two digits, such as $4.30 or $120."""
+    """Format dollars to two digits, such as $4.30 or $120."""
     if 0 < amount < 0.01:
         return "less than $0.01"
     return f"${about(amount)}" if amount >= 10 else f"${amount:.2f}"
 
 
 def rate(price: float) -> str:
-    """Dollars for a million tokens, with all the digits that they have and at least cents."""
+    """Format dollars per million tokens with all their digits, and at least cents."""
     cents, more = f"{price:,.6f}"[:-4], f"{price:.6f}"[-4:].rstrip("0")
     return f"${cents}{more}"
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the unit that a person would use, such as 40 min or 2.5 h."""
+    """Format seconds in a fitting unit, such as 40 min or 2.5 h."""
     for unit, size in _UNITS:
         if seconds >= 1.5 * size:
             return f"{_short(seconds / size)} {unit}"
@@ -42,12 +42,12 @@ def duration(seconds: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Measured seconds to two digits, or whole ones from 10 on, such as 0.44 s or 130 s."""
+    """Format measured seconds to two digits, and whole ones from 10 on: 0.44 s or 130 s."""
     return f"{value:.0f} s" if value >= 9.95 else f"{value:.2g} s"
 
 
 def span(low: str, high: str) -> str:
-    """A range, or the one value where both ends read alike."""
+    """Format a range, or one value if both ends are the same."""
     return low if low == high else f"{low} to {high}"
 
 
@@ -56,7 +56,7 @@ def _short(number: float) -> str:
 
 
 def size(n: int) -> str:
-    """Bytes in the unit that a person would use, such as 950 B or 4.2 MB."""
+    """Format bytes in a fitting unit, such as 950 B or 4.2 MB."""
     number, unit = float(n), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if number < 1000:
@@ -66,5 +66,5 @@ def size(n: int) -> str:
 
 
 def unsigned(seed: int, bits: int = 63) -> int:
-    """A recipe's seed, of 64 bits with a sign, as one of so many bits without."""
+    """Convert a recipe's seed (signed, 64 bits) to an unsigned one of this many bits."""
     return int(seed % 2**bits)

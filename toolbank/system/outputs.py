@@ -1,4 +1,4 @@
-"""Write single files where no user's file is written over; and the folders of settings and caches."""
+"""Write single files without overwriting those of the user; the folders of settings and caches."""
 
 from __future__ import annotations
 
@@ -18,34 +18,33 @@ from toolbank.system.folders import real_path, refuse_run
 def check_output(
     path: Path, inputs: Iterable[Path] = (), *, overwrite: bool = False
 ) -> None:
-    """Refuse a file that can't be written without touching what is somebody's.
+    """Check that a file can be written without destroying one of the user.
 
-    A pipe or a device that takes text, such as /dev/stdout, has nothing to lose. With `overwrite`,
-    neither has a file that is there already.
+    A pipe or a device such as /dev/stdout is always allowed; an existing file only with
+    `overwrite`.
 
     Raises:
-        InputError: it is one of `inputs` or a file in one, is there already, or as `check_new_file`
-        does.
+        InputError: it is one of `inputs` or in one, exists already, or as `check_new_file`.
     """
     for read in inputs:
         if _is_same(path, read) or _is_in(path, read):
             raise InputError(
-                f"{path}: would be written over what is read ({read}). {_ANOTHER}"
+                f"{path}: would overwrite what is read ({read}). {_ANOTHER}"
             )
     if is_stream(path):
         return
     _check_file(path)
     if path.exists() and not (overwrite and path.is_file()):
         raise InputError(
-            f"{path}: is there already. Give another --out, or --overwrite to write over it."
+            f"{path}: is there already. Give another --out, or --overwrite to replace it."
         )
 
 
 def check_new_file(path: Path) -> None:
-    """Refuse a file that is there already, or can't be.
+    """Check that a file can be created.
 
     Raises:
-        InputError: it is there, a link or a folder, lies in the folder of a run, or its folder is
+        InputError: it exists, is a link or a folder, is in the folder of a run, or its folder is
             missing.
     """
     _check_file(path)
@@ -56,11 +55,11 @@ def check_new_file(path: Path) -> None:
 def write_output(
     path: Path, text: str, inputs: Iterable[Path] = (), *, overwrite: bool = False
 ) -> None:
-    """Write a file, whole or not at all, or to a stream.
+    """Write a file atomically, or to a stream.
 
     Raises:
-        InputError: as `check_output` does.
-        ToolbankError: it can't be written to.
+        InputError: as `check_output`.
+        ToolbankError: it can't be written.
     """
     check_output(path, inputs, overwrite=overwrite)
     if not is_stream(path):
@@ -69,7 +68,7 @@ def write_output(
     number = _descriptor(path)
     sys.stdout.flush()
     try:
-        # Opened anew, a file that the shell has opened would be written over from its start.
+        # Opening a file that the shell has opened would truncate it.
         place = os.open(path, os.O_WRONLY) if number is None else os.dup(number)
         with os.fdopen(place, "w", encoding="utf-8") as stream:
             stream.write(text)
@@ -78,7 +77,7 @@ def write_output(
 
 
 def is_stream(path: Path) -> bool:
-    """Whether what is written to a path goes on to somebody who reads it: a pipe, /dev/stdout."""
+    """Check whether a path is a pipe or a device, such as /dev/stdout."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -93,19 +92,19 @@ _OPEN = {Path("/dev/stdout"): 1, Path("/dev/stderr"): 2}
 
 def _check_file(path: Path) -> None:
     if path.is_symlink():
-        raise InputError(f"{path}: a link. Give the file's own path with --out.")
+        raise InputError(f"{path}: a link. Give the path of the file itself.")
     if path.is_dir():
-        raise InputError(f"{path}: a folder, and a file is written. {_ANOTHER}")
+        raise InputError(f"{path}: a folder, not a file. {_ANOTHER}")
     if not path.parent.is_dir():
         folder = shlex.quote(str(path.parent))
         raise InputError(
-            f"{path.parent}: no such folder. Make it (mkdir -p {folder}), or give another --out."
+            f"{path.parent}: no such folder. Create it (mkdir -p {folder}), or use another one."
         )
     refuse_run(path, real_path(path).parents)
 
 
 def _descriptor(path: Path) -> int | None:
-    """The number under which the shell has opened it, of /dev/stdout and its like."""
+    """Return the number of an open file descriptor, of /dev/stdout and the like."""
     if path in _OPEN:
         return _OPEN[path]
     is_number = path.parent == Path("/dev/fd") and path.name.isdecimal()
@@ -127,10 +126,7 @@ _NAME = "toolbank"
 
 
 def config_folder() -> Path:
-    """The folder of the user's settings, as the system has it (`XDG_CONFIG_HOME` on Linux).
-
-    It need not exist yet.
-    """
+    """Return the folder of the user's settings (`XDG_CONFIG_HOME` on Linux); it may not exist."""
     from platformdirs import user_config_path
 
     return user_config_path(_NAME, appauthor=False)

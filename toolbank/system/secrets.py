@@ -1,4 +1,4 @@
-"""Recognize secrets, and keep them out of everything that is shown."""
+"""Recognize secrets, and hide them in everything that is shown."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _MOST = 131_072
-"""Characters of a value that is looked into; the system passes no longer one to a command."""
+"""The maximum length of a value; the system passes no longer one to a command."""
 _DEEPEST = 3
-"""Names in front of each other: --env=NAME=VALUE has two."""
+"""The maximum number of nested names: --env=NAME=VALUE has two."""
 _SECRET_WORD = re.compile(
     r".*(?:password|passwd|passphrase|passcode|secret|credential|token|cookie|mnemonic)s?"
     r"|.*(?<!ask)(?<!by)(?<!com)pass|.*p?wd|.*pw|creds?|auth|oauth|authorization|signature|sig|sas"
@@ -30,12 +30,12 @@ _DESCRIBES = re.compile(
     "|count|budget|ttl|timeout|expiry|lifetime|provider|store|policy|check|checking|enabled"
     "|required|disabled|command|helper|program|region|version|scopes?|issuer|audience"
 )
-"""Last words of names such as TOKEN_FILE and AUTH_MODE, which say something about a secret."""
+"""Last words of names such as TOKEN_FILE and AUTH_MODE, which only describe a secret."""
 _ASIDE = re.compile(
     r"(?i)(?:OLD)?PWD|INIT_CWD|GIT_CONFIG_(?:KEY|VALUE)_\d+"
     r"|(?:.*[_-])?(?:sort|partition|primary|foreign|group|join|index|row|order|cache|public)[_-]?keys?"
 )
-"""Names that have a word of secrets in them, and are of none."""
+"""Names that contain such a word, and are not those of secrets."""
 _ABOUT = re.compile(
     r"true|false|yes|no|on|off|none|null|auto|default|basic|bearer|oauth2?|enabled|disabled"
     r"|required|optional|public|private",
@@ -43,10 +43,10 @@ _ABOUT = re.compile(
 )
 _PINS = frozenset({"pin", "salt"})
 _SHORTEST_PIN = 4
-"""A shorter PIN or salt is a number of something else, such as a pin of a board."""
+"""A shorter PIN or salt is something else, such as the pin of a board."""
 _IDENTIFIERS = frozenset({"id", "ids", "uuid", "guid"})
 
-# What issuers put before their tokens, and what only tokens look like.
+# Prefixes of issuers, and other shapes that only tokens have.
 _ISSUED = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"(?:sk|pypi|glpat|xox[abeprs]|xapp|pk|rk)-(?=[\w-]{,99}[A-Z0-9])[\w-]{8,999}"
@@ -84,12 +84,12 @@ _UUID = re.compile(r"(?i)(?<![\w-])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?
 _DIGEST = re.compile(r"(?i)(?:sha\d+|md5)[:=-]$")
 _REVISION = re.compile(r"(?i)git\S*[@#]$|/(?:blobs?|commits?|tree|snapshots)/$")
 _SEEN = 300
-"""Characters before a revision in which the address of its repository is looked for."""
+"""Characters before a revision that are searched for the address of its repository."""
 _HEX = re.compile(r"[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}")
 _PSEUDO_VERSION = re.compile(r"(?:.*\D)?\d{14}-[0-9a-f]{12}")
 _RANDOM = 44.0
-"""A piece of text with at least so many bits is random text."""
-# By first letter, the second ones of the pairs that make up 94 % of English technical text.
+"""A piece of text with at least this many bits is random."""
+# The pairs of letters that make up 94 % of English technical text, by first letter.
 _USUAL = {
     pair[0]: frozenset(pair[1:])
     for pair in re.findall(
@@ -103,7 +103,7 @@ _USUAL = {
 
 
 def named_secret(name: str) -> bool:
-    """Whether a variable, header, option or key of a query is called as secrets are."""
+    """Check whether a variable, header, option or query key has the name of a secret."""
     words = [word.lower() for word in _WORDS.findall(name)]
     while words and words[-1].isdigit():
         words.pop()
@@ -117,20 +117,17 @@ def named_secret(name: str) -> bool:
 
 
 def is_issued(value: str) -> bool:
-    """Whether a value is one token that begins as those of an issuer do, such as ghp_..."""
+    """Check whether a value is a token with the prefix of an issuer, such as ghp_..."""
     return not value.startswith("<") and bool(_ISSUED.fullmatch(value))
 
 
 def find_secrets(value: str, name: str = "") -> list[str]:
-    """The parts of a value that are secrets; `name` is what it is given under, "" for nothing.
-
-    They are told by the name of a variable, header, option or key, or by their entropy.
-    """
+    """Find the secrets in a value by its `name` (of a variable, header, option or key) and entropy."""
     return [value[start:end] for start, end in find_spans(value, name)]
 
 
 def find_spans(value: str, name: str = "") -> list[tuple[int, int]]:
-    """The start and end of each secret in a value, in order and without overlaps."""
+    """Find the start and end of each secret in a value, in order and without overlaps."""
     return list(merge_spans(_find(value, name)))
 
 
@@ -177,7 +174,7 @@ def _is_secret_whole(value: str, name: str) -> bool:
 
 
 def _find_random(value: str, name: str) -> Iterator[tuple[int, int]]:
-    """Where the value has random text."""
+    """Find random text in a value."""
     is_path = bool(_PATH.match(value))
     if is_path and _exists(value):
         return
@@ -208,7 +205,7 @@ def _find_random(value: str, name: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_segments(text: str) -> Iterator[tuple[int, int]]:
-    """What between slashes is random, with what is not of words beside it, as in base64."""
+    """Find random segments between slashes, with neighbours that are not words, as in base64."""
     pieces = [(m.start(), m.end()) for m in re.finditer(r"[^/]+", text)]
     weights = [_weigh(text[start:end]) for start, end in pieces]
     for number, (start, end) in enumerate(pieces):
@@ -220,7 +217,7 @@ def _find_segments(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _weigh(text: str) -> float:
-    """About how many bits there are in a text beyond words, numbers and versions."""
+    """Estimate the bits of a text beyond words, numbers and versions."""
     return sum(_weigh_run(run) for run in _RUN.findall(text))
 
 
@@ -243,7 +240,7 @@ def _weigh_run(run: str) -> float:
 
 
 def _weigh_letters(part: str) -> float:
-    """About how many bits letters have; 0 where most of their pairs are those of words."""
+    """Estimate the bits of letters; 0 if most pairs are those of words."""
     pairs = list(itertools.pairwise(part.lower()))
     usual = sum(second in _USUAL.get(first, ()) for first, second in pairs)
     share = usual / len(pairs) if len(part) >= 4 else 0.0
@@ -258,7 +255,7 @@ def _exists(place: str) -> bool:
 
 
 def merge_spans(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The spans in order, those that overlap or touch as one."""
+    """Sort spans, and merge those that overlap or touch."""
     last: tuple[int, int] | None = None
     for start, end in sorted(spans):
         if last and start <= last[1]:
@@ -271,7 +268,7 @@ def merge_spans(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         yield last
 
 
-# Shorter ones are words, such as a placeholder for a key, and no secrets.
+# Shorter ones are words, such as a placeholder for a key.
 _SHORTEST_SECRET = 8
 _MARK = re.compile(r"<(?:secret of|text sha256)")
 _USER = re.compile(r"(https?://)[^/@\s]*@", re.IGNORECASE)
@@ -280,7 +277,7 @@ _USER = re.compile(r"(https?://)[^/@\s]*@", re.IGNORECASE)
 def mask_secrets(
     value: str, name: str = "", mask: Callable[[str], str] | None = None
 ) -> str:
-    """The value with something else in the place of each secret: three stars, or what `mask` says."""
+    """Replace each secret in a value with three stars, or with the result of `mask`."""
     parts, last = [], 0
     for start, end in find_spans(value, name):
         parts += [value[last:start], mask(value[start:end]) if mask else "***"]
@@ -289,7 +286,7 @@ def mask_secrets(
 
 
 def name_arguments(command: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The words after the program, each after the option that it is the value of, or ""."""
+    """Pair each word after the program with the option that it is the value of, or ""."""
     before = ""
     for word in command[1:]:
         yield before, word
@@ -297,15 +294,15 @@ def name_arguments(command: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def mask_command(command: Sequence[str]) -> list[str]:
-    """A command's words with three stars in the place of each secret."""
+    """Replace each secret in the words of a command with three stars."""
     named = name_arguments(command)
     return [*command[:1], *(mask_secrets(word, option) for option, word in named)]
 
 
 def show_unseen(value: str) -> str:
-    """The text on one line, with its hash if it has invisible characters or imitates a hidden secret.
+    """Show a text on one line so that it cannot be confused with another one or a hidden secret.
 
-    So no text is shown like another text or like a hidden secret.
+    A text with invisible characters, or one that imitates a hidden secret, gets its hash.
     """
     if value.isprintable() and not _MARK.search(value):
         return value
@@ -315,10 +312,10 @@ def show_unseen(value: str) -> str:
 
 
 def hide(text: str, secrets: Sequence[str], shortest: int = _SHORTEST_SECRET) -> str:
-    """The text without the secrets, in any way that a server may have echoed them.
+    """Hide the secrets in a text, in every encoding in which a server may echo them.
 
-    Secrets of fewer than `shortest` characters stay. A secret of eight or more that the end of the text
-    has cut is hidden as well.
+    Secrets of fewer than `shortest` characters stay. A secret that the end of the text cuts off
+    after eight or more characters is hidden as well.
     """
     for written in _echoes(tuple(secrets), shortest):
         if written[:_SHORTEST_SECRET] not in text:
@@ -331,7 +328,7 @@ def hide(text: str, secrets: Sequence[str], shortest: int = _SHORTEST_SECRET) ->
 
 
 def without_credentials(value: Any) -> Any:
-    """JSON, such as a recipe, whose URLs have lost user names, passwords and query strings."""
+    """Remove user names, passwords and query strings from the URLs in JSON, such as a recipe."""
     if isinstance(value, dict):
         return {key: without_credentials(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -347,13 +344,13 @@ def without_credentials(value: Any) -> Any:
 
 
 def without_users(text: str) -> str:
-    """The text whose URLs have lost user names and passwords."""
+    """Remove user names and passwords from the URLs in a text."""
     return _USER.sub(r"\1", text)
 
 
 @cache
 def _echoes(secrets: tuple[str, ...], shortest: int) -> tuple[str, ...]:
-    """The longest first: one may be a part of another."""
+    """List all encodings of the secrets, the longest first: one may be a part of another."""
     written = {
         echo
         for secret in secrets

@@ -9,31 +9,28 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-# Control signs (but line feeds and tabs), and those that turn the direction of writing.
+# Control characters (except line feeds and tabs), and those that change the writing direction.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 )
-# Back to the start of the line, and nothing after it: there may be a progress line and a ^C.
+# Clears the line: there may be a progress bar and a ^C.
 _CLEAR = "\r\x1b[K"
 _NARROWEST = 20
-# Of a terminal that tells no width, as one that `script` makes without one around it.
-_USUAL = 80
+# The width if the terminal reports none, such as under `script`.
+_DEFAULT_WIDTH = 80
 _COMMAND = re.compile(r" *(toolbank|mkdir|export) ")
 
 
 def printable(text: str) -> str:
-    """The text with a visible mark for every sign that could steer the terminal.
+    """Replace each character that could control the terminal with a visible mark.
 
-    Names and words of pages, packages and replies reach messages; they are data.
+    Messages contain text of web pages, packages and replies.
     """
     return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def one_line(text: str, longest: int) -> str:
-    """The text as a part of a line: no line feed in it, and cut where it is longer than this.
-
-    Names are data as well: one of ten thousand characters, or with a line feed, is shown so.
-    """
+    """Make the text printable on one line, cut to at most `longest` characters."""
     line = " ".join(printable(text).split())
     return line if len(line) <= longest else f"{line[: longest - 3]}..."
 
@@ -57,14 +54,14 @@ def align(
 
 
 def print_above_bars(message: str) -> None:
-    """Print a message to stderr while work goes on, above the progress bars."""
+    """Print a message to stderr above the progress bars."""
     from tqdm import tqdm
 
     tqdm.write(_lay_out(f"toolbank: {message}"), file=sys.stderr)
 
 
 def print_amid_writes(message: str) -> None:
-    """Print a message from a signal's handler, which may have come amid a write to stderr.
+    """Print a message from a signal handler, even during a write to stderr.
 
     Python's own streams refuse a write within another.
     """
@@ -73,12 +70,12 @@ def print_amid_writes(message: str) -> None:
 
 
 def print_message(message: str, indent: int = 0) -> None:
-    """Print a message to stderr; its further lines are indented by so many columns."""
+    """Print a message to stderr; `indent` is that of its further lines."""
     print(_lay_out(message, indent), file=sys.stderr, flush=True)
 
 
 def confirm(question: str) -> bool | None:
-    """Ask on the terminal; None where there is none, and nothing is asked."""
+    """Ask the user on the terminal; None if there is no terminal."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         return None
     print(f"{_lay_out(question)} [y/N] ", end="", file=sys.stderr, flush=True)
@@ -86,7 +83,7 @@ def confirm(question: str) -> bool | None:
 
 
 def wrap(text: str, width: int, indent: int = 0) -> str:
-    """Break lines between words; a line that is a command stays whole, to be copied."""
+    """Wrap lines between words; a command stays on one line, so that it can be copied."""
     return "\n".join(
         line
         if _COMMAND.match(line)
@@ -102,19 +99,19 @@ def wrap(text: str, width: int, indent: int = 0) -> str:
 
 
 def _lay_out(message: str, indent: int = 0) -> str:
-    """The message as it goes to stderr: set to the width of a terminal, as it is elsewhere."""
+    """Wrap a message to the width of the terminal, if stderr is one."""
     visible = printable(message)
     if not sys.stderr.isatty():
         return visible
-    columns = os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL
+    columns = os.get_terminal_size(sys.stderr.fileno()).columns or _DEFAULT_WIDTH
     return _CLEAR + wrap(visible, max(columns - 1, 2 * indent, _NARROWEST), indent)
 
 
 def command(name: str, folder: Path) -> str:
-    """`toolbank NAME FOLDER`, as a shell takes it."""
+    """Write the command `toolbank NAME FOLDER` for a shell."""
     return f"toolbank {name} {shlex.quote(str(folder))}"
 
 
 def advise_to_finish(run: Path) -> str:
-    """What to type where something is not there yet that a run makes."""
+    """Say how to finish a run."""
     return f"To finish the run: {command('run', run)}"

@@ -1,16 +1,30 @@
-"""Clean text, and keys as parts of JSON pointers (RFC 6901)."""
+"""Decode JSON, clean text, and escape keys of JSON pointers (RFC 6901)."""
 
+import json
 import re
+from typing import Any
 
-# Of the C0 and C1 sets, ends of lines among them, those that turn the direction of writing, and
-# halves of surrogate pairs.
+# The C0 and C1 sets (with line feeds), characters that change the direction of writing, and halves
+# of surrogate pairs.
 _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
+def decode_json(text: str | bytes) -> Any:
+    """Decode JSON that may come from anyone.
+
+    Raises:
+        ValueError: it is not JSON, not UTF-8, or nested too deep.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+
+
 def replace_surrogates(text: str) -> str:
-    """The text with a question mark for each half of a surrogate pair.
+    """Replace each half of a surrogate pair with a question mark.
 
     JSON can escape one, and no file can hold it.
     """
@@ -18,19 +32,20 @@ def replace_surrogates(text: str) -> str:
 
 
 def find_control_sign(text: str) -> str:
-    """The first sign that steers a terminal, turns the writing or can be in no file; else "".
+    """Find the first control character, such as "U+001B"; "" if there is none.
 
-    Such as "U+001B".
+    These are characters that control a terminal, change the direction of writing, or cannot be
+    written to a file.
     """
     found = _CONTROL.search(text)
     return f"U+{ord(found[0]):04X}" if found else ""
 
 
 def escape(key: str) -> str:
-    """A key as a part of a JSON pointer."""
+    """Escape a key as a part of a JSON pointer."""
     return key.replace("~", "~0").replace("/", "~1")
 
 
 def unescape(part: str) -> str:
-    """The key that a part of a JSON pointer stands for."""
+    """Read the key from a part of a JSON pointer."""
     return part.replace("~1", "/").replace("~0", "~")

@@ -1,4 +1,4 @@
-"""What every kind has to do, as checks that the author of another one can run too."""
+"""Checks for every kind, which authors of plug-ins can run too."""
 
 from pydantic import ValidationError
 
@@ -6,7 +6,7 @@ from toolbank.config.base import Config
 
 
 def check_model(config: Config, model: type[Config]) -> None:
-    """Settings are of the kind's own model, come back from a recipe, and are checked.
+    """Check that settings are of the kind's model, survive a recipe, and are validated.
 
     Raises:
         AssertionError: they are not.

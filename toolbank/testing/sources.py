@@ -1,6 +1,6 @@
-"""What every kind of source has to do, whoever brings it.
+"""Checks for every kind of source, also those of plug-ins.
 
-In the tests of a package that brings one:
+In the tests of a package with a source:
 
     import pytest
     from toolbank.testing.sources import CHECKS, SourceCase
@@ -19,7 +19,7 @@ In the tests of a package that brings one:
             )
         )
 
-A check that fails raises an AssertionError that says what a source should do.
+A failed check raises an AssertionError that says what a source should do.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _ONE_LINE = 200
 
 @dataclass(frozen=True)
 class SourceCase:
-    """A kind of source under test, and the configuration of something small that it reads.
+    """A kind of source under test, and the configuration of a small sample.
 
-    Of the `unreadable` nothing can be read. `change` has other tools come of the first; a source
-    whose content is only known by asking for it has none. The content is such that the file
-    `canary` appears where any of it is run: a description `__import__("pathlib").Path("...").touch()`, say.
-    `given` is what a user would type to have it read with the kind's defaults, where that says all.
+    The `unreadable` configurations can't be read. `change` changes the tools of the sample; it is
+    None if the content is only known by requesting it. The content must create the file `canary` if
+    any of it is executed, such as a description `__import__("pathlib").Path("...").touch()`. `given`
+    is what a user would type to read it with the kind's defaults, if that is enough.
     """
 
     kind: SourceKind[Any]
@@ -58,7 +58,7 @@ class SourceCase:
     given: str = ""
 
     def read(self) -> Collected:
-        """What is read with an empty cache."""
+        """Read the sample with an empty cache."""
         with tempfile.TemporaryDirectory() as cache:
             try:
                 return self.kind.read(self.config, Path(cache))
@@ -67,12 +67,12 @@ class SourceCase:
 
 
 def check_settings(case: SourceCase) -> None:
-    """The configuration is of the kind's own model, which refuses what it does not know."""
+    """Check that the configuration is of the kind's model, which refuses unknown keys."""
     check_model(case.config, case.kind.config)
 
 
 def check_names(case: SourceCase) -> None:
-    """Messages can call the source something, and its scope is a name of a file."""
+    """Check that the label fits into messages, and the scope is a valid file name."""
     label = case.config.label
     assert label and label.isprintable() and len(label) <= _ONE_LINE
     assert label.startswith(f"{case.config.type}:"), "the label begins with the type"
@@ -85,9 +85,9 @@ def check_names(case: SourceCase) -> None:
 
 
 def check_tools(case: SourceCase) -> None:
-    """Tools are sorted, named once, and the same once they stand in a bank's file.
+    """Check that tools are sorted and unique, and survive a bank's file.
 
-    Reading them holds the parameters against the metaschema, and refuses those that no file holds.
+    Reading the file checks the parameters against the metaschema.
     """
     collected = case.read()
     assert collected.tools, "the sample has tools"
@@ -104,7 +104,7 @@ def check_tools(case: SourceCase) -> None:
 
 
 def check_account(case: SourceCase) -> None:
-    """The source is named, and all that is said of it can be written as JSON."""
+    """Check that the source is named, and its information can be written as JSON."""
     collected = case.read()
     assert collected.info.get("source"), "info names the source"
     left_out = collected.info.get("left_out", {})
@@ -118,7 +118,7 @@ def check_account(case: SourceCase) -> None:
 
 
 def check_reading_again(case: SourceCase) -> None:
-    """The same content gives the same, with an empty cache and with a full one."""
+    """Check that the same content gives the same tools, with an empty and a full cache."""
     first = case.read()
     assert case.read() == first, "the same content is read to the same"
     with tempfile.TemporaryDirectory() as cache:
@@ -128,7 +128,7 @@ def check_reading_again(case: SourceCase) -> None:
 
 
 def check_version(case: SourceCase) -> None:
-    """The version is a line that stays while the content does, and changes with it."""
+    """Check that the version is a line that changes if and only if the content does."""
     before, tools = case.kind.version(case.config), case.read().tools
     assert before and before.isprintable()
     assert case.kind.version(case.config) == before, "reading changes no version"
@@ -141,7 +141,7 @@ def check_version(case: SourceCase) -> None:
 
 
 def check_unreadable(case: SourceCase) -> None:
-    """What can't be read is bad input, named, with what to do about it."""
+    """Check that unreadable input is an InputError that names it and says what to do."""
     assert case.unreadable, "some configuration can't be read"
     for config in case.unreadable:
         with tempfile.TemporaryDirectory() as cache:
@@ -161,14 +161,14 @@ def check_unreadable(case: SourceCase) -> None:
 
 
 def check_nothing_is_run(case: SourceCase) -> None:
-    """Content is data: none of it is run."""
+    """Check that no content is executed."""
     case.kind.version(case.config)
     case.read()
     assert not case.canary.exists(), "some of the content was run"
 
 
 def check_recognised(case: SourceCase) -> None:
-    """What a user points at is known for this kind's, and nothing else is."""
+    """Check that the kind recognizes its own input, and nothing else."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "notes.txt"
         file.write_text("nothing of an API")

@@ -31,16 +31,13 @@ def test_no_regular_expression_of_a_pack_is_run(schema):
     check(schema, {"x": VICTIM, VICTIM: 1})
 
 
-def test_a_schema_that_doubles_and_doubles_is_given_up():
-    parts = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
-    schema = {"$ref": "#/$defs/d0", "$defs": {**parts, "d40": {"type": "object"}}}
-    with pytest.raises(CallError, match="schema can't be checked"):
-        check(schema, {})
+DOUBLING = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
 
 
 @pytest.mark.parametrize(
     "schema",
     [
+        {"$ref": "#/$defs/d0", "$defs": {**DOUBLING, "d40": {"type": "object"}}},
         {"type": "strin"},
         {"properties": []},
         {"properties": {"x": "string"}},
@@ -52,15 +49,15 @@ def test_a_schema_that_doubles_and_doubles_is_given_up():
         {"multipleOf": 0, "properties": {"x": {"multipleOf": 0}}},
     ],
 )
-def test_a_schema_that_is_no_good_is_told_in_words(schema):
-    with pytest.raises(CallError, match="tool: its schema can't be checked"):
+def test_a_schema_that_is_invalid_or_too_expensive_is_named(schema):
+    with pytest.raises(CallError, match="tool: its schema"):
         check(schema, {"x": 1})
 
 
-def test_arguments_that_cannot_be_sent_are_told_in_words():
-    for value in ("\ud800", float("nan")):
-        with pytest.raises(CallError, match="hold what JSON and UTF-8 can't"):
-            check({}, {"x": value})
+@pytest.mark.parametrize("value", ["\ud800", float("nan")])
+def test_arguments_that_cannot_be_sent_are_refused(value):
+    with pytest.raises(CallError, match="JSON in UTF-8"):
+        check({}, {"x": value})
 
 
 def test_the_rest_of_a_schema_is_still_checked():

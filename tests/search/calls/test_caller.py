@@ -57,30 +57,22 @@ def test_a_call_is_passed_on(api, monkeypatch):
     assert "Cookie" not in headers
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "options", "said"),
-    [
-        (GET, {"id": "1"}, {"patterns": ("put*",)}, "may not be called"),
-        (DELETE, {"id": "1"}, {}, "may change something"),
-        (GET, {}, {}, "'id' is a required property"),
-        (GET, {"id": 1}, {}, "at id: 1 is not of type"),
-        (GET, {"id": "1", "extra": 1}, {}, "Additional properties"),
-        (GET, {"id": ".."}, {}, "can't stand in a path"),
-        (GET, {"id": "1"}, {"private": False}, "not a public one"),
-        (
-            Tool(name="f", call=PythonCall(path="os.system")),
-            {},
-            {},
-            "called over a network",
-        ),
-        (
-            operation("other").model_copy(update={"source": "other"}),
-            {"id": "1"},
-            {},
-            "nobody has said",
-        ),
-    ],
-)
+OTHER = operation("other").model_copy(update={"source": "other"})
+REFUSED = [
+    (GET, {"id": "1"}, {"patterns": ("put*",)}, "may not be called"),
+    (DELETE, {"id": "1"}, {}, "may change something"),
+    (GET, {}, {}, "'id' is a required property"),
+    (GET, {"id": 1}, {}, "at id: 1 is not of type"),
+    (GET, {"id": "1", "extra": 1}, {}, "Additional properties"),
+    (GET, {"id": ".."}, {}, "not allowed in a path"),
+    (GET, {"id": "1"}, {"private": False}, "not public"),
+    (GET, {"id": "1"}, {"credential": {"variable": "NO_SUCH_KEY"}}, "NO_SUCH_KEY: "),
+    (Tool(name="f", call=PythonCall(path="os.system")), {}, {}, "over a network"),
+    (OTHER, {"id": "1"}, {}, "no target"),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "options", "said"), REFUSED)
 def test_what_may_not_be_is_not_sent(api, tool, arguments, options, said):
     address, came = api
     before = len(came)
@@ -95,35 +87,22 @@ def test_writes_are_passed_on_by_leave(api):
     assert came[-1][:2] == ("DELETE", "/pets/1")
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "localhost",
-        "127.0.0.1",
-        "[::1]",
-        "0.0.0.0",
-        "[::ffff:127.0.0.1]",
-        "169.254.169.254",
-        "10.0.0.1",
-        # Addresses of IPv6 that stand for 127.0.0.1 or 169.254.169.254, or for a site's own.
-        "[64:ff9b::a9fe:a9fe]",
-        "[64:ff9b:1::7f00:1]",
-        "[2002:7f00:1::]",
-        "[2001:0:7f00:1::]",
-        "[::7f00:1]",
-        "[::ffff:0:127.0.0.1]",
-        "[fec0::1]",
-        "[fe80::1]",
-        "[fd00::1]",
-    ],
-)
+# The last ones contain 127.0.0.1 or 169.254.169.254.
+PRIVATE = """
+localhost 127.0.0.1 [::1] 0.0.0.0 [::ffff:127.0.0.1] 169.254.169.254 10.0.0.1 [fec0::1]
+[fe80::1] [fd00::1] [64:ff9b::a9fe:a9fe] [64:ff9b:1::7f00:1] [2002:7f00:1::] [::7f00:1]
+[2001:0:7f00:1::] [::ffff:0:127.0.0.1]
+"""
+
+
+@pytest.mark.parametrize("host", PRIVATE.split())
 def test_a_private_address_is_not_called(host):
-    with pytest.raises(CallError, match="not a public one"):
+    with pytest.raises(CallError, match="not public"):
         call(GET, {"id": "1"}, f"http://{host}:9", private=False)
 
 
 def test_an_address_written_as_one_number_is_not_called():
-    with pytest.raises(CallError, match=r"not a public one|can't be reached"):
+    with pytest.raises(CallError, match=r"not public|cannot be reached"):
         call(GET, {"id": "1"}, "http://2130706433:9", private=False)
 
 
@@ -132,7 +111,7 @@ def test_a_name_is_checked_where_it_is_connected_to(api, monkeypatch):
     address, came = api
     port = address.rpartition(":")[2]
     before = len(came)
-    with pytest.raises(CallError, match="not a public one"):
+    with pytest.raises(CallError, match="not public"):
         call(GET, {"id": "1"}, f"http://localhost:{port}", private=False)
     assert len(came) == before
 
@@ -153,7 +132,7 @@ def test_an_answer_is_bounded_in_size_and_time(api, monkeypatch):
         call(GET, {"id": "slow"}, address)
     with pytest.raises(CallError, match="answered 500"):
         call(GET, {"id": "broken"}, address)
-    with pytest.raises(CallError, match="can't be reached"):
+    with pytest.raises(CallError, match="cannot be reached"):
         call(GET, {"id": "1"}, "http://127.0.0.1:9")
 
 
@@ -161,14 +140,9 @@ def test_a_schema_that_refers_elsewhere_is_not_fetched(api):
     address, came = api
     before = len(came)
     evil = GET.model_copy(update={"parameters": {"$ref": f"{address}/schema.json"}})
-    with pytest.raises(CallError, match="schema can't be checked"):
+    with pytest.raises(CallError, match="schema cannot be checked"):
         call(evil, {"id": "1"}, address)
     assert len(came) == before
-
-
-def test_a_secret_that_is_not_set_is_told(api):
-    with pytest.raises(CallError, match="NO_SUCH_KEY: not set"):
-        call(GET, {"id": "1"}, api[0], credential={"variable": "NO_SUCH_KEY"})
 
 
 def describe(*tools, **targets):
@@ -181,7 +155,7 @@ def test_where_calls_go_is_shown_and_what_is_proposed_is_not_used():
     [lacks] = describe(GET, DELETE, run)
     assert "pets:\n    url: http://proposed.example" in lacks
     assert "weather:" in lacks
-    with pytest.raises(CallError, match="nobody has said"):
+    with pytest.raises(CallError, match="no target"):
         caller = ToolCaller(["get*"], {}, writes=False)
         asyncio.run(caller.call(GET, {"id": "1"}))
     first, _ = describe(GET, run, pets=Target(url="https://pets.example"))
@@ -191,10 +165,8 @@ def test_where_calls_go_is_shown_and_what_is_proposed_is_not_used():
 def test_what_will_not_be_called_is_told_at_the_start():
     assert describe(GET, DELETE, pets=Target(url="http://127.0.0.1/")) == [
         "calls of 1 tools go to http://127.0.0.1/",
-        "1 tools of http://127.0.0.1/ may change something, and are called with --call-writes "
-        "alone",
-        "--call-config: pets: the address is not a public one; without `private: true` its calls "
-        "will fail",
+        "1 tools of http://127.0.0.1/ may change something, and need --call-writes",
+        "--call-config: pets: the address is not public; without `private: true`, calls will fail",
     ]
     told = describe(
         GET,
@@ -204,9 +176,9 @@ def test_what_will_not_be_called_is_told_at_the_start():
         plants=Target(command=("x",), environment={"KEY": "NO_KEY"}),
     )
     assert [line.partition(": ")[2] for line in told[1:]] == [
-        "pets: NO_KEY not set; its calls will fail",
-        "plants is the source of no tool that fits --call and can be called so",
-        "plants: NO_KEY not set; its calls will fail",
+        "pets: NO_KEY not set; calls will fail",
+        "plants is not the source of a tool that matches --call and can be called",
+        "plants: NO_KEY not set; calls will fail",
     ]
 
 
@@ -214,11 +186,14 @@ def test_what_will_not_be_called_is_told_at_the_start():
     ("text", "said"),
     [
         ("sources: {pets: {}}", "give one of"),
-        ("sources: {pets: {url: 'ftp://x'}}", "no http or https address"),
+        ("sources: {pets: {url: 'ftp://x'}}", "not an http or https address"),
         ("sources: {pets: {url: 'https://me:secret@x'}}", "`credential`"),
         ("sources: {pets: {url: 'https://x', mcp: 'https://y'}}", "give one of"),
         ("sources: {pets: {url: 'https://x', key: abc}}", "key"),
-        ("sources: {pets: {url: 'https://x', read_only: [a]}}", "is of an MCP server"),
+        (
+            "sources: {pets: {url: 'https://x', read_only: [a]}}",
+            "only for an MCP server",
+        ),
         ("pets: [", "not valid YAML"),
     ],
 )
@@ -228,7 +203,7 @@ def test_a_wrong_file_is_told_what_is_wrong(tmp_path, text, said):
     with pytest.raises(InputError, match=said) as told:
         read_targets(path)
     assert str(path) in str(told.value)
-    assert "secret" not in str(told.value).replace("a secret goes", "")
+    assert "secret" not in str(told.value).replace("a secret into", "")
 
 
 def call_mcp(name, tool, pattern, **target):

@@ -84,13 +84,10 @@ def answering(schemas, keyword, kind="application/json", raw=b""):
             self.answer(200, json.dumps(said).encode())
 
         def initialize(self, params):
-            version = params["protocolVersion"]
-            about = {"name": "cruel", "version": "1"}
-            has = {"tools": {}}
             return {
-                "protocolVersion": version,
-                "capabilities": has,
-                "serverInfo": about,
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "cruel", "version": "1"},
             }
 
         def tools_list(self, params):
@@ -148,21 +145,11 @@ def passing_on(folder, target, tools):
 
 def call(server, name, arguments):
     """What a call of a tool gives, and whether it failed."""
-    content = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tools/call",
-        "params": {
-            "name": "call_tool",
-            "arguments": {"name": name, "arguments": arguments},
-        },
-    }
-    answer = server.ask(
-        "/mcp",
-        content,
-        Authorization=f"Bearer {KEY}",
-        Accept="application/json, text/event-stream",
-    )
+    given = {"name": "call_tool", "arguments": {"name": name, "arguments": arguments}}
+    content = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": given}
+    accept = "application/json, text/event-stream"
+    key = f"Bearer {KEY}"
+    answer = server.ask("/mcp", content, Authorization=key, Accept=accept)
     result = answer.json["result"]
     return result["content"][0]["text"], result.get("isError", False)
 
@@ -295,7 +282,7 @@ def test_a_started_server_that_floods_is_given_up(tmp_path):
         targets[name] = {"command": [sys.executable, str(speaker), str(file), stream]}
     for name, (said, failed) in call_floods(tmp_path, targets).items():
         assert failed, name
-        assert "given up: it sends more than" in said, name
+        assert "aborted: it sends more than" in said, name
 
 
 @pytest.mark.slow
@@ -316,7 +303,7 @@ def test_a_server_over_http_that_floods_is_given_up(tmp_path):
         said = call_floods(tmp_path, targets)
     assert all(failed for _, failed in said.values())
     for name in ("parts", "no message", "notifications"):
-        assert "given up: it sends more than" in said[name][0], name
+        assert "aborted: it sends more than" in said[name][0], name
     assert "not UTF-8" in said["UTF-16"][0]
 
 

@@ -26,7 +26,7 @@ def call(*command):
 
 
 def test_a_line_without_end_is_given_up():
-    with pytest.raises(CallError, match="given up: one message is over"):
+    with pytest.raises(CallError, match="aborted: one message is over"):
         call(sys.executable, "-c", FLOOD)
 
 
@@ -36,22 +36,22 @@ def test_a_server_that_never_answers_is_given_up(monkeypatch):
         call(sys.executable, "-c", SILENT)
 
 
-def test_what_a_server_was_given_is_not_told_to_the_model(monkeypatch):
-    monkeypatch.setenv("WEATHER_KEY", "hunter2-hunter2")
+@pytest.mark.parametrize(
+    ("variable", "value", "shown"),
+    [
+        ("WEATHER_KEY", "hunter2-hunter2", "***"),
+        ("WEATHER_ZONE", "Pacific/Auckland", "Pacific/Auckland"),
+    ],
+)
+def test_only_secrets_of_the_environment_are_hidden(
+    monkeypatch, variable, value, shown
+):
+    monkeypatch.setenv(variable, value)
     target = Target(
-        command=(sys.executable, str(WEATHER)), environment={"NAME": "WEATHER_KEY"}
+        command=(sys.executable, str(WEATHER)), environment={"NAME": variable}
     )
     told = asyncio.run(send_to_mcp("forecast", {"city": "Oslo"}, target))
-    assert told == "Rain in Oslo, says ***."
-
-
-def test_what_is_no_secret_is_told(monkeypatch):
-    monkeypatch.setenv("WEATHER_ZONE", "Pacific/Auckland")
-    target = Target(
-        command=(sys.executable, str(WEATHER)), environment={"NAME": "WEATHER_ZONE"}
-    )
-    told = asyncio.run(send_to_mcp("forecast", {"city": "Oslo"}, target))
-    assert told == "Rain in Oslo, says Pacific/Auckland."
+    assert told == f"Rain in Oslo, says {shown}."
 
 
 def test_a_program_that_is_not_there_is_told():

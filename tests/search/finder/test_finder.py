@@ -72,10 +72,6 @@ def test_what_is_found_goes_into_a_request_and_its_calls_come_back(finder):
     (wrapped,) = finder.as_tools("draw bell", k=1, format="gemini")
     assert [one["name"] for one in wrapped["functionDeclarations"]] == ["_3d_bell"]
     assert finder.find_function("_3d_bell").name == "3d.bell"
-    with pytest.raises(InputError, match="openai, anthropic, gemini, mcp"):
-        finder.as_tools("ring the bell", format="xml")
-    with pytest.raises(InputError, match="'window'"):
-        finder.find_function("window")
 
 
 def test_asks_find_a_tool_that_is_added_with_them_and_are_saved(tmp_path):
@@ -97,22 +93,6 @@ def test_asks_find_a_tool_that_is_added_with_them_and_are_saved(tmp_path):
     assert found["get_weather"] < with_asks.score
 
 
-@pytest.mark.parametrize(
-    ("asks", "wrong"),
-    [
-        (["ring it"], "have to be requests by the tools' names"),
-        ({"door.bell": "ring it"}, r"asks for door\.bell .* a list of requests"),
-        ({"door.bell": ["ring it", " "]}, r"An ask for door\.bell is ' '"),
-        ({"door.bell": ["ring \ud800"]}, "half of a character"),
-        ({"music.play": ["a song"]}, r"music\.play is none of the tools .* added"),
-    ],
-)
-def test_what_can_be_no_ask_is_told_and_nothing_is_added(finder, asks, wrong):
-    with pytest.raises(InputError, match=wrong):
-        finder.add_tools([BELL], asks)
-    assert finder.tools == (PLAY,)
-
-
 def test_all_tools_can_go_and_others_come(finder):
     finder.remove_tools(["music.play"])
     assert finder.search("play a song") == []
@@ -120,45 +100,9 @@ def test_all_tools_can_go_and_others_come(finder):
     assert find(finder, "the bell of a song") == ["door.bell"]
 
 
-@pytest.mark.parametrize("k", [0, -1, 2.5, "3", None, True, np.nan])
-def test_no_other_number_of_tools_can_be_asked_for(finder, k):
-    with pytest.raises(InputError, match=r"k is .* a whole number, at least 1"):
-        finder.search("song", k=k)
-
-
 @pytest.mark.parametrize("k", [1, 10**30, np.int64(7)])
 def test_any_number_from_one_on_can_be_asked_for(finder, k):
     assert find(finder, "song", k) == ["music.play"]
-
-
-@pytest.mark.parametrize("query", ["", "  ", None, 7, b"song", ["song"]])
-def test_what_is_no_request_is_refused(finder, query):
-    with pytest.raises(InputError, match="has to be a text"):
-        finder.search(query)
-
-
-def test_a_request_that_is_no_text_is_refused(finder):
-    with pytest.raises(InputError, match="half of a character"):
-        finder.search("a song \ud800")
-
-
-@pytest.mark.parametrize("queries", ["song", None, 3])
-def test_requests_that_are_no_list_are_refused(finder, queries):
-    with pytest.raises(InputError, match=r"search_many\(\[request\]\)"):
-        finder.search_many(queries)
-
-
-def test_a_tool_that_is_there_is_refused_and_nothing_is_added(finder):
-    with pytest.raises(InputError, match=r"music\.play: can't be added"):
-        finder.add_tools([BELL, PLAY])
-    assert finder.tools == (PLAY,)
-    assert len(finder.search("song")) == 1
-
-
-@pytest.mark.parametrize("given", [BELL, WEATHER, get_weather, "abc", None, 3])
-def test_what_is_no_list_of_tools_is_refused(finder, given):
-    with pytest.raises(InputError, match="have to be a list of tools"):
-        finder.add_tools(given)
 
 
 @pytest.mark.parametrize(
@@ -190,53 +134,75 @@ def test_what_an_mcp_server_lists_is_taken_as_it_is(finder):
     assert [tool.name for tool in finder.tools[1:]] == ["get_weather", "bell"]
 
 
-@pytest.mark.parametrize(
-    ("given", "wrong"),
-    [
-        ({}, 'no "name"'),
-        ({"name": ""}, '"name" is blank'),
-        ({"name": "a.b"}, r"a\.b has no description"),
-        ({"name": "a", "description": 3}, '"description" is not a string'),
-        ({"name": "a", "description": "Do \ud800."}, "half a character"),
-        ({**WEATHER, "parameters": {"properties": {"x": {1, 2}}}}, "not JSON"),
-        ({**WEATHER, "parameters": "foo"}, '"parameters" is no schema'),
-        ({"name": "a", "kind": "spoon", "summary": "Eat."}, "kind"),
-        (Tool(name="", summary="Eat."), "has no name"),
-        (Tool(name="eat", summary=" "), "eat has no description"),
-        (lambda x: x, "without a name"),
-        (find, "find has no description"),
-        (7, "not a tool, a dict or a function"),
-        ("abc", "not a tool, a dict or a function"),
-    ],
-)
-def test_what_can_be_no_tool_is_named_and_nothing_is_added(finder, given, wrong):
-    with pytest.raises(InputError, match=f"^Tool 2, .*{wrong}"):
-        finder.add_tools([BELL, given])
+NOT_TOOLS = [
+    ({}, 'no "name"'),
+    ({"name": ""}, '"name" is blank'),
+    ({"name": "a.b"}, "a.b has no description"),
+    ({"name": "a", "description": 3}, '"description" is not a string'),
+    ({"name": "a", "description": "Do \ud800."}, "half a character"),
+    ({**WEATHER, "parameters": {"properties": {"x": {1, 2}}}}, "not JSON"),
+    ({**WEATHER, "parameters": "foo"}, '"parameters"'),
+    ({"name": "a", "kind": "spoon", "summary": "Eat."}, "kind"),
+    (Tool(name="", summary="Eat."), "no name"),
+    (Tool(name="eat", summary=" "), "eat has no description"),
+    (lambda x: x, "without a name"),
+    (find, "find has no description"),
+    (7, "a tool, a dict or a function"),
+    ("abc", "a tool, a dict or a function"),
+]
+REFUSED = [
+    # A call, what is named, and what to do or give.
+    *(("search", (query,), "request", "string") for query in (None, 7, b"song", [])),
+    *(("search", (query,), "request", "empty") for query in ("", " ")),
+    ("search", ("a \ud800",), "request", "at 2"),
+    *(
+        ("search", ("song", k), f"k is {k!r}", "at least 1")
+        for k in (0, -1, 2.5, "3", None, True, np.nan)
+    ),
+    *(("search_many", (q,), "list", "([request])") for q in ("song", None, 3)),
+    ("search", ("song", 1, "mlc"), "'mlc'", "bm25"),
+    ("answer", ("song", 1, 2), "min_score is 2", "from 0 to 1"),
+    ("as_tools", ("song", 1, "xml"), "'xml'", "openai, anthropic, gemini, mcp"),
+    ("function", (PLAY, "xml"), "'xml'", "openai"),
+    ("find_function", ("window",), "'window'", ""),
+    *(
+        ("add_tools", (given,), "The tools are", "[tool]")
+        for given in (BELL, WEATHER, get_weather, "abc", None, 3)
+    ),
+    *(("add_tools", ([BELL, given],), "Tool 2, ", why) for given, why in NOT_TOOLS),
+    ("add_tools", ([BELL, PLAY],), "music.play", "remove_tools"),
+    ("add_tools", ([BELL, BELL],), "door.bell", "given twice"),
+    ("add_tools", ([BELL], ["ring it"]), "asks", "{name: [request"),
+    ("add_tools", ([BELL], {"door.bell": "ring it"}), "door.bell", "list of requests"),
+    ("add_tools", ([BELL], {"door.bell": ["ring", " "]}), "door.bell", "empty"),
+    ("add_tools", ([BELL], {"door.bell": ["ring \ud800"]}), "door.bell", "at 5"),
+    ("add_tools", ([BELL], {"music.play": ["a song"]}), "music.play", "added"),
+    ("remove_tools", ("music.play",), "list", "([name])"),
+    ("remove_tools", (None,), "list", "([name])"),
+    ("remove_tools", ([PLAY],), "music.play", "tool.name"),
+    ("remove_tools", (["music.play", "no.such"],), "no.such", ""),
+    *(
+        ("save", (folder,), repr(folder), 'save("finder")')
+        for folder in (None, 3, b"finder", ["finder"], "", " ")
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "given", "place", "remedy"), REFUSED)
+def test_what_cannot_be_done_is_refused_and_changes_nothing(
+    finder, call, given, place, remedy
+):
+    with pytest.raises(InputError) as told:
+        getattr(finder, call)(*given)
+    assert place in str(told.value) and remedy in str(told.value)
     assert finder.tools == (PLAY,)
+    assert len(finder.search("song")) == 1
 
 
-def test_a_name_that_is_given_twice_is_not_said_to_be_there(finder):
-    with pytest.raises(InputError, match=r"door\.bell: is given twice"):
-        finder.add_tools([BELL, BELL])
-    finder.add_tools([BELL])
-    with pytest.raises(InputError, match=r"there already.* remove_tools"):
+def test_a_tool_that_was_removed_can_be_added_again(finder):
+    for _ in range(2):
         finder.add_tools([BELL])
-    finder.remove_tools([BELL.name])
-    finder.add_tools([BELL])
-
-
-@pytest.mark.parametrize(
-    ("names", "wrong"),
-    [
-        ("music.play", r"remove_tools\(\[name\]\)"),
-        ([PLAY], r"give tool\.name"),
-        (["music.play", "no.such"], r"no\.such: can't be removed"),
-        (None, "a list of names"),
-    ],
-)
-def test_what_is_no_name_of_a_tool_is_not_removed(finder, names, wrong):
-    with pytest.raises(InputError, match=wrong):
-        finder.remove_tools(names)
+        finder.remove_tools([BELL.name])
     assert finder.tools == (PLAY,)
 
 
@@ -279,8 +245,9 @@ def test_nothing_is_saved_over_what_no_save_left(finder, tmp_path):
     lay(tmp_path / "file")
     lay(tmp_path / "folder" / "notes.txt")
     for folder in (tmp_path / "file", tmp_path / "folder"):
-        with pytest.raises(InputError, match=r"nothing was written|a file, and"):
+        with pytest.raises(InputError, match=folder.name) as told:
             finder.save(folder)
+        assert "--" not in str(told.value)
     (tmp_path / "empty").mkdir()
     finder.save(tmp_path / "empty")
     assert (tmp_path / "folder" / "notes.txt").read_text() == "mine"
@@ -316,12 +283,6 @@ def test_nothing_is_saved_into_a_run(finder, tmp_path):
     assert not (tmp_path / "run/models").exists()
 
 
-@pytest.mark.parametrize("folder", [None, 3, b"finder", ["finder"], "", " "])
-def test_what_is_no_path_is_refused_by_a_sentence(finder, folder):
-    with pytest.raises(InputError, match=r"it has to be a path, such as save\("):
-        finder.save(folder)
-
-
 @pytest.mark.parametrize("fails", ["made", "finder.json"])
 def test_a_save_that_fails_leaves_the_earlier_one(finder, tmp_path, monkeypatch, fails):
     finder.save(tmp_path / "mine")
@@ -348,15 +309,6 @@ def test_a_copy_goes_its_own_way(finder, copied):
     other.add_tools([BELL])
     assert find(other, "ring the bell") == ["door.bell"]
     assert finder.tools == (PLAY,)
-
-
-@pytest.mark.parametrize("name", ["tools.jsonl", "retrievers/bm25/tools.json"])
-def test_damage_to_what_was_saved_is_told(finder, tmp_path, name):
-    finder.save(tmp_path / "mine")
-    (version,) = (tmp_path / "mine" / "versions").glob("[!.]*")
-    (version / name).write_bytes(b"[]")
-    with pytest.raises(InputError, match=str(tmp_path / "mine")):
-        load(tmp_path / "mine")
 
 
 def test_what_an_earlier_version_saved_is_read_and_left(finder, tmp_path):
@@ -387,6 +339,18 @@ def test_what_is_no_run_is_refused_by_an_error_to_catch(
     with pytest.raises(toolbank.InputError, match=wrong) as told:
         toolbank.load(run)
     assert isinstance(told.value, toolbank.ToolbankError)
+
+
+@pytest.mark.parametrize("name", ["bank/tools.parquet", "validation.json"])
+def test_a_damaged_file_of_a_run_is_named_with_the_command_that_makes_it_again(
+    tmp_path, name
+):
+    path = write_recipe(tmp_path, engine="rules", queries=12)
+    run_recipe(load_recipe(path), tmp_path / "run", until="retrievers")
+    (tmp_path / "run" / name).write_text("{")
+    with pytest.raises(InputError) as told:
+        load(tmp_path / "run")
+    assert name in str(told.value) and "toolbank run " in str(told.value)
 
 
 def test_the_package_lists_what_it_offers():

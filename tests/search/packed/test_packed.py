@@ -38,7 +38,7 @@ def names(answer):
     return [hit.tool.name for hit in answer.hits]
 
 
-def test_a_packed_finder_finds_what_serves_a_request(finder):
+def test_a_packed_finder_finds_what_serves_a_request(finder, tmp_path):
     answer = finder.answer("send a letter to my aunt")
     assert names(answer)[0] == "mail.send"
     assert answer.fits is None
@@ -46,24 +46,14 @@ def test_a_packed_finder_finds_what_serves_a_request(finder):
     scores = [hit.score for hit in answer.hits]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
+    [hit] = toolbank.load(tmp_path / "finder").search("send a letter to my aunt", k=1)
+    assert hit.tool.name == "mail.send"
 
 
-def test_it_is_loaded_as_a_run_is(finder, tmp_path):
-    loaded = toolbank.load(tmp_path / "finder")
-    hits = loaded.search("send a letter to my aunt", k=1)
-    assert [hit.tool.name for hit in hits] == ["mail.send"]
+EXACT = ("get_weather", "GET_WEATHER()", "forecast", "call get_weather for a song")
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "get_weather",
-        "GET_WEATHER()",
-        "forecast",
-        "call get_weather for a song",
-        "`get_weather`",
-    ],
-)
+@pytest.mark.parametrize("said", [*EXACT, "`get_weather`"])
 def test_an_exact_name_comes_first_with_score_1(finder, said):
     answer = finder.answer(said, k=2)
     assert names(answer)[0] == "get_weather"
@@ -81,11 +71,6 @@ def test_the_last_part_of_a_name_finds_its_tool_where_it_is_asked_for_alone(
     crm = Finder.open(tmp_path / "crm")
     assert crm.answer("follow-up").hits[0].score == 1
     assert crm.answer("schedule a follow-up with my dentist").hits[0].score < 1
-
-
-def test_another_form_than_there_is_is_told(finder):
-    with pytest.raises(InputError, match="No form 'foo'; there are: openai, anthropic"):
-        finder.function(finder.tools[0], "foo")
 
 
 def test_two_that_pack_to_one_folder_do_not_harm_each_other(tmp_path):
@@ -148,7 +133,7 @@ def test_pinned_tools_are_listed_whatever_was_asked(tmp_path):
     finder = Finder.open(tmp_path)
     finder.pin(["mail.read"])
     assert [tool.name for tool in finder.answer("zebra").pinned] == ["mail.read"]
-    with pytest.raises(InputError, match=r"mail\.burn.*no tool is called so"):
+    with pytest.raises(InputError, match=r"mail\.burn.*no tool of this name"):
         finder.pin(["mail.burn"])
 
 
@@ -182,45 +167,13 @@ def test_a_new_version_lies_beside_the_old_one(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    "file", ["tools.jsonl", "facets.json", "retrievers/bm25/tools.json"]
-)
-def test_a_harmed_file_is_named(tmp_path, file):
-    version = write_pack(tmp_path)
-    path = tmp_path / "versions" / version / file
-    path.write_bytes(path.read_bytes()[:-3] + b"xxx")
-    with pytest.raises(InputError, match=rf"{file}: damaged .*toolbank pack"):
-        Finder.open(tmp_path)
-    path.unlink()
-    with pytest.raises(InputError, match=f"{file}: missing"):
-        Finder.open(tmp_path)
-
-
-def test_another_layout_is_told(tmp_path):
-    write_pack(tmp_path)
-    mark = json.loads((tmp_path / "finder.json").read_text())
-    (tmp_path / "finder.json").write_text(json.dumps({**mark, "layout": 99}))
-    with pytest.raises(InputError, match=r"another version of toolbank.*99"):
-        Finder.open(tmp_path)
-
-
-def test_one_of_another_layout_is_finder_over(tmp_path):
+def test_one_of_another_layout_is_written_over(tmp_path):
     before = write_pack(tmp_path)
     mark = json.loads((tmp_path / "finder.json").read_text())
     (tmp_path / "finder.json").write_text(json.dumps({**mark, "layout": 1}))
     version = write_pack(tmp_path, TOOLS[:4])
     assert Finder.open(tmp_path).version == version
     assert not (tmp_path / "versions" / before).exists()
-
-
-def test_a_harmed_mark_is_told_by_a_search(tmp_path):
-    write_pack(tmp_path)
-    (tmp_path / "finder.json").write_text("{")
-    done = toolbank_command("search", tmp_path, "send a letter", cwd=tmp_path)
-    assert done.returncode == 2
-    assert (
-        f"{tmp_path / 'finder.json'}: damaged (no JSON). Pack it again" in done.stderr
-    )
 
 
 def test_a_search_with_min_score_0_lists_tools_where_none_is_found(tmp_path):
@@ -232,28 +185,16 @@ def test_a_search_with_min_score_0_lists_tools_where_none_is_found(tmp_path):
     assert len(done.stdout.splitlines()) == 8
 
 
-def test_nothing_is_finder_over_what_is_somebodys(tmp_path):
-    (tmp_path / "letter.txt").write_text("dear aunt")
-    with pytest.raises(
-        InputError, match="not the folder of a finder; nothing was written"
-    ):
-        write_pack(tmp_path)
-    assert (tmp_path / "letter.txt").read_text() == "dear aunt"
+BEST = {
+    "np.Array": "np.Array",
+    "`np.array`": "np.array",
+    "call np.Array for this": "np.Array",
+    **{"run()": "run()", "run": "run", "call run() on it": "run()"},
+    **{"stop()": "stop", "STOP()": "stop"},
+}
 
 
-@pytest.mark.parametrize(
-    ("said", "found"),
-    [
-        ("np.Array", "np.Array"),
-        ("`np.array`", "np.array"),
-        ("call np.Array for this", "np.Array"),
-        ("run()", "run()"),
-        ("run", "run"),
-        ("call run() on it", "run()"),
-        ("stop()", "stop"),
-        ("STOP()", "stop"),
-    ],
-)
+@pytest.mark.parametrize(("said", "found"), BEST.items())
 def test_the_tool_of_just_that_name_comes_first(tmp_path, said, found):
     alike = ["np.array", "np.Array", "run", "run()", "stop"]
     write_pack(tmp_path, [Tool(name=name, summary="Do so.") for name in alike])
@@ -389,7 +330,7 @@ def test_a_pack_of_version_0_7_0_is_searched_without_its_calibration(tmp_path, o
     assert said in done.stderr and "fits" not in done.stdout
 
 
-def test_why_there_is_no_calibration_is_finder(tmp_path):
+def test_why_there_is_no_calibration_is_said(tmp_path):
     for reason in ("it has 3 requests", "41 of 98 requests repeat a train request"):
         write_pack(tmp_path, calibrate=lambda *_, why=reason: why)
         assert reason in Finder.open(tmp_path).explain_scores("bm25")

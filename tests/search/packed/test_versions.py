@@ -12,13 +12,12 @@ from toolbank.search.folder import check_free, is_finder
 from toolbank.system.errors import InputError, ToolbankError
 
 
-def test_a_folder_of_somebodys_versions_is_left_as_it_is(tmp_path):
-    letter = tmp_path / "versions" / "1.0" / "letter.txt"
-    letter.parent.mkdir(parents=True)
+@pytest.mark.parametrize("name", ["letter.txt", "versions/1.0/letter.txt"])
+def test_a_folder_of_the_user_is_refused_and_left(tmp_path, name):
+    letter = tmp_path / name
+    letter.parent.mkdir(parents=True, exist_ok=True)
     letter.write_text("dear aunt")
-    with pytest.raises(
-        InputError, match="not the folder of a finder; nothing was written"
-    ):
+    with pytest.raises(InputError, match="nothing was written"):
         write_pack(tmp_path)
     assert letter.read_text() == "dear aunt"
 
@@ -57,8 +56,11 @@ def test_the_same_content_packed_again_mends_a_damaged_version(tmp_path):
     assert Finder.open(tmp_path).search("send a letter")
 
 
-@pytest.mark.parametrize("mark", ['{"version": "12', "{}", "null", "[]", "[" * 100_000])
-def test_a_pack_whose_mark_is_damaged_is_finder_over(tmp_path, mark):
+@pytest.mark.parametrize(
+    "mark",
+    ['{"version": "12', "{", "{}", "null", "[]", "[" * 100_000, '{"layout": 99}'],
+)
+def test_a_pack_whose_mark_is_damaged_can_be_packed_again(tmp_path, mark):
     version = write_pack(tmp_path)
     (tmp_path / "finder.json").write_text(mark)
     assert is_finder(tmp_path)
@@ -78,20 +80,45 @@ def test_a_file_of_the_marks_name_is_not_written_over(tmp_path, text):
     assert mine.read_text() == text
 
 
-def test_a_manifest_that_lists_less_than_was_written_is_refused(tmp_path):
-    place = tmp_path / "versions" / write_pack(tmp_path)
+def cut_manifest(place):
     manifest = json.loads((place / "pack.json").read_text())
     (place / "pack.json").write_text(json.dumps({**manifest, "files": []}))
-    text = (place / "tools.jsonl").read_text()
-    (place / "tools.jsonl").write_text(text.replace("Play", "Burn"))
-    with pytest.raises(InputError, match=r"pack\.json: damaged"):
+
+
+def change(name):
+    def damage(place):
+        path = place / name
+        path.write_bytes(path.read_bytes()[:-3] + b"xxx")
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("damage", "file"),
+    [
+        (cut_manifest, "pack.json"),
+        (lambda place: (place / "mine.txt").write_text("mine"), "mine.txt"),
+        (lambda place: (place / "facets.json").unlink(), "facets.json"),
+        *(
+            (change(name), name)
+            for name in ("tools.jsonl", "facets.json", "retrievers/bm25/tools.json")
+        ),
+    ],
+)
+def test_a_damaged_version_is_refused_with_the_file_and_a_remedy(
+    tmp_path, damage, file
+):
+    place = tmp_path / "versions" / write_pack(tmp_path)
+    damage(place)
+    with pytest.raises(InputError, match=f"{file}: .*toolbank pack RUN"):
         Finder.open(tmp_path)
 
 
-def test_a_file_that_was_not_packed_is_refused(tmp_path):
-    place = tmp_path / "versions" / write_pack(tmp_path)
-    (place / "requests.jsonl").write_text('{"query": "burn it", "tools": []}\n')
-    with pytest.raises(InputError, match=r"requests\.jsonl: no file of the finder's"):
+def test_another_layout_is_named(tmp_path):
+    write_pack(tmp_path)
+    mark = json.loads((tmp_path / "finder.json").read_text())
+    (tmp_path / "finder.json").write_text(json.dumps({**mark, "layout": 99}))
+    with pytest.raises(InputError, match=r"99.*toolbank pack RUN"):
         Finder.open(tmp_path)
 
 

@@ -46,12 +46,12 @@ def test_a_damaged_version_is_refused_and_the_old_one_goes_on(tmp_path):
         )
         (tmp_path / "new/finder.json").replace(folder / "finder.json")
         server.process.send_signal(signal.SIGHUP)
-        told = next(line for line in server.read_errors() if "goes on" in line)
+        told = next(line for line in server.read_errors() if "stays in use" in line)
         assert "tools.jsonl: damaged" in told
         assert server.ask("/search?q=send+a+letter").json["hits"]
         (folder / "finder.json").unlink()
         server.process.send_signal(signal.SIGHUP)
-        assert "goes on" in next(server.read_errors())
+        assert "stays in use" in next(server.read_errors())
         write_pack(tmp_path / "right", TOOLS[:4])
         shutil.rmtree(folder)
         (tmp_path / "right").replace(folder)
@@ -80,7 +80,7 @@ def test_a_version_that_is_being_copied_is_taken_when_it_is_there(
         watching.cancel()
 
     asyncio.run(asyncio.wait_for(watch(), 30))
-    assert "goes on" in told[0]
+    assert "stays in use" in told[0]
 
 
 def test_a_tool_is_pinned_in_the_finders_that_have_it(tmp_path):
@@ -121,7 +121,7 @@ def test_a_version_that_fails_in_any_way_is_refused_and_the_next_is_taken(
 
     asyncio.run(asyncio.wait_for(watch(), 30))
     assert type(fault).__name__ in told[0]
-    assert f"Version {old} goes on" in told[0]
+    assert f"Version {old} stays in use" in told[0]
     assert shelf["finder"].version == new
 
 

@@ -1,4 +1,4 @@
-"""Pass a call of a tool on to whose tool it is: where the calls of each source go, as the person who runs the server wrote it down."""
+"""Forward tool calls: the targets of each source, as configured by the operator of the server."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ class _Strict(BaseModel):
 
 
 class Credential(_Strict):
-    """A secret, by the name of the environment variable that holds it, and how it is sent."""
+    """A secret in an environment variable, and how it is sent."""
 
     variable: Annotated[str, Field(min_length=1)]
     header: Annotated[str, Field(pattern=_HEADER)] = "Authorization"
     prefix: str = "Bearer "
 
     def headers(self) -> dict[str, str]:
-        """The header that carries it.
+        """Make the header with the secret.
 
         Raises:
-            InputError: the variable is not set, or can't be sent.
+            InputError: the variable is not set, or can't be sent in a header.
         """
         value = os.environ.get(self.variable, "")
         if not value.strip() or not value.isprintable():
             raise InputError(
-                f"{self.variable}: not set, or holds what a header can't. Set it before the "
-                "server is started."
+                f"{self.variable}: not set, or has characters that a header cannot have. Set it "
+                "before you start the server."
             )
         return {self.header: self.prefix + value.strip()}
 
@@ -47,10 +47,9 @@ class Credential(_Strict):
 class Target(_Strict):
     """Where calls of a source go: `url` of an HTTP API, `mcp` or `command` of an MCP server.
 
-    `environment` has variables of the command, each by the one here whose value it has. `private`
-    lets calls go to addresses that are not public, such as 127.0.0.1 or 10.0.0.7. `read_only` are
-    the tools of an MCP server that change nothing, as it calls them; patterns such as get_* are
-    taken, too.
+    `environment` maps variables of the command to variables here. `private` allows addresses that
+    are not public, such as 127.0.0.1 or 10.0.0.7. `read_only` are names or patterns, such as get_*,
+    of tools of an MCP server that change nothing.
     """
 
     url: str = ""
@@ -62,14 +61,17 @@ class Target(_Strict):
     read_only: tuple[str, ...] = ()
 
     def unset(self) -> list[str]:
-        """The environment variables that it takes and that are not set."""
-        return [name for name, value in self._taken().items() if not value]
+        """List the environment variables that it needs and that are not set."""
+        names = list(self.environment.values())
+        if self.credential:
+            names.append(self.credential.variable)
+        return [name for name in names if not os.environ.get(name, "").strip()]
 
     def hide(self, text: str) -> str:
-        """The text without what it takes from the environment, which a server may have echoed.
+        """Hide the target's secrets in a text that a server may have echoed.
 
-        What has fewer than eight signs stays: it can't be told from a word; and so does what a
-        command is given that is no secret, such as a time zone.
+        Values of fewer than eight characters stay, since they look like words, and so do variables
+        that are not secrets, such as a time zone.
         """
         secrets = [
             secret
@@ -81,12 +83,6 @@ class Target(_Strict):
             secrets.append(os.environ.get(self.credential.variable, "").strip())
         return hide(text, list(filter(None, secrets)))
 
-    def _taken(self) -> dict[str, str]:
-        names = list(self.environment.values())
-        if self.credential:
-            names.append(self.credential.variable)
-        return {name: os.environ.get(name, "").strip() for name in names}
-
     @model_validator(mode="after")
     def _names_one(self) -> Target:
         if sum(map(bool, (self.url, self.mcp, self.command))) != 1:
@@ -95,19 +91,21 @@ class Target(_Strict):
         if address:
             parts = urlsplit(address)
             if parts.scheme not in ("http", "https") or not parts.hostname:
-                raise ValueError(f"{address} is no http or https address")
+                raise ValueError(f"{address} is not an http or https address")
             if parts.username or parts.password or parts.query or parts.fragment:
                 raise ValueError(
-                    "the address holds a user, a query or a fragment; a secret goes into "
+                    "the address has a user, a query or a fragment; put a secret into "
                     "`credential`"
                 )
         if self.read_only and self.url:
-            raise ValueError("`read_only` is of an MCP server; an API has GET and HEAD")
+            raise ValueError(
+                "`read_only` is only for an MCP server; an API has GET and HEAD"
+            )
         if self.environment and not self.command:
-            raise ValueError("`environment` is of a `command`")
+            raise ValueError("`environment` is only for a `command`")
         if self.credential and self.command:
             raise ValueError(
-                "`credential` is of an address; a command has `environment`"
+                "`credential` is only for an address; a command has `environment`"
             )
         return self
 
@@ -117,10 +115,10 @@ class _Content(_Strict):
 
 
 def read_targets(path: Path) -> dict[str, Target]:
-    """Where calls go, by the names of sources.
+    """Read the targets by the names of sources.
 
     Raises:
-        InputError: the file can't be read, is no YAML, or says what can't be.
+        InputError: the file is unreadable, not YAML, or has invalid values.
     """
     content: Any = parse_mapping(read_text(path), str(path))[0]
     try:
@@ -130,4 +128,4 @@ def read_targets(path: Path) -> dict[str, Target]:
 
 
 class CallError(Exception):
-    """What was wrong, in words for the model that called."""
+    """A call failed; the message is for the model that called."""

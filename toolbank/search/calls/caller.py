@@ -1,4 +1,4 @@
-"""Which tools may be called, the check of their arguments, and what the operator is shown."""
+"""Decide which tools may be called, check their arguments, and report this to the operator."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ from toolbank.system.net import is_private
 from toolbank.system.secrets import mask_command
 
 MOST_STEPS = 30_000
-"""What is looked at for one call, keywords and what they list: schemas can refer to others ever so
-often."""
+"""The maximum number of schema keywords, and entries of them, that one check may visit."""
 MOST_TIME = 0.5
-"""Seconds of a processor that the check of one call may take: each step can have much to look at."""
-_LEFT_OUT = frozenset(
+"""The maximum CPU time of one check, in seconds, since a single step can be expensive."""
+_UNCHECKED = frozenset(
     [
         "pattern",
         "patternProperties",
@@ -41,47 +40,46 @@ _LEFT_OUT = frozenset(
         "uniqueItems",
     ]
 )
-_HERE: Registry[Any] = Registry()
-"""Of schemas that others may be referred to: none, so that nothing is fetched."""
+_NO_SCHEMAS: Registry[Any] = Registry()
+"""An empty registry of referenced schemas, so that nothing is fetched."""
 _steps: ContextVar[Iterator[int]] = ContextVar("steps")
 _until: ContextVar[float] = ContextVar("until")
 
 
 def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Check a tool's arguments against its schema, by draft 2020-12 whatever it says it is.
+    """Check a tool's arguments against its schema, by draft 2020-12 whatever dialect it names.
 
-    Not looked at are `pattern` and `patternProperties`, with the `additionalProperties` beside
-    them: a regular expression can be made to take for ever. Nor are `uniqueItems`,
-    `unevaluatedItems` and `unevaluatedProperties`, whose work isn't bounded either. Whose tool it
-    is checks them.
+    The work of some keywords is unbounded, so they are left to the tool's own server: `pattern` and
+    `patternProperties` (with `additionalProperties` next to it), where a regular expression may
+    never end, `uniqueItems`, `unevaluatedItems` and `unevaluatedProperties`.
 
     Raises:
-        CallError: they don't fit, can't be sent, or the schema is no good.
+        CallError: they don't fit, can't be sent, or the schema is invalid or too expensive.
     """
     try:
         json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, TypeError, RecursionError) as error:
-        raise CallError("The arguments hold what JSON and UTF-8 can't.") from error
+        raise CallError("The arguments cannot be written as JSON in UTF-8.") from error
     _steps.set(iter(range(MOST_STEPS)))
     _until.set(time.thread_time() + MOST_TIME)
     try:
         schema = _without_dialects(tool.parameters)
-        _Validator(schema, registry=_HERE).validate(dict(arguments))
+        _Validator(schema, registry=_NO_SCHEMAS).validate(dict(arguments))
     except ValidationError as error:
         place = ".".join(map(str, error.absolute_path))
         where = f" at {place}" if place else ""
         raise CallError(
             f"The arguments don't fit{where}: {error.message[:500]}"
         ) from error
-    # What is wrong with a schema comes out as almost any exception.
+    # An invalid schema may raise almost any exception.
     except Exception as error:
         raise CallError(
-            f"{tool.name}: its schema can't be checked, so it is not called."
+            f"{tool.name}: its schema cannot be checked, so it is not called."
         ) from error
 
 
 def _without_dialects(schema: Any) -> Any:
-    """The schema without `$schema`, by which a part of it would be checked by another validator."""
+    """Remove `$schema`, which would select another validator for a part of the schema."""
     if isinstance(schema, Mapping):
         return {
             key: _without_dialects(value)
@@ -115,7 +113,7 @@ _Validator = create(
     validators={
         keyword: _bounded(keyword, check)
         for keyword, check in Draft202012Validator.VALIDATORS.items()
-        if keyword not in _LEFT_OUT
+        if keyword not in _UNCHECKED
     },
     type_checker=Draft202012Validator.TYPE_CHECKER,
 )
@@ -125,15 +123,14 @@ _SAFE = ("GET", "HEAD")
 
 
 class ToolCaller:
-    """Passes calls on of tools whose names fit one of `patterns`, to the `targets` of sources.
+    """Forwards calls of tools whose names match one of `patterns`, to the `targets` of sources.
 
-    A tool of an MCP server has to fit by what the server calls it, too, alone or as SOURCE/TOOL:
-    which of its tools a name stands for is only said by a pack. What may change something, by any
-    other method than GET and HEAD or by a tool of an MCP server that its target doesn't say to be
-    read-only, is called with `writes` alone.
+    For a tool of an MCP server, its name on the server, alone or as SOURCE/TOOL, has to match too:
+    the pack decides which tool a name stands for, and may be wrong. Calls that may change something
+    need `writes`: all methods but GET and HEAD, and MCP tools that are not `read_only`.
 
-    A target is found by the label of a tool's source, or by the name of an MCP server. Where tools of
-    several servers share that, it is found by the label and the server, as `keys` gives it.
+    A target is found by the label of a tool's source, or by the name of an MCP server. If several
+    servers share that, it is found by both, as `keys` gives it.
     """
 
     def __init__(
@@ -145,7 +142,7 @@ class ToolCaller:
         self._others: dict[str, set[str]] = {}
 
     def learn(self, finder: str, tools: Iterable[Tool]) -> None:
-        """Note which labels and servers the tools of a finder have, in place of those before."""
+        """Replace the known labels and servers of a finder."""
         self._pairs[finder] = {
             (tool.sources[0], server)
             for tool in tools
@@ -158,7 +155,7 @@ class ToolCaller:
         self._others = dict(others)
 
     def keys(self, tool: Tool) -> tuple[str, ...]:
-        """What a target of a tool may be called; the first counts, the second is the plainest."""
+        """List the possible keys of a tool's target; the first takes precedence, the second is plain."""
         server, label = _find_server(tool), tool.sources[0]
         if server is None:
             return ()
@@ -172,7 +169,7 @@ class ToolCaller:
         return tuple(found)
 
     def find_target(self, tool: Tool) -> Target | None:
-        """Where a tool's calls go; None where no target is its source's, or is of another kind."""
+        """Find the target of a tool; None if there is none, or it is of another kind."""
         call, keys = tool.call, self.keys(tool)
         found = [self.targets[key] for key in keys if key in self.targets]
         own = self.targets.get(tool.sources[0])
@@ -183,7 +180,7 @@ class ToolCaller:
         return found[0]
 
     def allows(self, tool: Tool) -> bool:
-        """Whether a tool's name fits, and what is called by it."""
+        """Check whether a tool's name, and its name on the server, match a pattern."""
         call = tool.call
         if isinstance(call, McpCall) and not (
             self._fits(call.tool) or self._fits(f"{call.source}/{call.tool}")
@@ -192,13 +189,13 @@ class ToolCaller:
         return self._fits(tool.name)
 
     async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        """What a tool gave, as text.
+        """Call a tool; gives its result as text.
 
         Raises:
             CallError: it may not be called, its arguments don't fit, or the call failed.
         """
         call, target = self.find(tool)
-        # On a thread, so that others are answered meanwhile.
+        # In a thread, so that other requests are not blocked.
         await asyncio.to_thread(check_arguments, tool, arguments)
         try:
             if isinstance(call, McpCall):
@@ -208,7 +205,7 @@ class ToolCaller:
             raise CallError(str(error)) from error
 
     def find(self, tool: Tool) -> tuple[HttpCall | McpCall, Target]:
-        """What is called by a tool, and where that goes.
+        """Find what a tool calls, and its target.
 
         Raises:
             CallError: it may not be called.
@@ -217,20 +214,18 @@ class ToolCaller:
             raise CallError(f"{tool.name} may not be called through this server.")
         call = tool.call
         if not isinstance(call, HttpCall | McpCall):
-            raise CallError(
-                f"{tool.name} is nothing that can be called over a network."
-            )
+            raise CallError(f"{tool.name} cannot be called over a network.")
         target = self.find_target(tool)
         if target is None:
-            raise CallError(f"{tool.name}: nobody has said where its calls go.")
+            raise CallError(f"{tool.name}: no target is configured for its source.")
         if not self._writes and not _only_reads(call, target):
             raise CallError(
-                f"{tool.name} may change something, and this server only lets tools read."
+                f"{tool.name} may change something, and this server only allows reading."
             )
         return call, target
 
     def lets(self, tool: Tool) -> bool:
-        """Whether a tool may be called."""
+        """Check whether a tool may be called."""
         try:
             self.find(tool)
         except CallError:
@@ -242,7 +237,7 @@ class ToolCaller:
 
 
 def _find_server(tool: Tool) -> str | None:
-    """The server that a tool is of, as its source says; None where none is called."""
+    """Return the server of a tool by its source; None if it calls none."""
     if isinstance(tool.call, McpCall):
         return tool.call.source
     return tool.call.server or "/" if isinstance(tool.call, HttpCall) else None
@@ -259,10 +254,7 @@ def _only_reads(call: HttpCall | McpCall, target: Target) -> bool:
 
 
 def describe_leave(caller: ToolCaller, tools: Iterable[Tool]) -> list[str]:
-    """Lines on where the calls of tools go, and what to write down for those that go nowhere.
-
-    The caller has learnt which servers there are.
-    """
+    """Report where calls go, and propose targets for sources without one; one line each."""
     counts: dict[str, int] = {}
     targets = caller.targets
     kept: dict[str, int] = {}
@@ -285,7 +277,7 @@ def describe_leave(caller: ToolCaller, tools: Iterable[Tool]) -> list[str]:
         f"calls of {count:,} tools go to {place}" for place, count in counts.items()
     ]
     lines += [
-        f"{count:,} tools of {place} may change something, and are called with --call-writes alone"
+        f"{count:,} tools of {place} may change something, and need --call-writes"
         for place, count in kept.items()
     ]
     if lacks:
@@ -293,26 +285,25 @@ def describe_leave(caller: ToolCaller, tools: Iterable[Tool]) -> list[str]:
             {"sources": lacks}, sort_keys=False, allow_unicode=True
         )
         lines.append(
-            "calls of these sources go nowhere yet; what their descriptions propose, for "
-            f"--call-config FILE, to be looked at first:\n{proposed}"
+            "these sources have no target yet; a proposal from their descriptions for "
+            f"--call-config FILE, to be checked first:\n{proposed}"
         )
     if not counts and not kept and not lacks:
-        lines.append("no tool that can be called fits --call")
+        lines.append("no tool that can be called matches --call")
     for name, target in targets.items():
         if name not in used:
             lines.append(
-                f"--call-config: {name} is the source of no tool that fits --call and can be "
-                "called so"
-                + (f"; is it one of {', '.join(lacks)} by now?" if lacks else "")
+                f"--call-config: {name} is not the source of a tool that matches --call and can be "
+                "called" + (f"; is it now one of {', '.join(lacks)}?" if lacks else "")
             )
         if is_private(target.url or target.mcp) and not target.private:
             lines.append(
-                f"--call-config: {name}: the address is not a public one; without `private: true` "
-                "its calls will fail"
+                f"--call-config: {name}: the address is not public; without `private: true`, "
+                "calls will fail"
             )
         if unset := target.unset():
             lines.append(
-                f"--call-config: {name}: {', '.join(unset)} not set; its calls will fail"
+                f"--call-config: {name}: {', '.join(unset)} not set; calls will fail"
             )
     return lines
 

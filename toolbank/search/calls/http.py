@@ -1,4 +1,4 @@
-"""Send a call to an HTTP API, at an address that was checked."""
+"""Send a call to an HTTP API, at a checked address."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import aiohttp
 from yarl import URL
 
 from toolbank.search.calls import CallError, Target
-from toolbank.search.calls.request import Prepared
+from toolbank.search.calls.request import HttpRequest
 from toolbank.system.http import (
     EncodingError,
     PrivateAddressError,
@@ -17,27 +17,27 @@ from toolbank.system.http import (
 )
 
 NOT_PUBLIC = (
-    "The address is not a public one. Who runs the server may allow it by "
+    "The address is not public. The operator of the server can allow it with "
     "`private: true`."
 )
 CALL_TIME = 30.0
-"""Seconds that a call may take."""
+"""The maximum duration of a call, in seconds."""
 MOST_ANSWER = 1_000_000
-"""Bytes of an answer."""
+"""The maximum size of a response, in bytes."""
 
 
-async def send(request: Prepared, target: Target) -> str:
-    """The answer's text, without the target's credential; redirects are not followed.
+async def send(request: HttpRequest, target: Target) -> str:
+    """Send a request; gives the text of the response without the target's secrets.
 
     Raises:
-        CallError: an argument would set the credential's header; the API can't be reached, does
-            not answer in time, answers with an error or a redirect, or with more than may be.
+        CallError: an argument sets the header of the credential; the API can't be reached, does
+            not answer in time, or answers with an error, a redirect or too much.
     """
     headers = dict(request.headers)
     if target.credential:
         if _fold(target.credential.header) in map(_fold, headers):
             raise CallError(
-                f"{target.credential.header}: a header that no argument sets."
+                f"{target.credential.header}: an argument may not set this header."
             )
         headers |= target.credential.headers()
     try:
@@ -71,13 +71,13 @@ async def send(request: Prepared, target: Target) -> str:
         raise CallError(f"The API did not answer in {CALL_TIME:g} s.") from error
     except PrivateAddressError as error:
         raise CallError(NOT_PUBLIC) from error
-    # ValueError: what aiohttp won't send, such as a header of two lines.
+    # ValueError: aiohttp refuses it, such as a header with a line feed.
     except (aiohttp.ClientError, ValueError, EncodingError, zlib.error) as error:
         raise CallError(
-            f"The API can't be reached ({type(error).__name__})."
+            f"The API cannot be reached ({type(error).__name__})."
         ) from error
 
 
 def _fold(header: str) -> str:
-    """A header's name as servers may read it, to some of which _ and - are one."""
+    """Normalize the name of a header; some servers treat _ like -."""
     return header.lower().replace("_", "-")

@@ -1,4 +1,4 @@
-"""Sending a call to an MCP server."""
+"""Send a call to an MCP server."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from toolbank.sources.mcp.connection import MB, Connection, ServerError
 from toolbank.system.http import PrivateAddressError
 
 _MOST_BYTES = 4 * MB
-"""Bytes of all messages of a call: the text, what wraps it, and a handshake."""
+"""The maximum size of all messages of a call, in bytes."""
 _MOST_VALUES = 20_000
-"""JSON values of all messages of a call. They are parsed on the event loop, where others wait."""
+"""The maximum number of JSON values in a call: they are parsed on the event loop."""
 
 
 async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -> str:
-    """What an MCP server's tool gave, as text, without the target's secrets.
+    """Call a tool of an MCP server; gives its result as text without the target's secrets.
 
     Raises:
-        CallError: the server can't be reached, does not answer in time, answers with an error, or
-            with more than may be.
+        CallError: the server can't be reached, does not answer in time, or answers with an error or
+            too much.
     """
     try:
         async with asyncio.timeout(CALL_TIME):
@@ -34,7 +34,7 @@ async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -
         raise CallError(f"The server did not answer in {CALL_TIME:g} s.") from error
     except CallError:
         raise
-    # The client raises exceptions of many kinds, in groups.
+    # The client raises many kinds of exceptions, in groups.
     except Exception as error:
         inner = _first_of(error)
         if isinstance(inner, CallError):
@@ -42,14 +42,14 @@ async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -
         if isinstance(inner, PrivateAddressError):
             raise CallError(NOT_PUBLIC) from error
         raise CallError(
-            f"The server can't be reached ({type(inner).__name__})."
+            f"The server cannot be reached ({type(inner).__name__})."
         ) from error
     text = "\n".join(getattr(part, "text", f"[{part.type}]") for part in result.content)
     if not text and result.structured_content is not None:
         try:
             text = json.dumps(result.structured_content, ensure_ascii=False)
         except (ValueError, RecursionError) as error:
-            raise CallError("The answer holds what JSON can't.") from error
+            raise CallError("The answer cannot be written as JSON.") from error
     if len(text) > MOST_ANSWER:
         raise CallError(f"The answer is larger than {MOST_ANSWER:,} characters.")
     text = target.hide(text)
@@ -68,9 +68,9 @@ async def _call(tool: str, arguments: Mapping[str, Any], target: Target) -> Any:
     except Exception as error:
         inner = _first_of(error)
         if connection.fault:
-            raise CallError(f"The server was given up: {connection.fault}.") from error
+            raise CallError(f"The call was aborted: {connection.fault}.") from error
         if isinstance(inner, ServerError):
-            raise CallError(f"The server can't be called: {inner}.") from error
+            raise CallError(f"The server cannot be called: {inner}.") from error
         raise
 
 
@@ -114,10 +114,10 @@ async def _call_command(
 
 @asynccontextmanager
 async def _connect(transport: Any) -> AsyncIterator[Any]:
-    """A client that doesn't hold answers against the server's own output schemas.
+    """Connect without checking answers against the server's output schemas.
 
-    The SDK's would, on the event loop: a regular expression in one may take for ever. An answer is
-    handed on as text, which needs no schema.
+    The SDK would check them on the event loop, where a regular expression may never end. Answers are
+    only passed on as text.
     """
     from mcp import Client
 

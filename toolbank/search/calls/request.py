@@ -1,4 +1,4 @@
-"""An HTTP request made of a tool's arguments, which can't reach out of their places."""
+"""Build an HTTP request from a tool's arguments, which cannot escape from their places."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OURS = frozenset(
         "x-host",
     ]
 )
-"""Headers that no argument sets; further ones by how they begin."""
+"""Headers that no argument may set, in addition to the prefixes below."""
 _OURS_BEGIN = (
     "proxy-",
     "sec-",
@@ -51,20 +51,20 @@ _OURS_BEGIN = (
     "x-rewrite-",
 )
 _METHOD_IN_QUERY = re.compile(r"_method|_?http_?method|x[-_]http[-_]method.*", re.I)
-"""Parameters that frameworks take for the method, so that a GET would be something else."""
+"""Parameters that override the method in some frameworks, so that a GET may write."""
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _TEMPLATE = re.compile(
     r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2}|{[^{}/]+})*)?"
 )
-"""What a path may be written of, with its places for arguments."""
+"""A valid path, with its places for arguments."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BETWEEN = {"spaceDelimited": " ", "pipeDelimited": "|"}
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A request that can be sent: an address with everything encoded, and what goes with it."""
+class HttpRequest:
+    """A request that can be sent, with an encoded address."""
 
     method: str
     url: str
@@ -74,19 +74,18 @@ class Prepared:
 
 def prepare_request(
     base: str, call: HttpCall, arguments: Mapping[str, Any]
-) -> Prepared:
-    """Put a tool's arguments, which fit its schema, where the operation has them.
+) -> HttpRequest:
+    """Build the request of an operation with arguments that fit the tool's schema.
 
-    The operation is data, too: its path can't lead out of the base's, nor can it set headers by
-    which a request would pass for another.
+    The operation itself is not trusted: its path must not leave that of the base, nor may it set
+    headers that change the meaning of the request.
 
     Raises:
-        CallError: one has no place, or holds what can't stand there; or the operation is none that
-            is passed on.
+        CallError: an argument has no place, or is not allowed there; or the operation is refused.
     """
     method = call.method.upper()
     if method not in _METHODS:
-        raise CallError("The operation's method is none that is passed on.")
+        raise CallError("The operation's method is not supported.")
     _check_template(call.path)
     places = {argument.property: argument for argument in call.arguments}
     for name in arguments:
@@ -105,7 +104,7 @@ def prepare_request(
         elif argument.place == "header":
             headers |= _header(said, value)
         elif argument.place == "cookie":
-            raise CallError(f"{name}: a cookie, which is not passed on.")
+            raise CallError(f"{name}: cookies are not supported.")
         elif argument.name:
             body[argument.name] = value
         else:
@@ -113,7 +112,7 @@ def prepare_request(
     if "{" in path:
         raise CallError(f"An argument of the path is missing: {path}.")
     if _climbs(_decode(path)):
-        raise CallError("The path, with its arguments, leads out of its place.")
+        raise CallError("The path, with its arguments, leaves that of the API.")
     content = whole[0] if whole else body
     data, kind = _write_body(call.content_type, content, bool(whole or body))
     if kind:
@@ -121,28 +120,23 @@ def prepare_request(
     url = base.rstrip("/") + path
     for name, _ in query:
         if _METHOD_IN_QUERY.fullmatch(name):
-            raise CallError(f"{name}: may turn the request into another method's.")
+            raise CallError(f"{name}: may change the method of the request.")
     if query:
         url += "?" + urlencode(query, quote_via=quote, safe="")
     if urlsplit(url).netloc != urlsplit(base).netloc:
         raise CallError("The path leads to another host.")
-    return Prepared(method, url, headers, data)
+    return HttpRequest(method, url, headers, data)
 
 
 def _check_template(path: str) -> None:
-    """Refuse a path that would lead out of the base's, or reach further than the path.
-
-    It is looked at as a server may read it: decoded, and decoded again.
-    """
+    """Check that a path does not leave that of the base, also when decoded several times."""
     read = _decode(re.sub("{[^{}/]+}", "x", path))
     if (
         not _TEMPLATE.fullmatch(path)
         or _climbs(read)
         or re.search(r"[\\\x00-\x1f\x7f?#]", read)
     ):
-        raise CallError(
-            "The operation's path holds what can't stand in one, or leads out of its place."
-        )
+        raise CallError("The operation's path is invalid, or leaves that of the API.")
 
 
 def _decode(path: str) -> str:
@@ -157,10 +151,10 @@ def _climbs(path: str) -> bool:
 
 
 def _fill(path: str, name: str, value: Any, argument: Argument) -> str:
-    """A path with a value in its segment, out of which it can't lead."""
+    """Put a value into its segment of a path."""
     text = _join(value, "," if argument.style in ("", "simple") else _style(argument))
     if not text or _climbs(_decode(text)) or _CONTROL.search(text):
-        raise CallError(f"{argument.property}: {text!r} can't stand in a path.")
+        raise CallError(f"{argument.property}: {text!r} is not allowed in a path.")
     if f"{{{name}}}" not in path:
         raise CallError(f"{argument.property}: the path has no place for it.")
     return path.replace(f"{{{name}}}", quote(text, safe=""))
@@ -168,12 +162,12 @@ def _fill(path: str, name: str, value: Any, argument: Argument) -> str:
 
 def _style(argument: Argument) -> str:
     raise CallError(
-        f"{argument.property}: written in the style {argument.style}, which is not passed on."
+        f"{argument.property}: the style {argument.style} is not supported."
     )
 
 
 def _spread(name: str, value: Any, argument: Argument) -> list[tuple[str, str]]:
-    """The pairs of a query that a value becomes, as of OpenAPI's styles."""
+    """Write a value as pairs of a query string, in OpenAPI's styles."""
     if argument.style == "application/json":
         return [(name, json.dumps(value, ensure_ascii=False))]
     explode = argument.explode if argument.explode is not None else True
@@ -194,12 +188,12 @@ def _spread(name: str, value: Any, argument: Argument) -> list[tuple[str, str]]:
 
 def _header(name: str, value: Any) -> dict[str, str]:
     text = _join(value, ",")
-    # Servers that are given headers as variables can't tell "_" from "-".
+    # Servers that convert headers to variables treat _ like -.
     plain = name.lower().replace("_", "-")
     if plain in _OURS or plain.startswith(_OURS_BEGIN) or not _TOKEN.fullmatch(name):
-        raise CallError(f"{name!r}: a header that no argument sets.")
+        raise CallError(f"{name!r}: an argument may not set this header.")
     if _CONTROL.search(text) or not text.isascii():
-        raise CallError(f"{name}: holds what a header can't.")
+        raise CallError(f"{name}: has characters that a header cannot have.")
     return {name: text}
 
 
@@ -207,7 +201,9 @@ def _write_body(kind: str, content: Any, there: bool) -> tuple[bytes | None, str
     if not there:
         return None, ""
     if not kind.isascii() or _CONTROL.search(kind):
-        raise CallError("The body's content type holds what a header can't.")
+        raise CallError(
+            "The body's content type has characters that a header cannot have."
+        )
     plain = kind.partition(";")[0].strip().lower()
     if plain in ("", "application/json") or plain.endswith("+json"):
         return json.dumps(
@@ -218,7 +214,7 @@ def _write_body(kind: str, content: Any, there: bool) -> tuple[bytes | None, str
         return urlencode(pairs).encode(), plain
     if plain.startswith("text/") and isinstance(content, str):
         return content.encode(), plain
-    raise CallError(f"The body is {kind}, which is not passed on.")
+    raise CallError(f"The body has the type {kind}, which is not supported.")
 
 
 def _join(value: Any, between: str) -> str:
@@ -230,7 +226,7 @@ def _join(value: Any, between: str) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value as OpenAPI writes it; a whole number without a point, as JSON knows one kind only."""
+    """Write a value in the way of OpenAPI; a whole number without a decimal point."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():

@@ -5,200 +5,130 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from toolbank.search.serve.messages import (
-    MOST_HITS,
-    MOST_QUERIES,
-    MOST_QUERY,
+    AnswerContent,
+    BatchContent,
+    ErrorContent,
+    NearestContent,
+    NearestQuery,
     RefusalError,
-    read_address,
+    SearchBatch,
+    SearchQuery,
+    ToolChoice,
+    list_summaries,
     read_body,
-    read_json,
-    read_request,
+    read_parameters,
 )
 from toolbank.search.serve.searches import Searches
 from toolbank.system.version import __version__
 
-_ERROR = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["code", "message"],
-            "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
-        }
-    },
-}
-_LISTED = {
-    "type": "object",
-    "required": ["name", "summary"],
-    "properties": {"name": {"type": "string"}, "summary": {"type": "string"}},
-}
-_ANSWER = {
-    "type": "object",
-    "required": ["hits"],
-    "properties": {
-        "hits": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["name", "score", "summary"],
-                "properties": {
-                    "name": {"type": "string"},
-                    "score": {
-                        "type": "number",
-                        "minimum": 0,
-                        "maximum": 1,
-                        "description": "how likely the tool is needed; only a rank where "
-                        "calibrated is false",
-                    },
-                    "summary": {"type": "string"},
-                },
-            },
-        },
-        "fits": {
-            "type": "boolean",
-            "description": "false: probably none of the hits serves the request; absent without "
-            "a calibration",
-        },
-        "calibrated": {
-            "const": False,
-            "description": "scores only rank the hits; absent where they are probabilities",
-        },
-        "pinned": {"type": "array", "items": _LISTED},
-        "id": {"type": "string", "description": "by which /feedback names the search"},
-    },
-}
-_K = {"type": "integer", "minimum": 1, "maximum": MOST_HITS, "default": 5}
-_LEAST = {
-    "type": "number",
-    "minimum": 0,
-    "maximum": 1,
-    "description": "the least score of a hit; unset, hits of any score are given",
-}
-_TEXTS = {"type": "array", "items": {"type": "string"}}
-_QUERY = {"type": "string", "minLength": 1, "maxLength": MOST_QUERY}
-_FILTERS: dict[str, Any] = {"source": _TEXTS, "kind": _TEXTS, "tag": _TEXTS}
+_NEAREST = 5
+_REF = "#/components/schemas/{model}"
+_MODELS = (AnswerContent, BatchContent, ErrorContent, NearestContent)
 
 
 def describe_api(names: Sequence[str]) -> dict[str, Any]:
-    """OpenAPI 3.1 of the routes; those of each finder also stand behind its name."""
-    paths: dict[str, Any] = {}
-    for prefix in ("", *(f"/{name}" for name in names)):
-        paths |= {f"{prefix}{path}": item for path, item in _paths().items()}
-    paths["/healthz"] = {"get": _get("Whether it runs, and what it serves", [])}
-    metrics = _get("What it has done, as Prometheus reads it", [])
+    """Describe the routes in OpenAPI 3.1; those of a finder are repeated under its name."""
+    _, schemas = models_json_schema(
+        [(model, "validation") for model in (*_MODELS, SearchBatch, ToolChoice)],
+        ref_template=_REF,
+    )
+    tool_name = {"name": "name", "in": "path", "required": True}
+    own = {
+        "/search": {
+            "get": _describe(
+                "Find tools for a request", _parameters(SearchQuery), AnswerContent
+            ),
+            "post": _describe_post(
+                "Find tools for several requests", SearchBatch, BatchContent
+            ),
+        },
+        "/tools/{name}": {
+            "get": _describe(
+                "Get a tool with its schema",
+                [{**tool_name, "schema": {"type": "string"}}],
+            )
+        },
+        "/facets": {"get": _describe("List retrievers and filter values")},
+        "/nearest": {
+            "get": _describe(
+                "Find the nearest requests of the bank",
+                _parameters(NearestQuery),
+                NearestContent,
+            )
+        },
+        "/feedback": {"post": _describe_post("Report the chosen tool", ToolChoice)},
+    }
+    metrics = _describe("Metrics in the text format of Prometheus")
     metrics["responses"]["200"]["content"] = {
         "text/plain": {"schema": {"type": "string"}}
     }
-    paths["/metrics"] = {"get": metrics}
+    prefixes = ("", *(f"/{name}" for name in names))
     return {
         "openapi": "3.1.0",
         "info": {"title": "toolbank", "version": __version__},
-        "paths": paths,
+        "paths": {
+            **{f"{pre}{path}": item for pre in prefixes for path, item in own.items()},
+            "/healthz": {"get": _describe("Health, and the finders that are served")},
+            "/metrics": {"get": metrics},
+        },
         "components": {
+            "schemas": schemas["$defs"],
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"key": []}],
     }
 
 
-def _paths() -> dict[str, Any]:
-    asked: dict[str, Any] = {
-        "k": _K,
-        "min_score": _LEAST,
-        "retriever": {"type": "string"},
-        **_FILTERS,
-    }
-    parameters = [_parameter(name, schema) for name, schema in asked.items()]
-    q = {**_parameter("q", _QUERY), "required": True}
-    body = {
-        "type": "object",
-        "required": ["queries"],
-        "properties": {
-            "queries": {"type": "array", "maxItems": MOST_QUERIES, "items": _QUERY},
-            **asked,
-        },
-    }
-    results = {"type": "object", "properties": {"results": _array(_ANSWER)}}
-    near = {
-        "type": "object",
-        "properties": {"query": {"type": "string"}, "tools": _TEXTS},
-    }
-    choice = {
-        "type": "object",
-        "required": ["search", "tool"],
-        "properties": {"search": {"type": "string"}, "tool": {"type": "string"}},
-    }
-    name = {**_parameter("name", {"type": "string"}), "in": "path", "required": True}
-    return {
-        "/search": {
-            "get": _get("Tools for a request", [q, *parameters], _ANSWER),
-            "post": _post("Tools for several requests", body, results),
-        },
-        "/tools/{name}": {"get": _get("A tool, with its schema", [name])},
-        "/facets": {"get": _get("What can be searched with and for", [])},
-        "/nearest": {
-            "get": _get(
-                "The bank's requests nearest to one",
-                [q],
-                {"type": "object", "properties": {"requests": _array(near)}},
-            )
-        },
-        "/feedback": {
-            "post": _post("Which tool was chosen", choice, {"type": "object"})
-        },
-    }
+def _parameters(model: type[BaseModel]) -> list[dict[str, Any]]:
+    schema = model.model_json_schema()
+    required = schema.get("required", ())
+    return [
+        {"name": name, "in": "query", "required": name in required, "schema": described}
+        for name, described in schema["properties"].items()
+    ]
 
 
-def _array(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-def _parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"name": name, "in": "query", "schema": schema}
-
-
-def _get(
-    summary: str, parameters: list[dict[str, Any]], answer: dict[str, Any] | None = None
+def _describe(
+    summary: str,
+    parameters: Sequence[dict[str, Any]] = (),
+    answer: type[BaseModel] | None = None,
 ) -> dict[str, Any]:
-    found = {"type": "object"} if answer is None else answer
     return {
         "summary": summary,
         "parameters": parameters,
-        "responses": _responses(found),
+        "responses": {
+            "200": {"description": "success", "content": _content(answer)},
+            "default": {"description": "an error", "content": _content(ErrorContent)},
+        },
     }
 
 
-def _post(summary: str, body: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "summary": summary,
-        "requestBody": {"required": True, "content": _content(body)},
-        "responses": _responses(answer),
-    }
+def _describe_post(
+    summary: str, body: type[BaseModel], answer: type[BaseModel] | None = None
+) -> dict[str, Any]:
+    described = _describe(summary, (), answer)
+    return {**described, "requestBody": {"required": True, "content": _content(body)}}
 
 
-def _responses(answer: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "200": {"description": "found", "content": _content(answer)},
-        "default": {"description": "an error", "content": _content(_ERROR)},
-    }
-
-
-def _content(schema: dict[str, Any]) -> dict[str, Any]:
+def _content(model: type[BaseModel] | None) -> dict[str, Any]:
+    schema = (
+        {"$ref": _REF.format(model=model.__name__)} if model else {"type": "object"}
+    )
     return {"application/json": {"schema": schema}}
 
 
-_NEAREST = 5
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Api:
-    """Answers for the finders that are searched."""
+    """The endpoints of a server."""
 
     def __init__(self, searches: Searches) -> None:
         self._searches = searches
@@ -206,11 +136,11 @@ class Api:
         self.pool, self.metrics = searches.pool, searches.metrics
 
     def routes(self) -> list[Route]:
-        """Those of the whole server, then the same of each finder behind its name."""
+        """List the routes of the server, then those of each finder under its name."""
         own = [
-            Route("/healthz", self._counted("/healthz", self._tell_health)),
-            Route("/metrics", self._counted("/metrics", self._tell_metrics)),
-            Route("/openapi.json", self._counted("/openapi.json", self._tell_api)),
+            Route("/healthz", self._counted("/healthz", self._report_health)),
+            Route("/metrics", self._counted("/metrics", self._report_metrics)),
+            Route("/openapi.json", self._counted("/openapi.json", self._report_api)),
         ]
         first = self._finder_routes("", self.shelf.names[0])
         named = [
@@ -232,9 +162,9 @@ class Api:
         return [
             route("/search", self._search, "GET", "POST"),
             route("/tools/{tool:path}", self._describe, "GET"),
-            route("/facets", self._tell_facets, "GET"),
+            route("/facets", self._list_facets, "GET"),
             route("/nearest", self._find_nearest, "GET"),
-            route("/feedback", self._take_feedback, "POST"),
+            route("/feedback", self._log_choice, "POST"),
         ]
 
     def _counted(self, route: str, answer: Endpoint) -> Endpoint:
@@ -252,12 +182,13 @@ class Api:
         return respond
 
     async def _search(self, name: str, request: Request) -> Response:
-        is_batch = request.method == "POST"
-        asked = (
-            read_body(await read_json(request)) if is_batch else read_address(request)
-        )
-        results = await self._searches.run(name, asked, _encode)
-        body = b'{"results":[%s]}' % b",".join(results) if is_batch else results[0]
+        if request.method == "POST":
+            batch = await read_body(request, SearchBatch)
+            results = await self._searches.run(name, batch.queries, batch, _encode)
+            body = b'{"results":[%s]}' % b",".join(results)
+        else:
+            one = read_parameters(request, SearchQuery)
+            [body] = await self._searches.run(name, [one.q], one, _encode)
         return Response(body, media_type="application/json")
 
     async def _describe(self, name: str, request: Request) -> Response:
@@ -265,12 +196,12 @@ class Api:
         tool = finder.describe(request.path_params["tool"])
         if tool is None:
             raise RefusalError(
-                404, "No tool is called so. Names are those that /search gives."
+                404, "There is no tool of this name. /search gives the names."
             )
         content = tool.model_dump(mode="json")
         return JSONResponse({**content, "function": finder.function(tool)})
 
-    async def _tell_facets(self, name: str, request: Request) -> Response:  # noqa: ARG002
+    async def _list_facets(self, name: str, request: Request) -> Response:  # noqa: ARG002
         finder = self.shelf[name]
         return JSONResponse(
             {
@@ -282,43 +213,32 @@ class Api:
                 "calibrated": sorted(finder.calibrations),
                 "uncalibrated": finder.uncalibrated,
                 "facets": finder.tools.facets,
-                "pinned": [
-                    {"name": tool.name, "summary": tool.summary}
-                    for tool in finder.pinned
-                ],
+                "pinned": list_summaries(finder.pinned),
                 "has_requests": finder.requests is not None,
                 "logs": self._log is not None,
             }
         )
 
     async def _find_nearest(self, name: str, request: Request) -> Response:
-        asked, finder = read_request(request), self.shelf[name]
-        near = await self.pool.run(lambda: finder.nearest_requests(asked, _NEAREST))
+        query, finder = read_parameters(request, NearestQuery).q, self.shelf[name]
+        near = await self.pool.run(lambda: finder.nearest_requests(query, _NEAREST))
         return JSONResponse(
             {"requests": [{"query": one.query, "tools": one.tools} for one in near]}
         )
 
-    async def _take_feedback(self, name: str, request: Request) -> Response:
+    async def _log_choice(self, name: str, request: Request) -> Response:
         if self._log is None:
             raise RefusalError(
-                404, "This server keeps no log; it is started with --log FILE."
+                404, "This server keeps no log. Start it with --log FILE."
             )
-        content = await read_json(request)
-        search, tool = (
-            content.get(key) if isinstance(content, dict) else None
-            for key in ("search", "tool")
-        )
-        if not isinstance(search, str) or not isinstance(tool, str):
+        choice = await read_body(request, ToolChoice)
+        if not self._log.chose(name, choice.search, choice.tool):
             raise RefusalError(
-                400, 'The body has to be {"search": "ID", "tool": "NAME"}.'
-            )
-        if not self._log.chose(name, search, tool):
-            raise RefusalError(
-                404, "No such search is known, or it did not find that tool."
+                404, "This search is unknown, or it did not find that tool."
             )
         return JSONResponse({"logged": True})
 
-    async def _tell_health(self, request: Request) -> Response:  # noqa: ARG002
+    async def _report_health(self, request: Request) -> Response:  # noqa: ARG002
         finders = {
             name: {
                 "version": self.shelf[name].version,
@@ -329,35 +249,28 @@ class Api:
         content = {"status": "ok", "toolbank": __version__, "finders": finders}
         return JSONResponse(content)
 
-    async def _tell_metrics(self, request: Request) -> Response:  # noqa: ARG002
-        gauges = [
-            ("toolbank_searches_running", "gauge", "", float(self.pool.running)),
-            (
-                "toolbank_searches_refused_total",
-                "counter",
-                "",
-                float(self.pool.refused),
-            ),
-            ("toolbank_reloads_total", "counter", "", float(self.shelf.reloads)),
-        ]
+    async def _report_metrics(self, request: Request) -> Response:  # noqa: ARG002
+        totals = {
+            "toolbank_searches_running": self.pool.running,
+            "toolbank_searches_refused_total": self.pool.refused,
+            "toolbank_reloads_total": self.shelf.reloads,
+        }
         if self._log is not None:
-            lost = float(self._log.lost)
-            gauges.append(("toolbank_log_lines_lost_total", "counter", "", lost))
-        gauges += [
-            (
-                "toolbank_finder_tools",
-                "gauge",
-                f'{{finder="{name}",version="{self.shelf[name].version}"}}',
-                float(len(self.shelf[name].tools)),
-            )
+            totals["toolbank_log_lines_lost_total"] = self._log.lost
+        sizes = [
+            (f'finder="{name}",version="{self.shelf[name].version}"', self.shelf[name])
             for name in self.shelf.names
+        ]
+        gauges = [(name, "", value) for name, value in totals.items()] + [
+            ("toolbank_finder_tools", f"{{{labels}}}", len(finder.tools))
+            for labels, finder in sizes
         ]
         return PlainTextResponse(
             self.metrics.text(gauges),
             media_type="text/plain; version=0.0.4; charset=utf-8",
         )
 
-    async def _tell_api(self, request: Request) -> Response:  # noqa: ARG002
+    async def _report_api(self, request: Request) -> Response:  # noqa: ARG002
         return JSONResponse(describe_api(self.shelf.names))
 
 

@@ -1,4 +1,4 @@
-"""The server as an ASGI application: its guard, its page, its routes."""
+"""The server as an ASGI application: access control, the page and the routes."""
 
 from __future__ import annotations
 
@@ -41,45 +41,44 @@ KEY_VARIABLE = "TOOLBANK_API_KEY"
 
 @dataclass(frozen=True)
 class Access:
-    """Who may ask: with which key ("" for none), and by which names of the server."""
+    """Who may use the server: the key ("" for none), and the host names of the server."""
 
     host: str
     key: str = ""
     names: frozenset[str] = frozenset()
 
     def knows(self, name: str) -> bool:
-        """Whether it may be reached by a name, as the header Host has it without the port.
+        """Check a name of the header Host, without the port.
 
-        An address in digits can't be turned to another by who owns a domain (DNS rebinding);
-        names are those given, and localhost.
+        Allowed are IP addresses, which DNS rebinding cannot change, localhost, and the given names.
         """
         name = name.strip("[]").casefold()
         return name in self.names or name == "localhost" or _is_address(name)
 
 
 def make_access(host: str, key: str, names: list[str], *, without_key: bool) -> Access:
-    """Who may ask a server at an address.
+    """Decide who may use a server at an address.
 
     Raises:
-        InputError: it would be open to others without a key, or no client can send the key.
+        InputError: others could use it without a key, or no client can send the key.
     """
     given, key = ("", "") if without_key else (key, key.strip())
     if given and not (key and key.isascii() and key.isprintable()):
         raise InputError(
-            f"{KEY_VARIABLE}: no client can send this key. Make it of ASCII's letters, digits "
-            "and signs."
+            f"{KEY_VARIABLE}: no client can send this key. Use ASCII letters, digits and "
+            "punctuation."
         )
     if not key and not without_key and not is_loopback(host):
         raise InputError(
             f"--host {host}: others can reach it, so a key is needed. Set {KEY_VARIABLE}, "
-            "or give --no-key to let anybody in."
+            "or give --no-key to allow everybody."
         )
     known = frozenset(name.casefold() for name in (*names, host))
     return Access(host, key, known)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Check whether only this machine can reach an address."""
     if host == "localhost":
         return True
     return _is_address(host) and ipaddress.ip_address(host).is_loopback
@@ -94,9 +93,9 @@ def _is_address(host: str) -> bool:
 
 
 class Guard:
-    """Refuses what comes by another name, from another origin, without the key, or is too large.
+    """Refuses requests with a wrong host name, origin or key, and those that are too large.
 
-    GET and HEAD of the paths in `free`, to the letter, need no key.
+    GET and HEAD of exactly the paths in `free` need no key.
     """
 
     def __init__(
@@ -106,11 +105,11 @@ class Guard:
         free: frozenset[str],
         count: Callable[[int], None],
     ) -> None:
-        """`count` is told the status of each refusal."""
+        """Call `count` with the status of each refusal."""
         self._app, self._access, self._free, self._count = app, access, free, count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer it."""
+        """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -142,8 +141,8 @@ class Guard:
             name = named[1] if named else host
             raise RefusalError(
                 403,
-                f"This server is not known by the name {name[:200]!r}. Start it with "
-                "--allow-host and the name.",
+                f"{name[:200]!r} is not a name of this server. Start it with --allow-host and "
+                "the name.",
             )
         origin = headers.get("origin")
         if origin not in (None, f"http://{host}", f"https://{host}"):
@@ -158,16 +157,16 @@ class Guard:
         kind, _, key = given.partition(" ")
         right = hmac.compare_digest(key.strip().encode(), self._access.key.encode())
         if kind.lower() != "bearer" or not right:
-            needed = "An API key is needed, as the header Authorization: Bearer KEY."
+            needed = "An API key is required: Authorization: Bearer KEY."
             raise RefusalError(
                 401,
-                "The API key is another." if key else needed,
+                "The API key is wrong." if key else needed,
                 {"WWW-Authenticate": "Bearer"},
             )
 
 
 class _Body:
-    """A body that is read in time, and up to a size."""
+    """A body with a time limit and a maximum size."""
 
     def __init__(self, receive: Receive, scope: Scope) -> None:
         self._receive, self._read, self._ended = receive, 0, False
@@ -178,10 +177,10 @@ class _Body:
             raise _too_large()
 
     async def receive(self) -> Message:
-        """The next part.
+        """Receive the next part.
 
         Raises:
-            RefusalError: it is too large, does not come, or the client left before its end.
+            RefusalError: the body is too large or too slow, or the client disconnected.
         """
         if self._ended:
             return await self._receive()
@@ -190,10 +189,12 @@ class _Body:
                 message = await self._receive()
         except TimeoutError as error:
             raise RefusalError(
-                408, f"The body did not come in {BODY_TIME:g} s."
+                408, f"The body did not arrive within {BODY_TIME:g} s."
             ) from error
         if message["type"] == "http.disconnect" and self._is_needed:
-            raise RefusalError(499, "The client left before the end of the body.")
+            raise RefusalError(
+                499, "The client disconnected before the end of the body."
+            )
         self._read += len(message.get("body", b""))
         self._ended = not message.get("more_body", False)
         if self._read > MOST_BODY:
@@ -213,7 +214,7 @@ _KINDS = {
 
 
 def page_routes(names: tuple[str, ...]) -> list[Route]:
-    """The page and its files at the root and behind each finder's name."""
+    """Make the routes of the page and its files, at the root and under each finder's name."""
     here = files("toolbank.search.serve") / "page"
     contents = {name: (here / name).read_bytes() for name in _KINDS}
 
@@ -231,7 +232,7 @@ def page_routes(names: tuple[str, ...]) -> list[Route]:
 
 
 def page_paths(names: tuple[str, ...]) -> dict[str, str]:
-    """Where the page and its files are: the file of each path."""
+    """Map the paths of the page to its files."""
     return {
         f"{prefix}/" + ("" if name == "index.html" else name): name
         for prefix in ("", *(f"/{name}" for name in names))
@@ -240,16 +241,13 @@ def page_paths(names: tuple[str, ...]) -> dict[str, str]:
 
 
 _MESSAGES = {
-    404: "There is nothing at this address; /openapi.json has what there is.",
-    405: "This address does not take that method.",
+    404: "There is nothing at this address. /openapi.json lists the routes.",
+    405: "This address does not support the method.",
 }
 
 
 def create_app(api: Api, access: Access, beside: Sequence[Starlette] = ()) -> Starlette:
-    """An application that answers for the finders of an api's shelf.
-
-    The routes of `beside` are guarded like all else, and their lifespans are run.
-    """
+    """Make the application for an API and `beside`, whose routes are guarded in the same way."""
 
     def count_refused(status: int) -> None:
         api.metrics.requests["refused", status] += 1
@@ -266,7 +264,7 @@ def create_app(api: Api, access: Access, beside: Sequence[Starlette] = ()) -> St
                 watching.cancel()
                 api.pool.close()
 
-    # The page holds nothing of the tools.
+    # The page itself contains no tools.
     free = frozenset({"/healthz", *page_paths(api.shelf.names)})
     routes = [route for other in beside for route in other.routes]
     return Starlette(
@@ -285,7 +283,7 @@ async def _answer_http_error(request: Request, error: Exception) -> Response:  #
     assert isinstance(error, HTTPException)
     message = _MESSAGES.get(error.status_code, str(error.detail))
     if allowed := (error.headers or {}).get("Allow"):
-        message += f" It takes {', '.join(sorted(allowed.split(', ')))}."
+        message += f" It supports {', '.join(sorted(allowed.split(', ')))}."
     return RefusalError(error.status_code, message, error.headers).response()
 
 
@@ -295,6 +293,4 @@ async def _answer_refusal(request: Request, error: Exception) -> Response:  # no
 
 
 async def _answer_fault(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    return RefusalError(
-        500, "The server could not answer; its terminal says why."
-    ).response()
+    return RefusalError(500, "The server failed; its terminal shows why.").response()

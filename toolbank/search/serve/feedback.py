@@ -1,4 +1,4 @@
-"""What was asked, found and chosen, as labelled requests for the next training."""
+"""Log searches and the chosen tools, as labelled queries for the next training."""
 
 from __future__ import annotations
 
@@ -29,14 +29,13 @@ _REMEMBERED = 10_000
 class FeedbackLog:
     """A JSONL file of searches and of the tools that were chosen from them.
 
-    A line of a choice has `query` and `tools`, so that `toolbank evaluate RUN --on FILE` and a
-    dataset read it; one of a search has no tools yet. Requests are written with `with_text` alone.
-    Only the user may read the file (mode 600); at 50 MB it is moved to FILE.1, of which there are
-    three. Threads may share one.
+    The line of a choice has `query` and `tools`, as `toolbank evaluate RUN --on FILE` and datasets
+    read it; that of a search has no tools. Queries are only written if `with_text`. The file has
+    mode 600. At 50 MB it is moved to FILE.1, and so on up to FILE.3. Threads may share a log.
     """
 
     def __init__(self, path: Path, *, with_text: bool) -> None:
-        """Open the file, or go on with it.
+        """Open the file to append to it.
 
         Raises:
             InputError: it can't be written to.
@@ -48,12 +47,12 @@ class FeedbackLog:
             self._file = _PrivateFile(path)
         except OSError as error:
             raise InputError(
-                f"--log {path}: can't be written ({error.strerror or error}). Give a regular file, "
-                "or one that can be made."
+                f"--log {path}: cannot be written ({error.strerror or error}). Give a regular file "
+                "in an existing folder."
             ) from error
 
     def searched(self, finder: str, query: str, answer: Answer) -> str:
-        """Write a search; its id, by which a choice names it."""
+        """Log a search; gives its id for `chose`."""
         search = secrets.token_hex(8)
         found = tuple(hit.tool.name for hit in answer.hits)
         kept = query if self._with_text else ""
@@ -67,10 +66,7 @@ class FeedbackLog:
         return search
 
     def chose(self, finder: str, search: str, tool: str) -> bool:
-        """Write that a tool was chosen; False if that search is not known, or didn't find it.
-
-        A tool counts once for each search.
-        """
+        """Log that a tool was chosen, once per search; False if the search is unknown or lacks it."""
         with self._lock:
             query, found = self._searches.get(search, ("", ()))
             if tool not in found:
@@ -86,7 +82,7 @@ class FeedbackLog:
 
     @property
     def lost(self) -> int:
-        """Lines that could not be written."""
+        """The number of lines that could not be written."""
         return self._file.lost
 
     def close(self) -> None:
@@ -116,7 +112,7 @@ class FeedbackLog:
 
 
 class _PrivateFile(RotatingFileHandler):
-    """A file that is rotated, and that nobody else reads."""
+    """A rotating file that only the user may read."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "a", _MOST_BYTES, _OLDER, "utf-8")
@@ -124,7 +120,7 @@ class _PrivateFile(RotatingFileHandler):
         self.lost = 0
 
     def handleError(self, record: LogRecord) -> None:  # noqa: ARG002, N802
-        """Tell once that writing fails; searches go on."""
+        """Report the first failure; searches go on."""
         self.lost += 1
         if self.lost == 1:
             with suppress(OSError, ValueError):
@@ -134,11 +130,11 @@ class _PrivateFile(RotatingFileHandler):
                 )
 
     def _open(self) -> TextIOWrapper:
-        # A link would lead the log elsewhere, and a pipe would have the server wait.
+        # A link would redirect the log, and a pipe would block the server.
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(self.baseFilename, flags, 0o600)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise OSError(errno.EINVAL, "no regular file")
+            raise OSError(errno.EINVAL, "not a regular file")
         os.fchmod(descriptor, 0o600)
         return os.fdopen(descriptor, "a", encoding="utf-8", newline="\n")

@@ -1,4 +1,4 @@
-"""A packed finder as a server of the Model Context Protocol."""
+"""Serve a packed finder over the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import Tool as MCPTool
-from pydantic import WithJsonSchema
+from pydantic import SkipValidation
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -25,10 +25,13 @@ from toolbank.search.finder import Finder
 from toolbank.search.serve.feedback import FeedbackLog
 from toolbank.search.serve.messages import (
     MOST_CALLS,
-    MOST_HITS,
-    MOST_QUERY,
+    HitCount,
+    MinScore,
+    QueryText,
     RefusalError,
-    read_body,
+    SearchParameters,
+    check_content,
+    require_json,
 )
 from toolbank.search.serve.searches import Metrics, Searches
 from toolbank.system.version import __version__
@@ -41,21 +44,21 @@ _MOST_THERE = 4 * MOST_CALLS
 
 
 class CallQueue:
-    """Has a caller pass calls on; more than may run at once wait for their turn, so many at most."""
+    """Limits the calls of a caller that run or wait at the same time."""
 
     def __init__(self, caller: ToolCaller) -> None:
         self.caller, self._turns = caller, asyncio.Semaphore(MOST_CALLS)
         self._there = 0
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        """What a tool answers.
+        """Call a tool; gives its result as text.
 
         Raises:
-            ToolError: too many wait, it may not be called, its arguments don't fit, or the call
+            ToolError: too many calls wait, it may not be called, its arguments don't fit, or it
                 failed.
         """
         if self._there >= _MOST_THERE:
-            raise ToolError("Too many calls at once. Ask again.")
+            raise ToolError("Too many calls at once. Try again.")
         self._there += 1
         try:
             async with self._turns:
@@ -66,20 +69,16 @@ class CallQueue:
             self._there -= 1
 
 
-# Told in the schema, and checked by `read_body`, which says what is wrong in words.
-_Text = Annotated[Any, WithJsonSchema({"type": "string", "maxLength": MOST_QUERY})]
-_Whole = Annotated[
-    Any, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_HITS})
-]
-_Share = Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
+class _McpSearch(SearchParameters):
+    query: QueryText
 
 
 def create_mcp(
     searches: Searches, name: str, calls: CallQueue | None = None
 ) -> MCPServer[Any]:
-    """A server with `search_tools`, `describe_tool` and, with calls, `call_tool`.
+    """Make a server with `search_tools`, `describe_tool` and, with `calls`, `call_tool`.
 
-    It searches the finder of a name, in the version that counts at the time.
+    It always uses the current version of the named finder.
     """
 
     def find() -> Finder:
@@ -96,12 +95,19 @@ def create_mcp(
         )
     server.find = find
 
+    # The SDK would convert values such as "5"; `check_content` refuses them.
     async def search_tools(
-        query: _Text, k: _Whole = 5, min_score: _Share = None
+        query: Annotated[QueryText, SkipValidation],
+        k: Annotated[HitCount, SkipValidation] = 5,
+        min_score: Annotated[MinScore | None, SkipValidation] = None,
     ) -> dict[str, Any]:
         try:
-            asked = read_body({"queries": [query], "k": k, "min_score": min_score})
-            [found] = await searches.run(name, asked, lambda content: content)
+            asked = check_content(
+                _McpSearch, {"query": query, "k": k, "min_score": min_score}
+            )
+            [found] = await searches.run(
+                name, [asked.query], asked, lambda content: content
+            )
         except RefusalError as refusal:
             raise ToolError(refusal.message) from refusal
         return found
@@ -137,10 +143,10 @@ def create_mcp(
 
 @contextmanager
 def _keep_logging() -> Iterator[None]:
-    """Undo what the SDK does to the logging of the whole process.
+    """Undo the SDK's changes to the logging of the process.
 
-    Its handler prints tracebacks by a library that it loads with the first one, which fails where
-    files can't be opened, and then ends the process.
+    Its handler imports a library for the first traceback. If no more files can be opened, that
+    fails, and ends the process.
     """
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
@@ -148,18 +154,18 @@ def _keep_logging() -> Iterator[None]:
     root.handlers[:] = handlers
     root.setLevel(level)
     logging.getLogger("mcp").setLevel(logging.ERROR)
-    # Its client logs a traceback for each message of a called server that it can't read.
+    # The client logs a traceback for each invalid message of a server.
     for name in ("mcp.client", "client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 class _McpServer(MCPServer[Any]):
-    """Describes its search by the version of the finder that counts when it is asked."""
+    """Describes its search by the current version of the finder."""
 
     find: Callable[[], Finder]
 
     async def list_tools(self) -> list[MCPTool]:
-        """The tools, the description of the search newly written."""
+        """List the tools, with the current description of the search."""
         listed = await super().list_tools()
         return [
             tool.model_copy(update={"description": _describe_search(self.find())})
@@ -194,7 +200,7 @@ def _add_call(
     log: FeedbackLog | None,
     finder: str,
 ) -> None:
-    """The tool that calls; with a log, what was called counts as chosen from its search."""
+    """Add the tool `call_tool`; with a log, a called tool is logged as chosen."""
     described = (
         "Call a tool that search_tools has found, with arguments that fit its parameters; "
         "gives what it answers."
@@ -227,13 +233,13 @@ def _find(finder: Finder, name: str) -> Tool:
     tool = finder.describe(name)
     if tool is None:
         raise ToolError(
-            f"No tool is called {name[:200]!r}. Names are those of search_tools."
+            f"There is no tool {name[:200]!r}. search_tools gives the names."
         )
     return tool
 
 
 def create_mcp_apps(searches: Searches, caller: ToolCaller | None) -> list[Starlette]:
-    """One at /mcp, for the first finder, and one behind each finder's name."""
+    """Make an app at /mcp for the first finder, and one under each finder's name."""
     # Host and Origin are checked for all routes alike.
     checked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     calls = CallQueue(caller) if caller is not None else None
@@ -246,7 +252,7 @@ def create_mcp_apps(searches: Searches, caller: ToolCaller | None) -> list[Starl
             stateless_http=True,
             transport_security=checked,
         )
-        # There is no session to listen to or to end: the other methods are not taken.
+        # There are no sessions, so no other methods are needed.
         app.router.routes = [
             Route(
                 route.path, _Counted(route.endpoint, searches.metrics), methods=["POST"]
@@ -259,7 +265,7 @@ def create_mcp_apps(searches: Searches, caller: ToolCaller | None) -> list[Starl
 
 
 class _Counted:
-    """A route whose answers are counted, and which takes JSON alone."""
+    """A route that only accepts JSON, and counts its responses."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
@@ -270,13 +276,9 @@ class _Counted:
                 self._metrics.requests["/mcp", message["status"]] += 1
             await send(message)
 
-        kind = Headers(scope=scope).get("content-type", "").partition(";")[0]
         try:
-            if kind.strip().lower() != "application/json":
-                raise RefusalError(
-                    415, "The body has to be JSON: Content-Type: application/json."
-                )
-            # Read here: what is wrong with a body is told in the shape of all errors.
+            require_json(Headers(scope=scope))
+            # Read here, so that errors of the body have the shape of all errors.
             body = await Request(scope, receive).body()
         except RefusalError as refusal:
             await refusal.response()(scope, receive, send_counted)

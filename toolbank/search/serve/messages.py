@@ -1,38 +1,51 @@
-"""What a request to the server holds, and the shape of its responses."""
+"""The requests to the server, which are checked, and the content of its responses."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeGuard
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import unquote_to_bytes
 
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic.json_schema import SkipJsonSchema
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from toolbank.search.catalogue import ALL, ToolFilter
+from toolbank.bank.records import Tool
+from toolbank.config.explain import first_problem
+from toolbank.search.catalogue import ToolFilter
 from toolbank.search.finder import Answer
+from toolbank.system.text import decode_json
 
 MOST_BODY = 1_000_000
-"""Bytes of a body."""
+"""The maximum size of a body, in bytes."""
 MOST_QUERY = 10_000
-"""Characters of a request."""
+"""The maximum length of a request, in characters."""
 MOST_QUERIES = 256
 MOST_HITS = 1_000
 MOST_ANSWERED = 5_000
-"""Hits that the requests of a batch may have together."""
+"""The maximum number of hits of a batch."""
 MOST_CALLS = 16
-"""Calls that are passed on at once."""
+"""The maximum number of concurrent tool calls."""
 MOST_WAITING = 512
-"""Searches that wait for their turn."""
+"""The maximum number of queued searches."""
 SEARCH_TIME = 30.0
-"""Seconds from when a search came until it is given up."""
+"""Seconds until a search is aborted."""
 BODY_TIME = 10.0
-"""Seconds in which a whole body, or the head of a first request, has to come."""
+"""Seconds in which a body, or the head of the first request, has to arrive."""
 STOP_TIME = 30
-"""Seconds that searches in flight have when the server is stopped."""
+"""Seconds that running searches have to finish when the server stops."""
 
 _CODES = {
     400: "bad_request",
@@ -51,7 +64,7 @@ _CODES = {
 
 
 class RefusalError(Exception):
-    """A request that is answered with an error: its status, and a message for people."""
+    """A request is answered with an error: its HTTP status, and a message for people."""
 
     def __init__(
         self, status: int, message: str, headers: Mapping[str, str] | None = None
@@ -60,14 +73,82 @@ class RefusalError(Exception):
         self.status, self.message, self.headers = status, message, headers
 
     def response(self) -> JSONResponse:
-        """It as the answer."""
+        """Make the response."""
         code = _CODES.get(self.status, "error")
         content = {"error": {"code": code, "message": self.message}}
         return JSONResponse(content, self.status, self.headers)
 
 
+class HitContent(BaseModel):
+    """A hit of an answer."""
+
+    name: str
+    score: Annotated[float, Field(ge=0, le=1)] = Field(
+        description="how likely the tool is needed; only a rank if calibrated is false"
+    )
+    summary: str
+
+
+class ToolSummary(BaseModel):
+    """A pinned tool."""
+
+    name: str
+    summary: str
+
+
+class AnswerContent(BaseModel):
+    """The answer to a search; keys without a value are absent."""
+
+    hits: list[HitContent]
+    fits: bool | SkipJsonSchema[None] = Field(
+        None,
+        description="false: probably none of the hits serves the request; absent without a "
+        "calibration",
+    )
+    calibrated: Literal[False] | SkipJsonSchema[None] = Field(
+        None,
+        description="scores only rank the hits; absent if they are probabilities",
+    )
+    pinned: list[ToolSummary] | SkipJsonSchema[None] = None
+    id: str | SkipJsonSchema[None] = Field(
+        None, description="identifies the search in /feedback"
+    )
+
+
+class BatchContent(BaseModel):
+    """The answers to a batch of searches, in their order."""
+
+    results: list[AnswerContent]
+
+
+class NearContent(BaseModel):
+    """A request of the bank."""
+
+    query: str
+    tools: tuple[str, ...]
+
+
+class NearestContent(BaseModel):
+    """The nearest requests, best first."""
+
+    requests: list[NearContent]
+
+
+class ErrorDetail(BaseModel):
+    """A code for programs and a message for people."""
+
+    code: str
+    message: str
+
+
+class ErrorContent(BaseModel):
+    """The shape of all errors."""
+
+    error: ErrorDetail
+
+
 def describe_answer(answer: Answer) -> dict[str, Any]:
-    """An `Answer` as JSON: without a calibration `calibrated` is false, and there is no `fits`."""
+    """Make the JSON of an answer: `calibrated` is false without a calibration, else there is `fits`."""
     content: dict[str, Any] = {
         "hits": [
             {
@@ -83,160 +164,183 @@ def describe_answer(answer: Answer) -> dict[str, Any]:
     else:
         content["fits"] = answer.fits
     if answer.pinned:
-        content["pinned"] = [
-            {"name": tool.name, "summary": tool.summary} for tool in answer.pinned
-        ]
+        content["pinned"] = list_summaries(answer.pinned)
     return content
 
 
-_SHOWN = 80
-_WHOLE, _NUMBER = (
-    re.compile("-?[0-9]{1,9}"),
-    re.compile("-?[0-9]{1,9}([.][0-9]{0,20})?(e-?[0-9]{1,2})?"),
-)
-_ONE, _MANY = ("k", "min_score", "retriever"), ("source", "kind", "tag")
+def list_summaries(tools: Iterable[Tool]) -> list[dict[str, str]]:
+    """List the names and summaries of tools."""
+    return [{"name": tool.name, "summary": tool.summary} for tool in tools]
 
 
-@dataclass(frozen=True)
-class SearchRequests:
-    """Requests, and what is wanted for each."""
+def _check_query(query: str) -> str:
+    if not query.strip():
+        raise ValueError("is empty")
+    return query
 
-    queries: tuple[str, ...]
-    k: int = 5
-    min_score: float | None = None
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+QueryText = Annotated[
+    str, Field(min_length=1, max_length=MOST_QUERY), AfterValidator(_check_query)
+]
+HitCount = Annotated[int, Field(ge=1, le=MOST_HITS)]
+MinScore = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+        description="the lowest score of a hit; unset, hits of any score are given",
+    ),
+]
+_Values = Annotated[tuple[str, ...], BeforeValidator(_as_list), Strict(False)]
+
+
+class RequestModel(BaseModel):
+    """The parameters or the body of a request."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class SearchParameters(RequestModel):
+    """The parameters of all searches."""
+
+    k: HitCount = 5
+    min_score: MinScore | None = None
     retriever: str | None = None
-    wanted: ToolFilter = ALL
+    source: _Values = ()
+    kind: _Values = ()
+    tag: _Values = ()
+
+    @field_validator("k", mode="before")
+    @classmethod
+    def _set_default(cls, k: Any) -> Any:
+        return 5 if k is None else k
+
+    @property
+    def filter(self) -> ToolFilter:
+        """The tools that may be hits."""
+        return ToolFilter(*map(frozenset, (self.source, self.kind, self.tag)))
 
 
-def read_address(request: Request) -> SearchRequests:
-    """What `GET /search?q=..` asks for.
+class SearchQuery(SearchParameters):
+    """The parameters of GET /search."""
+
+    q: QueryText
+
+
+class SearchBatch(SearchParameters):
+    """The body of POST /search."""
+
+    queries: Annotated[list[QueryText], Field(max_length=MOST_QUERIES)]
+
+    @model_validator(mode="after")
+    def _check_hits(self) -> Self:
+        hits = len(self.queries) * self.k
+        if hits > MOST_ANSWERED:
+            raise ValueError(
+                f"{len(self.queries)} queries with k {self.k}: {hits:,} hits; at most "
+                f"{MOST_ANSWERED:,} at once"
+            )
+        return self
+
+
+class NearestQuery(RequestModel):
+    """The parameters of GET /nearest."""
+
+    q: QueryText
+
+
+class ToolChoice(BaseModel):
+    """The body of POST /feedback: the ID of a search, and the name of the chosen tool."""
+
+    model_config = ConfigDict(strict=True)
+
+    search: str
+    tool: str
+
+
+_WHOLE = re.compile("-?[0-9]{1,9}")
+_NUMBER = re.compile("-?[0-9]{1,9}([.][0-9]{0,20})?(e-?[0-9]{1,2})?")
+_MANY = ("source", "kind", "tag")
+_SHOWN = 80
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def check_content(model: type[_Model], content: Any) -> _Model:
+    """Check the parameters or the body of a request.
 
     Raises:
-        RefusalError: a parameter is unknown, missing, given twice, or has a value that can't be.
+        RefusalError: one is unknown, missing or has an invalid value.
+    """
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        message = first_problem(error)
+        if problem["type"] == "extra_forbidden":
+            name = str(problem["loc"][0])[:_SHOWN]
+            message = (
+                f"no parameter {name!r}; there are: {', '.join(model.model_fields)}"
+            )
+        raise RefusalError(400, f"{message}.") from error
+
+
+def read_parameters(request: Request, model: type[_Model]) -> _Model:
+    """Read the parameters in the address of a request.
+
+    Raises:
+        RefusalError: the address is not UTF-8, a parameter is given twice, or as `check_content`.
     """
     try:
         unquote_to_bytes(request.scope["query_string"]).decode()
     except UnicodeDecodeError as error:
-        raise RefusalError(400, "The address has bytes that are no UTF-8.") from error
-    given = request.query_params
-    _check_known(given.keys(), ("q", *_ONE, *_MANY), "parameter")
-    for name in ("q", *_ONE):
-        if len(given.getlist(name)) > 1:
-            raise RefusalError(400, f"{name} is given twice.")
-    if "q" not in given:
-        raise RefusalError(400, "q is missing: what is asked for, as ?q=...")
-    values: dict[str, Any] = {name: given[name] for name in _ONE if given.get(name)}
-    values |= {name: [v for v in given.getlist(name) if v] for name in _MANY}
-    for name, kind, written in (("k", int, _WHOLE), ("min_score", float, _NUMBER)):
-        if name in values:
-            if not written.fullmatch(values[name]):
-                what = "whole number" if kind is int else "number"
-                raise RefusalError(
-                    400, f"{name} is {values[name][:_SHOWN]!r}, no {what}."
-                )
-            values[name] = kind(values[name])
-    return _make([given["q"]], values)
+        raise RefusalError(400, "The address has bytes that are not UTF-8.") from error
+    values: dict[str, Any] = {}
+    for name, value in request.query_params.items():
+        given = request.query_params.getlist(name)
+        if name in _MANY:
+            values[name] = tuple(filter(None, given))
+        elif len(given) > 1:
+            raise RefusalError(400, f"{name[:_SHOWN]!r} is given twice.")
+        elif name == "k" and _WHOLE.fullmatch(value):
+            values[name] = int(value)
+        elif name == "min_score" and _NUMBER.fullmatch(value):
+            values[name] = float(value)
+        elif value or name not in SearchParameters.model_fields:
+            values[name] = value
+    return check_content(model, values)
 
 
-def read_request(request: Request) -> str:
-    """What `GET /nearest?q=..` asks for.
+async def read_body(request: Request, model: type[_Model]) -> _Model:
+    """Read the body of a request, which has to be JSON.
 
     Raises:
-        RefusalError: as `read_address` does; there are no other parameters.
+        RefusalError: it is not, or as `check_content`.
     """
-    _check_known(request.query_params.keys(), ("q",), "parameter")
-    return read_address(request).queries[0]
+    require_json(request.headers)
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise RefusalError(415, "The body has to be plain, without Content-Encoding.")
+    try:
+        content = decode_json(await request.body())
+    except ValueError as error:
+        raise RefusalError(400, f"The body is not JSON ({error}).") from error
+    if not isinstance(content, dict):
+        raise RefusalError(400, "The body has to be a JSON object.")
+    return check_content(model, content)
 
 
-async def read_json(request: Request) -> Any:
-    """The body, which has to be JSON.
+def require_json(headers: Mapping[str, str]) -> None:
+    """Refuse a body whose content type is not JSON.
 
     Raises:
-        RefusalError: it is not.
+        RefusalError: it is another one.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RefusalError(
             415, "The body has to be JSON: Content-Type: application/json."
         )
-    if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise RefusalError(415, "The body has to be plain, without Content-Encoding.")
-    try:
-        return json.loads(await request.body())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise RefusalError(400, f"The body is no JSON ({error}).") from error
-    # Python's own words for these are of Python.
-    except (ValueError, RecursionError) as error:
-        why = "too deep, or a number too long"
-        raise RefusalError(400, f"The body is no JSON that is read ({why}).") from error
-
-
-def read_body(content: Any) -> SearchRequests:
-    """What `POST /search` asks for.
-
-    Raises:
-        RefusalError: a key is unknown or missing, or has a value that can't be.
-    """
-    if not isinstance(content, dict):
-        raise RefusalError(400, 'The body has to be an object: {"queries": ["..."]}.')
-    _check_known(content, ("queries", *_ONE, *_MANY), "key")
-    queries = content.get("queries")
-    if not _are_texts(queries):
-        raise RefusalError(400, '"queries" has to be a list of texts.')
-    if len(queries) > MOST_QUERIES:
-        raise RefusalError(
-            400, f"{len(queries):,} queries; at most {MOST_QUERIES} at once."
-        )
-    values = {name: content[name] for name in _ONE if content.get(name) is not None}
-    for name in _MANY:
-        value = content.get(name, [])
-        values[name] = [value] if isinstance(value, str) else value
-        if not _are_texts(values[name]):
-            raise RefusalError(400, f'"{name}" has to be a text or a list of texts.')
-    return _make(queries, values)
-
-
-def _make(queries: Sequence[str], values: Mapping[str, Any]) -> SearchRequests:
-    for query in queries:
-        if not query.strip():
-            raise RefusalError(400, "A request is empty.")
-        if len(query) > MOST_QUERY:
-            raise RefusalError(
-                400, f"A request has {len(query):,} characters; at most {MOST_QUERY:,}."
-            )
-    k, least = values.get("k", 5), values.get("min_score")
-    if type(k) is not int or not 1 <= k <= MOST_HITS:
-        raise RefusalError(
-            400, f"k is {_show(k)}; a whole number from 1 to {MOST_HITS:,}."
-        )
-    if len(queries) * k > MOST_ANSWERED:
-        raise RefusalError(
-            400,
-            f"{len(queries)} queries with k {k}: {len(queries) * k:,} hits; at most "
-            f"{MOST_ANSWERED:,} at once.",
-        )
-    if least is not None and (type(least) not in (int, float) or not 0 <= least <= 1):
-        raise RefusalError(400, f"min_score is {_show(least)}; a number from 0 to 1.")
-    retriever = values.get("retriever")
-    if retriever is not None and not isinstance(retriever, str):
-        raise RefusalError(400, "retriever has to be the name of one.")
-    wanted = ToolFilter(*(frozenset(values[name]) for name in _MANY))
-    return SearchRequests(tuple(queries), k, least, retriever, wanted)
-
-
-def _show(value: Any) -> str:
-    shown = json.dumps(value, ensure_ascii=False)
-    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
-
-
-def _check_known(given: Any, known: Sequence[str], what: str) -> None:
-    unknown = next((name for name in given if name not in known), None)
-    if unknown is not None:
-        raise RefusalError(
-            400,
-            f"There is no {what} {unknown[:_SHOWN]!r}; there are {', '.join(known)}.",
-        )
-
-
-def _are_texts(value: Any) -> TypeGuard[list[str]]:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)

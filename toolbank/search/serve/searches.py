@@ -1,4 +1,4 @@
-"""The finders that are served, each in its newest readable version, and the searches of them."""
+"""The served finders, each in its newest readable version, and their searches."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from toolbank.search.finder import Finder
+from toolbank.search.finder import Finder, unknown_pin
 from toolbank.search.folder import read_version, version_folder
 from toolbank.search.serve.feedback import FeedbackLog
 from toolbank.search.serve.messages import (
     MOST_WAITING,
     SEARCH_TIME,
     RefusalError,
-    SearchRequests,
+    SearchParameters,
     describe_answer,
 )
 from toolbank.system.errors import InputError, ToolbankError
@@ -29,11 +29,11 @@ from toolbank.system.folders import hash_files
 
 T = TypeVar("T")
 _TURNS = 16
-"""Into how many parts the searches of a batch are cut."""
+"""The number of parts into which a batch is divided."""
 
 
 class SearchThreads:
-    """Threads that search, as many as there are processors."""
+    """Search threads, one per processor."""
 
     def __init__(self) -> None:
         self._threads = os.cpu_count() or 1
@@ -42,22 +42,22 @@ class SearchThreads:
         self.refused = 0
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What a work gives; see `run_each`."""
+        """Run one task; see `run_each`."""
         return (await self.run_each([work]))[0]
 
     async def run_each(self, works: Sequence[Callable[[], T]]) -> list[T]:
-        """What each work gives, in their order.
+        """Run tasks; gives their results in order.
 
-        They come to a thread some at a time, so that those of others get their turn between, and
-        have one time together.
+        A batch runs in parts, so that other requests get their turn in between. It has one time
+        limit.
 
         Raises:
-            RefusalError: too many wait already, or it took too long.
+            RefusalError: too many tasks wait, or the time is up.
         """
         if self.running and (self.running + len(works) > self._threads + MOST_WAITING):
             self.refused += 1
             raise RefusalError(
-                503, "Too many searches at once. Ask again.", {"Retry-After": "1"}
+                503, "Too many searches at once. Try again.", {"Retry-After": "1"}
             )
         self.running += len(works)
         run = partial(asyncio.get_running_loop().run_in_executor, self._executor)
@@ -76,7 +76,7 @@ class SearchThreads:
             self.running -= len(works)
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """Stop the threads."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
@@ -88,7 +88,7 @@ _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10
 
 
 class Metrics:
-    """Counts by route and status, and how long searches took; nothing of what was asked."""
+    """Counts by route and status, and durations of searches; no queries."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()
@@ -97,13 +97,13 @@ class Metrics:
         self._seconds: Counter[str] = Counter()
 
     def searched(self, finder: str, seconds: float) -> None:
-        """Count a search of a finder, with the time from its coming to its answer."""
+        """Count a search of a finder with its duration."""
         buckets = self._buckets.setdefault(finder, [0] * (len(_BOUNDS) + 1))
         buckets[bisect_left(_BOUNDS, seconds)] += 1
         self._seconds[finder] += seconds  # type: ignore[assignment]
 
-    def text(self, gauges: Iterable[tuple[str, str, str, float]]) -> str:
-        """All of it in Prometheus' text format; `gauges` are name, kind, labels and value."""
+    def text(self, others: Iterable[tuple[str, str, float]]) -> str:
+        """Write Prometheus' text format; `others` are names, labels and values."""
         lines = ["# TYPE toolbank_requests_total counter"]
         for (route, status), times in sorted(self.requests.items()):
             labels = f'route="{route}",status="{status}"'
@@ -115,8 +115,9 @@ class Metrics:
         for finder, buckets in sorted(self._buckets.items()):
             lines += _histogram(finder, buckets, self._seconds[finder])
         named = ""
-        for name, kind, labels, value in gauges:
+        for name, labels, value in others:
             if name != named:
+                kind = "counter" if name.endswith("_total") else "gauge"
                 lines.append(f"# TYPE {name} {kind}")
             named = name
             lines.append(f"{name}{labels} {value:g}")
@@ -135,11 +136,11 @@ def _histogram(finder: str, buckets: list[int], seconds: float) -> list[str]:
 
 
 _LOOKS = 2.0
-"""Seconds between two looks for a newer version."""
+"""Seconds between two checks for a newer version."""
 
 
 class Shelf:
-    """Packed finders under their names, the first of which serves where none is named."""
+    """Packed finders by name; the first is the default."""
 
     def __init__(
         self,
@@ -150,7 +151,7 @@ class Shelf:
         """Open all of them.
 
         Raises:
-            InputError: one can't be read, or none has a tool that is pinned.
+            InputError: one can't be read, or none has a pinned tool.
         """
         self._folders, self._tell = dict(folders), tell
         self._finders = {name: _open(path) for name, path in folders.items()}
@@ -164,32 +165,32 @@ class Shelf:
         pinned = {tool for tools in self._pins.values() for tool in tools}
         for tool in pin:
             if tool not in pinned:
-                raise InputError(f"{tool}: can't be pinned; no tool is called so.")
+                raise unknown_pin(tool)
         self.on_renewal: Callable[[str, Finder], None] = lambda *_: None
         self._asked = asyncio.Event()
         self.reloads = 0
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names, the first one first."""
+        """The names of the finders; the first is the default."""
         return tuple(self._folders)
 
     def __getitem__(self, name: str) -> Finder:
         return self._finders[name]
 
     def look_now(self) -> None:
-        """Look for newer versions without waiting for the next time."""
+        """Check for newer versions immediately."""
         self._refused.clear()
         self._asked.set()
 
     async def watch(self) -> None:
-        """Take newer versions, for ever; one that can't be read is told of, and left."""
+        """Load newer versions, forever; report those that can't be read."""
         while True:
             for name, folder in self._folders.items():
                 try:
                     await asyncio.to_thread(self._renew, name, folder)
-                except Exception as error:  # such as no thread to be had
-                    self._say(f"{name}: can't be looked at ({error}).")
+                except Exception as error:  # such as no more threads
+                    self._say(f"{name}: cannot be read ({error}).")
             try:
                 await asyncio.wait_for(self._asked.wait(), _LOOKS)
             except TimeoutError:
@@ -197,13 +198,13 @@ class Shelf:
             self._asked.clear()
 
     def _renew(self, name: str, folder: Path) -> None:
-        # Whatever is wrong with it, the old one has to go on, and the next be looked for.
+        # Whatever is wrong, the current version has to stay, and the next one be checked.
         version, files = "", dict[str, str]()
         try:
             version = read_version(folder)
             if version == self._finders[name].version:
                 return
-            # One that is still being copied is another at the next look.
+            # A version that is still being copied changes until the next check.
             files = hash_files(version_folder(folder, version))
             if self._refused.get(name) == (version, files):
                 return
@@ -222,7 +223,7 @@ class Shelf:
         )
 
     def explain_scores(self, name: str) -> str:
-        """What the scores of a finder's default retriever are, for people."""
+        """Say what the scores of a finder's default retriever mean."""
         finder = self._finders[name]
         return finder.explain_scores(next(iter(finder.retrievers)))
 
@@ -231,10 +232,10 @@ class Shelf:
         self._refused[name] = what
         if before != what[0]:
             now = self._finders[name].version
-            self._say(f"{name}: {why} Version {now} goes on.")
+            self._say(f"{name}: {why} Version {now} stays in use.")
 
     def _say(self, message: str) -> None:
-        # The terminal may be gone; the server has to go on.
+        # The terminal may be closed.
         with suppress(OSError, ValueError):
             self._tell(message)
 
@@ -254,10 +255,10 @@ def _explain(folder: Path, error: Exception) -> str:
 
 
 def name_folders(given: Sequence[str]) -> dict[str, Path]:
-    """The folders of `[NAME=]DIR` by their names; unset, a name is that of the folder.
+    """Read `[NAME=]DIR` arguments; without a name, it is that of the folder.
 
     Raises:
-        InputError: two have one name, or one can't stand in an address.
+        InputError: two have the same name, or a name is not valid in an address.
     """
     found: dict[str, Path] = {}
     for text in given:
@@ -269,8 +270,8 @@ def name_folders(given: Sequence[str]) -> dict[str, Path]:
             name = folder.resolve().name
         if name in RESERVED or not name or not _is_plain(name):
             raise InputError(
-                f"{text}: {name!r} can't be the name of a finder: letters, digits, -, _ and . "
-                "only, and no route of the server. Give another: NAME=DIR."
+                f"{text}: {name!r} can't be the name of a finder. Use letters, digits, -, _ and ., "
+                "and not a route of the server: NAME=DIR."
             )
         if name in found:
             raise InputError(
@@ -305,26 +306,30 @@ def _is_plain(name: str) -> bool:
 
 
 class Searches:
-    """Searches the finders of a shelf; over HTTP and MCP by the same threads and counts."""
+    """Searches finders over HTTP and MCP, with the same threads and metrics."""
 
     def __init__(self, shelf: Shelf, log: FeedbackLog | None = None) -> None:
         self.shelf, self.log = shelf, log
         self.pool, self.metrics = SearchThreads(), Metrics()
 
     async def run(
-        self, name: str, asked: SearchRequests, write: Callable[[dict[str, Any]], T]
+        self,
+        name: str,
+        queries: Sequence[str],
+        asked: SearchParameters,
+        write: Callable[[dict[str, Any]], T],
     ) -> list[T]:
-        """Search a finder for each request; what `write` makes of the answers, on a thread.
+        """Search a finder for each query; `write` converts the answers on a thread.
 
         Raises:
-            RefusalError: the finder can't be asked so, too many wait, or it took too long.
+            RefusalError: the finder refuses a parameter, the queue is full, or the time is up.
         """
         began = time.perf_counter()
         finder = self.shelf[name]
         results = await self.pool.run_each(
             [
                 partial(self._search, name, finder, asked, query, write)
-                for query in asked.queries
+                for query in queries
             ]
         )
         self.metrics.nothing[name] += sum(is_unfit for _, is_unfit in results)
@@ -335,13 +340,13 @@ class Searches:
         self,
         name: str,
         finder: Finder,
-        asked: SearchRequests,
+        asked: SearchParameters,
         query: str,
         write: Callable[[dict[str, Any]], T],
     ) -> tuple[T, bool]:
         try:
             answer = finder.answer(
-                query, asked.k, asked.min_score, asked.wanted, asked.retriever
+                query, asked.k, asked.min_score, asked.filter, asked.retriever
             )
         except InputError as error:
             raise RefusalError(400, str(error)) from error

@@ -1,4 +1,4 @@
-"""Running a server until it is told to stop."""
+"""Run a server until it is stopped, and limit its connections."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from toolbank.system.terminal import print_message
 _BACKLOG = 2048
 _MOST_CONNECTIONS = 4096
 _RESERVE = 4 * MOST_CALLS + 32
-"""Descriptors that are no connection's: of servers that are called, names that are looked up, a log
-that begins anew. As many as were open at the start come on top, for a newer version of each pack."""
+"""Descriptors for other uses: called servers, name lookups, a rotating log. In addition, as many are
+kept free as were open at the start, for a newer version of each pack."""
 _PAUSE = 0.2
-"""Seconds until it is tried again to take a connection, where the system gave none."""
+"""Seconds until the next try after a connection could not be accepted."""
 _KEEP_ALIVE = 15
-"""Seconds that a connection is kept for another request."""
+"""Seconds that an idle connection is kept open."""
 _TAKE_TIME = 15
-"""Seconds in which a client has to take what it is answered."""
+"""Seconds in which a client has to read its response."""
 _BUSY = RefusalError(
     503,
-    "Too many connections at once. Ask again.",
+    "Too many connections at once. Try again.",
     {"Retry-After": "1", "Connection": "close"},
 )
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens at an address.
+    """Listen at an address.
 
     Raises:
-        InputError: the port is in use, not allowed, or the address is not this machine's.
+        InputError: the port is in use or not allowed, or the address is not that of this machine.
     """
     if not 0 <= port <= 65535:
-        raise InputError(f"--port {port}: no port; 0 to 65535.")
+        raise InputError(f"--port {port}: not a port. Give one from 0 to 65535.")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         family, kind, protocol, _, address = found[0]
@@ -67,7 +67,7 @@ def open_socket(host: str, port: int) -> socket.socket:
 def run_app(
     app: Starlette, listening: socket.socket, on_hangup: Callable[[], None]
 ) -> None:
-    """Serve until SIGTERM or SIGINT; requests in flight are answered first."""
+    """Serve until SIGTERM or SIGINT; running requests are finished first."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -94,13 +94,13 @@ def run_app(
 
 
 def find_most_connections() -> int:
-    """How many connections there are descriptors for; the limit is raised as far as it may be.
+    """Raise the limit of open files, and compute how many connections it allows.
 
-    Beyond the reserve; of few descriptors, half are for connections.
+    The reserve is kept free; if there are few descriptors, half are for connections.
     """
     try:
         import resource
-    except ImportError:  # of a system without such limits
+    except ImportError:  # a system without such limits
         return _MOST_CONNECTIONS
     used = _count_descriptors()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -131,30 +131,30 @@ def _count_descriptors() -> int:
 
 
 class _BoundedServer(uvicorn.Server):
-    """Takes so many connections at most, and ends when it is told to; at once when told twice."""
+    """Limits the connections, and stops on request: at once if requested twice."""
 
     def __init__(self, config: uvicorn.Config, most: int) -> None:
         super().__init__(config)
         self._most = most
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to the loop: uvicorn would raise them again at the end."""
+        """Leave signals to the loop; uvicorn would raise them again at the end."""
         yield
 
     def stop(self) -> None:
-        """Answer what is in flight, and end."""
+        """Finish running requests, and stop."""
         self.force_exit = self.should_exit
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and take connections one at a time: so there are never more than may be."""
+        """Start, and accept connections one by one, so that the limit holds."""
         await super().startup([])
         self._taking = [asyncio.create_task(self._take_all(s)) for s in sockets or ()]
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more connections, and wait for what is in flight."""
+        """Accept no more connections, and finish running requests."""
         for task in self._taking:
             task.cancel()
         await super().shutdown(sockets)
@@ -168,16 +168,16 @@ class _BoundedServer(uvicorn.Server):
                 continue
             except Exception as error:
                 why = getattr(error, "strerror", None) or error
-                self._tell_once(f"A connection can't be taken ({why}).")
+                self._report_once(f"A connection cannot be accepted ({why}).")
                 await asyncio.sleep(_PAUSE)
                 continue
             if not self._has_room():
-                self._tell_once(f"There are {self._most:,} connections.")
+                self._report_once(f"There are {self._most:,} connections.")
                 _refuse(taken)
                 continue
             try:
                 await loop.connect_accepted_socket(self._make_protocol, taken)
-            except Exception:  # it is gone already, or there is no memory for it
+            except Exception:  # it is closed already, or memory is short
                 taken.close()
 
     def _make_protocol(self) -> _Patient:
@@ -185,10 +185,10 @@ class _BoundedServer(uvicorn.Server):
         return _Patient(self.config, self.server_state, app_state=state)
 
     def _has_room(self) -> bool:
-        """Whether one more connection can be taken, if need be in place of one that asks nothing.
+        """Make room for one more connection, if necessary by closing an idle one.
 
-        First of those that have asked for nothing yet, and of these the oldest: a client that is
-        served asks at once.
+        Those without any request yet go first, and of these the oldest: real clients send a request
+        at once.
         """
         if self._open < self._most:
             return True
@@ -199,7 +199,7 @@ class _BoundedServer(uvicorn.Server):
         ]
         if not waiting:
             return False
-        self._tell_once(f"There are {self._most:,} connections.")
+        self._report_once(f"There are {self._most:,} connections.")
         min(waiting, key=lambda one: (one.cycle is not None, one.since)).give_up()
         return True
 
@@ -207,21 +207,21 @@ class _BoundedServer(uvicorn.Server):
     def _open(self) -> int:
         return len(self.server_state.connections)
 
-    def _tell_once(self, what: str) -> None:
-        if what not in self._told:
-            self._told.add(what)
+    def _report_once(self, what: str) -> None:
+        if what not in self._reported:
+            self._reported.add(what)
             # Standard error may be closed.
             with suppress(OSError, ValueError):
                 print_message(
-                    f"{what} Those that ask for nothing are closed, further ones refused, and the "
-                    "others served. (Said once.)"
+                    f"{what} Idle ones are closed, new ones refused, and the others served. (Said "
+                    "once.)"
                 )
 
 
 class _Patient(H11Protocol):
-    """Closes a connection on which the head of a request doesn't come in time, or no answer is taken.
+    """Closes connections whose request is late, or whose response is not read.
 
-    What is no request is answered as errors elsewhere are.
+    An invalid request gets an error of the usual shape.
     """
 
     def connection_made(self, transport: Any) -> None:
@@ -231,14 +231,14 @@ class _Patient(H11Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is here as a whole that is not answered yet."""
+        """Whether there is no complete request that waits for its response."""
         if self.cycle is None or self.cycle.more_body:
             return True
         is_taken = self.transport.get_write_buffer_size() == 0
         return bool(self.cycle.response_complete and is_taken)
 
     def give_up(self) -> None:
-        """Close the connection to free its place; a client that has sent nothing gets a 503."""
+        """Close the connection to make room; a client that has sent nothing gets a 503."""
         if self.cycle is None:
             self.transport.write(_write_refusal(_BUSY))
         self.transport.close()
@@ -272,7 +272,7 @@ class _Patient(H11Protocol):
         def close_without_one() -> None:
             if self.cycle is before:
                 self.transport.close()
-                # What is not taken then keeps a closed connection, too.
+                # Unread data would keep a closed connection open.
                 loop.call_later(_TAKE_TIME, self.transport.abort)
 
         loop.call_later(seconds, close_without_one)
@@ -286,7 +286,7 @@ def _refuse(connection: socket.socket) -> None:
 
 
 def _write_refusal(refusal: RefusalError) -> bytes:
-    """A whole answer, outside of a request."""
+    """Write a complete response outside of a request."""
     answer = refusal.response()
     headers = {**dict(answer.raw_headers), b"connection": b"close"}
     lines = [b"%s: %s" % header for header in headers.items()]
@@ -296,9 +296,9 @@ def _write_refusal(refusal: RefusalError) -> bytes:
 
 def _explain(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return "in use already. Stop what listens there, or give another --port."
+        return "in use already. Stop the other program, or give another --port."
     if error.errno == errno.EACCES:
-        return "not allowed. Ports below 1024 are the system's; give another --port."
+        return "not allowed. Ports below 1024 are reserved; give another --port."
     if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
-        return "no address of this machine. Give another --host."
-    return f"can't be listened at ({error.strerror})."
+        return "not an address of this machine. Give another --host."
+    return f"cannot listen ({error.strerror})."
