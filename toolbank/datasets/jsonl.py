@@ -13,6 +13,9 @@ from toolbank.bank.function_reader import parse_tool
 from toolbank.bank.records import Ask, Provenance, Query, Split, Tool
 from toolbank.datasets.gather import Dataset, gather
 from toolbank.datasets.kind import SPLIT_NAMES, SPLITS, DatasetConfig, DatasetKind
+
+# Formats of other packages import it from here.
+from toolbank.datasets.tables import read_table as read_table
 from toolbank.system.errors import InputError
 from toolbank.system.files import get_id, get_text, get_texts, read_lines
 
