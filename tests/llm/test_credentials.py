@@ -113,7 +113,8 @@ def test_no_redirect_carries_a_secret_elsewhere(status, tmp_path):
             with pytest.raises(EngineError, match="no other address"):
                 submit(tmp_path, server, headers={"api-key": "AZURE_KEY"})
             _, got = ask_all(server.url, tmp_path, [0])
-            assert got[0].reason == f"http-{status}"
+            assert (got[0].reason, got[0].fatal) == (f"http-{status}", True)
+            assert "base_url" in str(got[0])
         assert not other.calls
 
 

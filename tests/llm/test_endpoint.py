@@ -151,18 +151,6 @@ def test_a_call_that_is_given_up_leaves_the_others_alone():
         assert len(asyncio.run(talk(server.url))) == 2
 
 
-def test_the_key_goes_to_no_other_address():
-    with WireServer(lambda call: Wire.http(GOOD)) as other:
-        to = other.url + "/chat/completions"
-        (error,), _ = answers(
-            lambda call: Wire.http(b"", 307, headers={"Location": to})
-        )
-        assert not other.calls
-    assert (error.reason, error.fatal) == ("http-307", True)
-    assert to in str(error)
-    assert "`base_url`" in str(error)
-
-
 @pytest.mark.parametrize(
     "echo", [KEY, "sk-test%2F5f1c9a%2Bb", "sk-test\\/5f1c9a+b", "%s"]
 )

@@ -5,14 +5,10 @@ from itertools import pairwise
 
 import pytest
 
-from tests.llm.virtual import Endpoint, ask_all, broken, good
+from tests.llm.virtual import Endpoint, ask_all, broken, good, kinds
 from toolbank.llm.chat import ChatReply, EngineError
 from toolbank.llm.stop import StoppedError
 from toolbank.system.errors import ToolbankError
-
-
-def kinds(got):
-    return [type(one) for one in got]
 
 
 def failing(*attempts, until=float("inf"), **changes):
@@ -192,6 +188,7 @@ def test_what_an_engine_of_a_user_raises_is_a_failed_call():
     engine = Endpoint(lambda *_: KeyError("choices"))
     _, _, got = ask_all(engine, 1)
     assert (got[0].reason, got[0].retryable) == ("engine-error", False)
+    assert len(engine.calls) == 1
     assert "endpoint: KeyError: 'choices'" in str(got[0])
 
 

@@ -126,6 +126,10 @@ def request(attempt):
     return ChatRequest(attempt, "polish", messages, {"type": "object"}, task)
 
 
+def kinds(got):
+    return [type(one) for one in got]
+
+
 def make_pool(engine, **settings):
     config = GenerateConfig(model="m", **settings)
     return Pool(kind_of(engine), config, Memory(), EngineContext())

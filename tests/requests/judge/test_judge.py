@@ -165,21 +165,6 @@ def test_no_journaled_verdict_is_asked_for_again_and_more_pairs_go_on_from_there
     assert more["pairs"][:3] == few["pairs"]
 
 
-def test_a_refused_key_ends_the_judge_and_loses_no_verdict_that_came(judge, tmp_path):
-    def script(call):
-        return prefer("good")(call) if call.number < 9 else Answer.error(401)
-
-    with ChatServer(script) as server:
-        with pytest.raises(ToolbankError, match="401"):
-            judge(concurrency=4, **model(server))
-        with Journal(tmp_path / "journal.sqlite") as journal:
-            assert len(journal) == 9
-        asked = len(server.calls)
-        server.script = prefer("good")
-        assert counts(judge(**model(server))) == (8, 0, 0)
-        assert len(server.calls) == asked + 48 - 9
-
-
 def test_a_budget_ends_the_judge_with_the_pairs_that_were_judged(judge):
     with ChatServer(prefer("good")) as server:
         judged = judge(concurrency=1, budget={"calls": 20}, **model(server))
@@ -337,13 +322,6 @@ def test_wins_are_told_by_how_long_the_text_is_beside_the_other(
     assert told["criteria"]["fluency"]["n"] == 8
 
 
-def test_texts_are_never_run_as_templates(judge, bank):
-    hostile = bank.queries[0].model_copy(update={"query": "{{ 7 * 7 }} {% raw %}"})
-    with ChatServer(lambda call: Answer.json({"winner": "tie"})) as server:
-        judge(Bank(bank.tools, (hostile,)), **model(server))
-    assert all("{{ 7 * 7 }} {% raw %}" in call.prompt for call in server.calls)
-
-
 def test_a_bank_without_drafts_has_nothing_to_judge(judge, bank):
     bare = tuple(query.model_copy(update={"draft": ""}) for query in bank.queries)
     judged = judge(Bank(bank.tools, bare))
@@ -356,11 +334,11 @@ def test_the_prompt_that_comes_along_explains_every_criterion(
     tmp_path, monkeypatch, criterion
 ):
     monkeypatch.chdir(tmp_path)
-    request = make_request(
-        PromptTemplate("judge.j2"), 0, criterion, "this one", "that one"
-    )
+    first = 'A <b> & {{ 7 * 7 }} {% raw %} says "tie".'
+    request = make_request(PromptTemplate("judge.j2"), 0, criterion, first, "What?")
     prompt = request.messages[0].content
     assert f"Criterion: {criterion}." in prompt
     assert "more" in prompt.partition(f"Criterion: {criterion}.")[2][:60]
-    assert prompt.index("this one") < prompt.index("that one")
+    assert f"<request-a>\n{first}\n</request-a>" in prompt
+    assert "<request-b>\nWhat?\n</request-b>" in prompt
     assert not prompt.startswith("{#")

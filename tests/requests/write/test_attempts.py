@@ -46,38 +46,6 @@ class Swift:
         pass
 
 
-class Rounds(Swift):
-    """Puts into the journal what a round asks for, so many times."""
-
-    name = "rounds"
-
-    def __init__(self, patience=0):
-        super().__init__()
-        self.failures = {}
-        self.rounds = []
-        self.patience = patience
-
-    def fill(self, _, journal, __):
-        self.journal = journal
-        return self
-
-    def holds(self, key):
-        return False
-
-    def reply(self, request):
-        return answer(request)
-
-    async def exchange(self, missing):
-        self.rounds.append([(request.attempt, request.step) for request in missing])
-        if len(self.rounds) > self.patience:
-            return f"{len(missing)} requests wait"
-        for request in missing:
-            key = request.key(self.identity)
-            reply = self.reply(request)
-            await self.journal.put(key, self.identity, request, reply)
-        return ""
-
-
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     def run_engine(engine, **settings):
@@ -156,49 +124,6 @@ def test_a_budget_that_is_just_enough_is_not_spent(run):
     made, _ = run(Swift(), budget={"calls": 40}, price={"input": 1, "output": 1})
     assert not made.lacks
     assert made.problems == ()
-
-
-def test_a_round_takes_all_that_is_missing_and_a_waiting_run_makes_no_bank(run):
-    engine = Rounds()
-    made, kept = run(engine)
-    assert engine.rounds == [[(n, "write") for n in range(20)]]
-    assert made.waiting == "20 requests wait"
-    assert made.lacks
-    assert kept == 0
-
-
-def test_a_run_between_rounds_asks_for_nothing_that_is_in_the_journal(run):
-    run(Rounds(patience=1))
-    engine = Rounds(patience=1)
-    made, _ = run(engine)
-    assert made.value.counts["accepted"] == 20
-    assert engine.rounds == [[(n, "polish") for n in range(20)]]
-
-
-def test_what_is_rejected_is_asked_for_anew_in_the_next_round(run):
-    class Dull(Rounds):
-        def reply(self, request):
-            is_dull = request.attempt % 4 == 0
-            return ChatReply("hm", "m") if is_dull else answer(request)
-
-    engine = Dull(patience=9)
-    made, _ = run(engine)
-    assert made.value.counts["accepted"] == 20
-    assert adds_up(made.value.counts)
-    assert made.value.counts["rejected"] == {
-        "not-json": made.value.counts["attempts"] - 20
-    }
-    # The rows that are missing are written in the round that polishes the others.
-    assert {stage for _, stage in engine.rounds[1]} == {"write", "polish"}
-
-
-def test_a_round_that_can_not_be_sent_fails_the_run(run):
-    class Broken(Rounds):
-        async def exchange(self, missing):
-            raise EngineError("no quota", reason="no-credit", fatal=True)
-
-    with pytest.raises(ToolbankError, match="no quota"):
-        run(Broken())
 
 
 def test_refusals_one_after_another_stop_the_run(run):
@@ -341,12 +266,3 @@ def test_an_error_after_an_interrupt_is_what_the_run_ends_with(run, monkeypatch)
     monkeypatch.setattr(Journal, "put", put)
     with pytest.raises(ToolbankError, match=r"no room left .*by an interrupt"):
         run(Interrupted())
-
-
-def test_a_mistake_of_the_program_ends_it_and_is_shown(run, monkeypatch):
-    monkeypatch.setattr(
-        "toolbank.requests.write.bank_builder.BankBuilder.accept",
-        lambda *_: (_ for _ in ()).throw(KeyError(7)),
-    )
-    with pytest.raises(KeyError):
-        run(Swift())

@@ -8,7 +8,6 @@ from jsonschema import Draft202012Validator
 from tests.shared import shared
 from toolbank.bank.records import Returned, Tool
 from toolbank.config.assets import shipped
-from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.write.checks import (
     Checker,
     Draft,
@@ -171,15 +170,6 @@ def test_tools_and_drafts_are_never_read_as_templates():
     assert text(write(tools=(tool, TOOLS[0]), instructions=evil)).count(evil) == 3
     polish = prompts().polish(0, Draft(evil, (), evil), (tool,))
     assert text(polish).count(evil) == 3
-
-
-def test_the_judge_sees_both_requests_unchanged():
-    first = 'A <b> & {{ x }} says "tie".'
-    template = PromptTemplate("judge.j2")
-    prompt = template.render(criterion="fluency", first=first, second="What is it?")
-    assert f"<request-a>\n{first}\n</request-a>" in prompt
-    assert "<request-b>\nWhat is it?\n</request-b>" in prompt
-    assert "more fluent request" in prompt
 
 
 def test_all_that_a_template_may_use_is_there(tmp_path, monkeypatch):
