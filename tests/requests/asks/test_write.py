@@ -1,21 +1,18 @@
 """Asks by a real server on loopback, good and bad."""
 
 import json
-import os
-import signal
 from random import Random
 from time import sleep
 
 import pytest
 
-from tests.servers.batch import answer_file
 from tests.servers.chat import Answer, ChatServer
 from tests.world import SHOP, asks_for, good
 from toolbank.bank.records import Tool
 from toolbank.llm.journal import Journal
 from toolbank.requests.asks import KINDS, AsksConfig
 from toolbank.requests.asks.write import ask_for_tools
-from toolbank.system.errors import Interrupted, ToolbankError
+from toolbank.system.errors import ToolbankError
 
 MANY = [
     Tool(name=f"yard.lift{n}", kind="function", summary=f"Lift the load number {n}.")
@@ -230,37 +227,6 @@ def test_a_spent_budget_leaves_asks_for_some_and_the_next_run_for_all(tmp_path):
         rest = ask(server, tmp_path / "part")
     assert len(server.calls) == 2 * len(SHOP)
     assert rest.value.asks == whole.value.asks
-
-
-def test_ctrl_c_keeps_what_came_and_the_next_run_goes_on(tmp_path):
-    def script(call):
-        if call.number == 6:
-            os.kill(os.getpid(), signal.SIGINT)
-        return good(call)
-
-    with ChatServer(script) as server:
-        with pytest.raises(Interrupted, match="the same command goes on from there"):
-            ask(server, tmp_path / "cut", concurrency=2)
-        asked = len(server.calls)
-        assert asked < len(SHOP)
-        rest = ask(server, tmp_path / "cut")
-        assert len(server.calls) == len(SHOP)
-        whole = ask(server, tmp_path / "whole")
-    assert rest.value.asks == whole.value.asks
-    assert rest.value.content == whole.value.content
-
-
-def test_by_batch_files_the_asks_are_those_of_an_endpoint(tmp_path):
-    with ChatServer(good) as server:
-        expected = ask(server, tmp_path / "endpoint")
-    by_hand = tmp_path / "by-hand"
-    waits = ask(server, by_hand, engine="batch", base_url="https://api.example.com/v1")
-    assert "16 requests wait" in waits.message
-    [path] = (by_hand / "batch").glob("round-*.jsonl")
-    path.with_name("output.jsonl").write_text(answer_file(path.read_text(), good))
-    made = ask(server, by_hand, engine="batch", base_url="https://api.example.com/v1")
-    assert told(made) == told(expected)
-    assert made.value.content["counts"] == expected.value.content["counts"]
 
 
 def test_more_asks_than_kinds_take_the_kinds_in_turn(tmp_path):

@@ -1,12 +1,9 @@
 import asyncio
 import json
-import os
 import re
-import signal
 
 import pytest
 
-from tests.servers.batch import answer_file
 from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
@@ -22,8 +19,7 @@ TEMPLATE = "Which is better by {{ criterion }}?\nA: {{ first }}\nB: {{ second }}
 CRITERIA = ("naturalness", "fluency", "coherence")
 
 
-@pytest.fixture
-def bank():
+def make_bank():
     tools = tuple(Tool(name=f"lib.t{i}", kind="function") for i in range(3))
     queries = tuple(
         Query(
@@ -35,6 +31,11 @@ def bank():
         for i in range(8)
     )
     return Bank(tools, queries)
+
+
+@pytest.fixture
+def bank():
+    return make_bank()
 
 
 @pytest.fixture
@@ -180,23 +181,6 @@ def test_a_budget_ends_the_judge_with_the_pairs_that_were_judged(judge):
         assert counts(judge(**model(server))) == (8, 0, 0)
 
 
-def test_ctrl_c_in_the_judge_finishes_what_is_in_flight(judge, tmp_path):
-    def script(call):
-        if call.number == 12:
-            os.kill(os.getpid(), signal.SIGINT)
-        return prefer("good")(call)
-
-    with ChatServer(script) as server:
-        with pytest.raises(ToolbankError, match="stopped in judge"):
-            judge(concurrency=4, **model(server))
-        asked = len(server.calls)
-        assert 13 <= asked < 48
-        with Journal(tmp_path / "journal.sqlite") as journal:
-            assert len(journal) == asked
-        assert counts(judge(**model(server))) == (8, 0, 0)
-        assert len(server.calls) == 48
-
-
 def test_a_notebook_whose_loop_runs_can_judge(judge):
     async def cell():
         return judge()
@@ -261,20 +245,6 @@ def test_a_broken_template_is_named(judge, tmp_path):
     (tmp_path / "prompts/judge.j2").write_text("{{ nothing }}")
     with pytest.raises(InputError, match=r"judge\.j2"):
         judge(engine="openai", base_url="http://127.0.0.1:9", model="m")
-
-
-def test_by_a_batch_file_all_orders_are_asked_for_at_once(judge, tmp_path):
-    settings = {"engine": "batch", "model": "m"}
-    judge(**settings)
-    assert "48 requests" in judge.judged.waiting
-    assert judge.judged.message == "48 requests wait for their replies"
-    [path] = (tmp_path / "batch").glob("round-*.jsonl")
-    answers = answer_file(path.read_text(), prefer("good"))
-    path.with_name("output.jsonl").write_text(answers)
-    judged = judge(**settings)
-    assert not (judge.judged.waiting or judge.judged.lacks)
-    assert counts(judged) == (8, 0, 0)
-    assert judged["criteria"]["fluency"]["consistency"] == 1
 
 
 def test_another_dataset_is_paired_at_random_by_the_seed(judge, tmp_path):

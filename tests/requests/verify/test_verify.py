@@ -1,14 +1,11 @@
 """Labels verified by a real server on loopback, good and bad, and by no model at all."""
 
 import json
-import os
 import re
-import signal
 
 import polars as pl
 import pytest
 
-from tests.servers.batch import answer_file
 from tests.servers.chat import Answer, ChatServer
 from tests.world import SHOP
 from toolbank.bank.bank import Bank
@@ -16,7 +13,7 @@ from toolbank.bank.records import Query, Tool
 from toolbank.llm.journal import Journal
 from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.verify.verify import verify_bank
-from toolbank.system.errors import InputError, Interrupted
+from toolbank.system.errors import InputError
 
 OLD = Tool(
     name="shop.tot",
@@ -138,25 +135,6 @@ def test_candidates_stay_as_they_were_pooled_though_requests_are_added(tmp_path)
         assert before["key"].is_in(pl.read_parquet(path)["key"].to_list()).all()
 
 
-def test_what_a_stop_leaves_is_not_asked_again_and_gives_the_same_labels(tmp_path):
-    def cut(call):
-        if call.number == 5:
-            os.kill(os.getpid(), signal.SIGINT)
-        return by_rule(call)
-
-    with ChatServer(cut) as server:
-        with pytest.raises(Interrupted, match="the same command goes on from there"):
-            verify(server, tmp_path / "cut", concurrency=2)
-        asked = len(server.calls)
-        assert asked < len(BANK.queries)
-        rest = verify(server, tmp_path / "cut")
-        assert len(server.calls) == len(BANK.queries)
-    with ChatServer(by_rule) as server:
-        whole = verify(server, tmp_path / "whole")
-    assert rest.value.labels == whole.value.labels
-    assert rest.value.content == whole.value.content
-
-
 def test_replies_that_say_what_cannot_be_are_counted_and_first_labels_stay(tmp_path):
     def script(call):
         _, tools = shown(call)
@@ -229,18 +207,6 @@ def test_agreement_counts_first_labels_that_stay_fall_or_were_missing(tmp_path):
     }
     # First labels come before others, whatever the model's order.
     assert found.value.labels[0].tool == one
-
-
-def test_by_batch_files_the_labels_are_those_of_an_endpoint(tmp_path):
-    with ChatServer(by_rule) as server:
-        expected = verify(server, tmp_path / "endpoint")
-    by_hand = tmp_path / "by-hand"
-    settings = {"engine": "batch", "base_url": "https://api.example.com/v1"}
-    waits = verify(None, by_hand, **settings)
-    assert waits.waiting
-    [path] = (by_hand / "batch").glob("round-*.jsonl")
-    path.with_name("output.jsonl").write_text(answer_file(path.read_text(), by_rule))
-    assert verify(None, by_hand, **settings).value.labels == expected.value.labels
 
 
 def test_recorded_grades_are_played_and_those_that_lack_are_told(tmp_path):
