@@ -1,5 +1,6 @@
 """When calls are made, and how many."""
 
+import asyncio
 from dataclasses import replace
 from itertools import pairwise
 
@@ -20,6 +21,24 @@ from toolbank.llm.chat import ChatReply
 from toolbank.llm.stop import StoppedError
 
 
+async def attempt(pool, number):
+    with pool.attempt() as calls:
+        await calls.ask(request(number))
+
+
+def test_a_cancelled_run_begins_no_further_call():
+    engine = Endpoint(good, seconds=60.0)
+
+    async def talk():
+        pool = make_pool(engine, concurrency=8)
+        async with asyncio.timeout(10):
+            await carry(pool, (attempt(pool, n) for n in range(300)))
+
+    with pytest.raises(TimeoutError):
+        run(talk())
+    assert (len(engine.calls), engine.in_flight) == (8, 0)
+
+
 def test_no_more_calls_are_in_flight_than_may_be():
     engine = Endpoint(good)
     _, _, got = ask_all(engine, 50, concurrency=7)
@@ -31,14 +50,14 @@ def test_no_more_calls_are_in_flight_than_may_be():
 def test_an_attempt_that_has_begun_goes_before_others():
     engine = Endpoint(good)
 
-    async def attempt(pool, number):
+    async def write_and_polish(pool, number):
         with pool.attempt(2) as calls:
             await calls.ask(replace(request(number), step="write"))
             await calls.ask(request(number))
 
     async def talk():
         pool = make_pool(engine, concurrency=2)
-        await carry(pool, (attempt(pool, n) for n in range(6)))
+        await carry(pool, (write_and_polish(pool, n) for n in range(6)))
 
     run(talk())
     assert [n for _, n in engine.calls] == [0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5]
@@ -120,16 +139,15 @@ def test_a_budget_of_minutes_ends_a_run_that_waits_too():
 def test_a_mistake_of_the_program_ends_all_and_is_what_is_raised():
     engine = Endpoint(good)
 
-    async def attempt(pool, number):
-        with pool.attempt() as calls:
-            await calls.ask(request(number))
+    async def fail_at_3(pool, number):
+        await attempt(pool, number)
         if number == 3:
             raise KeyError(number)
 
     async def talk():
         pool = make_pool(engine, concurrency=2)
         with pytest.raises(KeyError):
-            await carry(pool, (attempt(pool, n) for n in range(50)))
+            await carry(pool, (fail_at_3(pool, n) for n in range(50)))
         return pool
 
     assert run(talk()).in_flight == 0
@@ -138,10 +156,6 @@ def test_a_mistake_of_the_program_ends_all_and_is_what_is_raised():
 
 def test_what_was_paid_for_is_kept_where_the_next_attempt_can_not_begin():
     engine = Endpoint(good)
-
-    async def attempt(pool, number):
-        with pool.attempt() as calls:
-            await calls.ask(request(number))
 
     def attempts(pool):
         for number in range(12):

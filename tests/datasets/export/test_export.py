@@ -129,6 +129,15 @@ def test_a_folder_of_the_users_own_is_refused_and_left_as_it_is(
     assert files_under(tmp_path) == before
 
 
+def test_a_link_is_never_written_through(bank, tmp_path):
+    (tmp_path / "mine.json").write_text("[]")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/functions.json").symlink_to(tmp_path / "mine.json")
+    with pytest.raises(InputError, match=r"functions\.json"):
+        export_bank(bank, "functions", tmp_path / "out")
+    assert (tmp_path / "mine.json").read_text() == "[]"
+
+
 @pytest.mark.parametrize(
     ("form", "name", "told"),
     [

@@ -176,6 +176,19 @@ def test_replies_that_say_what_cannot_be_are_counted_and_first_labels_stay(tmp_p
     assert found.value.content["agreement"]["aside"] == 2
 
 
+def test_an_alternative_may_stand_for_a_tool_with_a_long_name(tmp_path):
+    long = f"shop.{'a' * 120}"
+    bank = Bank((*SHOP, Tool(name=long)), (request(0, long, "shop.find_orders"),))
+    reply = {
+        "needed": [{"tool": long, "why": "so"}],
+        "alternatives": [{"tool": "shop.find_orders", "for": long, "why": "so"}],
+        "aside": "",
+    }
+    with ChatServer(lambda _: Answer.json(reply)) as server:
+        found = verify(server, tmp_path, bank)
+    assert [label.stands_for for label in found.value.labels] == ["", long]
+
+
 def test_agreement_counts_first_labels_that_stay_fall_or_were_missing(tmp_path):
     bank = Bank(TOOLS, BANK.queries[:1])
     one, two = BANK.queries[0].tools

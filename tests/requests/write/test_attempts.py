@@ -11,6 +11,7 @@ import pytest
 
 from tests.engines import kind_of
 from tests.world import SHOP, adds_up, drafted, polished, sentence
+from toolbank.bank.records import Tool
 from toolbank.llm.chat import ChatReply, EngineError, Offer
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
@@ -178,6 +179,16 @@ def test_reasons_of_rejected_and_failed_attempts_are_told_apart_often_first(run)
     assert [line.partition(", such as")[0] for line in str(told.value).splitlines()][
         1:4
     ] == ["  cut-off 4", "  not-json 4 (2 in the polish)", "  failed: cut-off 4"]
+
+
+def test_where_rules_decline_all_it_is_advised_to_request_single_tools(tmp_path):
+    bare = [Tool(name=f"api.call{n}", kind="operation") for n in range(12)]
+    config = GenerateConfig(engine="rules", max_attempts=3)
+    with (
+        Journal(tmp_path / "journal.sqlite") as journal,
+        pytest.raises(ToolbankError, match=r"declined 3(.|\n)*tools_per_query={1: 1}"),
+    ):
+        generate(bare, config, domain="api", seed=1, journal=journal)
 
 
 def test_each_offer_is_made_once(run):
