@@ -20,7 +20,7 @@ def request(attempt=0):
     return ChatRequest(attempt, "polish", (Message("user", "json"),), {})
 
 
-def ask_all(url, folder, attempts, **settings):
+def ask_all(url, folder, attempts, kind=None, **settings):
     """The pool, and replies or errors by attempt, of one run of the command."""
     got = {}
 
@@ -34,7 +34,7 @@ def ask_all(url, folder, attempts, **settings):
     async def talk():
         config = GenerateConfig(base_url=url, model="m", **{"retries": 2, **settings})
         with Journal(folder / "journal.sqlite") as journal:
-            pool = Pool(find_engine(config), config, journal, EngineContext())
+            pool = Pool(kind or find_engine(config), config, journal, EngineContext())
             waiting = (ask(pool, number) for number in attempts)
             with suppress(ToolbankError):
                 async with pool.working():
