@@ -186,27 +186,6 @@ def test_an_export_cut_short_can_be_replaced(bank, tmp_path, monkeypatch):
     assert len(json.loads((tmp_path / "test.json").read_text())) == 1
 
 
-def test_jsonl_read_back_equals_the_bank(bank, tmp_path):
-    label = Label(query=bank.queries[0].id, tool="np.mean", grade="needed")
-    bank = replace(bank, labels=(label,))
-    export_bank(bank, "jsonl", tmp_path)
-
-    def lines(name):
-        return (tmp_path / name).read_text(encoding="utf-8").splitlines()
-
-    tools = tuple(Tool.model_validate_json(line) for line in lines("tools.jsonl"))
-    rows = [json.loads(line) for line in lines("queries.jsonl")]
-    assert [row["tools"] for row in rows] == [["np.mean"], ["np.sum"], ["np.sum"]]
-    queries = tuple(
-        Query.model_validate({**row, "tools": first})
-        for row in rows
-        for first in [row.pop("tools_first")]
-    )
-    asks = tuple(Ask.model_validate_json(line) for line in lines("asks.jsonl"))
-    labels = tuple(Label.model_validate_json(line) for line in lines("labels.jsonl"))
-    assert Bank(tools, queries, asks=asks, labels=labels) == bank
-
-
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_a_folder_is_exported_as_its_bank_is(bank, tmp_path, form, is_whole):

@@ -210,24 +210,16 @@ def test_what_can_not_be_used_is_counted_with_its_reason(tmp_path):
     assert other.left_out.counts["query: of the split 'test'"] == 1
 
 
-@pytest.mark.parametrize("form", ["functions", "list"])
-def test_tools_of_toolbank_may_be_a_list(tmp_path, form):
-    tools = (
-        Tool(name="np.sum", kind="function", summary="Sum."),
-        Tool(name="np.max", kind="function", summary="Largest."),
-    )
+def test_tools_of_toolbank_may_be_a_list(tmp_path):
+    tools = (Tool(name="np.sum", summary="Sum."), Tool(name="np.max", summary="Most."))
     query = Query(id="q", query="which?", tools=("np.max", "np.sum"), split="train")
     export_bank(Bank(tools, (query,)), "toolbank", tmp_path / "out")
-    export_bank(Bank(tools, ()), "functions", tmp_path / "made")
-    described = tmp_path / "made" / "functions.json"
-    if form == "list":
-        described = tmp_path / "list.json"
-        rows = [{"name": tool.name, "description": tool.summary} for tool in tools]
-        described.write_text(json.dumps(rows))
+    described = tmp_path / "list.json"
+    rows = [{"name": tool.name, "description": tool.summary} for tool in tools]
+    described.write_text(json.dumps(rows))
     dataset = read("toolbank", tmp_path / "out", tools=described)
-    names = ("np.max", "np.sum") if form == "list" else ("np_max", "np_sum")
-    assert labels(dataset) == {"which?": (names, "train")}
-    assert [tool.summary for tool in dataset.tools] == ["Sum.", "Largest."]
+    assert labels(dataset) == {"which?": (query.tools, "train")}
+    assert [tool.summary for tool in dataset.tools] == ["Sum.", "Most."]
     described.write_text('[{"description": "no name"}]')
     with pytest.raises(InputError, match='entry 1: no "name"'):
         read("toolbank", tmp_path / "out", tools=described)
@@ -254,7 +246,7 @@ def test_what_export_writes_is_read_back(tmp_path, form):
     assert not dataset.left_out.counts
 
 
-def test_a_bank_is_exported_and_read_back_with_its_asks(tmp_path):
+def test_a_bank_is_exported_and_read_back_with_its_asks_and_labels(tmp_path):
     made = Provenance(
         attempt=3, engine="rules", model="", prompt_hash="h", seed=0, requests=("k",)
     )
@@ -279,9 +271,14 @@ def test_a_bank_is_exported_and_read_back_with_its_asks(tmp_path):
         Ask(tool="np.sum", kind="terse", ask="add up", provenance=made),
         Ask(tool="np.max", kind="terse", ask="add up"),
     )
-    export_bank(Bank(tools, queries, asks=asks), "jsonl", tmp_path)
+    graded = (Label(query="q0", tool="np.max", grade="needed"),)
+    export_bank(Bank(tools, queries, asks=asks, labels=graded), "jsonl", tmp_path)
     dataset = read("jsonl", tmp_path)
-    assert (dataset.tools, dataset.queries, dataset.asks) == (tools, queries, asks)
+    merged = (queries[0].model_copy(update={"tools": ("np.max",)}), *queries[1:])
+    assert (dataset.tools, dataset.queries, dataset.asks) == (tools, merged, asks)
+    assert dataset.labels == graded
+    first = (tmp_path / "queries.jsonl").read_text().partition("\n")[0]
+    assert json.loads(first)["tools_first"] == ["np.max", "np.sum"]
     assert not dataset.left_out.counts
 
 

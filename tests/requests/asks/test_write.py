@@ -216,19 +216,6 @@ def test_calls_that_fail_are_counted_and_made_again_by_the_next_run(tmp_path):
     assert len(again.value.asks) == 4 * len(SHOP)
 
 
-def test_a_spent_budget_leaves_asks_for_some_and_the_next_run_for_all(tmp_path):
-    with ChatServer(good) as server:
-        whole = ask(server, tmp_path / "whole")
-        part = ask(server, tmp_path / "part", budget={"calls": 5}, concurrency=2)
-        assert len(server.calls) == len(SHOP) + 5
-        assert part.value.content["counts"]["groups"] == 5
-        assert part.lacks == "asks for 11 of 16 tools"
-        assert part.ended_early.option == "--set asks.budget.calls=10"
-        rest = ask(server, tmp_path / "part")
-    assert len(server.calls) == 2 * len(SHOP)
-    assert rest.value.asks == whole.value.asks
-
-
 def test_more_asks_than_kinds_take_the_kinds_in_turn(tmp_path):
     with ChatServer(good) as server:
         written = ask(server, tmp_path, kinds=["terse", "plain", "plain"], per_tool=4)

@@ -1,4 +1,3 @@
-import asyncio
 import json
 import re
 
@@ -179,13 +178,6 @@ def test_a_budget_ends_the_judge_with_the_pairs_that_were_judged(judge):
         assert "judge.budget.calls=40" in stopped
         assert "verdicts missing: 28" in missing
         assert counts(judge(**model(server))) == (8, 0, 0)
-
-
-def test_a_notebook_whose_loop_runs_can_judge(judge):
-    async def cell():
-        return judge()
-
-    assert asyncio.run(cell())["n"] == 8
 
 
 def test_equal_texts_are_counted_apart_and_judged_by_nobody(judge, bank):

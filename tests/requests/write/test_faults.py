@@ -62,6 +62,7 @@ def survive(folder, attempts):
             made.value.counts["rejected"]
         )
         while made.value.counts["failed"]:
+            assert made.lacks
             failed = sum(made.value.counts["failed"].values())
             assert count(folder) == (script.replied.total(), script.failed)
             before = len(server.calls)

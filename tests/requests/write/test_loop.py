@@ -133,36 +133,6 @@ def test_a_run_that_stopped_midway_goes_on_without_asking_again(tmp_path):
     assert made.value.counts["accepted"] == 20
 
 
-def test_failed_attempts_are_tried_again_by_the_next_run(tmp_path):
-    def script(call):
-        return Answer.error(400, "odd") if call.number % 5 == 2 else good(call)
-
-    with ChatServer(script) as server:
-        made = run(server.url, tmp_path, max_attempts=20, concurrency=1)
-    assert made.value.counts["failed"]
-    assert adds_up(made.value.counts)
-    assert made.lacks
-    with ChatServer(good) as server:
-        again = run(server.url, tmp_path, max_attempts=20)
-    assert again.value.counts["accepted"] == 20
-    assert not again.lacks
-
-
-def test_a_model_that_answers_rubbish_stops_the_run_early(tmp_path):
-    with (
-        ChatServer(lambda call: Answer.text("la la la")) as server,
-        pytest.raises(ToolbankError, match="not-json"),
-    ):
-        run(server.url, tmp_path, queries=1000)
-    assert len(server.calls) < 80
-    with (
-        ChatServer(good) as server,
-        pytest.raises(ToolbankError, match="another --out"),
-    ):
-        run(server.url, tmp_path, queries=1000)
-    assert not server.calls
-
-
 def test_the_same_seed_gives_the_same_queries_at_any_concurrency(tmp_path):
     with ChatServer(good) as server:
         one = run(server.url, tmp_path / "a", concurrency=1)

@@ -83,14 +83,6 @@ def test_a_line_without_draft_and_tools_was_declined(tmp_path):
     assert read_draft(play(made, "write")).declined
 
 
-def test_a_reply_that_uses_a_missing_tool_is_rejected_by_the_checks(tmp_path):
-    made = engine(tmp_path, {**LINE, "tools": ["shop.sort", "shop.gone"]})
-    offered = [tool for tool in TOOLS if tool.name in made.offers.offer(0).tools]
-    checker = Checker(TOOLS, GenerateConfig())
-    checked = checker.check_draft(read_draft(play(made, "write")), offered, 2)
-    assert (checked.reason, checked.detail) == ("tool-not-offered", "shop.gone")
-
-
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
