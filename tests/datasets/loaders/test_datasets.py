@@ -276,7 +276,8 @@ def test_a_bank_is_exported_and_read_back_with_its_asks_and_labels(tmp_path):
     dataset = read("jsonl", tmp_path)
     merged = (queries[0].model_copy(update={"tools": ("np.max",)}), *queries[1:])
     assert (dataset.tools, dataset.queries, dataset.asks) == (tools, merged, asks)
-    assert dataset.labels == graded
+    stored = (tmp_path / "labels.jsonl").read_text()
+    assert Label.model_validate_json(stored) == graded[0]
     first = (tmp_path / "queries.jsonl").read_text().partition("\n")[0]
     assert json.loads(first)["tools_first"] == ["np.max", "np.sum"]
     assert not dataset.left_out.counts
