@@ -24,7 +24,7 @@ SCHEMA = {
 
 
 def request(attempt: int, stage: str = "write") -> ChatRequest:
-    task = PolishTask("draft", (Tool(name="a.b", kind="function"),))
+    task = PolishTask("draft", (Tool(name="a.b"),))
     message = Message("user", f"Request {attempt} of é€𝄞.")
     return ChatRequest(attempt, stage, (message,), SCHEMA, task)
 

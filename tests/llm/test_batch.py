@@ -62,9 +62,7 @@ def test_a_request_file_is_what_the_batch_api_takes(tmp_path):
 def test_its_identity_and_keys_are_those_of_the_openai_engine(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     identity = OpenAIEngine(config(engine="openai")).identity
-    assert (
-        create_engine(config(), tools=(), seed=0, folder=tmp_path).identity == identity
-    )
+    assert create_engine(config(), folder=tmp_path).identity == identity
     assert begin(tmp_path) == [item.key(identity) for item in THREE]
 
 

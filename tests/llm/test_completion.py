@@ -28,7 +28,7 @@ REQUEST = ChatRequest(
     "polish",
     (Message("system", "You write."), Message("user", "Polish.")),
     SCHEMA,
-    PolishTask("draft", (Tool(name="a.b", kind="function"),)),
+    PolishTask("draft", (Tool(name="a.b"),)),
 )
 
 

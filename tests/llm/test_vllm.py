@@ -327,7 +327,7 @@ from toolbank.requests.write.config import GenerateConfig
 
 async def ask():
     config = GenerateConfig(engine='vllm', model=sys.argv[1])
-    await create_engine(config, tools=(), seed=0).answer(request(text="x"))
+    await create_engine(config).answer(request(text="x"))
 
 if __name__ == '__main__':
     asyncio.run(ask())

@@ -121,7 +121,7 @@ def broken(**changes):
 
 
 def request(attempt):
-    task = PolishTask("draft", (Tool(name="a.b", kind="function"),))
+    task = PolishTask("draft", (Tool(name="a.b"),))
     messages = (Message("user", "x" * 400),)
     return ChatRequest(attempt, "polish", messages, {"type": "object"}, task)
 

@@ -19,7 +19,6 @@ from toolbank.system.folders import MARK
 def bank():
     tool = Tool(
         name="np.sum",
-        kind="function",
         summary="Sum — of “elements”.",
         description="Over an axis.",
         parameters={"type": "object", "properties": {"a": {"type": "array"}}},

@@ -40,10 +40,7 @@ def test_jsonl(tmp_path):
     first, second = dataset.tools
     assert (first.summary, first.description) == ("Does a.", "At length.")
     assert second.parameters["properties"] == {"n": {}}
-    assert labels(dataset) == {
-        "do a": (("a",), "train"),
-        "do b": (("b", "a"), "test"),
-    }
+    assert labels(dataset) == {"do a": (("a",), "train"), "do b": (("b", "a"), "test")}
 
 
 def test_jsonl_of_functions_as_models_are_told_of_them(tmp_path):
@@ -228,8 +225,8 @@ def test_tools_of_toolbank_may_be_a_list(tmp_path):
 @pytest.mark.parametrize("form", ["datasets", "toolbank"])
 def test_what_export_writes_is_read_back(tmp_path, form):
     tools = (
-        Tool(name="np.sum", kind="function", summary="Sum.", aliases=("np.add",)),
-        Tool(name="np.max", kind="function", summary="Largest."),
+        Tool(name="np.sum", summary="Sum.", aliases=("np.add",)),
+        Tool(name="np.max", summary="Largest."),
     )
     queries = tuple(
         Query(
@@ -392,7 +389,7 @@ A, B = (Label(query="1", tool=name, grade="needed") for name in "ab")
     ],
 )
 def test_the_labels_of_a_request_count_together_or_not_at_all(given, kept):
-    tools = [Tool(name="a", kind="function"), Tool(name="b", kind="function")]
+    tools = [Tool(name="a"), Tool(name="b", kind="function")]
     query = Query(id="1", query="do it", tools=("a",))
     dataset = gather(tools, [query], LeftOut(), labels=given)
     assert len(dataset.labels) == kept

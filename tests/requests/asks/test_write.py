@@ -15,8 +15,7 @@ from toolbank.requests.asks.write import ask_for_tools
 from toolbank.system.errors import ToolbankError
 
 MANY = [
-    Tool(name=f"yard.lift{n}", kind="function", summary=f"Lift the load number {n}.")
-    for n in range(70)
+    Tool(name=f"yard.lift{n}", summary=f"Lift the load number {n}.") for n in range(70)
 ]
 SISTERS = [
     Tool(name=f"cal.{kind}.is_open", kind="method", summary="Whether a day is open.")
@@ -162,7 +161,7 @@ def test_an_ask_that_was_written_before_is_rejected_whoever_wrote_it_first(tmp_p
 
 
 def test_siblings_are_asked_for_once_and_have_the_same_asks(tmp_path):
-    tools = [*SISTERS, Tool(name="cal.is_open", kind="function", summary="Open?")]
+    tools = [*SISTERS, Tool(name="cal.is_open", summary="Open?")]
     with ChatServer(good) as server:
         written = ask(server, tmp_path, tools)
     assert [call.asked_for for call in server.calls].count(SISTERS[0].name) == 1
@@ -189,7 +188,7 @@ def test_a_withheld_tool_is_not_asked_for(tmp_path):
 
 
 def test_a_tool_that_is_added_leaves_the_replies_for_others_as_they_were(tmp_path):
-    other = Tool(name="moon.paint", kind="function", summary="Paint it yellow.")
+    other = Tool(name="moon.paint", summary="Paint it yellow.")
     with ChatServer(good) as server:
         ask(server, tmp_path, SHOP[1:])
         before = len(server.calls)

@@ -19,7 +19,7 @@ CRITERIA = ("naturalness", "fluency", "coherence")
 
 
 def make_bank():
-    tools = tuple(Tool(name=f"lib.t{i}", kind="function") for i in range(3))
+    tools = tuple(Tool(name=f"lib.t{i}") for i in range(3))
     queries = tuple(
         Query(
             id=f"q{i}",

@@ -17,11 +17,10 @@ from toolbank.system.errors import InputError
 
 OLD = Tool(
     name="shop.tot",
-    kind="function",
     summary="Total the prices of a customer.",
     deprecated="1.4 Use total_prices instead.",
 )
-NICK = Tool(name="shop.sum_all", kind="function", summary="An alias of total_orders.")
+NICK = Tool(name="shop.sum_all", summary="An alias of total_orders.")
 TOOLS = (*SHOP, OLD, NICK)
 
 
@@ -313,7 +312,7 @@ def test_an_explanation_that_never_speaks_of_a_label_is_found(tmp_path):
 
 def test_a_request_that_nobody_would_find_by_its_label_fails_the_round_trip(tmp_path):
     many = [
-        Tool(name=f"sea.sail{n}", kind="function", summary=f"Sail the sea to port {n}.")
+        Tool(name=f"sea.sail{n}", summary=f"Sail the sea to port {n}.")
         for n in range(80)
     ]
     lost = Query(id="lost", query="Sail to a port by sea.", tools=("shop.tot",))

@@ -28,7 +28,6 @@ from toolbank.system.errors import InputError
 TOOLS = (
     Tool(
         name="shop.nan_total",
-        kind="function",
         summary="Add up values and leave gaps out.",
         parameters={
             "type": "object",
@@ -36,8 +35,8 @@ TOOLS = (
         },
         returns=(Returned(name="total", description="The total."),),
     ),
-    Tool(name="shop.sort", kind="function", summary="Order."),
-    Tool(name="shop.sort2", kind="function", summary="Again."),
+    Tool(name="shop.sort", summary="Order."),
+    Tool(name="shop.sort2", summary="Again."),
 )
 DRAFT = Draft("Order the sales. Then add them up.", ("a", "b"), "Ordered, then added.")
 DOMAINS = ["numpy", "pandas", "aws", "generic"]
@@ -166,7 +165,7 @@ def test_what_the_prompts_show_as_an_answer_is_one_that_can_be_read():
 
 def test_tools_and_drafts_are_never_read_as_templates():
     evil = "{{ 7 * 6 }}{% for x in ().__class__.__base__.__subclasses__() %}"
-    tool = Tool(name=evil, kind="function", summary=evil)
+    tool = Tool(name=evil, summary=evil)
     assert text(write(tools=(tool, TOOLS[0]), instructions=evil)).count(evil) == 3
     polish = prompts().polish(0, Draft(evil, (), evil), (tool,))
     assert text(polish).count(evil) == 3
@@ -281,7 +280,7 @@ def test_shipped_examples_are_what_we_ask_a_writer_for(domain):
 )
 def test_shipped_examples_hold_no_identifier(domain, names):
     lines = shared(f"data/toolbank-names/{names}.txt").read_text().split()
-    tools = [Tool(name=name, kind="function") for name in lines]
+    tools = [Tool(name=name) for name in lines]
     checker = Checker(tools, GenerateConfig())
     for example in load_examples(domain):
         assert checker.check_text(example.query) is None, example.query

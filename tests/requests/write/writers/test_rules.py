@@ -138,8 +138,7 @@ def test_the_draft_has_steps_and_the_polished_request_has_not(engine, tools):
 
 
 STRANGERS = tuple(
-    Tool(name=f"{word}.{word}x", kind="function", summary=f"Return the {word}.")
-    for word in WORDS
+    Tool(name=f"{word}.{word}x", summary=f"Return the {word}.") for word in WORDS
 )
 BARE = tuple(Tool(name=f"api.call{n}", kind="operation") for n in range(12))
 
@@ -156,11 +155,10 @@ def test_linked_tools_are_written_about_together_and_the_reason_is_named():
     linked = (
         Tool(
             name="shop.sort_sales",
-            kind="function",
             summary="Sort the sales of a shop.",
             see_also=(SeeAlso(name="totals.add", description="Add up the sales."),),
         ),
-        Tool(name="totals.add", kind="function", summary="Add up a list of numbers."),
+        Tool(name="totals.add", summary="Add up a list of numbers."),
     )
     config = GenerateConfig(engine="rules", offered=2, max_tools=2)
     engine = create_engine(config, tools=linked, seed=SEED)
