@@ -102,29 +102,6 @@ def test_of_a_reply_that_is_bad_in_parts_the_good_asks_stay(tmp_path):
     assert lost.isdisjoint((tool, kind) for tool, kind, _ in told(written))
 
 
-def test_half_a_crowd_of_bad_replies_leaves_the_other_half(tmp_path):
-    def script(call):
-        if SHOP.index(by_name[call.asked_for]) % 2:
-            return Answer.text('{"plain": "I would rather')
-        return good(call)
-
-    by_name = {tool.name: tool for tool in SHOP}
-    with ChatServer(script) as server:
-        written = ask(server, tmp_path)
-        asked = len(server.calls)
-        again = ask(server, tmp_path)
-    assert [tool for tool, kind, _ in told(written) if kind == "terse"] == [
-        tool.name for tool in SHOP[::2]
-    ]
-    assert written.value.content["counts"]["rejected"] == {
-        "not-json": 4 * len(SHOP) // 2
-    }
-    assert any("not accepted: not-json 32" in line for line in written.problems)
-    # A bad reply was paid for, and another would be no better.
-    assert len(server.calls) == asked
-    assert told(again) == told(written)
-
-
 def test_a_model_that_answers_rubbish_is_asked_for_a_few_tools_alone(tmp_path):
     with (
         ChatServer(lambda call: Answer.text("la la la")) as server,

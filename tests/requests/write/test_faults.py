@@ -16,6 +16,11 @@ from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.write_step import generate
 from toolbank.system.errors import ToolbankError
 
+REJECTED = {
+    *("too-large", "not-json", "content-filter", "cut-off", "empty", "wrong-schema"),
+    *("tool-not-offered", "too-few-tools", "too-many-tools", "control-sign"),
+}
+
 
 def run(url, folder, **settings):
     config = GenerateConfig(
@@ -102,9 +107,9 @@ def test_faults_of_every_kind_lose_nothing_and_cost_nothing_twice(tmp_path, atte
         check_counts(made, attempts)
         assert set(script.sent) == set(FAULTS)
         assert made.value.counts["accepted"] > attempts / 2
-        assert {"too-large", "not-json", "content-filter"} <= set(
-            made.value.counts["rejected"]
-        )
+        assert made.value.counts["declined"]
+        assert set(made.value.counts["rejected"]) == REJECTED
+        assert made.value.info["examples"]["tool-not-offered"] == ["no_such_tool"]
         while made.value.counts["failed"]:
             assert made.lacks
             failed = sum(made.value.counts["failed"].values())
