@@ -28,20 +28,24 @@ def answer(request):
 
 
 class Swift:
-    """Answers at once."""
+    """Answers at once what a script says: a reply, or an error to raise."""
 
     name = "swift"
     model = "m"
     identity = "swift"
     offers = None
 
-    def __init__(self):
+    def __init__(self, script=answer):
+        self.script = script
         self.calls = []
 
     async def answer(self, request):
         self.calls.append((request.attempt, request.step))
         await asyncio.sleep(0)
-        return answer(request)
+        outcome = self.script(request)
+        if isinstance(outcome, EngineError):
+            raise outcome
+        return outcome
 
     async def close(self):
         pass
@@ -83,8 +87,8 @@ def test_a_budget_of_calls_makes_a_bank_of_the_attempts_that_have_ended_in_a_row
 class Uneven(Swift):
     """Some calls take long, and one in ten fails at first."""
 
-    def __init__(self, fails=0.0):
-        super().__init__()
+    def __init__(self, fails=0.0, script=answer):
+        super().__init__(script)
         self.fails = fails
         self.tries = Counter()
 
@@ -128,33 +132,25 @@ def test_a_budget_that_is_just_enough_is_not_spent(run):
 
 
 def test_refusals_one_after_another_stop_the_run(run):
-    class Refusing(Swift):
-        async def answer(self, request):
-            self.calls.append(request.attempt)
-            raise EngineError("too long a prompt", reason="bad-request")
-
-    engine = Refusing()
+    engine = Swift(lambda _: EngineError("too long a prompt", reason="bad-request"))
     with pytest.raises(ToolbankError, match="10 attempts failed one after another"):
         run(engine, queries=1000, concurrency=2)
     assert len(engine.calls) < 40
 
 
 def test_reasons_of_rejected_and_failed_attempts_are_told_apart_often_first(run):
-    class Poor(Swift):
+    def script(request):
         """Of six attempts two break off, two fail for that reason, one polish is no JSON."""
-
-        async def answer(self, request):
-            number = request.attempt % 6
-            if number in (0, 1):
-                return ChatReply("half", "m", 10, 5, finish="cut-off")
-            if number in (2, 3):
-                raise EngineError(f"call {number} broke", reason="cut-off")
-            if number == 4 or request.step == "polish":
-                return ChatReply("What?", "m", 10, 5)
-            return await super().answer(request)
+        number = request.attempt % 6
+        if number in (0, 1):
+            return ChatReply("half", "m", 10, 5, finish="cut-off")
+        if number in (2, 3):
+            return EngineError(f"call {number} broke", reason="cut-off")
+        is_odd = number == 4 or request.step == "polish"
+        return ChatReply("What?", "m", 10, 5) if is_odd else answer(request)
 
     with pytest.raises(ToolbankError) as told:
-        run(Poor(), queries=2, max_attempts=12, concurrency=1)
+        run(Swift(script), queries=2, max_attempts=12, concurrency=1)
     message = str(told.value)
     assert message.splitlines()[2] == "  not-json 4 (2 in the polish), such as: What?"
     assert re.findall(r"^  (?:failed: )?cut-off 4", message, re.MULTILINE) == [
@@ -194,15 +190,12 @@ def test_each_offer_is_made_once(run):
 
 
 def test_problems_keep_what_was_rejected_apart_from_what_failed(run):
-    class Mixed(Swift):
-        async def answer(self, request):
-            if request.attempt == 1:
-                return ChatReply("What?", "m", 10, 5)
-            if request.attempt == 2:
-                raise EngineError("it broke", reason="bad-request")
-            return await super().answer(request)
-
-    made, _ = run(Mixed(), queries=3)
+    outcomes = {
+        1: ChatReply("What?", "m", 10, 5),
+        2: EngineError("it broke", reason="bad-request"),
+    }
+    engine = Swift(lambda request: outcomes.get(request.attempt) or answer(request))
+    made, _ = run(engine, queries=3)
     assert made.problems[:3] == (
         "not accepted: not-json 1",
         "failed: bad-request 1",
@@ -214,15 +207,12 @@ def test_problems_keep_what_was_rejected_apart_from_what_failed(run):
 def test_no_more_than_the_first_attempts_are_paid_for_where_none_is_accepted(
     run, concurrency
 ):
-    class Unusable(Uneven):
+    def script(request):
         """Of the drafts every other one passes, and no polish does."""
+        is_odd = request.attempt % 2 or request.step == "polish"
+        return ChatReply("What?", "m", 10, 5) if is_odd else answer(request)
 
-        async def answer(self, request):
-            reply = await super().answer(request)
-            odd = request.attempt % 2 or request.step == "polish"
-            return ChatReply("What?", "m", 10, 5) if odd else reply
-
-    first, second = Unusable(), Unusable()
+    first, second = Uneven(script=script), Uneven(script=script)
     with pytest.raises(ToolbankError, match="None of 50 attempts"):
         run(first, queries=1000, concurrency=concurrency)
     assert {number for number, _ in first.calls} == set(range(50))
@@ -233,17 +223,15 @@ def test_no_more_than_the_first_attempts_are_paid_for_where_none_is_accepted(
 
 def test_a_replay_holds_few_attempts_open(run):
     run(Swift(), queries=300)
-    most = 0
+    tasks = []
 
-    class Counting(Swift):
-        async def answer(self, request):
-            nonlocal most
-            most = max(most, len(asyncio.all_tasks()))
-            return await super().answer(request)
+    def script(request):
+        tasks.append(len(asyncio.all_tasks()))
+        return answer(request)
 
-    made, _ = run(Counting(), queries=301)
+    made, _ = run(Swift(script), queries=301)
     assert made.value.counts["accepted"] == 301
-    assert most < 60
+    assert max(tasks) < 60
 
 
 def test_an_error_after_an_interrupt_is_what_the_run_ends_with(run, monkeypatch):
