@@ -108,7 +108,7 @@ def test_faults_of_every_kind_lose_nothing_and_cost_nothing_twice(tmp_path, atte
         assert set(script.sent) == set(FAULTS)
         assert made.value.counts["accepted"] > attempts / 2
         assert made.value.counts["declined"]
-        assert set(made.value.counts["rejected"]) == REJECTED
+        assert set(made.value.counts["rejected"]) >= REJECTED
         assert made.value.info["examples"]["tool-not-offered"] == ["no_such_tool"]
         while made.value.counts["failed"]:
             assert made.lacks
