@@ -55,11 +55,6 @@ def command(folder: Path, requests: Sequence[ChatRequest], **settings) -> Told:
         return asyncio.run(_command(folder, journal, requests, config(**settings)))
 
 
-def make_filler(folder: Path, journal: Journal, **settings) -> BatchFiller:
-    asked = config(**settings)
-    return BatchFiller(asked, folder, journal, make_identity(asked), CallCounts())
-
-
 async def _command(folder, journal, requests, config):
     told = Told()
     identity = make_identity(config)

@@ -45,7 +45,7 @@ STEPS = {
 
 
 @pytest.fixture(params=STEPS)
-def step(request, tmp_path):
+def step(request):
     """The step, its good model, the calls it makes, and what of its result has to agree."""
     return STEPS[request.param]
 
