@@ -10,6 +10,5 @@ def create_engine(config, *, tools=(), seed=0, folder=None):
 
 
 def kind_of(engine):
-    """A kind that makes this engine, which may have a method `fill` of its own."""
-    fill = getattr(engine, "fill", None)
-    return EngineKind(name=engine.name, make=lambda *_: engine, fill=fill)
+    """A kind that makes this engine."""
+    return EngineKind(name=engine.name, make=lambda *_: engine)

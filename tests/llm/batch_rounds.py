@@ -24,7 +24,7 @@ SCHEMA = {
 
 
 def request(attempt: int, stage: str = "write") -> ChatRequest:
-    task = PolishTask("draft", (Tool(name="a.b", kind="function"),))
+    task = PolishTask("draft", (Tool(name="a.b"),))
     message = Message("user", f"Request {attempt} of é€𝄞.")
     return ChatRequest(attempt, stage, (message,), SCHEMA, task)
 
@@ -53,11 +53,6 @@ def command(folder: Path, requests: Sequence[ChatRequest], **settings) -> Told:
     """Ask for all; go on after a round whose replies came, and end with one that waits."""
     with Journal(folder / "journal.sqlite") as journal:
         return asyncio.run(_command(folder, journal, requests, config(**settings)))
-
-
-def make_filler(folder: Path, journal: Journal, **settings) -> BatchFiller:
-    asked = config(**settings)
-    return BatchFiller(asked, folder, journal, make_identity(asked), CallCounts())
 
 
 async def _command(folder, journal, requests, config):

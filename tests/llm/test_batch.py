@@ -7,14 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engines import create_engine
 from tests.llm.batch_rounds import command, config, jsonl, request
 from tests.servers.batch import answer_file, reply_line, unanswered_line
 from tests.servers.chat import Answer
 from toolbank.llm.engines.batch import folder as writing
 from toolbank.llm.engines.batch.folder import Folder, read_line
 from toolbank.llm.engines.openai.completion import make_identity
-from toolbank.llm.engines.openai.engine import OpenAIEngine
 from toolbank.system.errors import InputError
 
 FIRST = "round-001-write-001.jsonl"
@@ -57,15 +55,6 @@ def test_a_request_file_is_what_the_batch_api_takes(tmp_path):
     assert body["response_format"]["json_schema"]["strict"] is True
     assert (body["temperature"], body["top_p"]) == (0.5, 0.9)
     assert not told.replies
-
-
-def test_its_identity_and_keys_are_those_of_the_openai_engine(tmp_path, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    identity = OpenAIEngine(config(engine="openai")).identity
-    assert (
-        create_engine(config(), tools=(), seed=0, folder=tmp_path).identity == identity
-    )
-    assert begin(tmp_path) == [item.key(identity) for item in THREE]
 
 
 def test_the_message_says_where_the_files_are_and_how_to_go_on(tmp_path):

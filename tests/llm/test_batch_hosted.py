@@ -23,6 +23,7 @@ from toolbank.system.errors import InputError
 KEY = "sk-test-77aa01bc"
 FIRST = "round-001-write-001.jsonl"
 SECOND = "round-002-write-001.jsonl"
+ENDS = (".jsonl", ".output.jsonl")
 FOUR = [request(number) for number in range(4)]
 
 
@@ -59,25 +60,16 @@ def test_files_are_uploaded_polled_and_fetched_in_one_command(tmp_path):
         said, on_create=lambda batch: setattr(batch, "polls", 4)
     ) as server:
         told = submit(tmp_path, server, options={"max_requests": 3})
+        asked = len(server.requests)
+        assert submit(tmp_path, server).texts == TEXTS
+        assert len(server.requests) == asked
     assert told.texts == TEXTS
     assert told.message == ""
     assert len(server.uploads) == len(server.batches) == 2
-    assert jsonl(tmp_path) == [
-        "round-001-write-001.jsonl",
-        "round-001-write-001.output.jsonl",
-        "round-001-write-002.jsonl",
-        "round-001-write-002.output.jsonl",
-    ]
+    files = [f"round-001-write-{n:03d}{end}" for n in (1, 2) for end in ENDS]
+    assert jsonl(tmp_path) == files
     assert server.keys == {f"Bearer {KEY}"}
     assert all(KEY.encode() not in path.read_bytes() for path in tmp_path.iterdir())
-
-
-def test_a_later_command_asks_the_endpoint_for_nothing(tmp_path):
-    with BatchServer(said) as server:
-        submit(tmp_path, server)
-        before = len(server.requests)
-        assert submit(tmp_path, server).texts == TEXTS
-    assert len(server.requests) == before
 
 
 def test_requests_with_errors_or_without_reply_go_into_the_next_round(tmp_path, capsys):

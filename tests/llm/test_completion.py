@@ -28,7 +28,7 @@ REQUEST = ChatRequest(
     "polish",
     (Message("system", "You write."), Message("user", "Polish.")),
     SCHEMA,
-    PolishTask("draft", (Tool(name="a.b", kind="function"),)),
+    PolishTask("draft", (Tool(name="a.b"),)),
 )
 
 
@@ -63,11 +63,8 @@ def test_any_sampling_parameter_is_sent_as_it_is():
     }
 
 
-def test_a_temperature_of_null_is_not_sent():
-    assert "temperature" not in make_body(config(temperature=None), REQUEST)
-
-
 def test_servers_get_the_form_that_they_take():
+    assert "temperature" not in make_body(config(temperature=None), REQUEST)
     body = make_body(
         config(max_tokens=9),
         REQUEST,
@@ -96,36 +93,30 @@ def completion(**choice):
     return {"model": "served", "choices": [choice], "usage": {"prompt_tokens": 7}}
 
 
+LONG = {"model": "x" * 20_000, "choices": [{"message": {"content": "a"}}]}
+UNCOUNTED = {"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": -1}}
+PARTS = [{"type": "thinking"}, {"text": "a"}, {"text": 1}]
+
+
+def reply(text, finish="stop"):
+    return ChatReply(text, "served", 7, 0, finish)
+
+
 @pytest.mark.parametrize(
-    ("body", "text", "finish"),
+    ("body", "expected"),
     [
-        (completion(message={"content": "a"}, finish_reason="stop"), "a", "stop"),
-        (completion(message={"content": "a"}), "a", "stop"),
-        (completion(message={"content": "a\ud800b"}), "a?b", "stop"),
-        (
-            completion(
-                message={"content": [{"type": "thinking"}, {"text": "a"}, {"text": 1}]}
-            ),
-            "a",
-            "stop",
-        ),
-        (completion(message={"content": 5}), "", "empty"),
+        (completion(message={"content": "a"}, finish_reason="stop"), reply("a")),
+        (completion(message={"content": "a"}), reply("a")),
+        (completion(message={"content": "a\ud800b"}), reply("a?b")),
+        (completion(message={"content": PARTS}), reply("a")),
+        (completion(message={"content": 5}), reply("", "empty")),
+        (UNCOUNTED, ChatReply("a", "m")),
+        (LONG, ChatReply("a", "x" * 200)),
     ],
 )
-def test_a_body_is_read_from_bytes_and_from_json(body, text, finish):
-    reply = ChatReply(text, "served", 7, 0, finish)
-    assert read_completion(json.dumps(body).encode(), model="m") == reply
-    assert read_completion(body, model="m") == reply
-
-
-def test_a_server_that_names_no_model_and_counts_no_tokens_is_understood():
-    body = {"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": -1}}
-    assert read_completion(body, model="m") == ChatReply("a", "m")
-
-
-def test_of_a_long_name_of_a_model_the_beginning_is_kept():
-    body = {"model": "x" * 20_000, "choices": [{"message": {"content": "a"}}]}
-    assert read_completion(body, model="m").model == "x" * 200
+def test_a_body_is_read_from_bytes_and_from_json(body, expected):
+    assert read_completion(json.dumps(body).encode(), model="m") == expected
+    assert read_completion(body, model="m") == expected
 
 
 @pytest.mark.parametrize(
@@ -138,8 +129,7 @@ def test_of_a_long_name_of_a_model_the_beginning_is_kept():
         (b'{"error": "overloaded", "choices": []}', "error-in-reply", "overloaded"),
         (
             b'{"choices": [{"error": {"code": 502}, "message": {"content": ""}}]}',
-            "error-in-reply",
-            "502",
+            *("error-in-reply", "502"),
         ),
         (b'data: {"choices": []}', "stream-in-reply", "data"),
         (b": comment\n\ndata: {}", "stream-in-reply", "data"),
@@ -216,48 +206,35 @@ def tokens(usage, content=PLAIN, finish="stop", **message):
     return reply.prompt_tokens, reply.completion_tokens, reply.estimated
 
 
+def usage(prompt=None, completion=None, total=None, reasoning=None):
+    """What a server says of tokens; None is not said."""
+    counts = {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": total,
+        "completion_tokens_details": reasoning and {"reasoning_tokens": reasoning},
+    }
+    return {name: count for name, count in counts.items() if count is not None}
+
+
 @pytest.mark.parametrize(
     ("usage", "expected"),
     [
-        ({"prompt_tokens": 50, "completion_tokens": 9}, (50, 9, False)),
+        (usage(50, 9), (50, 9, False)),
         # Reasoning in the sum alone, or apart from the answer.
-        (
-            {"prompt_tokens": 50, "completion_tokens": 9, "total_tokens": 400},
-            (50, 350, False),
-        ),
-        (
-            {
-                "prompt_tokens": 50,
-                "completion_tokens": 9,
-                "completion_tokens_details": {"reasoning_tokens": 700},
-            },
-            (50, 709, False),
-        ),
-        (
-            {
-                "prompt_tokens": 50,
-                "completion_tokens": 709,
-                "total_tokens": 759,
-                "completion_tokens_details": {"reasoning_tokens": 700},
-            },
-            (50, 709, False),
-        ),
+        (usage(50, 9, total=400), (50, 350, False)),
+        (usage(50, 9, reasoning=700), (50, 709, False)),
+        (usage(50, 709, total=759, reasoning=700), (50, 709, False)),
         # A sum that is too small says nothing.
-        (
-            {"prompt_tokens": 50, "completion_tokens": 9, "total_tokens": 9},
-            (50, 9, False),
-        ),
-        ({"completion_tokens": 9, "total_tokens": 59}, (50, 9, False)),
-        ({"prompt_tokens": 50, "total_tokens": 70}, (50, 20, False)),
-        ({"total_tokens": 140}, (100, 40, True)),
+        (usage(50, 9, total=9), (50, 9, False)),
+        (usage(None, 9, total=59), (50, 9, False)),
+        (usage(50, total=70), (50, 20, False)),
+        (usage(total=140), (100, 40, True)),
         # A sum alone that is less than estimated is shared out; one that can't be is ignored.
-        ({"total_tokens": 80}, (67, 13, True)),
-        (
-            {"prompt_tokens": 10**15, "completion_tokens": 10**15, "total_tokens": 1},
-            (100, 19, True),
-        ),
-        ({"prompt_tokens": 50}, (50, 19, True)),
-        ({"completion_tokens": 9}, (100, 9, True)),
+        (usage(total=80), (67, 13, True)),
+        (usage(10**15, 10**15, total=1), (100, 19, True)),
+        (usage(50), (50, 19, True)),
+        (usage(None, 9), (100, 9, True)),
         *(
             (nothing, (100, 19, True))
             for nothing in (
@@ -265,10 +242,10 @@ def tokens(usage, content=PLAIN, finish="stop", **message):
                 {},
                 [],
                 "none",
-                {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
-                {"prompt_tokens": -4, "completion_tokens": -1},
-                {"prompt_tokens": "50", "completion_tokens": "9"},
-                {"prompt_tokens": True, "completion_tokens": 10**15},
+                usage(0, 0, total=0),
+                usage(-4, -1),
+                usage("50", "9"),
+                usage(True, 10**15),
                 {"completion_tokens_details": "none", "total_tokens": 1e9},
             )
         ),

@@ -18,7 +18,7 @@ from toolbank.testing.engines import CHECKS, EngineCase, polish_request
 
 KEY = "sk-test-5f1c9a"
 TOOLS = tuple(
-    Tool(name=f"shop.{verb}_sales", kind="function", summary=f"{verb} the sales.")
+    Tool(name=f"shop.{verb}_sales", summary=f"{verb} the sales.")
     for verb in ("sort", "count", "sum", "plot", "filter", "merge", "rank", "save")
 )
 

@@ -1,6 +1,5 @@
 """What is sent so that an endpoint answers, and that nobody reads it but that endpoint."""
 
-import asyncio
 import dataclasses
 import json
 
@@ -19,8 +18,6 @@ from tests.world import good, write_recipe
 from toolbank.commands.preview import preview_attempts
 from toolbank.llm.chat import ChatReply, EngineError
 from toolbank.llm.engines.kind import EngineContext
-from toolbank.llm.journal import Journal
-from toolbank.llm.pool import Pool
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
@@ -113,7 +110,8 @@ def test_no_redirect_carries_a_secret_elsewhere(status, tmp_path):
             with pytest.raises(EngineError, match="no other address"):
                 submit(tmp_path, server, headers={"api-key": "AZURE_KEY"})
             _, got = ask_all(server.url, tmp_path, [0])
-            assert got[0].reason == f"http-{status}"
+            assert (got[0].reason, got[0].fatal) == (f"http-{status}", True)
+            assert "base_url" in str(got[0])
         assert not other.calls
 
 
@@ -160,25 +158,9 @@ class Leaky:
 
 def ask_engine(engine, folder, **settings):
     """The engine's reply, or its error, as a run gets it."""
-    got = []
-
-    async def ask(pool):
-        with pool.attempt() as calls:
-            try:
-                got.append(await calls.ask(request(0)))
-            except EngineError as error:
-                got.append(error)
-
-    async def talk():
-        config = GenerateConfig(engine="leaky", model="m", retries=0)
-        with Journal(folder / "journal.sqlite") as journal:
-            kind = dataclasses.replace(kind_of(engine), **settings)
-            pool = Pool(kind, config, journal, EngineContext())
-            waiting = iter([ask(pool)])
-            async with pool.working():
-                await pool.carry(lambda: next(waiting, None))
-
-    asyncio.run(talk())
+    kind = dataclasses.replace(kind_of(engine), **settings)
+    url = "https://api.openai.com/v1"
+    _, got = ask_all(url, folder, [0], kind, engine="leaky", retries=0)
     return got[0]
 
 

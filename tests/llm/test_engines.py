@@ -59,40 +59,21 @@ def test_an_engine_of_an_installed_package_is_found_by_its_name(install):
 
 
 @pytest.mark.parametrize(
-    ("packages", "engine", "parts"),
+    ("source", "engine", "attribute", "parts"),
     [
-        (
-            {"parrot_engine": (ENGINE, {"parrot": "KIND"})},
-            "parot",
-            ["generate.engine: ", "Did you mean parrot?", "recorded, rules, parrot"],
-        ),
-        (
-            {"sick_engine": ("import no_such_module", {"sick": "make"})},
-            "sick",
-            ["sick", "no_such_module"],
-        ),
-        (
-            {"hollow_engine": ("x = 1", {"hollow": "make"})},
-            "hollow",
-            ["hollow_engine:make"],
-        ),
-        (
-            {"broken_engine": (ENGINE, {"broken": "BROKEN"})},
-            "broken",
-            ["generate.engine: ", "KeyError: 'voice'"],
-        ),
-        (
-            {"parrot_engine": (ENGINE, {"parrot": "Parrot"})},
-            "parrot",
-            ["EngineKind", "parrot"],
-        ),
+        (ENGINE, "parrot", "KIND", ["generate.engine: ", "parrot?", "rules, parrot"]),
+        ("import no_such_module", "sick", "make", ["sick", "no_such_module"]),
+        ("x = 1", "hollow", "make", ["hollow_engine:make"]),
+        (ENGINE, "broken", "BROKEN", ["generate.engine: ", "KeyError: 'voice'"]),
+        (ENGINE, "parrot", "Parrot", ["EngineKind", "parrot"]),
     ],
 )
-def test_a_package_that_can_not_be_used_is_named(install, packages, engine, parts):
-    for name, (source, entries) in packages.items():
-        install(name, source, **entries)
+def test_a_package_that_can_not_be_used_is_named(
+    install, source, engine, attribute, parts
+):
+    install(f"{engine}_engine", source, **{engine: attribute})
     with pytest.raises(InputError) as caught:
-        make(engine)
+        make("parot" if attribute == "KIND" else engine)
     for part in parts:
         assert part in str(caught.value)
 

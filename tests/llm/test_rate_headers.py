@@ -23,6 +23,13 @@ NAMES = [
 ]
 
 
+def limit(kind, remaining, reset):
+    return {
+        f"x-ratelimit-remaining-{kind}": str(remaining),
+        f"x-ratelimit-reset-{kind}": reset,
+    }
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
@@ -42,24 +49,8 @@ NAMES = [
         ({"x-ratelimit-reset": "1447876800000"}, 0),
         ({"ratelimit-remaining": "0", "ratelimit-reset": "30"}, 30),
         # Which of two limits was met: the one that is used up, else the one that is over first.
-        (
-            {
-                "x-ratelimit-remaining-requests": "12",
-                "x-ratelimit-reset-requests": "1s",
-                "x-ratelimit-remaining-tokens": "0",
-                "x-ratelimit-reset-tokens": "9s",
-            },
-            9,
-        ),
-        (
-            {
-                "x-ratelimit-remaining-requests": "12",
-                "x-ratelimit-reset-requests": "10s",
-                "x-ratelimit-remaining-tokens": "40",
-                "x-ratelimit-reset-tokens": "3s",
-            },
-            3,
-        ),
+        (limit("requests", 12, "1s") | limit("tokens", 0, "9s"), 9),
+        (limit("requests", 12, "10s") | limit("tokens", 40, "3s"), 3),
     ],
 )
 def test_a_refused_call_waits_as_long_as_the_headers_say(headers, seconds):
@@ -82,21 +73,11 @@ def test_a_date_is_a_wait_from_now():
         ({"x-ratelimit-reset-requests": "4s"}, 0),
         ({"retry-after": "5"}, 0),
         ({"x-ratelimit-remaining": "-1", "x-ratelimit-reset": "60"}, 0),
+        (limit("requests", 1, "4s"), 0),
+        (limit("requests", 0, "4s"), 4),
         (
-            {"x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "4s"},
-            0,
-        ),
-        (
-            {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "4s"},
-            4,
-        ),
-        (
-            {
-                "x-ratelimit-remaining-requests": "0",
-                "x-ratelimit-reset-requests": "4s",
-                "ratelimit-remaining": "0",
-                "ratelimit-reset": "11",
-            },
+            limit("requests", 0, "4s")
+            | {"ratelimit-remaining": "0", "ratelimit-reset": "11"},
             11,
         ),
     ],

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from toolbank.llm.accounts import resolve_price
-from toolbank.llm.engines import find_engine, find_model
+from toolbank.llm.engines import find_model
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.requests.asks import AsksConfig
 from toolbank.requests.judge.judges import JudgeConfig
@@ -147,17 +147,6 @@ def test_a_refusal_names_its_own_section(config_class, settings, place, remedy):
     message = refusal(config_class, **settings)
     assert message.startswith(place)
     assert remedy in message
-
-
-def test_what_is_not_refused_can_be_used(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    for settings in (
-        {"engine": "rules"},
-        {"engine": "recorded", "replies": REPLIES},
-        {"engine": "openai", "api_key_env": "MY_KEY_2", "model": "m"},
-    ):
-        config = GenerateConfig(base_url="http://127.0.0.1:1/v1", **settings)
-        find_engine(config).check(config)
 
 
 def test_a_key_with_characters_that_no_key_has_is_refused_and_not_shown(monkeypatch):

@@ -65,7 +65,7 @@ ASK = """
 
     async def ask(settings):
         config = GenerateConfig(engine="vllm", temperature=0.8, max_tokens=60, **settings)
-        engine = create_engine(config, tools=(), seed=0)
+        engine = create_engine(config)
         texts = [f"Name a city, {n}." for n in range(15)] + ["tool " * 1500]
         calls = [
             engine.answer(ChatRequest(n, "write", (Message("user", text),), SCHEMA,
@@ -85,12 +85,7 @@ OPTIONS = {
     "gpu_memory_utilization": 0.12,
     "enforce_eager": True,
 }
-MODEL = {
-    "engine": "vllm",
-    "model": "smollm2",
-    "options": OPTIONS,
-    "max_tokens": 300,
-}
+MODEL = {"engine": "vllm", "model": "smollm2", "options": OPTIONS, "max_tokens": 300}
 RECIPE = {
     "name": "small",
     "sources": [{"type": "python", "package": "json"}],

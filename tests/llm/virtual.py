@@ -121,9 +121,13 @@ def broken(**changes):
 
 
 def request(attempt):
-    task = PolishTask("draft", (Tool(name="a.b", kind="function"),))
+    task = PolishTask("draft", (Tool(name="a.b"),))
     messages = (Message("user", "x" * 400),)
     return ChatRequest(attempt, "polish", messages, {"type": "object"}, task)
+
+
+def kinds(got):
+    return [type(one) for one in got]
 
 
 def make_pool(engine, **settings):

@@ -43,15 +43,26 @@ def answer_file(content: str, script: Callable[[Call], Answer | None]) -> str:
 
     Where it would be empty, the file of errors in its place.
     """
-    lines, unanswered = [], []
-    for number, line in enumerate(content.splitlines()):
+    pairs = answer_lines(content.splitlines(), script)
+    lines = [line for answer, line in pairs if answer] or [line for _, line in pairs]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def answer_lines(
+    lines: list[str], script: Callable[[Call], Answer | None]
+) -> list[tuple[Answer | None, str]]:
+    """The answer to each line of a request file, and the line that an output has of it."""
+    pairs = []
+    for number, line in enumerate(lines):
         row = json.loads(line)
-        answer = script(Call(number, row["url"], {}, row["body"]))
-        if answer is None:
-            unanswered.append(unanswered_line(row["custom_id"]))
-        else:
-            lines.append(reply_line(row["custom_id"], answer))
-    return "".join(f"{line}\n" for line in lines or unanswered)
+        key, answer = (
+            row["custom_id"],
+            script(Call(number, row["url"], {}, row["body"])),
+        )
+        pairs.append(
+            (answer, reply_line(key, answer) if answer else unanswered_line(key))
+        )
+    return pairs
 
 
 @dataclass
@@ -222,14 +233,8 @@ class BatchServer(ChatServer):
         if batch.end == "failed":
             return
         output, errors = [], []
-        for number, line in enumerate(lines):
-            row = json.loads(line)
-            answer = self.script(Call(number, row["url"], {}, row["body"]))
-            if answer is None:
-                errors.append(unanswered_line(row["custom_id"]))
-            else:
-                target = output if answer.status == 200 else errors
-                target.append(reply_line(row["custom_id"], answer))
+        for answer, line in answer_lines(lines, self.script):
+            (output if answer and answer.status == 200 else errors).append(line)
         batch.counts.update(completed=len(output), failed=len(errors))
         if output:
             batch.output_file_id = self._keep_lines(output)

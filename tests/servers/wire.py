@@ -64,7 +64,7 @@ Script = Callable[[Call], Wire]
 
 
 class WireServer:
-    """Listens on 127.0.0.1 while the `with` block runs, but where `hang_up` ended that."""
+    """Listens on 127.0.0.1 while the `with` block runs."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -72,8 +72,7 @@ class WireServer:
         self.connections = 0
         self._port = 0
         self._loop = asyncio.new_event_loop()
-        self._server: asyncio.Server | None = None
-        self._open: set[asyncio.StreamWriter] = set()
+        self._server: asyncio.Server
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     @property
@@ -83,7 +82,7 @@ class WireServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
         name_host(self.url)
         return self
 
@@ -94,26 +93,14 @@ class WireServer:
         self._thread.join(10)
         self._loop.close()
 
-    async def listen(self) -> None:
-        """Listen on the port that was given first."""
+    async def _listen(self) -> None:
         self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", self._port, backlog=256
+            self._serve, "127.0.0.1", 0, backlog=256
         )
         self._port = self._server.sockets[0].getsockname()[1]
 
-    def hang_up(self, seconds: float) -> None:
-        """From within the script: reset all connections, and listen again after so long."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-            for writer in self._open:
-                _reset(writer)
-            again = self.listen()
-            self._loop.call_later(seconds, self._loop.create_task, again)
-
     async def _end(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        self._server.close()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
@@ -122,7 +109,6 @@ class WireServer:
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        self._open.add(writer)
         self.connections += 1
         try:
             while await self._answer(reader, writer):
@@ -130,7 +116,6 @@ class WireServer:
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
-            self._open.discard(writer)
             writer.close()
 
     async def _answer(

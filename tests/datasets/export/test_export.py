@@ -19,7 +19,6 @@ from toolbank.system.folders import MARK
 def bank():
     tool = Tool(
         name="np.sum",
-        kind="function",
         summary="Sum — of “elements”.",
         description="Over an axis.",
         parameters={"type": "object", "properties": {"a": {"type": "array"}}},
@@ -83,14 +82,6 @@ def test_queries_that_are_withheld_from_training_stay_out_of_it(bank, tmp_path):
     assert "| train | 1 |" in (tmp_path / "README.md").read_text()
 
 
-def test_a_second_export_replaces_the_first(bank, tmp_path):
-    export_bank(bank, "datasets", tmp_path)
-    export_bank(Bank(bank.tools, bank.queries[:1]), "datasets", tmp_path)
-    assert len(datasets.load_from_disk(str(tmp_path))["test"]) == 0
-    hidden = [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
-    assert hidden == [MARK]
-
-
 @pytest.mark.parametrize("form", FORMATS)
 def test_an_export_of_any_format_is_replaced_and_all_else_is_kept(bank, tmp_path, form):
     export_bank(bank, form, tmp_path)
@@ -102,6 +93,8 @@ def test_an_export_of_any_format_is_replaced_and_all_else_is_kept(bank, tmp_path
         same = tmp_path / path.relative_to(tmp_path / "fresh")
         assert "state.json" in path.name or same.read_bytes() == path.read_bytes()
     assert (tmp_path / "notes.txt").read_text() == "mine"
+    hidden = [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
+    assert hidden == [MARK]
 
 
 def files_under(folder):
@@ -127,6 +120,15 @@ def test_a_folder_of_the_users_own_is_refused_and_left_as_it_is(
     with pytest.raises(InputError, match=name.partition("/")[0]):
         export_bank(bank, form, tmp_path)
     assert files_under(tmp_path) == before
+
+
+def test_a_link_is_never_written_through(bank, tmp_path):
+    (tmp_path / "mine.json").write_text("[]")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/functions.json").symlink_to(tmp_path / "mine.json")
+    with pytest.raises(InputError, match=r"functions\.json"):
+        export_bank(bank, "functions", tmp_path / "out")
+    assert (tmp_path / "mine.json").read_text() == "[]"
 
 
 @pytest.mark.parametrize(
@@ -175,27 +177,6 @@ def test_an_export_cut_short_can_be_replaced(bank, tmp_path, monkeypatch):
     monkeypatch.undo()
     export_bank(bank, "toolbank", tmp_path)
     assert len(json.loads((tmp_path / "test.json").read_text())) == 1
-
-
-def test_jsonl_read_back_equals_the_bank(bank, tmp_path):
-    label = Label(query=bank.queries[0].id, tool="np.mean", grade="needed")
-    bank = replace(bank, labels=(label,))
-    export_bank(bank, "jsonl", tmp_path)
-
-    def lines(name):
-        return (tmp_path / name).read_text(encoding="utf-8").splitlines()
-
-    tools = tuple(Tool.model_validate_json(line) for line in lines("tools.jsonl"))
-    rows = [json.loads(line) for line in lines("queries.jsonl")]
-    assert [row["tools"] for row in rows] == [["np.mean"], ["np.sum"], ["np.sum"]]
-    queries = tuple(
-        Query.model_validate({**row, "tools": first})
-        for row in rows
-        for first in [row.pop("tools_first")]
-    )
-    asks = tuple(Ask.model_validate_json(line) for line in lines("asks.jsonl"))
-    labels = tuple(Label.model_validate_json(line) for line in lines("labels.jsonl"))
-    assert Bank(tools, queries, asks=asks, labels=labels) == bank
 
 
 @pytest.mark.parametrize("form", FORMATS)

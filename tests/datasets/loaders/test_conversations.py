@@ -18,28 +18,20 @@ def read(folder):
 def test_each_assistant_turn_is_a_step_and_finish_is_none(tmp_path):
     make_conversations(tmp_path)
     dataset = read(tmp_path)
-    assert [tool.name for tool in dataset.tools] == [
-        "list_for_cocktails",
-        "one_for_cocktails",
-    ]
+    both = ("list_for_cocktails", "one_for_cocktails")
+    assert tuple(tool.name for tool in dataset.tools) == both
     assert "q" in dataset.tools[0].parameters["properties"]
     train, test = dataset.queries
     assert (train.split, test.split) == ("train", "test")
     assert train.query.startswith("Which cocktails are there?")
-    assert train.tools == ("list_for_cocktails", "one_for_cocktails")
+    assert train.tools == both
     assert train.explanation.splitlines() == [
         "Call list_for_cocktails First all.",
         "Call one_for_cocktails",
     ]
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"id": "x"},
-        "text",
-    ],
-)
+@pytest.mark.parametrize("row", [{"id": "x"}, "text"])
 def test_a_broken_conversation_is_named_by_its_place(tmp_path, row):
     make_conversations(tmp_path)
     file = tmp_path / "toolllama_G123_dfs_train.json"

@@ -40,10 +40,7 @@ def test_jsonl(tmp_path):
     first, second = dataset.tools
     assert (first.summary, first.description) == ("Does a.", "At length.")
     assert second.parameters["properties"] == {"n": {}}
-    assert labels(dataset) == {
-        "do a": (("a",), "train"),
-        "do b": (("b", "a"), "test"),
-    }
+    assert labels(dataset) == {"do a": (("a",), "train"), "do b": (("b", "a"), "test")}
 
 
 def test_jsonl_of_functions_as_models_are_told_of_them(tmp_path):
@@ -91,7 +88,7 @@ def test_what_is_no_schema_of_an_object_is_told(tmp_path, schema, more):
     make_jsonl(tmp_path)
     tool = {"name": "a", "description": "Do.", "parameters": schema, **more}
     lines(tmp_path / "tools.jsonl", [tool])
-    with pytest.raises(InputError, match=r'line 1: "parameters" is no schema'):
+    with pytest.raises(InputError, match=r'line 1: "parameters" is not a schema'):
         read("jsonl", tmp_path)
 
 
@@ -210,24 +207,16 @@ def test_what_can_not_be_used_is_counted_with_its_reason(tmp_path):
     assert other.left_out.counts["query: of the split 'test'"] == 1
 
 
-@pytest.mark.parametrize("form", ["functions", "list"])
-def test_tools_of_toolbank_may_be_a_list(tmp_path, form):
-    tools = (
-        Tool(name="np.sum", kind="function", summary="Sum."),
-        Tool(name="np.max", kind="function", summary="Largest."),
-    )
+def test_tools_of_toolbank_may_be_a_list(tmp_path):
+    tools = (Tool(name="np.sum", summary="Sum."), Tool(name="np.max", summary="Most."))
     query = Query(id="q", query="which?", tools=("np.max", "np.sum"), split="train")
     export_bank(Bank(tools, (query,)), "toolbank", tmp_path / "out")
-    export_bank(Bank(tools, ()), "functions", tmp_path / "made")
-    described = tmp_path / "made" / "functions.json"
-    if form == "list":
-        described = tmp_path / "list.json"
-        rows = [{"name": tool.name, "description": tool.summary} for tool in tools]
-        described.write_text(json.dumps(rows))
+    described = tmp_path / "list.json"
+    rows = [{"name": tool.name, "description": tool.summary} for tool in tools]
+    described.write_text(json.dumps(rows))
     dataset = read("toolbank", tmp_path / "out", tools=described)
-    names = ("np.max", "np.sum") if form == "list" else ("np_max", "np_sum")
-    assert labels(dataset) == {"which?": (names, "train")}
-    assert [tool.summary for tool in dataset.tools] == ["Sum.", "Largest."]
+    assert labels(dataset) == {"which?": (query.tools, "train")}
+    assert [tool.summary for tool in dataset.tools] == ["Sum.", "Most."]
     described.write_text('[{"description": "no name"}]')
     with pytest.raises(InputError, match='entry 1: no "name"'):
         read("toolbank", tmp_path / "out", tools=described)
@@ -236,8 +225,8 @@ def test_tools_of_toolbank_may_be_a_list(tmp_path, form):
 @pytest.mark.parametrize("form", ["datasets", "toolbank"])
 def test_what_export_writes_is_read_back(tmp_path, form):
     tools = (
-        Tool(name="np.sum", kind="function", summary="Sum.", aliases=("np.add",)),
-        Tool(name="np.max", kind="function", summary="Largest."),
+        Tool(name="np.sum", summary="Sum.", aliases=("np.add",)),
+        Tool(name="np.max", summary="Largest."),
     )
     queries = tuple(
         Query(
@@ -254,7 +243,7 @@ def test_what_export_writes_is_read_back(tmp_path, form):
     assert not dataset.left_out.counts
 
 
-def test_a_bank_is_exported_and_read_back_with_its_asks(tmp_path):
+def test_a_bank_is_exported_and_read_back_with_its_asks_and_labels(tmp_path):
     made = Provenance(
         attempt=3, engine="rules", model="", prompt_hash="h", seed=0, requests=("k",)
     )
@@ -279,9 +268,15 @@ def test_a_bank_is_exported_and_read_back_with_its_asks(tmp_path):
         Ask(tool="np.sum", kind="terse", ask="add up", provenance=made),
         Ask(tool="np.max", kind="terse", ask="add up"),
     )
-    export_bank(Bank(tools, queries, asks=asks), "jsonl", tmp_path)
+    graded = (Label(query="q0", tool="np.max", grade="needed"),)
+    export_bank(Bank(tools, queries, asks=asks, labels=graded), "jsonl", tmp_path)
     dataset = read("jsonl", tmp_path)
-    assert (dataset.tools, dataset.queries, dataset.asks) == (tools, queries, asks)
+    merged = (queries[0].model_copy(update={"tools": ("np.max",)}), *queries[1:])
+    assert (dataset.tools, dataset.queries, dataset.asks) == (tools, merged, asks)
+    stored = (tmp_path / "labels.jsonl").read_text()
+    assert Label.model_validate_json(stored) == graded[0]
+    first = (tmp_path / "queries.jsonl").read_text().partition("\n")[0]
+    assert json.loads(first)["tools_first"] == ["np.max", "np.sum"]
     assert not dataset.left_out.counts
 
 
@@ -320,18 +315,13 @@ def test_toolbank_in_parquet_parts(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "name", "content", "told"),
     [
-        (
-            "jsonl",
-            "queries.jsonl",
-            '{"query": "x"}\n{"tools": []}',
-            'line 1: no "tools"',
-        ),
+        ("jsonl", "queries.jsonl", '{"query": "x"}', 'line 1: no "tools"'),
         ("jsonl", "tools.jsonl", '{"name": " "}', "line 1"),
         (
             "jsonl",
             "queries.jsonl",
-            '{"query": "x", "tools": ["a"], "split": "nope"}',
-            "found: 'nope'",
+            '{"query": "x", "tools": ["a"], "split": "no"}',
+            "'no'",
         ),
         ("toolbank", "train.json", '[{"functions": []}]', "row 1"),
         ("toolbank", "train.json", "{}", "not a list"),
@@ -383,10 +373,7 @@ def test_public_sets_are_read_whole(name, tools, queries, tested):
     assert sum(q.split == "test" for q in dataset.queries) == tested
 
 
-A, B = (
-    Label(query="1", tool="a", grade="needed"),
-    Label(query="1", tool="b", grade="needed"),
-)
+A, B = (Label(query="1", tool=name, grade="needed") for name in "ab")
 
 
 @pytest.mark.parametrize(
@@ -402,7 +389,7 @@ A, B = (
     ],
 )
 def test_the_labels_of_a_request_count_together_or_not_at_all(given, kept):
-    tools = [Tool(name="a", kind="function"), Tool(name="b", kind="function")]
+    tools = [Tool(name="a"), Tool(name="b", kind="function")]
     query = Query(id="1", query="do it", tools=("a",))
     dataset = gather(tools, [query], LeftOut(), labels=given)
     assert len(dataset.labels) == kept

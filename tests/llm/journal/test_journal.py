@@ -94,30 +94,25 @@ with Journal(Path({str(path)!r})) as journal:
         assert all(journal.get(str(i)) for i in range(seen + 1))
 
 
+def fail(journal, error, key="k", attempt=1, step="polish", *, final=False):
+    asked = replace(request(attempt), step=step)
+    asyncio.run(journal.put_failure(key, "me", asked, error, final=final))
+
+
 def test_every_failed_try_is_kept_apart_from_replies(path):
     failures = [
         Failure("k", 3, "polish", "http-500", "it broke", final=False, identity="me"),
         Failure("k", 3, "polish", "timeout", "too slow", final=True, identity="me"),
         Failure("l", 4, "polish", "http-500", "it broke", final=True, identity="me"),
     ]
-
-    async def put(journal):
-        for failure in failures:
-            error = EngineError(failure.message, reason=failure.reason)
-            await journal.put_failure(
-                failure.key, "me", request(failure.attempt), error, final=failure.final
-            )
-
     with Journal(path) as journal:
-        asyncio.run(put(journal))
+        for one in failures:
+            error = EngineError(one.message, reason=one.reason)
+            fail(journal, error, one.key, one.attempt, final=one.final)
         assert journal.get("k") is None
         assert len(journal) == 0
         assert list(journal.failures()) == failures
         assert list(journal.failures(attempt=3)) == failures[:2]
-        (usage,) = journal.usage()
-    assert usage == StepUsage(
-        "polish", "me", 0, 0, 0, {"http-500": 2, "timeout": 1}, {}
-    )
 
 
 @pytest.mark.parametrize("read_only", [False, True])
@@ -225,58 +220,45 @@ def test_what_finds_no_room_even_in_reserve_is_said_to_be_lost(tmp_path):
         asyncio.run(journal.put("k", "me", request(0), big))
 
 
-def test_the_accounts_are_those_of_the_replies(path):
-    made = [
+LATE = EngineError("late", reason="timeout")
+CHARGED = EngineError(
+    "cut", reason="timeout", prompt_tokens=40, completion_tokens=9, estimated=True
+)
+
+
+def test_the_accounts_are_those_of_replies_and_failed_tries_by_step_and_model(path):
+    rows = [
         ("write", "me", ChatReply("r", "m", 10 + i, 2, latency=i / 100))
         for i in range(201)
     ]
-    made += [("polish", "me", ChatReply("r", "m", 5, 1)) for _ in range(3)]
-    made += [("write", "you", ChatReply("r", "m", 7, 1, latency=0.5))]
+    rows += [("polish", "me", ChatReply("r", "m", 5, 1)) for _ in range(3)]
+    rows += [("write", "you", ChatReply("r", "m", 7, 1, latency=0.5))]
 
     async def put(journal):
-        for number, (stage, identity, reply) in enumerate(made):
-            asked = replace(request(number), step=stage)
+        for number, (step, identity, reply) in enumerate(rows):
+            asked = replace(request(number), step=step)
             await journal.put(str(number), identity, asked, reply)
-        late = EngineError("late", reason="timeout")
-        await journal.put_failure("k", "me", request(1), late)
 
     with Journal(path) as journal:
         asyncio.run(put(journal))
-        usage = journal.usage()
-    # Of 200 measured latencies 0.01 to 2.00, the nearest rank of p is the p-th hundredth.
-    assert usage == (
-        StepUsage(
-            "write",
-            "me",
-            201,
-            sum(range(10, 211)),
-            402,
-            {},
-            {"p50": 1.0, "p90": 1.8, "p99": 1.98, "max": 2.0},
-        ),
-        StepUsage(
-            "write",
-            "you",
-            1,
-            7,
-            1,
-            {},
-            dict.fromkeys(("p50", "p90", "p99", "max"), 0.5),
-        ),
-        StepUsage("polish", "me", 3, 15, 3, {"timeout": 1}, {}),
-    )
-
-
-def test_stages_are_accounted_in_the_order_in_which_they_were_asked(path):
+        fail(journal, LATE)
+        fail(journal, CHARGED)
+        fail(journal, CHARGED, final=True)
+        fail(journal, LATE, step="check")
     with Journal(path) as journal:
-        stages = ("write", "judge", "write", "a stage to come")
-        put_all(journal, [replace(request(i), step=s) for i, s in enumerate(stages)])
-        asked = replace(request(9), step="check")
-        late = EngineError("late", reason="timeout")
-        asyncio.run(journal.put_failure("k", "me", asked, late))
-        accounted = [usage.step for usage in journal.usage()]
-        assert list(journal.attempts(["judge", "check"])) == [1]
-    assert accounted == ["write", "judge", "a stage to come", "check"]
+        usage = journal.usage()
+        assert list(journal.attempts(["polish", "check"])) == [201, 202, 203]
+    points = ("p50", "p90", "p99", "max")
+    # Of 200 measured latencies 0.01 to 2.00, the nearest rank of p is the p-th hundredth.
+    latency = dict(zip(points, (1.0, 1.8, 1.98, 2.0), strict=True))
+    half = dict.fromkeys(points, 0.5)
+    # In the order in which the steps began.
+    assert usage == (
+        StepUsage("write", "me", 201, sum(range(10, 211)), 402, {}, latency),
+        StepUsage("write", "you", 1, 7, 1, {}, half),
+        StepUsage("polish", "me", 3, 95, 21, {"timeout": 3}, {}, 2),
+        StepUsage("check", "me", 0, 0, 0, {"timeout": 1}, {}),
+    )
 
 
 def test_the_exchanges_of_one_attempt_can_be_had_alone(path):
@@ -490,24 +472,3 @@ def test_a_database_that_its_program_has_open_is_left_as_it_is(tmp_path):
             pass
         assert _seen(tmp_path) == before
         hers.execute("COMMIT")
-
-
-def test_a_failed_try_that_was_charged_for_is_in_the_accounts(path):
-    error = EngineError(
-        "cut", reason="timeout", prompt_tokens=40, completion_tokens=9, estimated=True
-    )
-
-    async def put(journal):
-        await journal.put("a", "me", request(0), ChatReply("r", "m", 5, 1))
-        await journal.put_failure("b", "me", request(1), error)
-        await journal.put_failure("b", "me", request(1), error, final=True)
-
-    with Journal(path) as journal:
-        asyncio.run(put(journal))
-    with Journal(path) as journal:
-        (usage,) = journal.usage()
-    assert (usage.prompt_tokens, usage.completion_tokens, usage.estimated) == (
-        85,
-        19,
-        2,
-    )

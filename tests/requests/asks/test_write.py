@@ -1,25 +1,21 @@
 """Asks by a real server on loopback, good and bad."""
 
 import json
-import os
-import signal
 from random import Random
 from time import sleep
 
 import pytest
 
-from tests.servers.batch import answer_file
 from tests.servers.chat import Answer, ChatServer
 from tests.world import SHOP, asks_for, good
 from toolbank.bank.records import Tool
 from toolbank.llm.journal import Journal
 from toolbank.requests.asks import KINDS, AsksConfig
 from toolbank.requests.asks.write import ask_for_tools
-from toolbank.system.errors import Interrupted, ToolbankError
+from toolbank.system.errors import ToolbankError
 
 MANY = [
-    Tool(name=f"yard.lift{n}", kind="function", summary=f"Lift the load number {n}.")
-    for n in range(70)
+    Tool(name=f"yard.lift{n}", summary=f"Lift the load number {n}.") for n in range(70)
 ]
 SISTERS = [
     Tool(name=f"cal.{kind}.is_open", kind="method", summary="Whether a day is open.")
@@ -106,29 +102,6 @@ def test_of_a_reply_that_is_bad_in_parts_the_good_asks_stay(tmp_path):
     assert lost.isdisjoint((tool, kind) for tool, kind, _ in told(written))
 
 
-def test_half_a_crowd_of_bad_replies_leaves_the_other_half(tmp_path):
-    def script(call):
-        if SHOP.index(by_name[call.asked_for]) % 2:
-            return Answer.text('{"plain": "I would rather')
-        return good(call)
-
-    by_name = {tool.name: tool for tool in SHOP}
-    with ChatServer(script) as server:
-        written = ask(server, tmp_path)
-        asked = len(server.calls)
-        again = ask(server, tmp_path)
-    assert [tool for tool, kind, _ in told(written) if kind == "terse"] == [
-        tool.name for tool in SHOP[::2]
-    ]
-    assert written.value.content["counts"]["rejected"] == {
-        "not-json": 4 * len(SHOP) // 2
-    }
-    assert any("not accepted: not-json 32" in line for line in written.problems)
-    # A bad reply was paid for, and another would be no better.
-    assert len(server.calls) == asked
-    assert told(again) == told(written)
-
-
 def test_a_model_that_answers_rubbish_is_asked_for_a_few_tools_alone(tmp_path):
     with (
         ChatServer(lambda call: Answer.text("la la la")) as server,
@@ -165,7 +138,7 @@ def test_an_ask_that_was_written_before_is_rejected_whoever_wrote_it_first(tmp_p
 
 
 def test_siblings_are_asked_for_once_and_have_the_same_asks(tmp_path):
-    tools = [*SISTERS, Tool(name="cal.is_open", kind="function", summary="Open?")]
+    tools = [*SISTERS, Tool(name="cal.is_open", summary="Open?")]
     with ChatServer(good) as server:
         written = ask(server, tmp_path, tools)
     assert [call.asked_for for call in server.calls].count(SISTERS[0].name) == 1
@@ -192,7 +165,7 @@ def test_a_withheld_tool_is_not_asked_for(tmp_path):
 
 
 def test_a_tool_that_is_added_leaves_the_replies_for_others_as_they_were(tmp_path):
-    other = Tool(name="moon.paint", kind="function", summary="Paint it yellow.")
+    other = Tool(name="moon.paint", summary="Paint it yellow.")
     with ChatServer(good) as server:
         ask(server, tmp_path, SHOP[1:])
         before = len(server.calls)
@@ -217,50 +190,6 @@ def test_calls_that_fail_are_counted_and_made_again_by_the_next_run(tmp_path):
     assert {call.asked_for for call in server.calls[before:]} == broken
     assert not again.lacks
     assert len(again.value.asks) == 4 * len(SHOP)
-
-
-def test_a_spent_budget_leaves_asks_for_some_and_the_next_run_for_all(tmp_path):
-    with ChatServer(good) as server:
-        whole = ask(server, tmp_path / "whole")
-        part = ask(server, tmp_path / "part", budget={"calls": 5}, concurrency=2)
-        assert len(server.calls) == len(SHOP) + 5
-        assert part.value.content["counts"]["groups"] == 5
-        assert part.lacks == "asks for 11 of 16 tools"
-        assert part.ended_early.option == "--set asks.budget.calls=10"
-        rest = ask(server, tmp_path / "part")
-    assert len(server.calls) == 2 * len(SHOP)
-    assert rest.value.asks == whole.value.asks
-
-
-def test_ctrl_c_keeps_what_came_and_the_next_run_goes_on(tmp_path):
-    def script(call):
-        if call.number == 6:
-            os.kill(os.getpid(), signal.SIGINT)
-        return good(call)
-
-    with ChatServer(script) as server:
-        with pytest.raises(Interrupted, match="the same command goes on from there"):
-            ask(server, tmp_path / "cut", concurrency=2)
-        asked = len(server.calls)
-        assert asked < len(SHOP)
-        rest = ask(server, tmp_path / "cut")
-        assert len(server.calls) == len(SHOP)
-        whole = ask(server, tmp_path / "whole")
-    assert rest.value.asks == whole.value.asks
-    assert rest.value.content == whole.value.content
-
-
-def test_by_batch_files_the_asks_are_those_of_an_endpoint(tmp_path):
-    with ChatServer(good) as server:
-        expected = ask(server, tmp_path / "endpoint")
-    by_hand = tmp_path / "by-hand"
-    waits = ask(server, by_hand, engine="batch", base_url="https://api.example.com/v1")
-    assert "16 requests wait" in waits.message
-    [path] = (by_hand / "batch").glob("round-*.jsonl")
-    path.with_name("output.jsonl").write_text(answer_file(path.read_text(), good))
-    made = ask(server, by_hand, engine="batch", base_url="https://api.example.com/v1")
-    assert told(made) == told(expected)
-    assert made.value.content["counts"] == expected.value.content["counts"]
 
 
 def test_more_asks_than_kinds_take_the_kinds_in_turn(tmp_path):

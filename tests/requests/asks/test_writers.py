@@ -102,12 +102,8 @@ def test_the_recorded_engine_wants_a_file():
 
 def test_rules_write_plain_and_terse_asks_and_say_that_they_write_no_other(tmp_path):
     tools = [
-        Tool(
-            name="box.sort",
-            kind="function",
-            summary="Sort an array of letters by month.",
-        ),
-        Tool(name="box.mute", kind="function"),
+        Tool(name="box.sort", summary="Sort an array of letters by month."),
+        Tool(name="box.mute"),
     ]
     written = write(tmp_path, AsksConfig(engine="rules"), tools)
     [(name, asks)] = by_tool(written).items()

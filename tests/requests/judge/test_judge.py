@@ -1,12 +1,8 @@
-import asyncio
 import json
-import os
 import re
-import signal
 
 import pytest
 
-from tests.servers.batch import answer_file
 from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
@@ -22,9 +18,8 @@ TEMPLATE = "Which is better by {{ criterion }}?\nA: {{ first }}\nB: {{ second }}
 CRITERIA = ("naturalness", "fluency", "coherence")
 
 
-@pytest.fixture
-def bank():
-    tools = tuple(Tool(name=f"lib.t{i}", kind="function") for i in range(3))
+def make_bank():
+    tools = tuple(Tool(name=f"lib.t{i}") for i in range(3))
     queries = tuple(
         Query(
             id=f"q{i}",
@@ -35,6 +30,11 @@ def bank():
         for i in range(8)
     )
     return Bank(tools, queries)
+
+
+@pytest.fixture
+def bank():
+    return make_bank()
 
 
 @pytest.fixture
@@ -165,21 +165,6 @@ def test_no_journaled_verdict_is_asked_for_again_and_more_pairs_go_on_from_there
     assert more["pairs"][:3] == few["pairs"]
 
 
-def test_a_refused_key_ends_the_judge_and_loses_no_verdict_that_came(judge, tmp_path):
-    def script(call):
-        return prefer("good")(call) if call.number < 9 else Answer.error(401)
-
-    with ChatServer(script) as server:
-        with pytest.raises(ToolbankError, match="401"):
-            judge(concurrency=4, **model(server))
-        with Journal(tmp_path / "journal.sqlite") as journal:
-            assert len(journal) == 9
-        asked = len(server.calls)
-        server.script = prefer("good")
-        assert counts(judge(**model(server))) == (8, 0, 0)
-        assert len(server.calls) == asked + 48 - 9
-
-
 def test_a_budget_ends_the_judge_with_the_pairs_that_were_judged(judge):
     with ChatServer(prefer("good")) as server:
         judged = judge(concurrency=1, budget={"calls": 20}, **model(server))
@@ -193,30 +178,6 @@ def test_a_budget_ends_the_judge_with_the_pairs_that_were_judged(judge):
         assert "judge.budget.calls=40" in stopped
         assert "verdicts missing: 28" in missing
         assert counts(judge(**model(server))) == (8, 0, 0)
-
-
-def test_ctrl_c_in_the_judge_finishes_what_is_in_flight(judge, tmp_path):
-    def script(call):
-        if call.number == 12:
-            os.kill(os.getpid(), signal.SIGINT)
-        return prefer("good")(call)
-
-    with ChatServer(script) as server:
-        with pytest.raises(ToolbankError, match="stopped in judge"):
-            judge(concurrency=4, **model(server))
-        asked = len(server.calls)
-        assert 13 <= asked < 48
-        with Journal(tmp_path / "journal.sqlite") as journal:
-            assert len(journal) == asked
-        assert counts(judge(**model(server))) == (8, 0, 0)
-        assert len(server.calls) == 48
-
-
-def test_a_notebook_whose_loop_runs_can_judge(judge):
-    async def cell():
-        return judge()
-
-    assert asyncio.run(cell())["n"] == 8
 
 
 def test_equal_texts_are_counted_apart_and_judged_by_nobody(judge, bank):
@@ -278,20 +239,6 @@ def test_a_broken_template_is_named(judge, tmp_path):
         judge(engine="openai", base_url="http://127.0.0.1:9", model="m")
 
 
-def test_by_a_batch_file_all_orders_are_asked_for_at_once(judge, tmp_path):
-    settings = {"engine": "batch", "model": "m"}
-    judge(**settings)
-    assert "48 requests" in judge.judged.waiting
-    assert judge.judged.message == "48 requests wait for their replies"
-    [path] = (tmp_path / "batch").glob("round-*.jsonl")
-    answers = answer_file(path.read_text(), prefer("good"))
-    path.with_name("output.jsonl").write_text(answers)
-    judged = judge(**settings)
-    assert not (judge.judged.waiting or judge.judged.lacks)
-    assert counts(judged) == (8, 0, 0)
-    assert judged["criteria"]["fluency"]["consistency"] == 1
-
-
 def test_another_dataset_is_paired_at_random_by_the_seed(judge, tmp_path):
     lines = [json.dumps({"id": f"o{i}", "query": f"bad other {i}"}) for i in range(6)]
     path = tmp_path / "other.jsonl"
@@ -337,13 +284,6 @@ def test_wins_are_told_by_how_long_the_text_is_beside_the_other(
     assert told["criteria"]["fluency"]["n"] == 8
 
 
-def test_texts_are_never_run_as_templates(judge, bank):
-    hostile = bank.queries[0].model_copy(update={"query": "{{ 7 * 7 }} {% raw %}"})
-    with ChatServer(lambda call: Answer.json({"winner": "tie"})) as server:
-        judge(Bank(bank.tools, (hostile,)), **model(server))
-    assert all("{{ 7 * 7 }} {% raw %}" in call.prompt for call in server.calls)
-
-
 def test_a_bank_without_drafts_has_nothing_to_judge(judge, bank):
     bare = tuple(query.model_copy(update={"draft": ""}) for query in bank.queries)
     judged = judge(Bank(bank.tools, bare))
@@ -356,11 +296,11 @@ def test_the_prompt_that_comes_along_explains_every_criterion(
     tmp_path, monkeypatch, criterion
 ):
     monkeypatch.chdir(tmp_path)
-    request = make_request(
-        PromptTemplate("judge.j2"), 0, criterion, "this one", "that one"
-    )
+    first = 'A <b> & {{ 7 * 7 }} {% raw %} says "tie".'
+    request = make_request(PromptTemplate("judge.j2"), 0, criterion, first, "What?")
     prompt = request.messages[0].content
     assert f"Criterion: {criterion}." in prompt
     assert "more" in prompt.partition(f"Criterion: {criterion}.")[2][:60]
-    assert prompt.index("this one") < prompt.index("that one")
+    assert f"<request-a>\n{first}\n</request-a>" in prompt
+    assert "<request-b>\nWhat?\n</request-b>" in prompt
     assert not prompt.startswith("{#")

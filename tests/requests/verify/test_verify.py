@@ -1,14 +1,11 @@
 """Labels verified by a real server on loopback, good and bad, and by no model at all."""
 
 import json
-import os
 import re
-import signal
 
 import polars as pl
 import pytest
 
-from tests.servers.batch import answer_file
 from tests.servers.chat import Answer, ChatServer
 from tests.world import SHOP
 from toolbank.bank.bank import Bank
@@ -16,15 +13,14 @@ from toolbank.bank.records import Query, Tool
 from toolbank.llm.journal import Journal
 from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.verify.verify import verify_bank
-from toolbank.system.errors import InputError, Interrupted
+from toolbank.system.errors import InputError
 
 OLD = Tool(
     name="shop.tot",
-    kind="function",
     summary="Total the prices of a customer.",
     deprecated="1.4 Use total_prices instead.",
 )
-NICK = Tool(name="shop.sum_all", kind="function", summary="An alias of total_orders.")
+NICK = Tool(name="shop.sum_all", summary="An alias of total_orders.")
 TOOLS = (*SHOP, OLD, NICK)
 
 
@@ -138,25 +134,6 @@ def test_candidates_stay_as_they_were_pooled_though_requests_are_added(tmp_path)
         assert before["key"].is_in(pl.read_parquet(path)["key"].to_list()).all()
 
 
-def test_what_a_stop_leaves_is_not_asked_again_and_gives_the_same_labels(tmp_path):
-    def cut(call):
-        if call.number == 5:
-            os.kill(os.getpid(), signal.SIGINT)
-        return by_rule(call)
-
-    with ChatServer(cut) as server:
-        with pytest.raises(Interrupted, match="the same command goes on from there"):
-            verify(server, tmp_path / "cut", concurrency=2)
-        asked = len(server.calls)
-        assert asked < len(BANK.queries)
-        rest = verify(server, tmp_path / "cut")
-        assert len(server.calls) == len(BANK.queries)
-    with ChatServer(by_rule) as server:
-        whole = verify(server, tmp_path / "whole")
-    assert rest.value.labels == whole.value.labels
-    assert rest.value.content == whole.value.content
-
-
 def test_replies_that_say_what_cannot_be_are_counted_and_first_labels_stay(tmp_path):
     def script(call):
         _, tools = shown(call)
@@ -198,6 +175,19 @@ def test_replies_that_say_what_cannot_be_are_counted_and_first_labels_stay(tmp_p
     assert found.value.content["agreement"]["aside"] == 2
 
 
+def test_an_alternative_may_stand_for_a_tool_with_a_long_name(tmp_path):
+    long = f"shop.{'a' * 120}"
+    bank = Bank((*SHOP, Tool(name=long)), (request(0, long, "shop.find_orders"),))
+    reply = {
+        "needed": [{"tool": long, "why": "so"}],
+        "alternatives": [{"tool": "shop.find_orders", "for": long, "why": "so"}],
+        "aside": "",
+    }
+    with ChatServer(lambda _: Answer.json(reply)) as server:
+        found = verify(server, tmp_path, bank)
+    assert [label.stands_for for label in found.value.labels] == ["", long]
+
+
 def test_agreement_counts_first_labels_that_stay_fall_or_were_missing(tmp_path):
     bank = Bank(TOOLS, BANK.queries[:1])
     one, two = BANK.queries[0].tools
@@ -229,18 +219,6 @@ def test_agreement_counts_first_labels_that_stay_fall_or_were_missing(tmp_path):
     }
     # First labels come before others, whatever the model's order.
     assert found.value.labels[0].tool == one
-
-
-def test_by_batch_files_the_labels_are_those_of_an_endpoint(tmp_path):
-    with ChatServer(by_rule) as server:
-        expected = verify(server, tmp_path / "endpoint")
-    by_hand = tmp_path / "by-hand"
-    settings = {"engine": "batch", "base_url": "https://api.example.com/v1"}
-    waits = verify(None, by_hand, **settings)
-    assert waits.waiting
-    [path] = (by_hand / "batch").glob("round-*.jsonl")
-    path.with_name("output.jsonl").write_text(answer_file(path.read_text(), by_rule))
-    assert verify(None, by_hand, **settings).value.labels == expected.value.labels
 
 
 def test_recorded_grades_are_played_and_those_that_lack_are_told(tmp_path):
@@ -334,7 +312,7 @@ def test_an_explanation_that_never_speaks_of_a_label_is_found(tmp_path):
 
 def test_a_request_that_nobody_would_find_by_its_label_fails_the_round_trip(tmp_path):
     many = [
-        Tool(name=f"sea.sail{n}", kind="function", summary=f"Sail the sea to port {n}.")
+        Tool(name=f"sea.sail{n}", summary=f"Sail the sea to port {n}.")
         for n in range(80)
     ]
     lost = Query(id="lost", query="Sail to a port by sea.", tools=("shop.tot",))

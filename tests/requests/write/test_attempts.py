@@ -11,6 +11,7 @@ import pytest
 
 from tests.engines import kind_of
 from tests.world import SHOP, adds_up, drafted, polished, sentence
+from toolbank.bank.records import Tool
 from toolbank.llm.chat import ChatReply, EngineError, Offer
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
@@ -27,55 +28,27 @@ def answer(request):
 
 
 class Swift:
-    """Answers at once."""
+    """Answers at once what a script says: a reply, or an error to raise."""
 
     name = "swift"
     model = "m"
     identity = "swift"
     offers = None
 
-    def __init__(self):
+    def __init__(self, script=answer):
+        self.script = script
         self.calls = []
 
     async def answer(self, request):
         self.calls.append((request.attempt, request.step))
         await asyncio.sleep(0)
-        return answer(request)
+        outcome = self.script(request)
+        if isinstance(outcome, EngineError):
+            raise outcome
+        return outcome
 
     async def close(self):
         pass
-
-
-class Rounds(Swift):
-    """Puts into the journal what a round asks for, so many times."""
-
-    name = "rounds"
-
-    def __init__(self, patience=0):
-        super().__init__()
-        self.failures = {}
-        self.rounds = []
-        self.patience = patience
-
-    def fill(self, _, journal, __):
-        self.journal = journal
-        return self
-
-    def holds(self, key):
-        return False
-
-    def reply(self, request):
-        return answer(request)
-
-    async def exchange(self, missing):
-        self.rounds.append([(request.attempt, request.step) for request in missing])
-        if len(self.rounds) > self.patience:
-            return f"{len(missing)} requests wait"
-        for request in missing:
-            key = request.key(self.identity)
-            reply = self.reply(request)
-            await self.journal.put(key, self.identity, request, reply)
-        return ""
 
 
 @pytest.fixture
@@ -114,8 +87,8 @@ def test_a_budget_of_calls_makes_a_bank_of_the_attempts_that_have_ended_in_a_row
 class Uneven(Swift):
     """Some calls take long, and one in ten fails at first."""
 
-    def __init__(self, fails=0.0):
-        super().__init__()
+    def __init__(self, fails=0.0, script=answer):
+        super().__init__(script)
         self.fails = fails
         self.tries = Counter()
 
@@ -158,101 +131,43 @@ def test_a_budget_that_is_just_enough_is_not_spent(run):
     assert made.problems == ()
 
 
-def test_a_round_takes_all_that_is_missing_and_a_waiting_run_makes_no_bank(run):
-    engine = Rounds()
-    made, kept = run(engine)
-    assert engine.rounds == [[(n, "write") for n in range(20)]]
-    assert made.waiting == "20 requests wait"
-    assert made.lacks
-    assert kept == 0
-
-
-def test_a_run_between_rounds_asks_for_nothing_that_is_in_the_journal(run):
-    run(Rounds(patience=1))
-    engine = Rounds(patience=1)
-    made, _ = run(engine)
-    assert made.value.counts["accepted"] == 20
-    assert engine.rounds == [[(n, "polish") for n in range(20)]]
-
-
-def test_what_is_rejected_is_asked_for_anew_in_the_next_round(run):
-    class Dull(Rounds):
-        def reply(self, request):
-            is_dull = request.attempt % 4 == 0
-            return ChatReply("hm", "m") if is_dull else answer(request)
-
-    engine = Dull(patience=9)
-    made, _ = run(engine)
-    assert made.value.counts["accepted"] == 20
-    assert adds_up(made.value.counts)
-    assert made.value.counts["rejected"] == {
-        "not-json": made.value.counts["attempts"] - 20
-    }
-    # The rows that are missing are written in the round that polishes the others.
-    assert {stage for _, stage in engine.rounds[1]} == {"write", "polish"}
-
-
-def test_a_round_that_can_not_be_sent_fails_the_run(run):
-    class Broken(Rounds):
-        async def exchange(self, missing):
-            raise EngineError("no quota", reason="no-credit", fatal=True)
-
-    with pytest.raises(ToolbankError, match="no quota"):
-        run(Broken())
-
-
 def test_refusals_one_after_another_stop_the_run(run):
-    class Refusing(Swift):
-        async def answer(self, request):
-            self.calls.append(request.attempt)
-            raise EngineError("too long a prompt", reason="bad-request")
-
-    engine = Refusing()
+    engine = Swift(lambda _: EngineError("too long a prompt", reason="bad-request"))
     with pytest.raises(ToolbankError, match="10 attempts failed one after another"):
         run(engine, queries=1000, concurrency=2)
     assert len(engine.calls) < 40
 
 
-def test_where_nothing_is_accepted_the_reasons_are_told(run):
-    class Odd(Swift):
-        async def answer(self, request):
-            reply = await super().answer(request)
-            if request.attempt % 2:
-                return ChatReply("What?", "m", 10, 5)
-            written = {**json.loads(reply.text), "tools": ["no_such"]}
-            return ChatReply(json.dumps(written), "m", 10, 5)
-
-    with pytest.raises(ToolbankError) as told:
-        run(Odd(), queries=2, max_attempts=4)
-    lines = str(told.value).splitlines()
-    assert lines[0].startswith("None of 4 attempts gave a query that can be used (")
-    assert lines[1:3] == [
-        "  not-json 2, such as: What?",
-        "  tool-not-offered 2, such as: no_such",
-    ]
-    assert re.fullmatch(r"  toolbank show /\S+ 0", lines[4])
-    assert "another --out" in lines[6]
-
-
 def test_reasons_of_rejected_and_failed_attempts_are_told_apart_often_first(run):
-    class Poor(Swift):
+    def script(request):
         """Of six attempts two break off, two fail for that reason, one polish is no JSON."""
-
-        async def answer(self, request):
-            number = request.attempt % 6
-            if number in (0, 1):
-                return ChatReply("half", "m", 10, 5, finish="cut-off")
-            if number in (2, 3):
-                raise EngineError(f"call {number} broke", reason="cut-off")
-            if number == 4 or request.step == "polish":
-                return ChatReply("What?", "m", 10, 5)
-            return await super().answer(request)
+        number = request.attempt % 6
+        if number in (0, 1):
+            return ChatReply("half", "m", 10, 5, finish="cut-off")
+        if number in (2, 3):
+            return EngineError(f"call {number} broke", reason="cut-off")
+        is_odd = number == 4 or request.step == "polish"
+        return ChatReply("What?", "m", 10, 5) if is_odd else answer(request)
 
     with pytest.raises(ToolbankError) as told:
-        run(Poor(), queries=2, max_attempts=12, concurrency=1)
-    assert [line.partition(", such as")[0] for line in str(told.value).splitlines()][
-        1:4
-    ] == ["  cut-off 4", "  not-json 4 (2 in the polish)", "  failed: cut-off 4"]
+        run(Swift(script), queries=2, max_attempts=12, concurrency=1)
+    message = str(told.value)
+    assert message.splitlines()[2] == "  not-json 4 (2 in the polish), such as: What?"
+    assert re.findall(r"^  (?:failed: )?cut-off 4", message, re.MULTILINE) == [
+        *("  cut-off 4", "  failed: cut-off 4"),
+    ]
+    assert re.search(r"^  toolbank show /\S+ 0$", message, re.MULTILINE)
+    assert "another --out" in message
+
+
+def test_where_rules_decline_all_it_is_advised_to_request_single_tools(tmp_path):
+    bare = [Tool(name=f"api.call{n}", kind="operation") for n in range(12)]
+    config = GenerateConfig(engine="rules", max_attempts=3)
+    with (
+        Journal(tmp_path / "journal.sqlite") as journal,
+        pytest.raises(ToolbankError, match=r"declined 3(.|\n)*tools_per_query={1: 1}"),
+    ):
+        generate(bare, config, domain="api", seed=1, journal=journal)
 
 
 def test_each_offer_is_made_once(run):
@@ -275,15 +190,12 @@ def test_each_offer_is_made_once(run):
 
 
 def test_problems_keep_what_was_rejected_apart_from_what_failed(run):
-    class Mixed(Swift):
-        async def answer(self, request):
-            if request.attempt == 1:
-                return ChatReply("What?", "m", 10, 5)
-            if request.attempt == 2:
-                raise EngineError("it broke", reason="bad-request")
-            return await super().answer(request)
-
-    made, _ = run(Mixed(), queries=3)
+    outcomes = {
+        1: ChatReply("What?", "m", 10, 5),
+        2: EngineError("it broke", reason="bad-request"),
+    }
+    engine = Swift(lambda request: outcomes.get(request.attempt) or answer(request))
+    made, _ = run(engine, queries=3)
     assert made.problems[:3] == (
         "not accepted: not-json 1",
         "failed: bad-request 1",
@@ -295,15 +207,12 @@ def test_problems_keep_what_was_rejected_apart_from_what_failed(run):
 def test_no_more_than_the_first_attempts_are_paid_for_where_none_is_accepted(
     run, concurrency
 ):
-    class Unusable(Uneven):
+    def script(request):
         """Of the drafts every other one passes, and no polish does."""
+        is_odd = request.attempt % 2 or request.step == "polish"
+        return ChatReply("What?", "m", 10, 5) if is_odd else answer(request)
 
-        async def answer(self, request):
-            reply = await super().answer(request)
-            odd = request.attempt % 2 or request.step == "polish"
-            return ChatReply("What?", "m", 10, 5) if odd else reply
-
-    first, second = Unusable(), Unusable()
+    first, second = Uneven(script=script), Uneven(script=script)
     with pytest.raises(ToolbankError, match="None of 50 attempts"):
         run(first, queries=1000, concurrency=concurrency)
     assert {number for number, _ in first.calls} == set(range(50))
@@ -314,17 +223,15 @@ def test_no_more_than_the_first_attempts_are_paid_for_where_none_is_accepted(
 
 def test_a_replay_holds_few_attempts_open(run):
     run(Swift(), queries=300)
-    most = 0
+    tasks = []
 
-    class Counting(Swift):
-        async def answer(self, request):
-            nonlocal most
-            most = max(most, len(asyncio.all_tasks()))
-            return await super().answer(request)
+    def script(request):
+        tasks.append(len(asyncio.all_tasks()))
+        return answer(request)
 
-    made, _ = run(Counting(), queries=301)
+    made, _ = run(Swift(script), queries=301)
     assert made.value.counts["accepted"] == 301
-    assert most < 60
+    assert max(tasks) < 60
 
 
 def test_an_error_after_an_interrupt_is_what_the_run_ends_with(run, monkeypatch):
@@ -341,12 +248,3 @@ def test_an_error_after_an_interrupt_is_what_the_run_ends_with(run, monkeypatch)
     monkeypatch.setattr(Journal, "put", put)
     with pytest.raises(ToolbankError, match=r"no room left .*by an interrupt"):
         run(Interrupted())
-
-
-def test_a_mistake_of_the_program_ends_it_and_is_shown(run, monkeypatch):
-    monkeypatch.setattr(
-        "toolbank.requests.write.bank_builder.BankBuilder.accept",
-        lambda *_: (_ for _ in ()).throw(KeyError(7)),
-    )
-    with pytest.raises(KeyError):
-        run(Swift())

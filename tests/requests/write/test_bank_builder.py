@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.small_disk import small_disk
+from tests.world import adds_up
 from toolbank.bank.records import Query
 from toolbank.requests.write.bank_builder import Attempt, BankBuilder
 from toolbank.system.errors import ToolbankError
@@ -15,16 +16,11 @@ kinds = st.sampled_from(["accepted", "same", "declined", "rejected", "failed"])
 
 
 def attempt(number, kind):
-    if kind in ("accepted", "same"):
-        text = (
-            "one text that comes again and again"
-            if kind == "same"
-            else f"{number} " * 9
-        )
-        return Attempt(
-            number, "accepted", query=Query(id=str(number), query=text, tools=("a",))
-        )
-    return Attempt(number, kind, reason="because")
+    if kind not in ("accepted", "same"):
+        return Attempt(number, kind, reason="because")
+    text = "one text that comes again" if kind == "same" else f"{number} " * 9
+    query = Query(id=str(number), query=text, tools=("a",))
+    return Attempt(number, "accepted", query=query)
 
 
 @given(st.lists(kinds, max_size=30), st.randoms(), st.integers(1, 12))
@@ -55,12 +51,7 @@ def test_counts_add_up_and_the_builder_stops_at_what_is_wanted(made, wanted):
     for number, kind in enumerate(made):
         builder.accept(attempt(number, kind))
     counts = builder.counts()
-    assert counts["attempts"] == (
-        counts["accepted"]
-        + counts["declined"]
-        + sum(counts["rejected"].values())
-        + sum(counts["failed"].values())
-    )
+    assert adds_up(counts)
     assert counts["accepted"] == len(builder.queries) <= wanted
     if counts["accepted"] < wanted:
         assert counts["attempts"] == len(made)

@@ -4,12 +4,11 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 
 import pytest
 
+from tests.commands.in_process import toolbank
 from tests.servers.batch import BatchServer, answer_file
 from tests.servers.chat import Answer, ChatServer
 from tests.world import SHOP, adds_up, good
@@ -166,16 +165,19 @@ def test_a_run_that_is_asked_again_too_early_says_the_same_and_writes_nothing(tm
     first = run(tmp_path, "batch")
     before = {path.name: path.read_bytes() for path in (tmp_path / "batch").iterdir()}
     again = run(tmp_path, "batch")
-    assert again.waiting
+    assert first.message == again.message == "12 requests wait for their replies"
     assert "round-001-write-001.jsonl" in first.waiting
     assert "round-001-write-001.jsonl" in again.waiting
     after = {path.name: path.read_bytes() for path in (tmp_path / "batch").iterdir()}
     assert after == before
 
 
-def test_what_a_run_that_waits_says_is_of_requests_and_not_of_queries(tmp_path):
-    made = run(tmp_path, "batch")
-    assert made.message == "12 requests wait for their replies"
+def test_a_batch_that_is_refused_fails_the_run(tmp_path):
+    with (
+        BatchServer(written, before=lambda *_: 402) as server,
+        pytest.raises(ToolbankError, match="402"),
+    ):
+        run(tmp_path, "batch", server.url, options={"submit": True})
 
 
 def test_an_interrupt_does_not_wait_for_a_batch_that_takes_a_day(
@@ -229,13 +231,7 @@ def test_the_command_ends_well_with_what_to_do_and_goes_on_when_that_is_done(tmp
         "generate: {engine: batch, model: m, queries: 3, max_attempts: 6}}"
     )
     out = tmp_path / "run"
-    script = "from toolbank.commands.cli import main; main()"
-    first = subprocess.run(
-        [sys.executable, "-c", script, "generate", str(recipe), "--out", str(out)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    first = toolbank("generate", recipe, "--out", out, cwd=tmp_path)
     assert first.returncode == 3, first.stderr
     assert str(out / "batch" / "round-001-write-001.jsonl") in first.stdout
     assert f"toolbank run {out}" in first.stdout

@@ -18,13 +18,13 @@ from toolbank.requests.write.checks import (
 from toolbank.requests.write.config import GenerateConfig
 
 TOOLS = (
-    Tool(name="numpy.absolute", kind="function", aliases=("numpy.abs",)),
-    Tool(name="numpy.mean", kind="function"),
-    Tool(name="numpy.log2", kind="function"),
-    Tool(name="numpy.linalg.norm", kind="function"),
-    Tool(name="numpy.nan_to_num", kind="function"),
+    Tool(name="numpy.absolute", aliases=("numpy.abs",)),
+    Tool(name="numpy.mean"),
+    Tool(name="numpy.log2"),
+    Tool(name="numpy.linalg.norm"),
+    Tool(name="numpy.nan_to_num"),
     Tool(name="pandas.DataFrame", kind="class"),
-    Tool(name="numpy.sort", kind="function"),
+    Tool(name="numpy.sort"),
 )
 CHECKER = Checker(TOOLS, GenerateConfig(min_words=4, max_words=30))
 TEXT = "How far from zero are the balances of my three accounts?"
@@ -226,7 +226,7 @@ def test_no_text_raises(text):
 )
 def test_nearly_all_of_a_language_models_good_replies_pass(domain, names):
     lines = shared(f"data/toolbank-names/{names}.txt").read_text().split()
-    tools = [Tool(name=name, kind="function") for name in lines]
+    tools = [Tool(name=name) for name in lines]
     checker = Checker(tools, GenerateConfig())
     rejected = set()
     replies = shared(f"written/{domain}.jsonl").read_text().splitlines()

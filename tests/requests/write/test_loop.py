@@ -1,11 +1,9 @@
 """The whole loop against a real local server of the chat-completions protocol."""
 
-import itertools
-
 import pytest
 
 from tests.servers.chat import Answer, ChatServer
-from tests.world import SHOP, adds_up, drafted, good, sentence
+from tests.world import SHOP, drafted, good, sentence
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.write_step import generate
@@ -64,59 +62,6 @@ def test_exact_numbers_are_asked_for_counted_and_another_is_rejected(tmp_path):
     assert "2, asked for 1" in made.value.info["examples"]["other-number-of-tools"]
 
 
-def test_every_kind_of_bad_answer_is_counted_by_its_reason(tmp_path):
-    kinds = itertools.count()
-
-    def script(call):
-        if call.asks_polish:
-            return good(call)
-        text = sentence(call.prompt)
-        fair = drafted(call.offered[:2], text)
-        return [
-            lambda: good(call),
-            lambda: Answer.json({**fair, "declined": True, "reason": "nothing fits"}),
-            lambda: Answer.json(
-                fair, before="Sure! Here it is:\n```json\n", after="\n```"
-            ),
-            lambda: Answer.json({"wish": "another schema"}),
-            lambda: Answer.json({**fair, "tools": ["no_such_tool", call.offered[0]]}),
-            lambda: Answer.json({**fair, "tools": call.offered[:1]}),
-            lambda: Answer.json({**fair, "draft": "Too short."}),
-            lambda: Answer.json({**fair, "draft": f"{text} By {SHOP[0].name}."}),
-            lambda: Answer.text("I would rather not answer in JSON."),
-            lambda: Answer.error(400, "this prompt is too long"),
-        ][next(kinds) % 10]()
-
-    with ChatServer(script) as server:
-        made = run(server.url, tmp_path, concurrency=1, queries=12)
-    counts = made.value.counts
-    assert adds_up(counts)
-    assert counts["accepted"] == 12
-    assert counts["declined"] >= 1
-    assert set(counts["rejected"]) == {
-        "wrong-schema",
-        "tool-not-offered",
-        "too-few-tools",
-        "too-short",
-        "identifier",
-        "not-json",
-    }
-    assert counts["failed"]
-    assert made.value.info["examples"]["tool-not-offered"][0] == "no_such_tool"
-
-
-def test_a_second_run_asks_nothing_and_gives_the_same(tmp_path):
-    with ChatServer(good) as server:
-        first = run(server.url, tmp_path)
-        calls = len(server.calls)
-        second = run(server.url, tmp_path, concurrency=2)
-        assert len(server.calls) == calls
-        more = run(server.url, tmp_path, queries=30)
-        assert len(server.calls) == calls + 20
-    assert list(second.value.queries) == list(first.value.queries)
-    assert list(more.value.queries)[:20] == list(first.value.queries)
-
-
 def test_a_run_that_stopped_midway_goes_on_without_asking_again(tmp_path):
     def script(call):
         return good(call) if call.number < 15 else Answer.error(401, "key expired")
@@ -131,41 +76,3 @@ def test_a_run_that_stopped_midway_goes_on_without_asking_again(tmp_path):
         made = run(server.url, tmp_path)
     assert len(server.calls) == 40 - kept
     assert made.value.counts["accepted"] == 20
-
-
-def test_failed_attempts_are_tried_again_by_the_next_run(tmp_path):
-    def script(call):
-        return Answer.error(400, "odd") if call.number % 5 == 2 else good(call)
-
-    with ChatServer(script) as server:
-        made = run(server.url, tmp_path, max_attempts=20, concurrency=1)
-    assert made.value.counts["failed"]
-    assert adds_up(made.value.counts)
-    assert made.lacks
-    with ChatServer(good) as server:
-        again = run(server.url, tmp_path, max_attempts=20)
-    assert again.value.counts["accepted"] == 20
-    assert not again.lacks
-
-
-def test_a_model_that_answers_rubbish_stops_the_run_early(tmp_path):
-    with (
-        ChatServer(lambda call: Answer.text("la la la")) as server,
-        pytest.raises(ToolbankError, match="not-json"),
-    ):
-        run(server.url, tmp_path, queries=1000)
-    assert len(server.calls) < 80
-    with (
-        ChatServer(good) as server,
-        pytest.raises(ToolbankError, match="another --out"),
-    ):
-        run(server.url, tmp_path, queries=1000)
-    assert not server.calls
-
-
-def test_the_same_seed_gives_the_same_queries_at_any_concurrency(tmp_path):
-    with ChatServer(good) as server:
-        one = run(server.url, tmp_path / "a", concurrency=1)
-        many = run(server.url, tmp_path / "b", concurrency=16)
-    assert list(one.value.queries) == list(many.value.queries)
-    assert one.value.counts == many.value.counts

@@ -3,7 +3,11 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.requests.write.near_duplicates import NearDuplicates
+from toolbank.bank.records import Query
+from toolbank.requests.write.near_duplicates import (
+    NearDuplicates,
+    find_across_splits,
+)
 
 words = st.lists(st.sampled_from("abcdef"), max_size=14)
 # What is done to a text to get one that may be like it: words put in and taken out.
@@ -54,3 +58,27 @@ def test_a_text_like_an_earlier_one_is_found():
         seen.add(text)
     assert seen.find_like(texts[1].upper() + "!") == 1
     assert seen.find_like("plot the yearly rainfall of two gauges") is None
+
+
+LONG = (
+    "Sort the readings of the old weather station by the hour and then draw the mean of each "
+    "week as a line, with the highest day marked in red"
+)
+
+
+def make(number, text, split):
+    return Query(id=str(number), query=text, tools=("a",), split=split)
+
+
+def test_what_a_held_out_request_says_is_found_in_train_and_not_the_other_way():
+    other = "Translate the letter of my grandmother from Danish, and read it out to me"
+    queries = [
+        make(0, f"{LONG}, please", "train"),
+        make(1, other, "train"),
+        make(2, LONG, "test"),
+        make(3, f"{LONG} ink", "validation"),
+        make(4, f"{other} tonight", "train"),
+        make(5, LONG, None),
+    ]
+    # Two of train that are alike are left: neither is held out.
+    assert find_across_splits(queries) == {0, 3}

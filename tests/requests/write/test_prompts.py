@@ -1,4 +1,5 @@
 import hashlib
+import itertools
 import json
 import re
 
@@ -8,7 +9,6 @@ from jsonschema import Draft202012Validator
 from tests.shared import shared
 from toolbank.bank.records import Returned, Tool
 from toolbank.config.assets import shipped
-from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.write.checks import (
     Checker,
     Draft,
@@ -29,7 +29,6 @@ from toolbank.system.errors import InputError
 TOOLS = (
     Tool(
         name="shop.nan_total",
-        kind="function",
         summary="Add up values and leave gaps out.",
         parameters={
             "type": "object",
@@ -37,8 +36,8 @@ TOOLS = (
         },
         returns=(Returned(name="total", description="The total."),),
     ),
-    Tool(name="shop.sort", kind="function", summary="Order."),
-    Tool(name="shop.sort2", kind="function", summary="Again."),
+    Tool(name="shop.sort", summary="Order."),
+    Tool(name="shop.sort2", summary="Again."),
 )
 DRAFT = Draft("Order the sales. Then add them up.", ("a", "b"), "Ordered, then added.")
 DOMAINS = ["numpy", "pandas", "aws", "generic"]
@@ -57,66 +56,55 @@ def text(request):
     return message.content
 
 
-def user_file(folder, monkeypatch, name, content):
-    path = folder / "prompts" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content)
-    monkeypatch.chdir(folder)
-    return path
+@pytest.fixture
+def user_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def put(name, content):
+        path = tmp_path / "prompts" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+        return path
+
+    return put
 
 
-def test_a_recipe_that_says_nothing_of_numbers_gets_the_prompts_that_it_always_got():
-    # A change here is a change of every prompt: replies that were paid for are not used again.
-    asked = [
-        request.key("a model")
-        for domain in DOMAINS
-        for at_most in (2, 3, 4, 5)
-        for made in [prompts(domain, seed=at_most)]
-        for request in (made.write(7, TOOLS, at_most), made.polish(7, DRAFT, TOOLS[:2]))
-    ]
-    told = " ".join([*asked, prompt_hash("numpy", GenerateConfig())])
-    assert hashlib.sha256(told.encode()).hexdigest()[:16] == "89b17eccb4b57fc0"
+@pytest.mark.parametrize(
+    ("settings", "numbers", "expected"),
+    [
+        ({}, (2, 3, 4, 5), "89b17eccb4b57fc0"),
+        ({"min_tools": 1}, (1, 3), "3b13b803693af89b"),
+        ({"tools_per_query": {1: 1.0, 4: 1.0}}, (1, 4), "5cc88ab188dc7b94"),
+    ],
+)
+def test_the_prompts_stay_as_they_are(settings, numbers, expected):
+    """With any change, replies that were paid for are not used again."""
+    keys = []
+    for domain, number in itertools.product(DOMAINS, numbers):
+        made = prompts(domain, seed=number, **settings)
+        least = number if "tools_per_query" in settings else None
+        drafted = made.write(7, TOOLS, number, least)
+        polish = made.polish(7, DRAFT, TOOLS[:2])
+        keys += [request.key("a model") for request in (drafted, polish)]
+    told = " ".join([*keys, prompt_hash("numpy", GenerateConfig(**settings))])
+    assert hashlib.sha256(told.encode()).hexdigest()[:16] == expected
 
 
-def test_one_tool_is_asked_for_by_a_prompt_of_its_own():
+def test_one_tool_is_shown_with_examples_of_one_tool():
     prompt = text(write(at_most=1, tools_per_query={1: 1.0}))
-    assert "choose one, and write one request that this tool serves alone" in prompt
-    for of_several in ("chain", "belong together", "in the order in which"):
-        assert of_several not in prompt
     shown = [line for line in prompt.splitlines() if line.startswith("Answer: ")]
     answers = [json.loads(line.removeprefix("Answer: ")) for line in shown]
     assert len(answers) == 5
     assert all(len(answer["tools"]) == 1 for answer in answers)
-    assert '"tools": ["<name>"],' in prompt
-    assert "decline" in prompt
 
 
-def test_an_exact_number_is_asked_for_or_a_decline():
-    made = prompts(tools_per_query={2: 1.0, 4: 1.0})
-    prompt = text(made.write(0, TOOLS, 4, 4))
-    assert "choose exactly 4 that belong together" in prompt
-    assert "takes all 4 to serve" in prompt
-    assert "fewer that truly fit" not in prompt
-    assert "If no 4 of these tools" in prompt
-    assert made.hash != prompts().hash
-
-
-def test_where_one_tool_will_do_the_prompt_says_so():
-    prompt = text(write(at_most=3, min_tools=1))
-    assert "at least 1 and at most 3" in prompt
-    assert "One tool that serves the whole request alone is a good choice too" in prompt
-    assert "choose one," in text(write(at_most=1, min_tools=1))
-
-
-def test_examples_of_ones_own_that_need_one_tool_go_where_one_is_asked_for(
-    tmp_path, monkeypatch
-):
+def test_examples_of_ones_own_that_need_one_tool_go_where_one_is_asked_for(user_file):
     tools = [{"name": n, "description": "d"} for n in ("mix", "bake")]
     one, two = (
         {"tools": tools[:n], "query": f"Needs {n}.", "explanation": "e"} for n in (1, 2)
     )
     lines = "\n".join(map(json.dumps, (one, two)))
-    user_file(tmp_path, monkeypatch, "examples/cakes.jsonl", lines)
+    user_file("examples/cakes.jsonl", lines)
     mixed = {"domain": "cakes", "tools_per_query": {1: 1.0, 2: 1.0}}
     for number, shown in ((1, one), (2, two)):
         [drawn] = prompts(**mixed).draw_examples(0, number, number)
@@ -167,29 +155,18 @@ def test_what_the_prompts_show_as_an_answer_is_one_that_can_be_read():
 
 def test_tools_and_drafts_are_never_read_as_templates():
     evil = "{{ 7 * 6 }}{% for x in ().__class__.__base__.__subclasses__() %}"
-    tool = Tool(name=evil, kind="function", summary=evil)
+    tool = Tool(name=evil, summary=evil)
     assert text(write(tools=(tool, TOOLS[0]), instructions=evil)).count(evil) == 3
     polish = prompts().polish(0, Draft(evil, (), evil), (tool,))
     assert text(polish).count(evil) == 3
 
 
-def test_the_judge_sees_both_requests_unchanged():
-    first = 'A <b> & {{ x }} says "tie".'
-    template = PromptTemplate("judge.j2")
-    prompt = template.render(criterion="fluency", first=first, second="What is it?")
-    assert f"<request-a>\n{first}\n</request-a>" in prompt
-    assert "<request-b>\nWhat is it?\n</request-b>" in prompt
-    assert "more fluent request" in prompt
-
-
-def test_all_that_a_template_may_use_is_there(tmp_path, monkeypatch):
+def test_all_that_a_template_may_use_is_there(user_file):
     tools = [{"name": n, "description": f"To {n}."} for n in ("mix", "bake")]
     example = {"tools": tools, "query": "Bake it, crème?", "explanation": "It chains."}
     lines = json.dumps(example)
-    user_file(tmp_path, monkeypatch, "examples/cakes.jsonl", lines)
+    user_file("examples/cakes.jsonl", lines)
     user_file(
-        tmp_path,
-        monkeypatch,
         "write.j2",
         """{{ domain }} {{ min_tools }} {{ at_most }} {{ instructions }}
 {% for tool in tools %}
@@ -205,8 +182,6 @@ def test_all_that_a_template_may_use_is_there(tmp_path, monkeypatch):
 """,
     )
     user_file(
-        tmp_path,
-        monkeypatch,
         "polish.j2",
         "{{ domain }}: {{ draft }} / {{ explanation }} / {{ tools[1].summary }}",
     )
@@ -226,9 +201,9 @@ def test_all_that_a_template_may_use_is_there(tmp_path, monkeypatch):
     )
 
 
-def test_a_users_own_template_wins_and_changes_the_hash(tmp_path, monkeypatch):
+def test_a_users_own_template_wins_and_changes_the_hash(user_file):
     ours = prompt_hash("numpy", GenerateConfig())
-    user_file(tmp_path, monkeypatch, "write.j2", "{{ domain }}, {{ tools | length }}!")
+    user_file("write.j2", "{{ domain }}, {{ tools | length }}!")
     assert text(write()) == "numpy, 3!"
     assert prompt_hash("numpy", GenerateConfig()) != ours
     assert prompts().hash == prompt_hash("numpy", GenerateConfig())
@@ -246,23 +221,21 @@ def test_a_users_own_template_wins_and_changes_the_hash(tmp_path, monkeypatch):
         ("a\n{{ domain | nothing }}", 2),
     ],
 )
-def test_a_broken_template_is_told_by_file_and_line(
-    tmp_path, monkeypatch, content, line
-):
-    path = user_file(tmp_path, monkeypatch, "write.j2", content)
+def test_a_broken_template_is_told_by_file_and_line(user_file, content, line):
+    path = user_file("write.j2", content)
     with pytest.raises(InputError) as caught:
         write()
     assert f"{path}, line {line}:" in str(caught.value)
 
 
-def test_a_users_examples_make_a_new_domain(tmp_path, monkeypatch):
+def test_a_users_examples_make_a_new_domain(user_file):
     tools = [{"name": n, "description": "d"} for n in ("a", "b")]
     example = {"tools": tools, "query": "Bake a cake.", "explanation": "It chains."}
     name = "examples/cakes.jsonl"
-    user_file(tmp_path, monkeypatch, name, json.dumps(example) + "\n\n")
+    user_file(name, json.dumps(example) + "\n\n")
     assert [example.query for example in load_examples("cakes")] == ["Bake a cake."]
     assert find_examples("cakes").own
-    user_file(tmp_path, monkeypatch, name, json.dumps(example) + '\n{"query": 1}')
+    user_file(name, json.dumps(example) + '\n{"query": 1}')
     with pytest.raises(InputError, match=r"cakes.jsonl, line 2: .*tools"):
         load_examples("cakes")
 
@@ -291,14 +264,14 @@ def test_shipped_examples_are_what_we_ask_a_writer_for(domain):
 )
 def test_shipped_examples_hold_no_identifier(domain, names):
     lines = shared(f"data/toolbank-names/{names}.txt").read_text().split()
-    tools = [Tool(name=name, kind="function") for name in lines]
+    tools = [Tool(name=name) for name in lines]
     checker = Checker(tools, GenerateConfig())
     for example in load_examples(domain):
         assert checker.check_text(example.query) is None, example.query
 
 
-def test_whose_prompts_are_used_is_told(tmp_path, monkeypatch):
-    user_file(tmp_path, monkeypatch, "write.j2", "Write.")
+def test_whose_prompts_are_used_is_told(user_file):
+    user_file("write.j2", "Write.")
     for domain, config, told in (
         ("numpy", {}, ["write.j2: .*used"]),
         ("weather", {}, ["write.j2: .*used", "prompts/examples/weather.jsonl"]),

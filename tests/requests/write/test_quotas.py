@@ -1,6 +1,5 @@
 """What a recipe sets by `tools_per_query` is what the bank has, with engines made for it."""
 
-import asyncio
 import json
 import random
 from collections import Counter
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engines import kind_of
+from tests.requests.write.test_attempts import Uneven
 from tests.world import SHOP, adds_up, drafted, polished, sentence
 from toolbank.llm.chat import ChatReply
 from toolbank.llm.journal import Journal
@@ -20,34 +20,16 @@ SHARES = {1: 0.25, 2: 0.35, 4: 0.4}
 EXACTLY = {1: 10, 2: 14, 4: 16}
 
 
-class Picky:
-    """Declines the more often the more tools it is asked for, and takes its time."""
-
-    name = "picky"
-    model = "m"
-    identity = "picky"
-    offers = None
-
-    def __init__(self):
-        self.calls = Counter()
-
-    async def answer(self, request):
-        self.calls[request.attempt, request.step] += 1
-        await asyncio.sleep(0.01 * random.random() ** 4)
-        return self.reply(request)
-
-    def reply(self, request):
-        text = sentence(request.attempt)
-        if request.step == "polish":
-            return ChatReply(json.dumps(polished(text)), "m", 10, 5)
-        number = request.task.at_most
-        names = [tool.name for tool in request.task.tools[:number]]
-        drawn = random.Random(request.attempt)
-        reply = {**drafted(names, text), "declined": drawn.random() < 0.15 * number}
-        return ChatReply(json.dumps(reply), "m", 10, 5)
-
-    async def close(self):
-        pass
+def picky(request):
+    """Decline the more often the more tools are requested."""
+    text = sentence(request.attempt)
+    if request.step == "polish":
+        return ChatReply(json.dumps(polished(text)), "m", 10, 5)
+    number = request.task.at_most
+    names = [tool.name for tool in request.task.tools[:number]]
+    drawn = random.Random(request.attempt)
+    reply = {**drafted(names, text), "declined": drawn.random() < 0.15 * number}
+    return ChatReply(json.dumps(reply), "m", 10, 5)
 
 
 @pytest.fixture
@@ -70,7 +52,7 @@ def numbers(made):
 
 
 def test_a_bank_has_exactly_the_shares_that_are_set_and_no_call_is_for_nothing(run):
-    engine = Picky()
+    engine = Uneven(script=picky)
     made = run(engine, concurrency=16)
     assert not made.lacks
     assert numbers(made) == EXACTLY
@@ -78,39 +60,36 @@ def test_a_bank_has_exactly_the_shares_that_are_set_and_no_call_is_for_nothing(r
     counted = made.value.counts["tools_per_query"]
     assert {int(n): row["accepted"] for n, row in counted.items()} == EXACTLY
     assert sum(row["asked"] for row in counted.values()) == len(made.value.attempts)
-    assert set(engine.calls.values()) == {1}
-    assert {n for n, _ in engine.calls} == {row.attempt for row in made.value.attempts}
+    assert set(engine.tries.values()) == {1}
+    assert {n for n, _ in engine.tries} == {row.attempt for row in made.value.attempts}
 
 
 def test_the_bank_is_the_same_at_any_concurrency_and_after_it_was_stopped(run):
-    whole = run(Picky(), concurrency=1)
-    many = run(Picky(), "many", concurrency=32)
-    stopped = run(Picky(), "stopped", concurrency=8, budget={"calls": 31})
+    whole = run(Uneven(script=picky), concurrency=1)
+    many = run(Uneven(script=picky), "many", concurrency=32)
+    stopped = run(Uneven(script=picky), "stopped", concurrency=8, budget={"calls": 31})
     assert stopped.lacks
-    again = run(Picky(), "stopped", concurrency=8)
+    again = run(Uneven(script=picky), "stopped", concurrency=8)
     for made in (many, again):
         assert list(made.value.queries) == list(whole.value.queries)
         assert list(made.value.attempts) == list(whole.value.attempts)
 
 
 def test_more_queries_keep_those_that_there_are(run):
-    some = run(Picky())
-    more = run(Picky(), queries=80)
+    some = run(Uneven(script=picky))
+    more = run(Uneven(script=picky), queries=80)
     assert numbers(more) == {n: 2 * count for n, count in EXACTLY.items()}
     assert {q.id for q in some.value.queries} <= {q.id for q in more.value.queries}
 
 
 def test_a_number_that_is_declined_too_often_is_told(run):
-    class Single(Picky):
-        def reply(self, request):
-            reply = super().reply(request)
-            if request.step == "polish" or request.task.at_most < 4:
-                return reply
-            return ChatReply(
-                json.dumps(json.loads(reply.text) | {"declined": True}), "m"
-            )
+    def script(request):
+        reply = picky(request)
+        if request.step == "polish" or request.task.at_most < 4:
+            return reply
+        return ChatReply(json.dumps(json.loads(reply.text) | {"declined": True}), "m")
 
-    made = run(Single(), max_attempts=150)
+    made = run(Uneven(script=script), max_attempts=150)
     assert numbers(made) == {1: 10, 2: 14}
     assert "0 of 16 queries with 4 tools" in made.problems
 

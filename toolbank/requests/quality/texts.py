@@ -383,7 +383,10 @@ def _measure(kind: str, rows: pl.DataFrame, own: pl.DataFrame) -> Overlap | None
             gist=pl.col("gist").explode(),
         )
         .filter(pl.col("words").list.len() > 0, pl.col("name").list.len() > 0)
-        .select(name=_share("name", "words"), own=_share_of_both())
+        .select(
+            name=_share(pl.col("name"), pl.col("words")),
+            own=_share(pl.col("words"), pl.col("name").list.concat("gist")),
+        )
         .collect()
     )
     if found.is_empty():
@@ -403,12 +406,5 @@ def _plain(texts: pl.Expr) -> pl.Expr:
     return content_words(words_of(texts))
 
 
-def _share(of: str, among: str) -> pl.Expr:
-    both = pl.col(of).list.set_intersection(among)
-    return both.list.len() / pl.col(of).list.len()
-
-
-def _share_of_both() -> pl.Expr:
-    tools = pl.col("name").list.concat("gist")
-    both = pl.col("words").list.set_intersection(tools)
-    return both.list.len() / pl.col("words").list.len()
+def _share(of: pl.Expr, among: pl.Expr) -> pl.Expr:
+    return of.list.set_intersection(among).list.len() / of.list.len()

@@ -247,6 +247,17 @@ class Grading:
         """The request and the kind of source, for which gradings compete."""
         return self.query, self.text, self.kind
 
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Rank people over models over checks, then the latest."""
+        return _RANKS[self.kind], self.given
+
+    @property
+    def tools(self) -> Iterator[str]:
+        """The tools that the labels name."""
+        for label in self.labels:
+            yield from filter(None, (label.tool, label.stands_for))
+
     def is_same(self, other: Grading) -> bool:
         """Return whether two gradings are the same apart from when they were given.
 
@@ -321,11 +332,11 @@ def choose_gradings(bank: Bank, gradings: Iterable[Grading]) -> EffectiveGrading
             unused["the request is gone"] += 1
         elif texts[one.query] != one.text:
             unused["the request has another text"] += 1
-        elif not all(_named(label) <= bank.index.keys() for label in one.labels):
+        elif not {*one.tools} <= bank.index.keys():
             unused["a tool is gone"] += 1
         else:
             rival = chosen.get(one.query)
-            if rival is None or _rank(one) > _rank(rival):
+            if rival is None or one.rank > rival.rank:
                 chosen[one.query] = one
     return EffectiveGradings(chosen, dict(sorted(unused.items())))
 
@@ -357,7 +368,14 @@ def read_gradings(path: Path) -> list[Grading]:
 
 def write_gradings(path: Path, gradings: Iterable[Grading]) -> None:
     """Write a grades.parquet atomically; the same gradings give the same bytes."""
-    write_hashed(path, GradeRow, _make_rows(gradings))
+    rows = (
+        GradeRow(
+            **dict(label), text=one.text, candidates=one.candidates, given=one.given
+        )
+        for one in gradings
+        for label in one.labels
+    )
+    write_hashed(path, GradeRow, rows)
 
 
 def read_earlier_gradings(
@@ -458,14 +476,6 @@ def _find_last(gradings: Iterable[Grading]) -> Grading | None:
     return max(gradings, key=lambda one: one.given, default=None)
 
 
-def _rank(one: Grading) -> tuple[int, int]:
-    return _RANKS[one.kind], one.given
-
-
-def _named(label: Label) -> set[str]:
-    return {label.tool, label.stands_for} - {""}
-
-
 def _key(row: GradeRow) -> tuple[str, str, GraderKind, str, str, int]:
     return row.query, row.text, row.kind, row.source, row.candidates, row.given
 
@@ -474,16 +484,3 @@ def _strip(row: GradeRow) -> Label:
     return Label.model_validate(
         {name: getattr(row, name) for name in Label.model_fields}
     )
-
-
-def _make_rows(gradings: Iterable[Grading]) -> Iterator[GradeRow]:
-    for one in gradings:
-        for label in one.labels:
-            yield GradeRow.model_validate(
-                {
-                    **dict(label),
-                    "text": one.text,
-                    "candidates": one.candidates,
-                    "given": one.given,
-                }
-            )

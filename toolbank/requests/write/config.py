@@ -126,25 +126,19 @@ class GenerateConfig(EngineConfig):
     @model_validator(mode="after")
     def _ranges_hold(self) -> Self:
         fewest, most = self.fewest_tools, self.most_tools
-        if self.tools_per_query:
-            if self.min_tools not in (None, fewest) or self.max_tools not in (
-                None,
-                most,
-            ):
-                raise ValueError(
-                    "tools_per_query sets the numbers of tools; remove min_tools and max_tools, "
-                    f"or set them to {fewest} and {most}"
-                )
-            if most > self.offered:
-                raise ValueError(
-                    f"tools_per_query ({most}) is above offered ({self.offered}): a query cannot "
-                    "use more tools than are shown"
-                )
+        if self.tools_per_query and not (
+            self.min_tools in (None, fewest) and self.max_tools in (None, most)
+        ):
+            raise ValueError(
+                "tools_per_query sets the numbers of tools; remove min_tools and max_tools, or "
+                f"set them to {fewest} and {most}"
+            )
         if fewest > most:
             raise ValueError(f"min_tools ({fewest}) is above max_tools ({most})")
         if most > self.offered:
+            key = "tools_per_query" if self.tools_per_query else "max_tools"
             raise ValueError(
-                f"max_tools ({most}) is above offered ({self.offered}): "
+                f"{key} ({most}) is above offered ({self.offered}): "
                 "a query cannot use more tools than are shown"
             )
         if self.min_words > self.max_words:

@@ -22,21 +22,14 @@ Vectors = NDArray[np.float32]
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'“(]?[A-Z0-9$])")
 
 
-def align(steps: Vectors, source: Vectors) -> Vectors:
-    """Align each step [n, d] with the source's sentences [m, d], both unit vectors; returns [n].
+def faithfulness(steps: Vectors, source: Vectors) -> float:
+    """Compute Faithfulness-Step (h -> s), the mean alignment of a chain's N steps, from 0 to 1.
 
-    r-align(h_i -> s) = (1 + max_j cos(h_i, s_j)) / 2, from 0 to 1.
+    1/N sum_i r-align(h_i -> s), with r-align(h_i -> s) = (1 + max_j cos(h_i, s_j)) / 2. `steps`
+    [n, d] and `source` [m, d] are unit vectors.
     """
     cosines = (steps @ source.T).max(axis=1)
-    return np.asarray(np.clip((1 + cosines) / 2, 0, 1), np.float32)
-
-
-def faithfulness(steps: Vectors, source: Vectors) -> float:
-    """Compute Faithfulness-Step (h -> s), the mean alignment of the chain's N steps.
-
-    1/N sum_i r-align(h_i -> s), from 0 to 1. `steps` [n, d] and `source` [m, d] are unit vectors.
-    """
-    return float(align(steps, source).mean())
+    return float(np.clip((1 + cosines) / 2, 0, 1, dtype=np.float32).mean())
 
 
 def split_sentences(text: str) -> tuple[str, ...]:

@@ -12,9 +12,9 @@ from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import InputError
 
 TOOLS = (
-    Tool(name="shop.total", kind="function", aliases=("shop.sum",)),
-    Tool(name="shop.sort", kind="function"),
-    Tool(name="shop.scale", kind="function"),
+    Tool(name="shop.total", aliases=("shop.sum",)),
+    Tool(name="shop.sort"),
+    Tool(name="shop.scale"),
 )
 LINE = {
     "id": "shop-1",
@@ -83,14 +83,6 @@ def test_a_line_without_draft_and_tools_was_declined(tmp_path):
     assert read_draft(play(made, "write")).declined
 
 
-def test_a_reply_that_uses_a_missing_tool_is_rejected_by_the_checks(tmp_path):
-    made = engine(tmp_path, {**LINE, "tools": ["shop.sort", "shop.gone"]})
-    offered = [tool for tool in TOOLS if tool.name in made.offers.offer(0).tools]
-    checker = Checker(TOOLS, GenerateConfig())
-    checked = checker.check_draft(read_draft(play(made, "write")), offered, 2)
-    assert (checked.reason, checked.detail) == ("tool-not-offered", "shop.gone")
-
-
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
@@ -120,7 +112,7 @@ def test_files_that_can_not_be_read(tmp_path):
 
 def test_the_recorded_numpy_replies_play_in_full():
     names = shared("data/toolbank-names/numpy.txt").read_text().split()
-    tools = [Tool(name=name, kind="function") for name in names]
+    tools = [Tool(name=name) for name in names]
     config = GenerateConfig(engine="recorded", replies=shared("written/numpy.jsonl"))
     made = create_engine(config, tools=tools, seed=0)
     assert made.missing == {}

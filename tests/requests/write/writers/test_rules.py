@@ -137,13 +137,16 @@ def test_the_draft_has_steps_and_the_polished_request_has_not(engine, tools):
             assert "Finally," not in polished
 
 
-def test_it_declines_where_nothing_belongs_together():
-    strangers = tuple(
-        Tool(name=f"{word}.{word}x", kind="function", summary=f"Return the {word}.")
-        for word in WORDS
-    )
-    engine = create_engine(CONFIG, tools=strangers, seed=SEED)
-    _, draft, _ = write(engine, strangers, 0)
+STRANGERS = tuple(
+    Tool(name=f"{word}.{word}x", summary=f"Return the {word}.") for word in WORDS
+)
+BARE = tuple(Tool(name=f"api.call{n}", kind="operation") for n in range(12))
+
+
+@pytest.mark.parametrize("tools", [STRANGERS, BARE], ids=["strangers", "bare"])
+def test_it_declines_where_nothing_belongs_together(tools):
+    engine = create_engine(CONFIG, tools=tools, seed=SEED)
+    _, draft, _ = write(engine, tools, 0)
     assert draft.declined
     assert draft.reason
 
@@ -152,24 +155,16 @@ def test_linked_tools_are_written_about_together_and_the_reason_is_named():
     linked = (
         Tool(
             name="shop.sort_sales",
-            kind="function",
             summary="Sort the sales of a shop.",
             see_also=(SeeAlso(name="totals.add", description="Add up the sales."),),
         ),
-        Tool(name="totals.add", kind="function", summary="Add up a list of numbers."),
+        Tool(name="totals.add", summary="Add up a list of numbers."),
     )
     config = GenerateConfig(engine="rules", offered=2, max_tools=2)
     engine = create_engine(config, tools=linked, seed=SEED)
     _, draft, _ = write(engine, linked, 0)
     assert set(draft.tools) == {"shop.sort_sales", "totals.add"}
     assert "links" in draft.explanation
-
-
-def test_tools_with_hardly_a_reference_do_no_harm():
-    bare = tuple(Tool(name=f"api.call{n}", kind="operation") for n in range(12))
-    engine = create_engine(CONFIG, tools=bare, seed=SEED)
-    _, draft, _ = write(engine, bare, 0)
-    assert draft.declined
 
 
 def test_what_a_service_does_is_asked_for_in_its_own_words():
