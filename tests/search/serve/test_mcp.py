@@ -225,7 +225,7 @@ def test_over_stdio_a_newer_version_is_taken_at_a_hangup(tmp_path):
             write_pack(tmp_path / "finder", TOOLS[:4])
             os.kill(int((tmp_path / "pid").read_text()), signal.SIGHUP)
             with anyio.fail_after(30):
-                while "No tool" not in await ask("describe_tool", name="mail.send"):
+                while "no tool" not in await ask("describe_tool", name="mail.send"):
                     await anyio.sleep(0.02)
             [described, _] = (await client.list_tools()).tools
             assert "among 4" in described.description
