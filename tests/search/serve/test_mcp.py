@@ -85,6 +85,8 @@ def test_an_agent_searches_and_reads_schemas_over_stdio(tmp_path):
             listed = (await client.list_tools()).tools
             assert [tool.name for tool in listed] == ["search_tools", "describe_tool"]
             assert "mail.read" in listed[0].description
+            min_score = listed[0].input_schema["properties"]["min_score"]
+            assert min_score["type"] == "number" and "description" in min_score
             found = await ask("search_tools", query="send a letter", k=1)
             assert [hit["name"] for hit in found["hits"]] == ["mail.send"]
             assert found["pinned"][0]["name"] == "mail.read"
