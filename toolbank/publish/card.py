@@ -157,7 +157,7 @@ def _describe_aside(rows: RowCounts) -> str:
         return ""
     return (
         f" {count(rows.aside, 'request is', 'requests are')} set aside, since a grade or a check "
-        f"says that the labels can't be trusted: in `data/{ASIDE}-*.parquet`, and in no split."
+        f"says that the labels cannot be trusted: in `data/{ASIDE}-*.parquet`, and in no split."
     )
 
 

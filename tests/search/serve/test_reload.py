@@ -95,7 +95,7 @@ def test_a_tool_is_pinned_in_the_finders_that_have_it(tmp_path):
     shelf = Shelf(folders, ["mail.read"], print)
     assert shelf["a"].pinned == ()
     assert [tool.name for tool in shelf["b"].pinned] == ["mail.read"]
-    with pytest.raises(InputError, match=r"mail\.burn: can't be pinned"):
+    with pytest.raises(InputError, match=r"mail\.burn: cannot be pinned"):
         Shelf(folders, ["mail.burn"], print)
 
 
