@@ -156,14 +156,13 @@ def test_a_command_says_in_one_line_which_extra_it_needs(
     assert f"[{extra}]'" in line
 
 
-def test_who_reads_a_bank_is_told_as_of_any_bad_input(tmp_path, monkeypatch):
+def test_a_missing_library_is_bad_input_unless_no_extra_brings_it(
+    tmp_path, monkeypatch
+):
     (tmp_path / "bank.json").write_text("{}")
     (tmp_path / "tools.parquet").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(InputError, match=r"needs polars, .*\[all\]"):
         toolbank.load_bank(tmp_path)
-
-
-def test_what_no_extra_brings_is_told_as_it_is():
     with pytest.raises(ModuleNotFoundError, match="nowhere"), telling_extras():
         raise ModuleNotFoundError("No module named 'nowhere'", name="nowhere")
