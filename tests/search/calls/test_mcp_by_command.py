@@ -9,7 +9,7 @@ import pytest
 from toolbank.search.calls import CallError, Target, mcp
 from toolbank.search.calls.mcp import send_to_mcp
 
-WEATHER = Path(__file__).parents[1] / "serve/weather_server.py"
+WEATHER = Path(__file__).with_name("weather_server.py")
 FLOOD = """
 import sys
 try:

@@ -19,7 +19,7 @@ pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
 from mcp import Client, StdioServerParameters
 
-WEATHER = Path(__file__).with_name("weather_server.py")
+WEATHER = Path(__file__).parents[1] / "calls/weather_server.py"
 CITY = {
     "type": "object",
     "properties": {"city": {"type": "string"}},
