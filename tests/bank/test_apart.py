@@ -49,11 +49,14 @@ def test_a_family_is_what_the_reference_tells_of():
     call = McpCall(source="my.server", tool="add")
     families = [
         (Tool(name="my.server/add", call=call), "my.server"),
-        (Tool(name="pets.list", tags=("pets", "all")), "pets"),
+        (Tool(name="pets.list", tags=("Pets", "all")), "Pets"),
         (Tool(name="numpy.linalg.norm"), "numpy.linalg"),
         (Tool(name="alone"), "alone"),
     ]
-    assert [find_family(tool) for tool, _ in families] == [f for _, f in families]
+    for tool, family in families:
+        assert find_family(tool) == family
+        [query] = make_queries([[tool.name, "unknown"]])
+        assert make_units("family", [tool])(query) == {family, "unknown"}
 
 
 @given(REQUESTS, st.sampled_from(BY), st.integers(0, 5))
@@ -108,13 +111,6 @@ def test_an_alias_is_its_tool_and_the_order_of_a_set_is_none():
     assert make_units("random", TOOLS) is None
 
 
-def test_a_family_is_a_tag_before_a_module():
-    tools = (Tool(name="a.x", tags=("Pets",)), Tool(name="a.y"), Tool(name="alone"))
-    units = make_units("family", tools)
-    [query] = make_queries([["a.x", "a.y", "alone", "unknown"]])
-    assert units(query) == {"Pets", "a", "alone", "unknown"}
-
-
 def test_few_are_lost_where_requests_fall_into_groups():
     # Ten groups of requests that share no tool, and one request between two of them.
     requests = [
@@ -154,8 +150,5 @@ def test_tools_of_held_out_requests_are_known():
     assert find_held_out(queries, TOOLS, units) == {
         f"{family}.{name}" for family in "ac" for name in "xyz"
     }
-
-
-def test_tools_are_held_back_in_one_way():
     with pytest.raises(ValueError, match="remove one of them"):
         SplitConfig(by="tool", withhold_tools=0.1)

@@ -39,6 +39,37 @@ from toolbank.bank.records import (
 from toolbank.system.errors import InputError, ToolbankError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+def few(values):
+    return st.lists(values, max_size=2).map(tuple)
+
+
+schemas = st.dictionaries(texts, st.lists(texts))
+arguments = st.builds(
+    Argument,
+    property=texts,
+    place=st.sampled_from(["path", "body"]),
+    explode=st.none() | st.booleans(),
+)
+calls = st.one_of(
+    st.none(),
+    st.builds(
+        HttpCall,
+        method=texts,
+        path=texts,
+        arguments=few(arguments),
+        security=few(st.lists(texts).map(tuple)),
+    ),
+    st.builds(McpCall, source=texts, tool=texts),
+    st.builds(PythonCall, path=texts),
+)
+changes = st.builds(
+    VersionNote,
+    change=st.sampled_from(["added", "removed"]),
+    version=texts,
+    parameter=texts,
+)
 tools = st.builds(
     Tool,
     name=texts,
@@ -47,48 +78,16 @@ tools = st.builds(
     parameters=st.fixed_dictionaries(
         {"type": st.just("object"), "properties": st.dictionaries(texts, st.just({}))}
     ),
-    returns=st.lists(
-        st.builds(
-            Returned,
-            name=texts,
-            structure=st.none() | st.dictionaries(texts, st.lists(texts)),
-        ),
-        max_size=2,
-    ).map(tuple),
-    raises=st.lists(st.builds(Raised, type=texts), max_size=2).map(tuple),
-    versions=st.lists(
-        st.builds(
-            VersionNote,
-            change=st.sampled_from(["added", "removed"]),
-            version=texts,
-            parameter=texts,
-        ),
-        max_size=2,
-    ).map(tuple),
-    see_also=st.lists(st.builds(SeeAlso, name=texts), max_size=2).map(tuple),
-    aliases=st.lists(texts, max_size=2).map(tuple),
+    returns=few(st.builds(Returned, name=texts, structure=st.none() | schemas)),
+    raises=few(st.builds(Raised, type=texts)),
+    versions=few(changes),
+    see_also=few(st.builds(SeeAlso, name=texts)),
+    aliases=few(texts),
     title=texts,
-    tags=st.lists(texts, max_size=2).map(tuple),
-    output_schema=st.none() | st.dictionaries(texts, st.lists(texts)),
+    tags=few(texts),
+    output_schema=st.none() | schemas,
     annotations=st.dictionaries(texts, st.booleans()),
-    call=st.none()
-    | st.builds(
-        HttpCall,
-        method=texts,
-        path=texts,
-        arguments=st.lists(
-            st.builds(
-                Argument,
-                property=texts,
-                place=st.sampled_from(["path", "body"]),
-                explode=st.none() | st.booleans(),
-            ),
-            max_size=2,
-        ).map(tuple),
-        security=st.lists(st.lists(texts).map(tuple), max_size=2).map(tuple),
-    )
-    | st.builds(McpCall, source=texts, tool=texts)
-    | st.builds(PythonCall, path=texts),
+    call=calls,
 )
 provenances = st.none() | st.builds(
     Provenance,
@@ -182,16 +181,15 @@ def test_rows_come_back_in_their_order_past_one_row_group(tmp_path, monkeypatch)
     rows = [
         AttemptRecord(attempt=0, outcome="accepted", query_id="0", requests=("k", "l")),
         AttemptRecord(attempt=1, outcome="declined", detail="nothing fits"),
-        AttemptRecord(
-            attempt=2, outcome="rejected", reason="too-long", requests=("m",)
-        ),
+        AttemptRecord(attempt=2, outcome="rejected", reason="long", requests=("m",)),
         AttemptRecord(attempt=3, outcome="failed", reason="http-500", requests=("n",)),
     ]
-    write_attempts(tmp_path / "attempts.parquet", rows)
-    assert list(read_attempts(tmp_path / "attempts.parquet")) == rows
-    assert read_attempt(tmp_path / "attempts.parquet", 3) == rows[3]
-    assert read_attempt(tmp_path / "attempts.parquet", 4) is None
-    assert parquet.ParquetFile(tmp_path / "attempts.parquet").num_row_groups == 2
+    path = tmp_path / "attempts.parquet"
+    write_attempts(path, rows)
+    assert list(read_attempts(path)) == rows
+    assert read_attempt(path, 3) == rows[3]
+    assert read_attempt(path, 4) is None
+    assert parquet.ParquetFile(path).num_row_groups == 2
 
 
 def test_a_full_disk_is_told_and_leaves_nothing(tmp_path):
@@ -231,12 +229,7 @@ def test_frames_hold_the_rows_of_a_bank(tmp_path):
 
 
 def test_a_name_finds_its_tool_before_anothers_alias_does():
-    bank = Bank(
-        (
-            Tool(name="a", kind="function", aliases=("b", "c")),
-            Tool(name="b", kind="function"),
-        )
-    )
+    bank = Bank((Tool(name="a", aliases=("b", "c")), Tool(name="b")))
     assert bank.index == {"a": 0, "b": 1, "c": 0}
 
 
@@ -269,18 +262,11 @@ def test_a_file_of_an_earlier_version_is_read(tmp_path, as_before):
     assert read_tools(path) == (tool,)
 
 
-def test_a_bank_file_that_is_no_object_is_named(tmp_path):
-    Bank((Tool(name="a", kind="function"),)).save(tmp_path)
-    (tmp_path / "bank.json").write_text("[1]")
-    with pytest.raises(InputError, match=r"bank\.json: not a file of this version"):
-        Bank.load(tmp_path)
-
-
 def test_a_damaged_or_foreign_file_is_named(tmp_path):
     path = tmp_path / "tools.parquet"
     with pytest.raises(InputError, match="no such file"):
         read_tools(path)
-    write_tools(path, [Tool(name="a", kind="function")])
+    Bank((Tool(name="a", kind="function"),)).save(tmp_path)
     with pytest.raises(InputError, match="not a file of this version"):
         read_queries(path)
     whole = path.read_bytes()
@@ -288,18 +274,20 @@ def test_a_damaged_or_foreign_file_is_named(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(InputError, match=r"tools\.parquet: damaged"):
             read_tools(path)
+    path.write_bytes(whole)
+    (tmp_path / "bank.json").write_text("[1]")
+    with pytest.raises(InputError, match=r"bank\.json: not a file of this version"):
+        Bank.load(tmp_path)
 
 
 @given(st.lists(st.text(min_size=1), min_size=2, max_size=5, unique=True))
 def test_any_name_is_a_function_name_that_apis_take(names: list[str]) -> None:
-    long = [f"{'package.' * 10}{name}" for name in names]
-    made = [
-        Tool(name=name, kind="function").as_function()["function"]["name"]
-        for name in (*names, *long)
-    ]
-    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in made)
+    def function_name(name):
+        return Tool(name=name).as_function()["function"]["name"]
+
+    made = [function_name(one) for one in names]
+    made += [function_name(f"{'package.' * 10}{one}") for one in names]
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", one) for one in made)
     told = {name.replace(".", "_") for name in names}
     assert len(set(made)) >= 2 * len(told)
-    assert Tool(name="np.fft.fft", kind="function").as_function()["function"][
-        "name"
-    ] == ("np_fft_fft")
+    assert function_name("np.fft.fft") == "np_fft_fft"

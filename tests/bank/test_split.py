@@ -1,3 +1,5 @@
+from collections import Counter
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,17 +49,13 @@ def test_a_datasets_own_test_stays_and_validation_is_of_train(n, n_test, seed):
     assert split.count("validation") == round(0.1 * n)
 
 
-def test_a_datasets_own_validation_stays():
+def test_a_datasets_own_validation_stays_and_without_splits_it_gets_all_three():
     queries = make_queries(["train", "validation", "test"] * 20)
     split = split_dataset(queries, SplitConfig(validation=0.4), seed=0)
     assert [q.split for q in split] == [q.split for q in queries]
-
-
-def test_a_dataset_without_splits_gets_all_three():
     split = split_dataset(make_queries([None] * 40), SplitConfig(), seed=0)
-    names = [query.split for query in split]
-    assert (names.count("test"), names.count("validation")) == (4, 4)
-    assert None not in names
+    counts = Counter(query.split for query in split)
+    assert counts == {"train": 32, "validation": 4, "test": 4}
 
 
 @given(st.floats(0, 0.9), st.integers())

@@ -1,14 +1,15 @@
 """Servers that answer as the vendors' do: by rule, and refusing what these refuse."""
 
 import json
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from tests.search.calls.apis import running
 
 
 @contextmanager
 def answering(rule):
-    """A server of `rule`, from a request's path and body to an answer; its URL, and what came.
+    """A server of `rule`, from a request's body to an answer; its URL, and what came.
 
     A failed assertion of the rule is a 400 with what it says.
     """
@@ -32,10 +33,5 @@ def answering(rule):
         def log_message(self, *_):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", came
-    finally:
-        server.shutdown()
-        server.server_close()
+    with running(Handler) as address:
+        yield address, came

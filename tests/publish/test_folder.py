@@ -35,10 +35,15 @@ def run(tmp_path_factory):
 def published(run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("published") / "shop"
     made = publish_to_folder(PublicationParts(run, "cc-by-4.0", shard_rows=1), folder)
-    assert made.summary == (
-        "3 tools, 4 requests, 1 set aside, 1 ask, 4 verified labels, retriever bm25"
-    )
+    for part in ("3 tools", "4 requests", "1 set aside", "1 ask", "4 verified", "bm25"):
+        assert part in made.summary
     return folder
+
+
+def publish(run, out, **settings):
+    """Publish a run to a folder; what was published, and the card."""
+    made = publish_to_folder(PublicationParts(run, **settings), out)
+    return made, (out / "README.md").read_text()
 
 
 def load(folder, cache, *config):
@@ -53,6 +58,8 @@ def test_it_is_loaded_by_datasets(published, tmp_path):
         "test": 2,
     }
     assert len(pl.read_parquet(published / "data/validation-*.parquet")) == 0
+    names = sorted(path.name for path in (published / "data").glob("train-*"))
+    assert names == ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
     row = queries["test"][0]
     assert row["query"] == QUERIES[0].query
     assert row["tools"] == row["tools_first"] == list(QUERIES[0].tools)
@@ -71,25 +78,14 @@ def test_it_is_loaded_by_datasets(published, tmp_path):
 
 
 def test_the_columns_of_toolbank_are_a_view(published, tmp_path):
-    card = (published / "README.md").read_text()
-    code = next(line for line in card.splitlines() if line.startswith("names = "))
-    view = next(line for line in card.splitlines() if line.startswith("toolbank = "))
+    card = (published / "README.md").read_text().splitlines()
+    code = [line for line in card if line.startswith(("names = ", "toolbank = "))]
     made = {"queries": load(published, tmp_path)}
-    exec(f"{code}\n{view}", made)
-    assert made["toolbank"]["test"].column_names == [
-        "refined_instruction",
-        "functions",
-        "explanation",
-    ]
-    assert made["toolbank"]["test"][0]["functions"] == list(QUERIES[0].tools)
-
-
-def test_it_is_read_by_polars(published):
-    train = pl.read_parquet(published / "data/train-*.parquet")
-    assert train["query"].to_list() == ["Where is it", "Put them together"]
-    assert train.schema["tools"] == pl.List(pl.String)
-    names = sorted(path.name for path in (published / "data").glob("train-*"))
-    assert names == ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
+    exec("\n".join(code), made)
+    test = made["toolbank"]["test"]
+    columns = ["refined_instruction", "functions", "explanation"]
+    assert test.column_names == columns
+    assert test[0]["functions"] == list(QUERIES[0].tools)
 
 
 def test_grades_are_the_verified_ones_where_there_are_some(published):
@@ -130,11 +126,11 @@ def test_qrels_name_what_is_in_the_corpus_and_the_queries(published):
 
 
 def test_without_verified_labels_the_first_ones_count(tmp_path):
-    publish_to_folder(PublicationParts(make_run(tmp_path / "run")), tmp_path / "out")
+    _, card = publish(make_run(tmp_path / "run"), tmp_path / "out")
     qrels = (tmp_path / "out/qrels/test.trec").read_text()
     assert "3 0 shop.total 2" in qrels
     assert " 1\n" not in qrels
-    assert "by first labels" in (tmp_path / "out/README.md").read_text()
+    assert "by first labels" in card
     assert not list((tmp_path / "out/data").glob("labels-*"))
 
 
@@ -143,8 +139,7 @@ def test_a_tuned_encoder_is_loaded_by_sentence_transformers(tmp_path):
     tool2vec = run.models / "tool2vec"
     tiny_encoder(tool2vec / "encoder", words=["order", "total"])
     (tool2vec / "README.md").write_text("# tool2vec\n")
-    publish_to_folder(PublicationParts(run), tmp_path / "out")
-    card = (tmp_path / "out/README.md").read_text()
+    _, card = publish(run, tmp_path / "out")
     assert 'SentenceTransformer("FOLDER/models/tool2vec/encoder")' in card
     encoder = SentenceTransformer(str(tmp_path / "out/models/tool2vec/encoder"))
     assert encoder.encode(["Total of my order"]).shape == (1, 32)
@@ -178,9 +173,7 @@ def test_it_is_a_bank_again(published):
 
 
 def test_a_shard_that_is_missing_is_named(tmp_path):
-    publish_to_folder(
-        PublicationParts(make_run(tmp_path / "run"), shard_rows=1), tmp_path / "out"
-    )
+    publish(make_run(tmp_path / "run"), tmp_path / "out", shard_rows=1)
     (tmp_path / "out/data/train-00001-of-00002.parquet").unlink()
     with pytest.raises(InputError, match="train-00001-of-00002"):
         KIND.read(PublishedConfig(type="published", path=tmp_path / "out"))
@@ -212,15 +205,12 @@ def test_foreign_text_is_no_structure_of_the_card(tmp_path):
         "sources": {"sources": [{"source": evil}]},
     }
     run = make_run(tmp_path / "run", bank=replace(BANK, info=info))
-    publish_to_folder(PublicationParts(run), tmp_path / "out")
-    card = (tmp_path / "out/README.md").read_text()
+    _, card = publish(run, tmp_path / "out")
     lines = card.splitlines()
     assert lines.count("---") == 2
     assert not [line for line in lines if line.startswith("# Boo")]
-    assert "<script>" not in card
-    assert "[a](" not in card
-    assert "http://evil" not in card
-    assert "u:pw" not in card
+    for structure in ("<script>", "[a](", "http://evil", "u:pw"):
+        assert structure not in card
     assert "\\# Boo" in card
 
 
@@ -266,16 +256,16 @@ def test_what_is_only_this_machines_is_not_published(tmp_path):
 
 
 def test_the_same_run_gives_the_same_bytes(run, published, tmp_path):
-    publish_to_folder(PublicationParts(run, "cc-by-4.0", shard_rows=1), tmp_path)
+    publish(run, tmp_path, licence="cc-by-4.0", shard_rows=1)
     assert files_under(tmp_path) == files_under(published)
 
 
 def test_a_publication_takes_the_place_of_all_of_an_earlier_one(run, tmp_path):
-    publish_to_folder(PublicationParts(run, shard_rows=1), tmp_path / "out")
+    publish(run, tmp_path / "out", shard_rows=1)
     (tmp_path / "out/notes.txt").write_text("mine")
     small = make_run(tmp_path / "run", fitted=False)
     for out in ("out", "fresh"):
-        publish_to_folder(PublicationParts(small), tmp_path / out)
+        publish(small, tmp_path / out)
     assert (tmp_path / "out/notes.txt").read_text() == "mine"
     (tmp_path / "out/notes.txt").unlink()
     assert files_under(tmp_path / "out") == files_under(tmp_path / "fresh")
@@ -290,15 +280,15 @@ def test_a_folder_of_the_users_own_is_refused_and_left_as_it_is(run, tmp_path, n
     (tmp_path / name).write_text("[]")
     before = files_under(tmp_path)
     with pytest.raises(InputError, match=name.partition("/")[0]):
-        publish_to_folder(PublicationParts(run), tmp_path)
+        publish(run, tmp_path)
     assert files_under(tmp_path) == before
 
 
 def test_what_was_changed_since_is_not_lost(run, tmp_path):
-    publish_to_folder(PublicationParts(run), tmp_path)
+    publish(run, tmp_path)
     (tmp_path / "README.md").write_text("my own words")
     with pytest.raises(InputError, match=r"README\.md.*--to"):
-        publish_to_folder(PublicationParts(run), tmp_path)
+        publish(run, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +303,7 @@ def test_what_was_changed_since_is_not_lost(run, tmp_path):
 )
 def test_what_cannot_be_published_is_refused(run, tmp_path, wanted, place, remedy):
     with pytest.raises(InputError) as told:
-        publish_to_folder(PublicationParts(run, **wanted), tmp_path / "out")
+        publish(run, tmp_path / "out", **wanted)
     assert place in str(told.value) and remedy in str(told.value)
 
 
@@ -321,12 +311,18 @@ def test_what_is_of_an_earlier_bank_is_left_out_and_named(tmp_path):
     run = make_run(tmp_path / "run")
     model = run.models / "bm25" / "config.json"
     run.stamp("retrievers/bm25", "of an earlier bank", [model], complete=True)
-    made = publish_to_folder(PublicationParts(run), tmp_path / "out")
+    made, card = publish(run, tmp_path / "out")
     assert made.retriever is None
     assert set(made.story.stale) == {"retrievers/bm25"}
-    files = files_under(tmp_path / "out")
-    assert not [name for name in files if name.startswith("models/")]
-    assert b"results of retrievers/bm25" in files["README.md"]
+    assert not (tmp_path / "out/models").exists()
+    assert "results of retrievers/bm25" in card
+
+
+def key_of(run, kind):
+    """The key of the stage of this kind, by the recipe and the files of a run."""
+    stages = make_stages(load_recipe(str(run.recipe)).recipe, run)
+    (stage,) = (stage for stage in stages if stage.kind == kind)
+    return stage.key
 
 
 @pytest.mark.parametrize("is_current", [True, False])
@@ -338,16 +334,14 @@ def test_verified_labels_are_published_if_they_are_of_this_bank_complete_or_not(
     figures["candidates"] = {"requests": 5, "mean": 2.0}
     figures["counts"] = {"requests": 3, "needed": 3, "alternative": 1, "aside": 1}
     write_json(run.verified, figures)
-    stages = make_stages(load_recipe(str(run.recipe)).recipe, run)
-    (verify,) = (stage for stage in stages if stage.kind == "verify")
-    key = verify.key if is_current else "of an earlier bank"
+    key = key_of(run, "verify") if is_current else "of an earlier bank"
     labels = run.bank / "labels.parquet"
     run.stamp("verify", key, [labels], complete=not is_current)
     if not is_current:
         with pytest.raises(InputError, match="First: toolbank run"):
-            publish_to_folder(PublicationParts(run), tmp_path / "out")
+            publish(run, tmp_path / "out")
         return
-    made = publish_to_folder(PublicationParts(run), tmp_path / "out")
+    made, _ = publish(run, tmp_path / "out")
     assert (made.rows.aside, made.rows.relabelled) == (1, 2)
     assert not made.story.stale
 
@@ -355,26 +349,22 @@ def test_verified_labels_are_published_if_they_are_of_this_bank_complete_or_not(
 def test_the_card_tells_what_was_measured(tmp_path):
     run = make_run(tmp_path / "run")
     write_json(run.quality, measure_quality(BANK, 0).as_json())
-    stages = make_stages(load_recipe(str(run.recipe)).recipe, run)
-    (report,) = (stage for stage in stages if stage.kind == "report")
     for path in (run.metrics, run.labels, run.calibration):
         write_json(path, [])
     write_json(run.judge, {})
     run.hits.mkdir()
-    run.stamp("report", report.key, [run.quality], complete=True)
-    publish_to_folder(PublicationParts(run), tmp_path / "out")
-    card = (tmp_path / "out/README.md").read_text()
+    run.stamp("report", key_of(run, "report"), [run.quality], complete=True)
+    _, card = publish(run, tmp_path / "out")
     assert re.search(r"distinct sets of tools \| [\d.]+ %", card)
     assert "Nothing of it was measured" not in card
 
 
 def test_what_a_run_was_read_from_is_never_written_over(run, tmp_path):
-    publish_to_folder(PublicationParts(run), tmp_path / "first")
+    publish(run, tmp_path / "first")
     dataset = {"type": "published", "path": str(tmp_path / "first")}
     recipe = {"name": "again", "dataset": dataset, "retrievers": [{"type": "bm25"}]}
     make_run(tmp_path / "again").recipe.write_text(json.dumps(recipe))
     before = files_under(tmp_path / "first")
     done = toolbank("publish", "again", "--to", "first", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "has its dataset from there" in " ".join(done.stderr.split())
+    assert done.returncode == 2 and "dataset" in done.stderr
     assert files_under(tmp_path / "first") == before

@@ -38,10 +38,15 @@ def test_each_tool_counts_once_however_often_it_is_needed():
     assert failures.parts == (1, 1, 1, 1)
 
 
-def test_names_that_are_no_tools_count_for_nothing():
+def test_what_counts_for_nothing_gives_nothing():
     assert count_failures([found("ax", "a")], {"a"}).mean == 0
     assert count_failures([found("x", "a")], {"a"}) is None
     assert count_failures([], {"a"}) is None
+    assert compare_kinds({"mine": [found("a", "a", "q7")]}, seed=0) is None
+    assert compare_kinds({}, seed=0) is None
+    assert follow_uses({"mine": [found("ab", "a")]}, {"a": 4, "b": 4}, 0) is None
+    assert follow_uses({"mine": [found("ab", "a")]}, {}, 0) is None
+    assert follow_uses({}, {"a": 1}, 0) is None
 
 
 def test_the_kind_stands_in_the_id():
@@ -62,11 +67,6 @@ def test_each_kind_has_the_mean_recall_of_its_requests():
     for line in chart.lines:
         assert [dot.mean.value for dot in line.dots] == pytest.approx([1, 0.5, 0.5])
         assert [dot.mean.n for dot in line.dots] == [1, 2, 1]
-
-
-def test_without_kinds_there_is_no_chart():
-    assert compare_kinds({"mine": [found("a", "a", "q7")]}, seed=0) is None
-    assert compare_kinds({}, seed=0) is None
 
 
 def test_a_request_has_failed_where_one_of_its_tools_is_missed():
@@ -104,18 +104,13 @@ def test_retrievers_that_differ_in_one_number_are_a_sweep():
         ("refiner", "candidates"),
         ("refiner", "training.epochs"),
     ]
-    assert list(sweeps[0].labels.items()) == [
-        (8, "refiner-8"),
-        (32, "refiner-32"),
-        (128, "refiner-128"),
-    ]
+    by_candidates = [(n, f"refiner-{n}") for n in (8, 32, 128)]
+    assert list(sweeps[0].labels.items()) == by_candidates
     assert list(sweeps[1].labels.values()) == ["for-1", "refiner-8", "for-4"]
-
-
-def test_two_values_or_a_second_difference_make_none():
-    assert find_sweeps([refiner(8), refiner(16)]) == []
-    assert find_sweeps([refiner(8), refiner(16), refiner(32, vectors="other")]) == []
-    assert find_sweeps([]) == []
+    # Neither two values nor a second difference.
+    for none in ([], [8, 16], [8, 16, 32]):
+        *some, last = [refiner(n) for n in none] or [refiner(1)]
+        assert find_sweeps([*some, {**last, "vectors": "other"}]) == []
 
 
 def test_a_sweep_is_drawn_by_its_recall_on_each_set():
@@ -141,12 +136,6 @@ def test_tools_are_grouped_by_their_training_requests():
     [line] = chart.lines
     assert [dot.mean.value for dot in line.dots] == pytest.approx([0.5, 0.5, 1])
     assert [dot.mean.n for dot in line.dots] == [2, 2, 2]
-
-
-def test_tools_of_equal_use_tell_nothing():
-    assert follow_uses({"mine": [found("ab", "a")]}, {"a": 4, "b": 4}, 0) is None
-    assert follow_uses({"mine": [found("ab", "a")]}, {}, 0) is None
-    assert follow_uses({}, {"a": 1}, 0) is None
 
 
 @given(st.lists(st.integers(0, 60)), st.integers(1, 6))

@@ -1,11 +1,10 @@
 import json
 
 import pytest
-from selectolax.lexbor import LexborHTMLParser
 
 from tests.report.conftest import make_bank
-from toolbank.report import ReportConfig
-from toolbank.report.report import money, seconds, write_report
+from tests.report.page import parse, write
+from toolbank.report.report import money, seconds
 from toolbank.system.errors import InputError
 
 LATENCY = {"p50": 1.25, "p90": 3.0, "p99": 9.0, "max": 130.0}
@@ -35,8 +34,7 @@ def section(run, engine="openai", **stages):
     bank.info["calls"] = stages
     bank.info["generate"]["engine"] = engine
     bank.save(run / "bank")
-    html = write_report(run, ReportConfig()).read_text(encoding="utf-8")
-    return LexborHTMLParser(html).css_first("#made")
+    return parse(write(run)).css_first("#made")
 
 
 def told(node):
@@ -87,13 +85,25 @@ def test_a_cost_that_is_not_known_is_a_dash_and_says_what_to_do(run):
     assert "a thousand of them" not in text
 
 
-def test_the_price_that_is_missing_is_named_with_its_section(run):
-    judged = {**JUDGED, "calls": {"judge": calls(600, (6_000, 60))}}
+def judge(run, dollars=None):
+    judged = {**JUDGED, "calls": {"judge": calls(600, (6_000, 60), dollars)}}
     (run / "judge.json").write_text(json.dumps(judged))
-    text = told(section(run, write=calls(12, (600, 0), 0.6)))
-    assert "Set judge.price in the recipe" in text
-    text = told(section(run, write=calls(12, (600, 0))))
-    assert "Set generate.price and judge.price in the recipe" in text
+
+
+def test_the_price_that_is_missing_is_named_with_its_section(run):
+    judge(run)
+    for price, named in ((0.6, "Set judge.price"), (None, "Set generate.price and ")):
+        text = told(section(run, write=calls(12, (600, 0), price)))
+        assert named in text and "judge.price in the recipe" in text
+
+
+def test_the_judges_calls_stand_beside_and_are_not_those_of_a_request(run):
+    judge(run, 1.0)
+    node = section(run, write=calls(12, (600, 0), 0.6))
+    assert rows(node.css_first(".calls"))[1][:5] == [
+        *("judge", "600", "6,000", "60", "$1.00")
+    ]
+    assert "took 2.0 calls and 100 tokens, or $0.10;" in told(node)
 
 
 @pytest.mark.parametrize(
@@ -104,16 +114,6 @@ def test_replies_without_tokens_have_no_table(run, engine, said):
     node = section(run, engine, write=calls(12), polish=calls(8))
     assert not node.css(".calls")
     assert f"20 replies of the engine {engine}; {said}." in told(node)
-
-
-def test_the_judges_calls_stand_beside_and_are_not_those_of_a_request(run):
-    judged = {**JUDGED, "calls": {"judge": calls(600, (6_000, 60), 1.0)}}
-    (run / "judge.json").write_text(json.dumps(judged))
-    node = section(run, write=calls(12, (600, 0), 0.6))
-    assert rows(node.css_first(".calls"))[1][:5] == [
-        *("judge", "600", "6,000", "60", "$1.00")
-    ]
-    assert "took 2.0 calls and 100 tokens, or $0.10;" in told(node)
 
 
 def test_reasons_of_an_endpoint_come_out_as_text(run):

@@ -8,8 +8,6 @@ from tests.report.page import add_judge, parse, text_of, write
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Query, Tool
-from toolbank.report import ReportConfig
-from toolbank.report.report import write_report
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.settings import DescriptionsConfig
 from toolbank.system.files import write_json
@@ -23,36 +21,33 @@ def rows(html):
 
 def test_the_figures_stand_there_with_what_they_say(run):
     html = write(run)
-    found = rows(html)
     # tool0 has six uses, three others two each, one none.
-    assert found["tools used at least 5 times"] == "20.0 %"
-    assert found["Gini of the uses"] == "0.40"
-    assert found["distinct sets of tools"] == "50.0 %"
-    assert found["changed by the polish"] == "100.0 %"
-    assert found["drafts in steps"] == "100.0 %"
-    assert found["what came of"] == "100.0 %"
+    wanted = {
+        "tools used at least 5 times": "20.0 %",
+        "Gini of the uses": "0.40",
+        "distinct sets of tools": "50.0 %",
+        **dict.fromkeys(
+            ["changed by the polish", "drafts in steps", "what came of"], "100.0 %"
+        ),
+    }
+    assert wanted.items() <= rows(html).items()
     assert "How requests begin" in text_of(html, "#quality figcaption")
     assert html == write(run)
 
 
 def test_kinds_of_asks_have_a_row_each_and_all_is_escaped(run):
     bank = make_bank()
-    bank = Bank(
-        (*bank.tools, Tool(name="x.<b>yak</b>", summary="<script>")),
-        (
-            *bank.queries,
-            Query(id="z", query="<b>Hi</b> you <i>", tools=("x.<b>yak</b>",)),
-        ),
-        bank.info,
-        (Ask(tool="x.<b>yak</b>", kind="<i>kind</i>", ask="a yak"),),
+    yak = Tool(name="x.<b>yak</b>", summary="<script>")
+    query = Query(id="z", query="<b>Hi</b> you <i>", tools=(yak.name,))
+    ask = Ask(tool=yak.name, kind="<i>kind</i>", ask="a yak")
+    Bank((*bank.tools, yak), (*bank.queries, query), bank.info, (ask,)).save(
+        run / "bank"
     )
-    bank.save(run / "bank")
     html = write(run)
     [row] = [r for r in parse(html).css("#quality tr") if "<i>kind</i>" in r.text()]
     assert [cell.text() for cell in row.css("td")][1:] == ["1", "0.50", "1.00"]
-    assert "<i>" not in html
-    assert "<b>Hi" not in html
-    assert "<b>yak" not in html
+    for markup in ("<i>", "<b>Hi", "<b>yak"):
+        assert markup not in html
 
 
 def test_without_requests_it_says_so(run):
@@ -74,23 +69,15 @@ def test_groups_of_requests_are_shown(run, tmp_path):
 
 def test_the_judges_figures_are_labelled_as_a_heuristics(run):
     add_judge(run)
-    section = text_of(write(run), "#judge")
-    assert "rules (heuristic)" in section
-    assert (
-        "disagree on 11 for naturalness, 13 for fluency and 9 for coherence" in section
-    )
-    assert section.count("heuristic, n = 6") == 3
-    judged = json.loads((run / "judge.json").read_text())
-    win = judged["criteria"]["naturalness"]["win"]
-    assert f"win{win['count']}" in section.replace(" ", "")
-
-
-def test_pairs_of_the_same_text_twice_are_told_apart(run):
-    add_judge(run)
     judged = json.loads((run / "judge.json").read_text())
     write_json(run / "judge.json", {**judged, "identical": 3})
     section = text_of(write(run), "#judge")
-    assert "3 more pairs of the same text twice, judged by nobody" in section
+    assert "rules (heuristic)" in section
+    assert "11 for naturalness, 13 for fluency and 9 for coherence" in section
+    assert section.count("heuristic, n = 6") == 3
+    win = judged["criteria"]["naturalness"]["win"]
+    assert f"win{win['count']}" in section.replace(" ", "")
+    assert "3 more pairs of the same text twice" in section
 
 
 FOUND = {
@@ -119,24 +106,13 @@ FOUND = {
 }
 
 
-def verify(run, labels=()):
-    bank = replace(Bank.load(run / "bank"), labels=tuple(labels))
-    bank.save(run / "bank")
+def verify(run, labels):
+    replace(Bank.load(run / "bank"), labels=tuple(labels)).save(run / "bank")
     write_json(run / "verify.json", FOUND)
 
 
 def test_the_page_tells_how_first_labels_and_grades_agree(run):
-    verify(run)
-    section = text_of(write(run), "#verified")
-    assert "<b>grader</b> graded 4 requests again" in section
-    assert "needed450.0 %" in section
-    assert "an alternative to what is needed225.0 %" in section
-    assert "of what is needed the first labels have 80.0 %" in section
-    assert "the tool is deprecated21lib.<i>old</i>" in section
-    assert "1 request could not be graded" in section
-
-
-def test_requests_whose_labels_changed_are_shown_with_both(run):
+    assert not text_of(write(run), "#verified")
     verify(
         run,
         [
@@ -146,19 +122,23 @@ def test_requests_whose_labels_changed_are_shown_with_both(run):
         ],
     )
     section = text_of(write(run), "#verified")
-    assert "first lib.part.tool0 lib.part.tool1" in section
-    assert "verified lib.part.tool3 or lib.part.tool0" in section
-    assert "set aside: It has <u>two</u> readings." in section
-
-
-def test_a_run_that_verified_nothing_has_no_such_section(run):
-    assert not text_of(write(run), "#verified")
+    for part in (
+        "<b>grader</b> graded 4 requests",
+        "needed450.0 %",
+        "an alternative to what is needed225.0 %",
+        "the first labels have 80.0 %",
+        "the tool is deprecated21lib.<i>old</i>",
+        "1 request could not be graded",
+        "first lib.part.tool0 lib.part.tool1",
+        "verified lib.part.tool3 or lib.part.tool0",
+        "set aside: It has <u>two</u> readings.",
+    ):
+        assert part in section
 
 
 def test_same_files_same_bytes(run):
     add_judge(run)
-    first = write_report(run, ReportConfig()).read_bytes()
-    assert write_report(run, ReportConfig()).read_bytes() == first
+    assert write(run) == write(run)
 
 
 def test_samples_are_as_many_as_asked_for(run):

@@ -29,20 +29,15 @@ def test_this_machine_private_and_public_addresses_are_distinguished(url):
     assert is_private(url) == (url not in PUBLIC.split())
 
 
-def test_the_address_of_a_folder_ends_in_a_slash():
-    assert checked_address("https://numpy.org/doc") == "https://numpy.org/doc/"
-
-
-WITH_SECRET = (
-    "https://me:hunter2@numpy.org/doc/ https://hunter2@numpy.org/ https://[hunter2@"
-)
-WITH_SECRET += (
-    " https://numpy.org/?token=hunter2 https://numpy.org/#hunter2 me:hunter2@numpy.org"
-)
+WITH_SECRET = """
+https://me:hunter2@numpy.org/doc/ https://hunter2@numpy.org/ https://[hunter2@
+https://numpy.org/?token=hunter2 https://numpy.org/#hunter2 me:hunter2@numpy.org
+"""
 
 
 @pytest.mark.parametrize("address", WITH_SECRET.split())
 def test_an_address_with_a_secret_is_refused_without_showing_it(address):
+    assert checked_address("https://numpy.org/doc") == "https://numpy.org/doc/"
     with pytest.raises(ValueError, match="password") as caught:
         checked_address(address)
     assert "hunter2" not in str(caught.value)
@@ -61,23 +56,18 @@ def proxies(monkeypatch):
     return monkeypatch.setenv
 
 
-def test_the_proxy_of_a_scheme_goes_before_that_of_all(proxies):
+def test_the_proxy_of_a_scheme_goes_before_that_of_all_and_some_hosts_have_none(
+    proxies,
+):
     assert proxy_of("https://docs.example/") is None
     proxies("ALL_PROXY", "inside.example:3128")
     proxies("HTTP_PROXY", "http://me:pass@plain.example")
+    proxies("no_proxy", "example.org, docs.example:8000")
     assert proxy_of("https://docs.example/") == "http://inside.example:3128"
     assert proxy_of("http://docs.example/") == "http://me:pass@plain.example"
-
-
-def test_no_proxy_is_used_for_this_machine_and_for_what_the_environment_excepts(
-    proxies,
-):
-    proxies("all_proxy", "http://inside.example")
-    proxies("no_proxy", "example.org, docs.example:8000")
     excepted = "localhost:1 127.0.0.1 [::1] a.example.org docs.example:8000"
     for host in excepted.split():
         assert proxy_of(f"http://{host}/") is None
-    assert proxy_of("http://docs.example/")
 
 
 @pytest.mark.parametrize(
@@ -85,9 +75,7 @@ def test_no_proxy_is_used_for_this_machine_and_for_what_the_environment_excepts(
 )
 def test_a_proxy_that_can_not_be_used_is_bad_input_and_not_shown(proxies, proxy):
     proxies("ALL_PROXY", proxy)
-    with pytest.raises(
-        InputError, match=r"for https://docs\.example can't be used"
-    ) as told:
+    with pytest.raises(InputError, match=r"https://docs\.example") as told:
         proxy_of("https://docs.example/")
     assert "hunter2" not in str(told.value)
 

@@ -28,15 +28,10 @@ def in_a_loop(function):
 
 
 def test_a_coroutine_runs_with_and_without_a_loop():
-    assert aio.run(double(2)) == 4
-    assert in_a_loop(lambda: aio.run(double(2))) == 4
-
-
-def test_its_error_is_raised_with_and_without_a_loop():
-    with pytest.raises(InputError):
-        aio.run(fail())
-    with pytest.raises(InputError):
-        in_a_loop(lambda: aio.run(fail()))
+    for run in (lambda function: function(), in_a_loop):
+        assert run(lambda: aio.run(double(2))) == 4
+        with pytest.raises(InputError):
+            run(lambda: aio.run(fail()))
 
 
 def test_an_interrupt_in_a_notebook_lets_the_coroutine_clean_up():
@@ -72,11 +67,10 @@ def test_interrupts_can_be_handled_in_the_loop_and_are_as_before_after_it():
             await handled.wait()
         return True
 
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    assert aio.run(wait(signal.SIGTERM))
-    assert aio.run(wait(signal.SIGINT))
-    after = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    assert after == before
+    for number in (signal.SIGTERM, signal.SIGINT):
+        before = signal.getsignal(number)
+        assert aio.run(wait(number))
+        assert signal.getsignal(number) == before
 
 
 def test_what_a_script_runs_beside_itself_goes_on_ignoring_ctrl_c():

@@ -75,9 +75,6 @@ def test_what_is_damaged_or_cut_short_is_an_error(name):
     for wrong in (packed[:-1], packed[:12], b"xx" + packed):
         with pytest.raises(zlib.error):
             read(wrong, 10_000, [name])
-
-
-def test_an_encoding_that_nobody_asked_for_is_named():
     assert read_encodings("") == read_encodings(" identity") == []
     with pytest.raises(EncodingError, match="gzip, br"):
         read_encodings("gzip, BR")

@@ -1,12 +1,15 @@
 """What may be sent and started is decided by the user, and by no recipe."""
 
 import asyncio
+import io
 import os
 import pty
+import re
 import shlex
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from yarl import URL
 
+from tests.commands.in_process import toolbank
 from tests.servers.chat import Answer, ChatServer
 from tests.servers.named import GRANTS, grant_of, name_host, read_line
 from tests.world import good, write_recipe
@@ -50,7 +54,12 @@ def server(monkeypatch):
         yield started
 
 
-def sent(server):
+def run(server, path, *typed):
+    """Generate by a recipe; the authorizations that the server gets."""
+    server.calls.clear()
+    recipe = load_recipe(path, list(typed))
+    out = Path(path).with_name(f"out{len(list(Path(path).parent.iterdir()))}")
+    run_recipe(recipe, out, until="generate")
     return {call.headers.get("authorization") for call in server.calls}
 
 
@@ -161,9 +170,7 @@ def test_what_is_granted_is_a_variable_its_value_a_host_a_port_and_a_scheme(
 )
 def test_an_entry_that_names_nothing_is_told(entry, monkeypatch):
     monkeypatch.setenv("TOOLBANK_GRANTS", entry)
-    with pytest.raises(
-        InputError, match=r"TOOLBANK_GRANTS: can't be read .* Write `send"
-    ):
+    with pytest.raises(InputError, match=r"TOOLBANK_GRANTS: .*`send"):
         is_granted(grant_to_send("OPENAI_API_KEY", "https://example.com", ""))
 
 
@@ -173,18 +180,15 @@ def mine(folder, server, **settings):
 
 def test_a_recipe_sends_no_secret_of_its_choosing(tmp_path, server, monkeypatch):
     path = mine(tmp_path, server, api_key_env="AWS_SECRET_ACCESS_KEY")
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=r"mine\.yaml") as told:
         run_recipe(load_recipe(path), tmp_path / "out")
-    told = str(caught.value)
-    assert not server.calls
-    assert not (tmp_path / "out").exists()
-    assert "mine.yaml" in told
-    assert OTHER not in told
-    monkeypatch.setenv(GRANTS, read_line(told))
-    run_recipe(load_recipe(path), tmp_path / "out", until="generate")
-    assert sent(server) == {f"Bearer {OTHER}"}
+    assert not server.calls and not (tmp_path / "out").exists()
+    assert OTHER not in str(told.value)
+    monkeypatch.setenv(GRANTS, read_line(str(told.value)))
+    assert run(server, path) == {f"Bearer {OTHER}"}
 
 
+HEAD = "name: mine\nsources: [{type: python, package: statistics}]\nbaselines: false\n"
 LEFT = {
     "generate": "generate: {model: m, base_url: 'URL', queries: 3}",
     "batch": "generate: {engine: batch, options: {submit: true}, model: m, base_url: 'URL'}",
@@ -201,12 +205,7 @@ def test_no_part_of_a_recipe_sends_the_default_key_to_a_host_that_was_not_named(
     part, tmp_path
 ):
     path = tmp_path / "mine.yaml"
-    url = "https://api.example.invalid/v1"
-    path.write_text(
-        "name: mine\nsources: [{type: python, package: statistics}]\nbaselines: false\n"
-        + LEFT[part].replace("URL", url)
-        + "\n"
-    )
+    path.write_text(HEAD + LEFT[part].replace("URL", "https://api.example.invalid/v1"))
     recipe = load_recipe(str(path))
     line = (
         r"send OPENAI_API_KEY='<secret of 18 characters>' https://api\.example\.invalid"
@@ -214,31 +213,22 @@ def test_no_part_of_a_recipe_sends_the_default_key_to_a_host_that_was_not_named(
     with pytest.raises(InputError, match=line):
         run_recipe(recipe, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    told = describe_plan(recipe, tmp_path / "out")
-    assert told.count("send OPENAI_API_KEY='<secret") == 1
+    assert len(re.findall(line, describe_plan(recipe, tmp_path / "out"))) == 1
 
 
-def test_without_a_key_any_host_is_asked(tmp_path, server, monkeypatch):
-    for setting in ({"api_key_env": "NOWHERE_SET"}, {"api_key_env": None}):
-        server.calls.clear()
-        folder = tmp_path / str(setting["api_key_env"])
-        folder.mkdir()
-        path = mine(folder, server, **setting)
-        run_recipe(load_recipe(path), folder / "out", until="generate")
-        assert not any("sk-" in str(call.headers) for call in server.calls)
-    assert sent(server) == {None}
+@pytest.mark.parametrize("variable", ["NOWHERE_SET", None])
+def test_without_a_key_any_host_is_asked(tmp_path, server, variable):
+    (sent,) = run(server, mine(tmp_path, server, api_key_env=variable))
+    assert sent is None or (variable and KEY not in sent)
 
 
 def test_the_default_key_is_kept_from_this_machine_until_that_is_named(
     tmp_path, server
 ):
     path = mine(tmp_path, server)
-    run_recipe(load_recipe(path), tmp_path / "out", until="generate")
-    assert sent(server) == {"Bearer none"}
+    assert run(server, path) == {"Bearer none"}
     name_host(server.url)
-    server.calls.clear()
-    run_recipe(load_recipe(path), tmp_path / "other", until="generate")
-    assert sent(server) == {f"Bearer {KEY}"}
+    assert run(server, path) == {f"Bearer {KEY}"}
 
 
 def test_where_the_key_was_kept_back_and_is_wanted_the_line_to_set_is_told(
@@ -254,65 +244,42 @@ def test_where_the_key_was_kept_back_and_is_wanted_the_line_to_set_is_told(
 
 def test_what_the_user_types_is_named_for_that_command(tmp_path, server):
     path = write_recipe(tmp_path, base_url="https://x.invalid/v1", model="m", queries=3)
-    typed = [f"generate.base_url={server.url}"]
-    run_recipe(load_recipe(path, typed), tmp_path / "out", until="generate")
-    assert sent(server) == {f"Bearer {KEY}"}
+    sent = run(server, path, f"generate.base_url={server.url}")
+    assert sent == {f"Bearer {KEY}"}
     assert not may_go(server.url)
 
 
 def test_a_host_that_was_typed_gets_no_other_secret_of_the_recipe(tmp_path, server):
     path = mine(tmp_path, server, api_key_env="AWS_SECRET_ACCESS_KEY")
-    host = f"generate.base_url={server.url}"
-    variable = "generate.api_key_env=AWS_SECRET_ACCESS_KEY"
-    for typed in ([host], [variable]):
+    typed = [f"generate.base_url={server.url}"]
+    typed.append("generate.api_key_env=AWS_SECRET_ACCESS_KEY")
+    for one in typed:
         with pytest.raises(InputError, match="AWS_SECRET_ACCESS_KEY"):
-            run_recipe(load_recipe(path, typed), tmp_path / "out")
+            run(server, path, one)
     assert not server.calls
-    both = load_recipe(path, [host, variable])
-    run_recipe(both, tmp_path / "out", until="generate")
-    assert sent(server) == {f"Bearer {OTHER}"}
+    assert run(server, path, *typed) == {f"Bearer {OTHER}"}
 
 
-def test_what_is_typed_for_one_recipe_counts_for_no_other_that_another_thread_works_on():
-    url = "https://x.invalid/v1"
-    grant = grant_to_send("OPENAI_API_KEY", url, "")
-    seen = {}
-    begun, asked, ended = threading.Event(), threading.Event(), threading.Event()
-
-    def first():
-        with command_of("first", [grant.route]):
-            begun.set()
-            asked.wait(10)
-        ended.set()
-
-    def second():
-        begun.wait(10)
-        with command_of("second", []):
-            seen["during"] = is_granted(grant)
-            asked.set()
-            ended.wait(10)
-        seen["after"] = is_granted(grant)
-
-    threads = [threading.Thread(target=work) for work in (first, second)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert seen == {"during": False, "after": False}
-    assert not is_granted(grant)
-
-
-def test_what_is_typed_counts_where_a_loop_is_running_as_in_a_notebook():
+def test_what_is_typed_counts_for_its_own_recipe_alone():
     grant = grant_to_send("OPENAI_API_KEY", "https://x.invalid/v1", "")
 
     async def look():
         return is_granted(grant)
 
+    # As in a notebook, whose loop is running.
     async def cell():
         with command_of("mine.yaml", [grant.route]):
             return aio.run(look())
 
+    def look_from_another_thread():
+        with command_of("other.yaml", []):
+            return is_granted(grant)
+
     assert asyncio.run(cell())
+    with command_of("mine.yaml", [grant.route]), ThreadPoolExecutor() as threads:
+        assert not threads.submit(look_from_another_thread).result()
+        assert is_granted(grant)
+    assert not is_granted(grant)
 
 
 @pytest.mark.parametrize(
@@ -331,28 +298,16 @@ def test_what_is_typed_for_a_model_or_an_engine_is_no_endpoint(typed, tmp_path, 
 def test_a_host_that_was_typed_for_a_retriever_counts_for_it(baselines, tmp_path):
     path = tmp_path / "mine.yaml"
     text = LEFT["decompose"].replace("URL", "https://y.invalid/v1")
-    path.write_text(
-        "name: mine\nsources: [{type: python, package: statistics}]\n"
-        f"baselines: {baselines}\n{text}\n"
-    )
+    path.write_text(HEAD.replace("false", baselines) + text)
     typed = ["retrievers.1.decompose.base_url=https://x.invalid/v1"]
     named = load_recipe(str(path), typed).typed
     assert named == (("OPENAI_API_KEY", "https://x.invalid"),)
     assert load_recipe(str(path), ["generate.queries=20"]).typed == ()
 
 
-def preview(folder, terminal=None, said=""):
-    """The command with a terminal or without; its exit code and what it told."""
+def preview(folder, said):
+    """The command on a terminal; its exit code and what it prints there."""
     command = [sys.executable, "-m", "toolbank", "preview", "mine.yaml", "--count", "1"]
-    if terminal is None:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-        )
-        return done.returncode, done.stderr
     theirs, ours = pty.openpty()
     os.write(theirs, said.encode())
     done = subprocess.run(
@@ -360,12 +315,10 @@ def preview(folder, terminal=None, said=""):
     )
     os.close(ours)
     told = b""
-    try:
+    # A terminal ends with an error.
+    with suppress(OSError):
         while piece := os.read(theirs, 4096):
             told += piece
-    except OSError:
-        # The end of a terminal.
-        pass
     os.close(theirs)
     return done.returncode, " ".join(told.decode().split())
 
@@ -374,45 +327,39 @@ def preview(folder, terminal=None, said=""):
 def test_a_terminal_is_asked_once_and_the_answer_lies_with_the_users_settings(
     tmp_path, server, monkeypatch
 ):
+    def preview_without_a_terminal():
+        return toolbank("preview", "mine.yaml", "--count", 1, cwd=tmp_path)
+
     mine(tmp_path, server, api_key_env="AWS_SECRET_ACCESS_KEY")
-    code, told = preview(tmp_path)
-    assert (code, len(server.calls)) == (2, 0)
-    assert "TOOLBANK_GRANTS" in told
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    done = preview_without_a_terminal()
+    assert done.returncode == 2 and "TOOLBANK_GRANTS" in done.stderr
+    code, told = preview(tmp_path, "n\n")
+    assert code == 2 and "`api_key_env: null`" in told and "`token_env`" in told
+    assert not server.calls
+    code, told = preview(tmp_path, "y\n")
     place = server.url.removesuffix("/v1")
-    code, told = preview(tmp_path, terminal=True, said="n\n")
-    assert (code, len(server.calls)) == (2, 0)
-    assert "To do without, set `api_key_env: null`" in told
-    assert "take the variable out of `headers` or `token_env`" in told
-    code, told = preview(tmp_path, terminal=True, said="y\n")
-    assert code == 0, told
-    assert "generate of mine.yaml needs your permission to send secrets" in told
-    assert place in told
-    assert sent(server) == {f"Bearer {OTHER}"}
+    assert code == 0 and "mine.yaml" in told and place in told
+    assert {call.headers["authorization"] for call in server.calls} == {
+        f"Bearer {OTHER}"
+    }
     kept = Path(os.environ["XDG_CONFIG_HOME"], "toolbank", "grants")
     assert f"{place} scrypt:" in kept.read_text().splitlines()[-1]
     assert OTHER not in kept.read_text() and kept.stat().st_mode & 0o777 == 0o600
-    assert preview(tmp_path)[0] == 0
+    assert preview_without_a_terminal().returncode == 0
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", f"{OTHER}2")
-    assert preview(tmp_path)[0] == 2
+    assert preview_without_a_terminal().returncode == 2
 
 
 @pytest.mark.parametrize(
     "url", ["https://api.groq.com/openai/v1", "http://192.168.1.5:8000/v1"]
 )
 def test_init_names_no_endpoint_and_says_how_to(url, tmp_path, monkeypatch):
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "toolbank", "init", "mine", "--package", "json"),
-            *("--base-url", url, "--model", "m"),
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    arguments = ("mine", "--package", "json", "--base-url", url, "--model", "m")
+    done = toolbank("init", *arguments, cwd=tmp_path)
     assert done.returncode == 0
     assert not may_go(url)
     assert not Path(os.environ["XDG_CONFIG_HOME"], "toolbank").exists()
-    assert "On a terminal, `run` asks you" in done.stdout
     monkeypatch.setenv(GRANTS, read_line(done.stdout))
     assert may_go(url)
     assert KEY not in (tmp_path / "mine.yaml").read_text()
@@ -423,12 +370,12 @@ def test_a_plan_tells_the_one_line_that_names_all_that_a_run_would_ask_for(
 ):
     monkeypatch.setenv(GRANTS, grant_of("https://z.invalid"))
     path = tmp_path / "mine.yaml"
-    judge = LEFT["judge"].partition("judge: ")[2].replace("URL", "https://b.invalid/v1")
-    path.write_text(
-        "name: mine\nsources: [{type: python, package: statistics}]\nbaselines: false\n"
-        "generate: {model: m, base_url: 'https://a.invalid/v1', queries: 30}\n"
-        f"judge: {judge}\n"
-    )
+    _, _, judge = LEFT["judge"].partition("\n")
+    parts = [
+        LEFT["generate"].replace("URL", "https://a.invalid/v1").replace("3}", "30}"),
+        judge.replace("URL", "https://b.invalid/v1"),
+    ]
+    path.write_text(HEAD + "\n".join(parts))
     recipe = load_recipe(str(path))
     told = describe_plan(recipe, tmp_path / "out")
     assert told.count(f'export {GRANTS}="${GRANTS}; "') == 1

@@ -62,9 +62,3 @@ def test_what_installs_it_is_told_by_whether_it_is_published(monkeypatch):
     ):
         monkeypatch.setattr(distribution, "PUBLISHED", published)
         assert install_command("vllm") == told
-
-
-def test_what_the_index_does_not_have_is_found_in_a_text():
-    for name in ("toolbank", "'toolbank[vllm]'", DISTRIBUTION, f"'{DISTRIBUTION}[x]'"):
-        is_ours = DISTRIBUTION in name
-        assert bool(TOLD.search(f"pip install {name}")) != (is_ours and PUBLISHED)

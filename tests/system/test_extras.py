@@ -38,17 +38,17 @@ HELPS = """
 import typer
 from typer.testing import CliRunner
 from toolbank.commands.app import make_app
+from toolbank.run.recipe import load_recipe
 
 app = make_app()
-
-group = typer.main.get_command(app)
-for name in ("", *group.commands):
-    done = CliRunner().invoke(app, [*filter(None, [name]), "--help"])
-    assert done.exit_code == 0, (name, done.exception)
-    assert "Usage" in done.output
-assert CliRunner().invoke(app, ["schema"]).exit_code == 0
-assert CliRunner().invoke(app, ["recipes"]).exit_code == 0
-print(len(group.commands))
+names = typer.main.get_command(app).commands
+lines = [["--help"], ["schema"], ["recipes"], *([name, "--help"] for name in names)]
+for line in lines:
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 0, (line, done.exception)
+    assert "Usage" in done.output or "--help" not in line
+assert load_recipe("quickstart").recipe.name == "quickstart"
+print(len(names))
 """
 
 
@@ -124,15 +124,6 @@ def test_help_and_schema_need_no_extra():
     assert int(done.stdout) > 20
 
 
-def test_a_recipe_is_read_without_any_extra():
-    code = (
-        "from toolbank.run.recipe import load_recipe; "
-        "print(load_recipe('quickstart').recipe.name)"
-    )
-    done = run_without(BEYOND_THE_CORE, code=code)
-    assert done.stdout.strip() == "quickstart", done.stderr
-
-
 def test_a_packed_finder_of_words_is_searched_without_any_extra(tmp_path):
     write_pack(tmp_path / "finder")
     done = run_without(BEYOND_THE_CORE, "search", tmp_path / "finder", "play a song")
@@ -161,20 +152,17 @@ def test_a_command_says_in_one_line_which_extra_it_needs(
     done = run_without({missing}, *arguments, folder=tmp_path)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith(
-        f"toolbank: {arguments[0]} needs {missing}, which is not installed. Install it"
-    )
+    assert line.startswith(f"toolbank: {arguments[0]} needs {missing}, ")
     assert f"[{extra}]'" in line
 
 
-def test_who_reads_a_bank_is_told_as_of_any_bad_input(tmp_path, monkeypatch):
+def test_a_missing_library_is_bad_input_unless_no_extra_brings_it(
+    tmp_path, monkeypatch
+):
     (tmp_path / "bank.json").write_text("{}")
     (tmp_path / "tools.parquet").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(InputError, match=r"needs polars, .*\[all\]"):
         toolbank.load_bank(tmp_path)
-
-
-def test_what_no_extra_brings_is_told_as_it_is():
     with pytest.raises(ModuleNotFoundError, match="nowhere"), telling_extras():
         raise ModuleNotFoundError("No module named 'nowhere'", name="nowhere")

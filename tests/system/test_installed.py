@@ -53,16 +53,6 @@ def test_few_packages_come_with_it_and_none_that_trains_or_crawls(bin_folder):
     assert len(names) < 45
 
 
-def test_help_is_there_and_what_is_missing_is_told_in_a_line(bin_folder, tmp_path):
-    assert "Commands:" in run(bin_folder, "--help", folder=tmp_path).stdout
-    for command, extra in (("train", "train"), ("crawl", "crawl"), ("run", "all")):
-        done = run(bin_folder, command, "quickstart", folder=tmp_path)
-        assert done.returncode == 2
-        (line,) = done.stderr.splitlines()
-        assert line.startswith(f"toolbank: {command} needs ")
-        assert f"[{extra}]'" in line
-
-
 def test_a_packed_finder_is_searched_and_served(bin_folder, tmp_path):
     write_pack(tmp_path / "finder")
     done = run(bin_folder, "search", "finder", "play a song", folder=tmp_path)

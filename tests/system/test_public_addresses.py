@@ -3,12 +3,12 @@
 import asyncio
 import ipaddress
 import socket
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from random import Random
 
 import pytest
 
+from tests.search.calls.apis import running
 from toolbank.search.calls import CallError, Target
 from toolbank.search.calls.http import send
 from toolbank.search.calls.mcp import send_to_mcp
@@ -104,14 +104,12 @@ def network(monkeypatch):
     async def connect_here(self, sock, address):
         network.connected.add(ipaddress.ip_address(address[0]))
         here = "127.0.0.1" if sock.family == socket.AF_INET else "::ffff:127.0.0.1"
-        await connect(self, sock, (here, server.server_port))
+        await connect(self, sock, (here, int(server.rpartition(":")[2])))
 
     monkeypatch.setattr(socket, "getaddrinfo", network.look_up)
     monkeypatch.setattr(loop, "sock_connect", connect_here)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with running(Handler) as server:
         yield network
-        server.shutdown()
 
 
 def crawl(url, _):

@@ -157,7 +157,7 @@ def _describe_aside(rows: RowCounts) -> str:
         return ""
     return (
         f" {count(rows.aside, 'request is', 'requests are')} set aside, since a grade or a check "
-        f"says that the labels can't be trusted: in `data/{ASIDE}-*.parquet`, and in no split."
+        f"says that the labels cannot be trusted: in `data/{ASIDE}-*.parquet`, and in no split."
     )
 
 
@@ -237,30 +237,27 @@ def _limits(made: Contents) -> Iterator[str]:
     story, rows = made.story, made.rows
     if story.is_written and has_copied_wording(story.info):
         yield (
-            "The requests are of the reference's own words, as people's are not: what finds tools "
-            "by words looks better on them than it is."
+            "The requests repeat the words of the reference, unlike people. Lexical retrievers "
+            "look better on them than they are."
         )
     elif story.is_written:
         yield (
-            "The requests were written by a language model and read by no person. The test "
-            "requests were made as those of training were: on real requests, expect less."
+            "A language model wrote the requests, and no person read them. Test requests were "
+            "made like train requests: expect less on real requests."
         )
     if not made.judged.verified:
         yield (
-            "Labels are first ones: what a request was written for, or was given. Another tool may "
-            "serve it as well, and counts as wrong."
+            "Labels are first labels: what a request was written for, or came with. Another tool "
+            "may serve it as well, and counts as wrong."
         )
-    elif rows.graders.get("model"):
+    elif n := rows.graders.get("model"):
+        yield f"A language model, and no person, labelled {count(n, 'request')}."
+    if n := rows.left_out:
         yield (
-            f"The labels of {count(rows.graders['model'], 'request')} are a language model's, and "
-            "no person's."
-        )
-    if rows.left_out:
-        yield (
-            f"{count(rows.left_out, 'request')} of the bank {'is' if rows.left_out == 1 else 'are'} "
-            "in no split, and not here: they need tools that are held back or gone."
+            f"{count(n, 'request')} of the bank {'is' if n == 1 else 'are'} in no split and not "
+            "published, because they need tools that are withheld or gone."
         )
     yield (
-        "Names and descriptions of tools are those of the API's reference, mistakes included; "
-        "nothing was called."
+        "Names and descriptions of tools are those of the API's reference, with its mistakes; "
+        "no tool was called."
     )

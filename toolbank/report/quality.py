@@ -18,25 +18,21 @@ class QualityFigure:
     """A figure (a share or a number) and what it means."""
 
     label: str
-    value: float
-    is_share: bool
+    value: float | None
     told: str
+    is_share: bool = True
 
 
 def list_figures(quality: Quality) -> list[QualityFigure]:
     """List the known figures in the order of the page."""
-    rows = [
+    figures = [
         *_cover(quality),
         *_vary(quality),
         *_share_words(quality),
         *_read(quality),
         *_label(quality),
     ]
-    return [
-        QualityFigure(label, value, is_share, told)
-        for label, value, is_share, told in rows
-        if value is not None
-    ]
+    return [figure for figure in figures if figure.value is not None]
 
 
 def draw_lorenz(quality: Quality) -> str:
@@ -67,133 +63,90 @@ def _of_requests(quality: Quality) -> Overlap | None:
     return next((one for one in quality.overlap if one.kind == REQUESTS), None)
 
 
-_Row = tuple[str, float | None, bool, str]
+_Figures = Iterator[QualityFigure]
 
 
-def _cover(quality: Quality) -> Iterator[_Row]:
-    if quality.coverage:
-        yield (
+def _number(label: str, value: float | None, told: str) -> QualityFigure:
+    return QualityFigure(label, value, told, is_share=False)
+
+
+def _cover(quality: Quality) -> _Figures:
+    if coverage := quality.coverage:
+        yield QualityFigure(
             f"tools used at least {_AT_LEAST} times",
-            quality.coverage.used[_AT_LEAST],
-            True,
-            "Of tools used less, a retriever learns little from requests.",
+            coverage.used[_AT_LEAST],
+            "A retriever learns little about tools that are used less.",
         )
-        yield (
-            "Gini of the uses",
-            quality.coverage.gini,
-            False,
-            "0 where all tools are used equally often, near 1 where few have all uses.",
-        )
+        told = "0 if all tools are used equally often, near 1 if few have all uses."
+        yield _number("Gini of the uses", coverage.gini, told)
     if quality.sets:
-        yield (
+        yield QualityFigure(
             "distinct sets of tools",
             quality.sets.share,
-            True,
-            "Of the requests. In ToolBank\u2019s some 20,000 it is 98 %. Where it is low, who "
-            "remembers the sets finds most of the tools.",
+            "Of the requests; 98 % in the 20,000 of ToolBank. If it is low, a retriever that "
+            "memorizes the sets finds most tools.",
         )
 
 
-def _vary(quality: Quality) -> Iterator[_Row]:
-    if quality.variety:
+def _vary(quality: Quality) -> _Figures:
+    if variety := quality.variety:
         for n in (2, 3):
-            yield (
-                f"distinct-{n}",
-                quality.variety.distinct.get(n),
-                False,
-                f"Different runs of {n} words over all, in up to 10,000 words.",
-            )
-        yield (
+            told = f"Share of distinct runs of {n} words, in up to 10,000 words."
+            yield _number(f"distinct-{n}", variety.distinct.get(n), told)
+        yield _number(
             "self-BLEU",
-            quality.variety.self_bleu,
-            False,
-            "How far up to 500 requests are made of the words of each other: near 0 where no two "
-            "are alike, above 0.3 where they come from a mould.",
+            variety.self_bleu,
+            "How much up to 500 requests share words: near 0 if no two are alike, above 0.3 if "
+            "they follow a template.",
         )
     if quality.duplicates:
-        yield (
-            "near-duplicates",
-            quality.duplicates.share,
-            True,
-            "Requests whose runs of three words are nearly those of an earlier one (Jaccard 0.8).",
-        )
+        told = "Requests whose runs of three words almost equal those of an earlier one (Jaccard 0.8)."
+        yield QualityFigure("near-duplicates", quality.duplicates.share, told)
     if quality.openings:
-        yield (
-            "one of ten openings",
-            quality.openings.share,
-            True,
-            "Requests that begin with one of the ten commonest three words.",
-        )
+        told = "Requests that begin with one of the ten most common three words."
+        yield QualityFigure("one of ten openings", quality.openings.share, told)
 
 
-def _share_words(quality: Quality) -> Iterator[_Row]:
-    one = _of_requests(quality)
-    if one:
-        yield (
+def _share_words(quality: Quality) -> _Figures:
+    if one := _of_requests(quality):
+        yield _number(
             "names said",
             one.name,
-            False,
-            "Of the words in their tools\u2019 names. A set made by hand has 0.88 where requests name "
-            "the action plainly, and 0.25 where they paraphrase it.",
+            "Share of the words in the tools\u2019 names that the request contains: 0.88 in a "
+            "set by hand that names the action plainly, 0.25 in one that paraphrases it.",
         )
-        yield (
+        yield _number(
             "the tools\u2019 own words",
             one.own,
-            False,
-            "Of their words, those that their tools\u2019 names and summaries have. The higher, the "
-            "more search by words alone finds.",
+            "Share of the words of a request that are in its tools\u2019 names and summaries. "
+            "The higher, the more lexical search finds.",
         )
-    if quality.leaks:
-        yield (
-            "requests with an identifier",
-            quality.leaks.identifier,
-            True,
-            "Such as nan_to_num, which no person would write. The checks let none pass.",
+    if leaks := quality.leaks:
+        told = (
+            "Such as nan_to_num, which no person would write. The checks reject these."
         )
-        yield (
-            "requests that say a name",
-            quality.leaks.name,
-            True,
-            "All words of the name of a tool that they need, plain ones such as sum among them.",
-        )
+        yield QualityFigure("requests with an identifier", leaks.identifier, told)
+        told = "Requests with all words of the name of a needed tool, even plain ones such as sum."
+        yield QualityFigure("requests that say a name", leaks.name, told)
 
 
-def _read(quality: Quality) -> Iterator[_Row]:
-    polish = quality.polish
-    if polish:
-        yield "changed by the polish", polish.changed, True, "Of the drafts."
-        words = "With \u201cthen\u201d, \u201cfinally\u201d, \u201cstep 2\u201d and the like"
-        if polish.before:
-            yield "drafts in steps", polish.before.sequence, True, f"{words}."
-        yield (
-            "requests in steps",
-            polish.after.sequence,
-            True,
-            f"{words}. A person seldom counts steps out.",
-        )
-        if polish.before:
-            yield "drafts of commands", polish.before.commands, True, "Two or more."
-        yield (
-            "requests of commands",
-            polish.after.commands,
-            True,
-            "Two or more, told by a list of verbs.",
-        )
+def _read(quality: Quality) -> _Figures:
+    if polish := quality.polish:
+        yield QualityFigure("changed by the polish", polish.changed, "Of the drafts.")
+        steps = "With \u201cthen\u201d, \u201cfinally\u201d, \u201cstep 2\u201d and the like."
+        commands = "Two or more commands, by a list of verbs."
+        pairs = [("drafts", polish.before), ("requests", polish.after)]
+        known = [(name, style) for name, style in pairs if style]
+        for name, style in known:
+            yield QualityFigure(f"{name} in steps", style.sequence, steps)
+        for name, style in known:
+            yield QualityFigure(f"{name} of commands", style.commands, commands)
     if quality.reading:
-        yield (
-            "reading grade",
-            quality.reading.median,
-            False,
-            "Years of school by the length of words and sentences (Flesch and Kincaid), of the "
-            "middle request.",
-        )
+        told = "Years of school by the length of words and sentences (Flesch and Kincaid); the median."
+        yield _number("reading grade", quality.reading.median, told)
 
 
-def _label(quality: Quality) -> Iterator[_Row]:
+def _label(quality: Quality) -> _Figures:
     if quality.labels:
-        yield (
-            "first labels needed",
-            quality.labels.precision,
-            True,
-            "Of those that were verified.",
-        )
+        told = "Of those that were verified."
+        yield QualityFigure("first labels needed", quality.labels.precision, told)

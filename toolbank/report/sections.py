@@ -170,28 +170,20 @@ def follow_attempts(
 
     `examples` are details of some attempts by reason, or by outcome without a reason.
     """
-    import polars as pl
-
-    outcome, reason = pl.col("outcome"), pl.col("reason")
-    gives_reason = outcome.is_in(["rejected", "failed"])
-    found = (
-        attempts.group_by(
-            outcome, reason=pl.when(gives_reason).then(reason).otherwise(outcome)
-        )
-        .len("count")
-        .sort(
-            outcome.replace_strict(_OUTCOMES, range(len(_OUTCOMES))),
-            "count",
-            "reason",
-            descending=[False, True, False],
-        )
-        .with_columns(share=pl.col("count") / attempts.height)
-    )
+    found: Counter[tuple[str, str]] = Counter()
+    for outcome, reason, count in attempts.group_by("outcome", "reason").len().rows():
+        gives_reason = outcome in ("rejected", "failed")
+        found[outcome, reason if gives_reason else outcome] += count
+    order = {outcome: place for place, outcome in enumerate(_OUTCOMES)}
+    rows = sorted(found.items(), key=lambda row: (order[row[0][0]], -row[1], row[0]))
     return [
         Bar(
-            _name_ending(outcome, reason), count, share, tuple(examples.get(reason, ()))
+            _name_ending(outcome, reason),
+            count,
+            count / attempts.height,
+            tuple(examples.get(reason, ())),
         )
-        for outcome, reason, count, share in found.iter_rows()
+        for (outcome, reason), count in rows
     ]
 
 

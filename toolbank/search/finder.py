@@ -475,7 +475,7 @@ class Finder:
 
 def unknown_pin(name: str) -> InputError:
     """Make the error for a pinned name that no tool has."""
-    return InputError(f"{name}: can't be pinned; there is no tool of this name.")
+    return InputError(f"{name}: cannot be pinned; there is no tool of this name.")
 
 
 def _check_requests(queries: Any) -> list[str]:

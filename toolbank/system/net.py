@@ -138,7 +138,7 @@ def proxy_of(url: str) -> str | None:
         is_usable = False
     if not is_usable or not proxy.isprintable():
         raise InputError(
-            f"The proxy in the environment for {parts.scheme}://{parts.hostname} can't be "
+            f"The proxy in the environment for {parts.scheme}://{parts.hostname} cannot be "
             "used. Give HTTP_PROXY, HTTPS_PROXY or ALL_PROXY as http://HOST:PORT or "
             "https://HOST:PORT, or name the host in NO_PROXY."
         )

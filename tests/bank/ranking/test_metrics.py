@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from ir_measures import RR, R, nDCG
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
+from scipy.stats import binomtest
 
 from toolbank.bank.ranking import (
     comp,
@@ -17,6 +18,7 @@ from toolbank.bank.ranking import (
     ndcg,
     recall,
     recall_or_twin,
+    wilson_interval,
 )
 
 N_TOOLS = 12
@@ -75,37 +77,19 @@ def test_comp_is_one_where_recall_is_complete(ranked, k):
 
 
 def test_a_worked_example():
-    hits = np.array([[4, 1, 2, 0], [3, 0, 1, 2]])
-    gold = np.array([[1, 2], [9, -1]])
-    found, n_gold = find_gold(hits, gold), np.array([2, 1])
-    assert recall(found, n_gold, 2).tolist() == [0.5, 0]
-    assert comp(found, n_gold, 3).tolist() == [1, 0]
-    assert mrr(found).tolist() == [0.5, 0]
+    # -1 fills up a row of few hits.
+    hits = np.array([[4, 1, 2, 0], [3, 0, 1, 2], [1, -1, -1, -1], [-1, -1, -1, -1]])
+    found = find_gold(hits, pad([{1, 2}, {9}, {1, 5}, {1}]))
+    n_gold = np.array([2, 1, 2, 1])
+    assert recall(found, n_gold, 2).tolist() == [0.5, 0, 0.5, 0]
+    assert comp(found, n_gold, 3).tolist() == [1, 0, 0, 0]
+    assert mrr(found).tolist() == [0.5, 0, 1, 0]
     dcg = 1 / np.log2(3) + 1 / np.log2(4)
     assert ndcg(found, n_gold, 3)[0] == pytest.approx(dcg / (1 + 1 / np.log2(3)))
-
-
-def test_no_hits_at_all_score_zero():
-    found = find_gold(np.zeros((2, 0), np.int64), np.array([[0], [1]]))
-    n_gold = np.array([1, 1])
-    for values in (
-        recall(found, n_gold, 5),
-        ndcg(found, n_gold, 5),
-        comp(found, n_gold, 5),
-        mrr(found),
-    ):
-        assert values.tolist() == [0, 0]
-
-
-def test_what_fills_up_a_row_of_few_hits_is_none():
-    hits = np.array([[2, -1, -1], [-1, -1, -1]])
-    gold = pad([{2, 5}, {1}])
-    found = find_gold(hits, gold)
-    assert found.tolist() == [[True, False, False], [False, False, False]]
-    n_gold = np.array([2, 1])
-    assert recall(found, n_gold, 3).tolist() == [0.5, 0]
-    assert comp(found, n_gold, 3).tolist() == [0, 0]
-    assert mrr(found).tolist() == [1, 0]
+    nothing = find_gold(np.zeros((2, 0), np.int64), pad([{0}, {1}]))
+    for metric in (recall, ndcg, comp):
+        assert metric(nothing, np.array([1, 1]), 5).tolist() == [0, 0]
+    assert mrr(nothing).tolist() == [0, 0]
 
 
 def test_a_worked_example_of_recall_where_a_twin_counts():
@@ -179,3 +163,10 @@ def test_an_alternative_fills_one_place_and_the_second_hit_for_it_none():
     places = [{1: {2}, 3: {2, 4}}]
     hits = np.array([[2, 1, 4, 3, -1]])
     assert find_filled(hits, places).tolist() == [[True, True, False, False, False]]
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_interval_is_scipys_wilson(case):
+    count, n = case
+    expected = binomtest(count, n).proportion_ci(0.95, method="wilson")
+    assert wilson_interval(count, n) == pytest.approx(expected, abs=1e-12)

@@ -24,16 +24,20 @@ def key(monkeypatch):
 @pytest.fixture(params=["api", "mcp"])
 def ask(request):
     """Call a server at an address, as an API or over MCP."""
+    return CALLS[request.param]
 
-    def ask(address):
-        if request.param == "mcp":
-            target = Target(mcp=address, credential=CREDENTIAL, private=True)
-            return asyncio.run(send_to_mcp("read", {}, target))
-        target = Target(url=address, credential=CREDENTIAL, private=True)
-        prepared = prepare_request(address, HttpCall(method="GET", path="/"), {})
-        return asyncio.run(send(prepared, target))
 
-    return ask
+def call_api(address, operation=HttpCall(method="GET", path="/"), **arguments):  # noqa: B008
+    target = Target(url=address, credential=CREDENTIAL, private=True)
+    return asyncio.run(send(prepare_request(address, operation, arguments), target))
+
+
+def call_mcp(address):
+    target = Target(mcp=address, credential=CREDENTIAL, private=True)
+    return asyncio.run(send_to_mcp("read", {}, target))
+
+
+CALLS = {"api": call_api, "mcp": call_mcp}
 
 
 def echo(status):
@@ -65,22 +69,11 @@ def test_it_is_in_no_error(ask, status):
     assert "verysecret" not in str(told.value)
 
 
-def test_an_api_that_echoes_it_does_not_tell_the_model():
-    target = {"credential": CREDENTIAL, "private": True}
-    with serving_answers(echo(200)) as (address, _):
-        prepared = prepare_request(address, HttpCall(method="GET", path="/"), {})
-        answer = asyncio.run(send(prepared, Target(url=address, **target)))
-    assert json.loads(answer)["X-Key"] == "Bearer ***"
-
-
-def test_no_argument_takes_its_place():
+def test_an_api_that_echoes_it_does_not_tell_the_model_and_takes_no_argument_for_it():
     argument = Argument(property="key", place="header", name="x-key")
     operation = HttpCall(method="GET", path="/", arguments=(argument,))
     with serving_answers(echo(200)) as (address, came):
-        prepared = prepare_request(address, operation, {"key": "mine"})
-        target = Target(url=address, credential=CREDENTIAL, private=True)
-        with pytest.raises(
-            CallError, match="X-Key: an argument may not set this header"
-        ):
-            asyncio.run(send(prepared, target))
-    assert not came
+        assert json.loads(call_api(address))["X-Key"] == "Bearer ***"
+        with pytest.raises(CallError, match="X-Key: an argument may not"):
+            call_api(address, operation, key="mine")
+    assert len(came) == 1

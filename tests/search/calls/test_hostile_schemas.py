@@ -6,11 +6,12 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 import yaml
 
+from tests.search.calls.apis import running
 from tests.search.packed.packs import TOOLS, write_pack
 from tests.search.serve.servers import KEY, serving
 from toolbank.bank.records import McpCall, Tool
@@ -54,6 +55,9 @@ SCHEMAS = {
 }
 
 
+RPC = {"jsonrpc": "2.0"}
+
+
 @contextmanager
 def answering(schemas, keyword, kind="application/json", raw=b""):
     """An MCP server whose tools have these schemas under a keyword; its address.
@@ -67,21 +71,19 @@ def answering(schemas, keyword, kind="application/json", raw=b""):
         def do_POST(self):
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             if "id" not in asked:
-                self.answer(202, b"")
-                return
+                return self.answer(202, b"")
             if raw and asked["method"] == "tools/call":
                 body = raw.replace(b"ID", str(asked["id"]).encode())
                 if kind.startswith("text/event-stream"):
                     body = b"data: " + body + b"\n\n"
-                self.answer(200, body, kind)
-                return
+                return self.answer(200, body, kind)
+            said = {**RPC, "id": asked["id"]}
             made = getattr(self, asked["method"].replace("/", "_"), None)
-            said = {"jsonrpc": "2.0", "id": asked["id"]}
             if made is None:
                 said["error"] = {"code": -32601, "message": "no such method"}
             else:
                 said["result"] = made(asked.get("params", {}))
-            self.answer(200, json.dumps(said).encode())
+            return self.answer(200, json.dumps(said).encode())
 
         def initialize(self, params):
             return {
@@ -119,15 +121,8 @@ def answering(schemas, keyword, kind="application/json", raw=b""):
         def log_message(self, *arguments):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    # A client that has enough of an answer closes the connection.
-    server.handle_error = lambda *_: None
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/mcp"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with running(Handler) as address:
+        yield f"{address}/mcp"
 
 
 @contextmanager
@@ -155,47 +150,47 @@ def call(server, name, arguments):
 
 
 def end(server):
-    """Stops the server as an administrator does; how it ended."""
+    """Stop a server that still answers, as an administrator does; how it ended."""
+    assert server.ask("/healthz").status == 200
     server.process.send_signal(signal.SIGTERM)
     return server.process.wait(20)
 
 
-def test_no_answer_is_held_against_the_servers_own_schema(tmp_path):
-    tools = [
-        Tool(name=name, summary=name, call=McpCall(source="cruel", tool=name))
-        for name in SCHEMAS
+def make_tools(names, source=""):
+    """Tools of an MCP server, or each of a server of its own name."""
+    return [
+        Tool(name=name, summary=name, call=McpCall(source=source or name, tool=name))
+        for name in names
     ]
+
+
+def test_no_answer_is_held_against_the_servers_own_schema(tmp_path):
     with (
         answering(SCHEMAS, "outputSchema") as address,
-        passing_on(tmp_path, address, tools) as server,
+        passing_on(tmp_path, address, make_tools(SCHEMAS, "cruel")) as server,
     ):
         said = {name: call(server, name, {}) for name in SCHEMAS}
-        assert server.ask("/healthz").status == 200
         assert end(server) == 0
     assert said == dict.fromkeys(SCHEMAS, ("done", False))
 
 
 def test_arguments_are_held_against_a_schema_within_bounds(tmp_path):
+    schemas = {name: one for name, one in SCHEMAS.items() if name != "no schema"}
     tools = [
-        Tool(
-            name=name,
-            summary=name,
-            parameters={"type": "object", **schema},
-            call=McpCall(source="cruel", tool=name),
+        tool.model_copy(update={"parameters": {"type": "object", **schema}})
+        for tool, (schema, _) in zip(
+            make_tools(schemas, "cruel"), schemas.values(), strict=True
         )
-        for name, (schema, _) in SCHEMAS.items()
-        if name != "no schema"
     ]
     with (
         answering(SCHEMAS, "inputSchema") as address,
         passing_on(tmp_path, address, tools) as server,
     ):
         failed = {
-            tool.name
-            for tool in tools
-            if call(server, tool.name, SCHEMAS[tool.name][1])[1]
+            name
+            for name, (_, arguments) in schemas.items()
+            if call(server, name, arguments)[1]
         }
-        assert server.ask("/healthz").status == 200
         assert end(server) == 0
     assert {"references", "itself"} <= failed
     assert not failed & {"pattern", "patternProperties", "deep"}
@@ -244,13 +239,6 @@ for line in sys.stdin.buffer:
 """
 
 
-def name_tools(names):
-    return [
-        Tool(name=name, summary=name, call=McpCall(source=name, tool=name))
-        for name in names
-    ]
-
-
 def call_floods(folder, targets):
     """What calls of all sources give at once, while others search; no log grows by them."""
     said = {}
@@ -258,7 +246,7 @@ def call_floods(folder, targets):
     def call_one(name):
         said[name] = call(server, name, {})
 
-    with passing_on(folder, targets, name_tools(targets)) as server:
+    with passing_on(folder, targets, make_tools(targets)) as server:
         calling = [threading.Thread(target=call_one, args=(name,)) for name in targets]
         for one in calling:
             one.start()
@@ -314,6 +302,6 @@ def test_a_large_answer_of_few_values_is_passed_on(tmp_path):
     body = body.replace('"ID"', "ID").encode()
     with (
         answering({}, "inputSchema", "application/json", body) as address,
-        passing_on(tmp_path, address, name_tools(["cruel"])) as server,
+        passing_on(tmp_path, address, make_tools(["cruel"])) as server,
     ):
         assert call(server, "cruel", {}) == (rows + "\n", False)

@@ -9,7 +9,7 @@ import pytest
 from toolbank.search.calls import CallError, Target, mcp
 from toolbank.search.calls.mcp import send_to_mcp
 
-WEATHER = Path(__file__).parents[1] / "serve/weather_server.py"
+WEATHER = Path(__file__).with_name("weather_server.py")
 FLOOD = """
 import sys
 try:
@@ -21,19 +21,18 @@ except OSError:
 SILENT = "import sys; sys.stdin.read()"
 
 
-def call(*command):
-    return asyncio.run(send_to_mcp("forecast", {}, Target(command=command)))
-
-
-def test_a_line_without_end_is_given_up():
-    with pytest.raises(CallError, match="aborted: one message is over"):
-        call(sys.executable, "-c", FLOOD)
-
-
-def test_a_server_that_never_answers_is_given_up(monkeypatch):
-    monkeypatch.setattr(mcp, "CALL_TIME", 0.3)
-    with pytest.raises(CallError, match=r"did not answer in 0\.3 s"):
-        call(sys.executable, "-c", SILENT)
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ((sys.executable, "-c", FLOOD), "aborted: one message is over"),
+        ((sys.executable, "-c", SILENT), r"did not answer in 2 s"),
+        (("/no/such/program",), "started: No such file"),
+    ],
+)
+def test_a_server_that_does_not_answer_is_given_up(monkeypatch, command, said):
+    monkeypatch.setattr(mcp, "CALL_TIME", 2)
+    with pytest.raises(CallError, match=said):
+        asyncio.run(send_to_mcp("forecast", {}, Target(command=command)))
 
 
 @pytest.mark.parametrize(
@@ -52,8 +51,3 @@ def test_only_secrets_of_the_environment_are_hidden(
     )
     told = asyncio.run(send_to_mcp("forecast", {"city": "Oslo"}, target))
     assert told == f"Rain in Oslo, says {shown}."
-
-
-def test_a_program_that_is_not_there_is_told():
-    with pytest.raises(CallError, match="started: No such file"):
-        call("/no/such/program")

@@ -3,7 +3,7 @@
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolbank.bank.records import Argument, HttpCall
@@ -29,6 +29,10 @@ def call(method="GET", path="/pets/{id}/toys", content_type="", **places):
 
 
 @given(st.text(min_size=1))
+@example("admin/1")
+@example("a?b=c")
+@example("//evil.com/x")
+@example("a#b@evil.com")
 def test_a_path_argument_stays_in_its_segment(value):
     try:
         prepared = prepare_request(BASE, call(), {"id": value})
@@ -41,16 +45,6 @@ def test_a_path_argument_stays_in_its_segment(value):
     assert segments[:3] == ["", "v1", "pets"] and segments[4:] == ["toys"]
     assert unquote(segments[3]) == value
     assert segments[3] not in (".", "..")
-
-
-ODD = "admin/1 a?b=c a#b //evil.com/x @evil.com"
-
-
-@pytest.mark.parametrize("value", ODD.split())
-def test_what_means_something_in_an_address_is_encoded(value):
-    url = prepare_request(BASE, call(), {"id": value}).url
-    assert urlsplit(url).path.count("/") == 4
-    assert url.startswith(f"{BASE}/pets/") and url.endswith("/toys")
 
 
 @pytest.mark.parametrize(
@@ -129,13 +123,14 @@ def test_an_argument_or_operation_that_would_reach_further_is_refused(
         ("form", True, {"x": 1}, "x=1"),
         ("application/json", None, {"x": [1]}, "f=%7B%22x%22%3A%20%5B1%5D%7D"),
         ("", None, 1.5, "f=1.5"),
+        ("", None, 2.0, "f=2"),
         ("", None, None, "f=null"),
     ],
 )
 def test_a_query_is_written_in_its_style(style, explode, value, query):
     place = {"place": "query", "style": style, "explode": explode}
-    prepared = prepare_request(BASE, call(f=place), {"id": "1", "f": value})
-    assert urlsplit(prepared.url).query == query
+    prepared = prepare_request(BASE, call(f=place), {"id": 5.0, "f": value})
+    assert prepared.url == f"{BASE}/pets/5/toys?{query}"
 
 
 def test_a_body_is_written_as_the_operation_has_it():
@@ -145,9 +140,3 @@ def test_a_body_is_written_as_the_operation_has_it():
     assert prepared.headers["Content-Type"] == "application/json"
     form = call("POST", content_type="application/x-www-form-urlencoded", name="form")
     assert prepare_request(BASE, form, {"id": "1", "name": "a&b"}).body == b"name=a%26b"
-
-
-def test_a_whole_number_has_no_point():
-    asked = call(limit="query")
-    url = prepare_request(BASE, asked, {"id": 5.0, "limit": 2.0}).url
-    assert url == f"{BASE}/pets/5/toys?limit=2"

@@ -51,53 +51,47 @@ def get_weather(city: str, days: int = 3):
     """
 
 
-def test_a_tool_added_after_the_fit_is_found(finder):
+def test_tools_come_and_go_after_the_fit(finder):
     assert finder.search("ring the bell") == []
+    for _ in range(2):
+        finder.add_tools([BELL])
+        assert [hit.tool for hit in finder.search("ring the bell")] == [BELL]
+        finder.remove_tools(["door.bell"])
+        assert finder.search("ring the bell") == []
+        assert finder.tools == (PLAY,)
+    finder.remove_tools(["music.play"])
+    assert finder.search("play a song") == []
     finder.add_tools([BELL])
-    assert [hit.tool for hit in finder.search("ring the bell")] == [BELL]
-    finder.remove_tools(["door.bell"])
-    assert finder.search("ring the bell") == []
-    assert finder.tools == (PLAY,)
+    assert find(finder, "the bell of a song") == ["door.bell"]
 
 
 def test_what_is_found_goes_into_a_request_and_its_calls_come_back(finder):
-    finder.add_tools([BELL])
-    (function,) = finder.as_tools("ring the bell", format="anthropic")
-    assert function["name"] == "door_bell"
+    finder.add_tools([BELL, Tool(name="3d.bell", summary="Draw a bell.")])
+    (function,) = finder.as_tools("ring the bell", k=1, format="anthropic")
     assert function["input_schema"] == BELL.parameters
-    assert finder.find_function("door_bell") == BELL
-    (wrapped,) = finder.as_tools("ring the bell", format="gemini")
-    assert [one["name"] for one in wrapped["functionDeclarations"]] == ["door_bell"]
-    finder.add_tools([Tool(name="3d.bell", summary="Draw a bell.")])
+    assert finder.find_function(function["name"]) == BELL
     (wrapped,) = finder.as_tools("draw bell", k=1, format="gemini")
     assert [one["name"] for one in wrapped["functionDeclarations"]] == ["_3d_bell"]
     assert finder.find_function("_3d_bell").name == "3d.bell"
 
 
 def test_asks_find_a_tool_that_is_added_with_them_and_are_saved(tmp_path):
+    def search(finder):
+        hits = finder.search("will I need my umbrella")
+        return {hit.tool.name: hit.score for hit in hits}
+
     retriever = create_retriever(Tool2VecConfig())
     retriever.fit(Bank((PLAY, BELL)))
     finder = Finder(retriever, (PLAY, BELL))
     asks = {"get_weather": ["do I need an umbrella", "is it going to be icy tonight"]}
     finder.add_tools([WEATHER], asks)
-    (with_asks, *_) = finder.search("will I need my umbrella")
-    assert with_asks.tool.name == "get_weather"
+    found = search(finder)
+    assert next(iter(found)) == "get_weather"
     finder.save(tmp_path / "mine")
-    (saved, *_) = load(tmp_path / "mine").search("will I need my umbrella")
-    assert saved == with_asks
+    assert search(load(tmp_path / "mine")) == found
     finder.remove_tools(["get_weather"])
     finder.add_tools([WEATHER])
-    found = {
-        hit.tool.name: hit.score for hit in finder.search("will I need my umbrella")
-    }
-    assert found["get_weather"] < with_asks.score
-
-
-def test_all_tools_can_go_and_others_come(finder):
-    finder.remove_tools(["music.play"])
-    assert finder.search("play a song") == []
-    finder.add_tools([BELL])
-    assert find(finder, "the bell of a song") == ["door.bell"]
+    assert search(finder)["get_weather"] < found["get_weather"]
 
 
 @pytest.mark.parametrize("k", [1, 10**30, np.int64(7)])
@@ -105,33 +99,27 @@ def test_any_number_from_one_on_can_be_asked_for(finder, k):
     assert find(finder, "song", k) == ["music.play"]
 
 
+SUMMARY = "Tell the forecast of a city."
+
+
 @pytest.mark.parametrize(
     "given",
     [
-        WEATHER,
-        {"type": "function", "function": WEATHER},
-        {**WEATHER, "inputSchema": WEATHER["parameters"], "parameters": None},
-        {**WEATHER, "kind": "function", "summary": "Tell the forecast of a city."},
-        {**WEATHER, "summary": "Tell the forecast of a city."},
-        get_weather,
-        Tool(
-            name="get_weather",
-            summary="Tell the forecast of a city.",
-            parameters=WEATHER["parameters"],
-        ),
+        [WEATHER],
+        {"tools": [WEATHER]},
+        [{"type": "function", "function": WEATHER}],
+        [{**WEATHER, "inputSchema": WEATHER["parameters"], "parameters": None}],
+        [{**WEATHER, "kind": "function", "summary": SUMMARY}],
+        [{**WEATHER, "summary": SUMMARY}],
+        [get_weather],
+        [Tool(name="get_weather", summary=SUMMARY, parameters=WEATHER["parameters"])],
     ],
 )
 def test_a_tool_is_taken_in_the_form_that_it_has(finder, given):
-    finder.add_tools([given])
+    finder.add_tools(given)
     (hit,) = finder.search("forecast of Paris")
-    assert hit.tool.name == "get_weather"
-    assert hit.tool.summary == "Tell the forecast of a city."
+    assert (hit.tool.name, hit.tool.summary) == ("get_weather", SUMMARY)
     assert hit.tool.parameters["properties"]["city"]["type"] == "string"
-
-
-def test_what_an_mcp_server_lists_is_taken_as_it_is(finder):
-    finder.add_tools({"tools": [WEATHER, {"name": "bell", "description": "Ring."}]})
-    assert [tool.name for tool in finder.tools[1:]] == ["get_weather", "bell"]
 
 
 NOT_TOOLS = [
@@ -199,13 +187,6 @@ def test_what_cannot_be_done_is_refused_and_changes_nothing(
     assert len(finder.search("song")) == 1
 
 
-def test_a_tool_that_was_removed_can_be_added_again(finder):
-    for _ in range(2):
-        finder.add_tools([BELL])
-        finder.remove_tools([BELL.name])
-    assert finder.tools == (PLAY,)
-
-
 def test_what_it_takes_to_remove_tools_is_not_multiplied_by_those_there(finder):
     class Name(str):
         __slots__ = ()
@@ -230,15 +211,13 @@ def test_what_was_saved_is_loaded_with_what_was_added_and_removed(finder, tmp_pa
     assert again.tools == finder.tools
     for request in ("ring the bell", "play a song", "the forecast of a house"):
         assert again.search(request) == finder.search(request)
-    again.remove_tools(["door.bell"])
-    again.save(str(tmp_path / "mine"))
-    assert [tool.name for tool in load(tmp_path / "mine").tools] == ["get_weather"]
+    for name in ("door.bell", "get_weather"):
+        again.remove_tools([name])
+        again.save(str(tmp_path / "mine"))
+        assert load(tmp_path / "mine").tools == again.tools
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
     with pytest.raises(InputError, match="no retriever 'mlc'; there are: bm25"):
         load(tmp_path / "mine", "mlc")
-    again.remove_tools(["get_weather"])
-    again.save(tmp_path / "mine")
-    assert load(tmp_path / "mine").tools == ()
 
 
 def test_nothing_is_saved_over_what_no_save_left(finder, tmp_path):

@@ -18,19 +18,8 @@ from toolbank.retrievers.refiner.network import export_refiner, make_refiner
 from toolbank.retrievers.settings import Bm25Config, NearestConfig
 from toolbank.search.finder import Finder
 
-METHODS = (
-    "bm25",
-    "descriptions",
-    "nearest",
-    "tool2vec",
-    "tuned-tool2vec",
-    "mlc",
-    "mlc-frozen",
-    "refiner",
-    "nnn",
-    "protip",
-    "fusion",
-)
+METHODS = "bm25 descriptions nearest tool2vec tuned-tool2vec mlc mlc-frozen refiner nnn protip fusion"
+METHODS = tuple(METHODS.split())
 QUERIES = [
     "water my dry lawn",
     "where is my package",
@@ -61,17 +50,23 @@ print(json.dumps(found))
 """
 
 
-def search_without_torch(folder):
-    command = [sys.executable, "-c", SEARCH, str(folder), json.dumps(QUERIES)]
+def run(code, *arguments):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def search_without_torch(folder):
     return {
         label: (np.array(indices), np.array(scores, float))
-        for label, (indices, scores) in json.loads(done.stdout).items()
+        for label, (indices, scores) in json.loads(
+            run(SEARCH, folder, json.dumps(QUERIES))
+        ).items()
     }
 
 
-@pytest.mark.parametrize("method", [*(m for m in METHODS if "-" not in m)])
+@pytest.mark.parametrize("method", [m for m in METHODS if "-" not in m])
 def test_no_method_imports_torch_to_search(method):
     code = (
         f"{BLOCKED}\nfrom toolbank.retrievers import RETRIEVERS\n"
@@ -129,21 +124,15 @@ def test_methods_that_find_by_the_words_of_requests_pack_none_of_their_texts(
     bank,  # noqa: F811
     tmp_path,
 ):
-    configs = (
-        Bm25Config(name="words", requests=True),
-        NearestConfig(name="near", by="bm25"),
-    )
-    fitted = {}
-    for config in configs:
-        fitted[config.label] = create_retriever(config)
-        fitted[config.label].fit(bank)
+    fitted = {config.label: create_retriever(config) for config in FURTHER}
+    for retriever in fitted.values():
+        retriever.fit(bank)
     Finder(fitted, bank.tools).pack(tmp_path)
     found = Finder.open(tmp_path).retrievers
     for label, retriever in fitted.items():
-        for own, packed in zip(
-            retriever.search(QUERIES, 6), found[label].search(QUERIES, 6), strict=True
-        ):
-            np.testing.assert_array_equal(own, packed)
+        np.testing.assert_array_equal(
+            retriever.search(QUERIES, 6), found[label].search(QUERIES, 6)
+        )
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     for query in bank.train_queries:
         assert not any(query.query.encode() in content for content in files)

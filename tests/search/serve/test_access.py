@@ -27,12 +27,9 @@ def test_without_the_key_nothing_is_told(locked, path, headers):
     assert KEY not in str(answer)
 
 
-def test_with_the_key_it_answers(locked):
+def test_with_the_key_it_answers_and_health_and_the_page_need_none(locked):
     assert locked.ask("/search?q=song", Authorization=f"Bearer {KEY}").status == 200
     assert locked.ask(f"/search?q=song&key={KEY}").status == 401
-
-
-def test_health_and_the_page_need_no_key(locked):
     assert locked.ask("/healthz").status == 200
     for path in ("/", "/page.js", "/page.css", "/home/", "/home/page.js"):
         assert locked.ask(path).status == 200
@@ -70,10 +67,11 @@ def test_other_names_and_origins_are_refused_on_every_route(server, path, body):
         assert server.ask(path, body, **headers).status == answered, headers
 
 
-def test_no_other_origin_may_read_an_answer(server):
+def test_no_other_origin_may_read_an_answer_and_the_page_needs_none(server):
     headers = {name.lower(): value for name, value in server.ask("/").headers.items()}
     assert not [name for name in headers if name.startswith("access-control")]
-    assert "default-src 'none'" in headers["content-security-policy"]
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "http" not in policy
     assert headers["x-content-type-options"] == "nosniff"
 
 

@@ -18,23 +18,31 @@ from tests.search.serve.servers import serving
 from toolbank.search.serve import server as servers
 
 
-def send(server, raw, wait=30):
-    """What comes back until the server closes the connection."""
-    with socket.create_connection((server.host, server.port), timeout=wait) as one:
-        one.sendall(raw)
-        return receive(one)
+def connect(server):
+    """A connection to a server, or to the address of one."""
+    at = server if isinstance(server, tuple) else (server.host, server.port)
+    return socket.create_connection(at, timeout=40)
 
 
 def receive(connection):
+    """What comes back until the server closes the connection."""
     answer = b""
     while part := connection.recv(65536):
         answer += part
     return answer
 
 
+def error_of(answer):
+    return json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
+
+
 def head(server, line, *fields):
     named = [f"Host: {server.host}:{server.port}", "Connection: close", *fields]
     return "\r\n".join([line, *named, "", ""]).encode("latin-1")
+
+
+GET = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+JSON = "Content-Type: application/json"
 
 
 @pytest.mark.parametrize(
@@ -48,14 +56,13 @@ def head(server, line, *fields):
     ],
 )
 def test_what_is_no_request_is_refused_and_the_server_goes_on(server, raw):
-    try:
-        answer = send(server, raw)
-    except ConnectionError:
-        answer = b""
+    answer = b""
+    with suppress(ConnectionError), connect(server) as one:
+        one.sendall(raw)
+        answer = receive(one)
     if answer:
         assert answer.startswith(b"HTTP/1.1 400")
-        error = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
-        assert error["code"] == "bad_request" and error["message"]
+        assert error_of(answer)["code"] == "bad_request"
     assert server.ask("/search?q=song").status == 200
 
 
@@ -82,40 +89,39 @@ def test_connections_too_many_are_told_and_closed():
         await PlainTextResponse("here")(scope, receive, send)
 
     with answering(app, most=2) as address:
-        asked = f"GET / HTTP/1.1\r\nHost: {address[0]}\r\n\r\n".encode()
-        kept = [socket.create_connection(address, timeout=30) for _ in range(2)]
+        kept = [connect(address) for _ in range(2)]
         for one in kept:
-            one.sendall(asked)
+            one.sendall(GET)
         time.sleep(0.5)
-        with socket.create_connection(address, timeout=30) as third:
+        with connect(address) as third:
             answer = receive(third)
         go_on.set()
         for one in kept:
             assert b"200 OK" in one.recv(65536)
             one.close()
     assert answer.startswith(b"HTTP/1.1 503")
-    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "busy"
+    assert error_of(answer)["code"] == "busy"
 
 
 @pytest.mark.parametrize(
     "begun", [b"", b"GET / HTTP/1.1\r\nHost: a", b"POST / HTTP/1.1\r\n", b"\r\n"]
 )
 def test_who_asks_for_nothing_gives_way_to_who_does(begun):
+    def ask(connection):
+        connection.sendall(GET)
+        assert b"200 OK" in connection.recv(65536)
+
     with answering(PlainTextResponse("here"), most=3) as address:
-        asked = f"GET / HTTP/1.1\r\nHost: {address[0]}\r\n\r\n".encode()
-        kept = socket.create_connection(address, timeout=30)
-        kept.sendall(asked)
-        assert b"200 OK" in kept.recv(65536)
-        idle = [socket.create_connection(address, timeout=30) for _ in range(9)]
+        kept = connect(address)
+        ask(kept)
+        idle = [connect(address) for _ in range(9)]
         for one in idle:
             with suppress(ConnectionError):
                 one.sendall(begun)
-        with socket.create_connection(address, timeout=30) as late:
-            late.sendall(asked)
-            assert b"200 OK" in late.recv(65536)
+        with connect(address) as late:
+            ask(late)
         # Who was served before keeps the connection before those that never asked.
-        kept.sendall(asked)
-        assert b"200 OK" in kept.recv(65536)
+        ask(kept)
         for one in (kept, *idle):
             one.close()
 
@@ -146,8 +152,7 @@ def count_alive(connections):
 def test_idle_connections_leave_the_server_to_others(tmp_path, limit, many):
     write_pack(tmp_path)
     with serving(tmp_path, limit=limit) as server:
-        at = (server.host, server.port)
-        idle = [socket.create_connection(at, timeout=30) for _ in range(many)]
+        idle = [connect(server) for _ in range(many)]
         for _ in range(5):
             assert server.ask("/search?q=song").status == 200
         assert 0 < count_alive(idle) < int(limit[3:])
@@ -155,33 +160,37 @@ def test_idle_connections_leave_the_server_to_others(tmp_path, limit, many):
         assert answer.status < 500
         for one in idle:
             one.close()
-        server.process.terminate()
-        said = server.process.stderr.read()
-        assert server.process.wait(60) == 0
+        said = end(server)
     assert said.count("(Said once.)") == 1 and "Traceback" not in said
     assert "limit of open files" in said
+
+
+def end(server):
+    """Stop a server; what it said on stderr."""
+    server.process.terminate()
+    said = server.process.stderr.read()
+    assert server.process.wait(60) == 0
+    return said
 
 
 def test_the_limit_of_open_files_is_raised_as_far_as_may_be(tmp_path):
     write_pack(tmp_path)
     with serving(tmp_path, limit="-Sn 128") as server:
-        at = (server.host, server.port)
-        idle = [socket.create_connection(at, timeout=30) for _ in range(300)]
+        idle = [connect(server) for _ in range(300)]
         assert server.ask("/search?q=song").status == 200
         assert count_alive(idle) == 300
         for one in idle:
             one.close()
 
 
-@pytest.mark.parametrize("kept", ["keep-alive", "close"])
+@pytest.mark.parametrize("kept", [b"keep-alive", b"close"])
 def test_who_does_not_take_what_is_answered_is_cut_off(monkeypatch, kept):
     monkeypatch.setattr(servers, "_TAKE_TIME", 0.2)
     with (
         answering(PlainTextResponse("x" * 20_000_000)) as address,
-        socket.create_connection(address, timeout=30) as deaf,
+        connect(address) as deaf,
     ):
-        named = f"Host: {address[0]}\r\nConnection: {kept}"
-        deaf.sendall(f"GET / HTTP/1.1\r\n{named}\r\n\r\n".encode())
+        deaf.sendall(GET[:-2] + b"Connection: " + kept + b"\r\n\r\n")
         time.sleep(1)
         got = 0
         with suppress(ConnectionResetError):
@@ -206,54 +215,46 @@ def test_odd_texts_are_texts(server, address, status):
     assert ("error" in answer.json) == (status != 200)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        ("Content-Type: application/json", "Content-Length: 10000000"),
-        ("Content-Type: application/json", "Transfer-Encoding: chunked"),
-    ],
-)
-def test_ten_megabytes_are_refused_before_they_are_read(server, fields):
-    chunked = "chunked" in fields[1]
+@pytest.mark.parametrize("chunked", [False, True])
+def test_ten_megabytes_are_refused_before_they_are_read(server, chunked):
+    size = "Transfer-Encoding: chunked" if chunked else "Content-Length: 10000000"
     part = b"a" * 100_000
-    body = (
-        (b"186a0\r\n" + part + b"\r\n") * 100 + b"0\r\n\r\n" if chunked else part * 100
-    )
-    with socket.create_connection((server.host, server.port), timeout=30) as one:
-        one.sendall(head(server, "POST /search HTTP/1.1", *fields))
+    body = part * 100
+    if chunked:
+        body = (b"186a0\r\n" + part + b"\r\n") * 100 + b"0\r\n\r\n"
+    with connect(server) as one:
+        one.sendall(head(server, "POST /search HTTP/1.1", JSON, size))
         try:
             one.sendall(body)
             answer = one.recv(65536)
         except ConnectionError:
             return
     assert answer.startswith(b"HTTP/1.1 413")
-    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]
+    assert error_of(answer)["message"]
 
 
 def test_who_leaves_within_a_body_is_counted_and_writes_no_log(tmp_path):
     write_pack(tmp_path)
     accept = "Accept: application/json, text/event-stream"
     whole = {"Content-Length: 900000": b"{", "Transfer-Encoding: chunked": b"5\r\n{"}
-    paths = ("/search", "/feedback", "/mcp")
+    begun = [
+        (path, *one)
+        for path in ("/search", "/feedback", "/mcp")
+        for one in whole.items()
+    ]
     with serving(tmp_path, "--log", tmp_path / "log.jsonl") as server:
-        for path in paths:
-            for field, begun in whole.items():
-                fields = ("Content-Type: application/json", accept, field)
-                raw = head(server, f"POST {path} HTTP/1.1", *fields) + begun
-                at = (server.host, server.port)
-                with socket.create_connection(at, timeout=30) as one:
-                    one.sendall(raw)
-        count = 0
-        until = time.monotonic() + 30
-        while count < len(paths) * len(whole) and time.monotonic() < until:
+        for path, field, start in begun:
+            with connect(server) as one:
+                fields = (f"POST {path} HTTP/1.1", JSON, accept, field)
+                one.sendall(head(server, *fields) + start)
+        count, until = 0, time.monotonic() + 30
+        while count < len(begun) and time.monotonic() < until:
             lines = server.ask("/metrics").body.decode().splitlines()
             left = [line for line in lines if 'status="499"' in line]
             count = sum(int(line.split()[-1]) for line in left)
         assert server.ask("/search?q=song").status == 200
-        server.process.terminate()
-        said = server.process.stderr.read()
-        assert server.process.wait(60) == 0
-    assert count == len(paths) * len(whole)
+        said = end(server)
+    assert count == len(begun)
     assert "Traceback" not in said
 
 
@@ -290,45 +291,34 @@ def test_a_thousand_at_once_are_answered_and_memory_stays(tmp_path):
 
 @pytest.mark.slow
 def test_slow_clients_are_cut_off_and_the_others_are_served(tmp_path):
+    def keep_alive(path):
+        return head(server, f"GET {path} HTTP/1.1").replace(b"close", b"keep-alive")
+
     write_pack(tmp_path)
     with serving(tmp_path) as server:
-        begun = head(server, "POST /search HTTP/1.1", "Content-Type: application/json")
+        begun = head(server, "POST /search HTTP/1.1", JSON)
         kinds = {
             "silent": b"",
             "half a head": begun[:40],
-            "half a second head": head(server, "GET /healthz HTTP/1.1").replace(
-                b"close", b"keep-alive"
-            )
-            + begun[:40],
+            "half a second head": keep_alive("/healthz") + begun[:40],
             "no body": begun[:-2] + b"Content-Length: 30\r\n\r\n" + b'{"que',
         }
-        waiting = {}
-        for name, raw in kinds.items():
-            waiting[name] = [
-                socket.create_connection((server.host, server.port), timeout=40)
-                for _ in range(100)
-            ]
-            for one in waiting[name]:
-                one.sendall(raw)
+        waiting = [(name, connect(server)) for name in kinds for _ in range(100)]
+        for name, one in waiting:
+            one.sendall(kinds[name])
         # One that asks, and never reads what comes.
-        deaf = socket.create_connection((server.host, server.port), timeout=40)
+        deaf = connect(server)
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-        asked = head(server, "GET /openapi.json HTTP/1.1").replace(
-            b"close", b"keep-alive"
-        )
         deaf.setblocking(False)
-        try:
+        with suppress(BlockingIOError, ConnectionError):
             for _ in range(10_000):
-                deaf.send(asked)
-        except (BlockingIOError, ConnectionError):
-            pass
+                deaf.send(keep_alive("/openapi.json"))
         assert server.ask("/search?q=song").status == 200
-        for name, connections in waiting.items():
-            for one in connections:
-                answer = receive(one)
-                right = b"200" if name == "half a second head" else b"408"
-                assert not answer or answer.startswith(b"HTTP/1.1 " + right), name
-                one.close()
+        for name, one in waiting:
+            answer = receive(one)
+            right = b"200" if name == "half a second head" else b"408"
+            assert not answer or answer.startswith(b"HTTP/1.1 " + right), name
+            one.close()
         assert server.ask("/search?q=song").status == 200
         assert resident(server.process) < 400
         deaf.close()

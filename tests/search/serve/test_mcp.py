@@ -19,26 +19,38 @@ pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
 from mcp import Client, StdioServerParameters
 
-WEATHER = Path(__file__).with_name("weather_server.py")
+WEATHER = Path(__file__).parents[1] / "calls/weather_server.py"
 CITY = {
     "type": "object",
     "properties": {"city": {"type": "string"}},
     "required": ["city"],
 }
-CALLED = (
+CALLED = tuple(
     Tool(
-        name="weather/forecast",
-        summary="Tell the weather of a city.",
+        name=f"weather/{name}",
+        summary=summary,
         parameters=CITY,
-        call=McpCall(source="weather", tool="forecast"),
-    ),
-    Tool(
-        name="weather/make_rain",
-        summary="Let it rain in a city.",
-        parameters=CITY,
-        call=McpCall(source="weather", tool="make_rain"),
-    ),
+        call=McpCall(source="weather", tool=name),
+    )
+    for name, summary in (
+        ("forecast", "Tell the weather of a city."),
+        ("make_rain", "Let it rain in a city."),
+    )
 )
+
+
+@pytest.fixture
+def calling(tmp_path):
+    """The arguments of a server that passes calls on to one of the weather."""
+    write_pack(tmp_path / "finder", CALLED)
+    config = tmp_path / "calls.yaml"
+    target = {
+        "command": [sys.executable, str(WEATHER)],
+        "environment": {"NAME": "WEATHER_NAME"},
+        "read_only": ["fore*"],
+    }
+    config.write_text(yaml.safe_dump({"sources": {"weather": target}}))
+    return [tmp_path / "finder", "--call", "weather/*", "--call-config", config]
 
 
 def by_stdio(*arguments, **environment):
@@ -72,48 +84,39 @@ def test_an_agent_searches_and_reads_schemas_over_stdio(tmp_path):
         async with asking(by_stdio(tmp_path, "--pin", "mail.read")) as (client, ask):
             listed = (await client.list_tools()).tools
             assert [tool.name for tool in listed] == ["search_tools", "describe_tool"]
-            assert "Always at hand: mail.read" in listed[0].description
+            assert "mail.read" in listed[0].description
+            min_score = listed[0].input_schema["properties"]["min_score"]
+            assert min_score["type"] == "number" and "description" in min_score
             found = await ask("search_tools", query="send a letter", k=1)
             assert [hit["name"] for hit in found["hits"]] == ["mail.send"]
+            assert found["pinned"][0]["name"] == "mail.read"
             for k in (1.5, True, "5", 0):
                 wrong = await ask("search_tools", query="rain", k=k)
                 assert "k: should be" in wrong and f"(got '{k}')" in wrong
-            assert found["pinned"][0]["name"] == "mail.read"
-            nothing = await ask("search_tools", query="zebra")
-            assert nothing["hits"] == []
+            for query, said in ((" ", "query: is empty"), ("a" * 10_001, "10000")):
+                assert said in await ask("search_tools", query=query)
+            assert (await ask("search_tools", query="zebra"))["hits"] == []
+            assert "'zebra'" in await ask("describe_tool", name="zebra")
             tool = await ask("describe_tool", name="get_weather")
             assert tool["parameters"] == TOOLS[4].parameters
-            assert "There is no tool 'zebra'" in await ask(
-                "describe_tool", name="zebra"
-            )
-            assert "query: is empty" in await ask("search_tools", query=" ")
-            assert "at most 10000" in await ask("search_tools", query="a" * 10_001)
 
     anyio.run(session)
 
 
-def test_an_agent_is_given_the_mark_and_the_hits(marking):
+def test_an_agent_searches_over_http(server, marking):
     async def session():
-        address = f"http://127.0.0.1:{marking.port}/mcp"
-        async with asking(address) as (client, ask):
+        for path in ("/mcp", "/post/mcp"):
+            async with asking(f"http://127.0.0.1:{server.port}{path}") as (_, ask):
+                found = await ask("search_tools", query="send a letter")
+                assert found["hits"][0]["name"] == "mail.send"
+                assert found["calibrated"] is False
+        async with asking(f"http://127.0.0.1:{marking.port}/mcp") as (client, ask):
             [search, *_] = (await client.list_tools()).tools
             assert "`fits` false" in search.description
             for asked, fits in ((FITTING, True), (UNFITTING, False)):
                 for query in asked:
                     found = await ask("search_tools", query=query)
                     assert found["fits"] is fits and found["hits"]
-
-    anyio.run(session)
-
-
-def test_an_agent_searches_over_http(server):
-    async def session():
-        for path, wanted in (("/mcp", "mail.send"), ("/post/mcp", "mail.send")):
-            address = f"http://127.0.0.1:{server.port}{path}"
-            async with asking(address) as (_, ask):
-                found = await ask("search_tools", query="send a letter")
-                assert found["hits"][0]["name"] == wanted
-                assert found["calibrated"] is False
 
     def count(start):
         lines = server.ask("/metrics").body.decode().splitlines()
@@ -134,19 +137,9 @@ def test_mcp_is_guarded_as_all_else(server, locked):
     assert locked.ask("/mcp", body, Authorization=f"Bearer {KEY}").status != 401
 
 
-def test_calls_go_where_the_file_says(tmp_path):
-    write_pack(tmp_path / "finder", CALLED)
-    config = tmp_path / "calls.yaml"
-    target = {
-        "command": [sys.executable, str(WEATHER)],
-        "environment": {"NAME": "WEATHER_NAME"},
-        "read_only": ["fore*"],
-    }
-    config.write_text(yaml.safe_dump({"sources": {"weather": target}}))
-    arguments = [tmp_path / "finder", "--call", "weather/*", "--call-config", config]
-
+def test_calls_go_where_the_file_says(calling):
     async def session(*more):
-        where = by_stdio(*arguments, *more, WEATHER_NAME="radio")
+        where = by_stdio(*calling, *more, WEATHER_NAME="radio")
         async with asking(where) as (client, ask):
             names = [tool.name for tool in (await client.list_tools()).tools]
             assert names == ["search_tools", "describe_tool", "call_tool"]
@@ -173,29 +166,12 @@ def test_over_http_calls_need_a_key(tmp_path):
         assert server.ask("/mcp", {}).status == 401
 
 
-def test_what_is_found_by_an_agent_is_logged(tmp_path):
-    write_pack(tmp_path / "finder")
+def test_what_an_agent_calls_counts_as_chosen(calling, tmp_path):
     log = tmp_path / "log.jsonl"
 
     async def session():
-        where = by_stdio(tmp_path / "finder", "--log", log, "--log-text")
+        where = by_stdio(*calling, "--log", log, "--log-text", WEATHER_NAME="radio")
         async with asking(where) as (_, ask):
-            await ask("search_tools", query="send a letter")
-
-    anyio.run(session)
-    row = json.loads(log.read_text())
-    assert (row["event"], row["query"]) == ("search", "send a letter")
-
-
-def test_what_an_agent_calls_counts_as_chosen(tmp_path):
-    write_pack(tmp_path / "finder", CALLED)
-    log, config = tmp_path / "log.jsonl", tmp_path / "calls.yaml"
-    target = {"command": [sys.executable, str(WEATHER)], "read_only": ["forecast"]}
-    config.write_text(yaml.safe_dump({"sources": {"weather": target}}))
-    arguments = ["--call", "*", "--call-config", config, "--log", log, "--log-text"]
-
-    async def session():
-        async with asking(by_stdio(tmp_path / "finder", *arguments)) as (_, ask):
             found = await ask("search_tools", query="weather of a city")
             call = {"name": "weather/forecast", "search": found["id"]}
             assert "Rain" in await ask("call_tool", **call, arguments={"city": "Oslo"})
@@ -203,7 +179,7 @@ def test_what_an_agent_calls_counts_as_chosen(tmp_path):
 
     anyio.run(session)
     search, choice = map(json.loads, log.read_text().splitlines())
-    assert search["event"] == "search"
+    assert (search["event"], search["query"]) == ("search", "weather of a city")
     assert choice["tools"] == ["weather/forecast"]
     assert choice["query"] == "weather of a city"
 
@@ -225,7 +201,7 @@ def test_over_stdio_a_newer_version_is_taken_at_a_hangup(tmp_path):
             write_pack(tmp_path / "finder", TOOLS[:4])
             os.kill(int((tmp_path / "pid").read_text()), signal.SIGHUP)
             with anyio.fail_after(30):
-                while "No tool" not in await ask("describe_tool", name="mail.send"):
+                while "no tool" not in await ask("describe_tool", name="mail.send"):
                     await anyio.sleep(0.02)
             [described, _] = (await client.list_tools()).tools
             assert "among 4" in described.description

@@ -64,8 +64,11 @@ def chromium():
 
 
 @contextmanager
-def opened(chromium, address, **options):
-    """A page of its own, on which nothing may go wrong, and that asks no other host."""
+def opened(chromium, address, *, refused=False, **options):
+    """A page of its own, on which nothing may go wrong, and that asks no other host.
+
+    With `refused`, its first request is refused, which a browser's console tells.
+    """
     wrong = []
     context = chromium.new_context(**options)
     page = context.new_page()
@@ -83,7 +86,7 @@ def opened(chromium, address, **options):
     page.goto(address)
     yield page
     context.close()
-    assert wrong == []
+    assert refused or wrong == []
 
 
 def test_what_is_typed_is_found_and_lies_in_the_address(chromium, address):
@@ -200,25 +203,14 @@ def test_it_fits_a_phone_and_the_dark(chromium, address, width):
             assert (light < 100) == (scheme == "dark")
 
 
-def test_a_server_with_a_key_asks_for_it_once(chromium, tmp_path):
+def test_a_server_with_a_key_asks_for_it_once_and_again_only_at_a_search(
+    chromium, tmp_path
+):
     with (
         serving(pack(tmp_path, TOOLS), "--host", "0.0.0.0", key=KEY) as server,
-        opened_with_key(chromium, f"http://127.0.0.1:{server.port}/?q=song") as page,
-    ):
-        page.get_by_label("This server wants an API key.").fill(KEY)
-        page.keyboard.press("Enter")
-        expect(page.locator(".hit").first).to_be_visible()
-        assert page.evaluate("sessionStorage.getItem('toolbank-key')") == KEY
-        assert page.evaluate("Object.keys(localStorage).length") == 0
-        assert KEY not in page.url
-        page.reload()
-        expect(page.locator(".hit").first).to_be_visible()
-
-
-def test_a_key_is_asked_for_again_only_when_one_searches_again(chromium, tmp_path):
-    with (
-        serving(pack(tmp_path, TOOLS), "--host", "0.0.0.0", key=KEY) as server,
-        opened_with_key(chromium, f"http://127.0.0.1:{server.port}/?q=song") as page,
+        opened(
+            chromium, f"http://127.0.0.1:{server.port}/?q=song", refused=True
+        ) as page,
     ):
         secret = page.get_by_label("This server wants an API key.")
         secret.fill("schl\u00fcssel \u4e2d")
@@ -231,14 +223,8 @@ def test_a_key_is_asked_for_again_only_when_one_searches_again(chromium, tmp_pat
         secret.fill(KEY)
         page.keyboard.press("Enter")
         expect(page.locator(".hit").first).to_be_visible()
-
-
-@contextmanager
-def opened_with_key(chromium, address):
-    """A page whose first request is refused, which a browser's console tells."""
-    context = chromium.new_context()
-    page = context.new_page()
-    page.set_default_timeout(10_000)
-    page.goto(address)
-    yield page
-    context.close()
+        assert page.evaluate("sessionStorage.getItem('toolbank-key')") == KEY
+        assert page.evaluate("Object.keys(localStorage).length") == 0
+        assert KEY not in page.url
+        page.reload()
+        expect(page.locator(".hit").first).to_be_visible()

@@ -69,7 +69,7 @@ def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
         place = ".".join(map(str, error.absolute_path))
         where = f" at {place}" if place else ""
         raise CallError(
-            f"The arguments don't fit{where}: {error.message[:500]}"
+            f"The arguments do not fit{where}: {error.message[:500]}"
         ) from error
     # An invalid schema may raise almost any exception.
     except Exception as error:

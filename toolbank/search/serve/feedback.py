@@ -125,7 +125,7 @@ class _PrivateFile(RotatingFileHandler):
         if self.lost == 1:
             with suppress(OSError, ValueError):
                 print_message(
-                    f"{self.baseFilename}: can't write the log ({sys.exc_info()[1]}). "
+                    f"{self.baseFilename}: cannot write the log ({sys.exc_info()[1]}). "
                     "The server goes on; lines are lost until it can be written again."
                 )
 

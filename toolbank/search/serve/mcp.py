@@ -13,6 +13,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import Tool as MCPTool
 from pydantic import SkipValidation
+from pydantic.json_schema import SkipJsonSchema
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -99,7 +100,7 @@ def create_mcp(
     async def search_tools(
         query: Annotated[QueryText, SkipValidation],
         k: Annotated[HitCount, SkipValidation] = 5,
-        min_score: Annotated[MinScore | None, SkipValidation] = None,
+        min_score: Annotated[MinScore | SkipJsonSchema[None], SkipValidation] = None,
     ) -> dict[str, Any]:
         try:
             asked = check_content(

@@ -79,6 +79,15 @@ class RefusalError(Exception):
         return JSONResponse(content, self.status, self.headers)
 
 
+def _optional(description: str | None = None) -> Any:
+    """Make the field of a key that is absent without a value: its schema has no null either."""
+    return Field(None, description=description, json_schema_extra=_omit_default)
+
+
+def _omit_default(schema: dict[str, Any]) -> None:
+    del schema["default"]
+
+
 class HitContent(BaseModel):
     """A hit of an answer."""
 
@@ -100,19 +109,14 @@ class AnswerContent(BaseModel):
     """The answer to a search; keys without a value are absent."""
 
     hits: list[HitContent]
-    fits: bool | SkipJsonSchema[None] = Field(
-        None,
-        description="false: probably none of the hits serves the request; absent without a "
-        "calibration",
+    fits: bool | SkipJsonSchema[None] = _optional(
+        "false: probably none of the hits serves the request; absent without a calibration"
     )
-    calibrated: Literal[False] | SkipJsonSchema[None] = Field(
-        None,
-        description="scores only rank the hits; absent if they are probabilities",
+    calibrated: Literal[False] | SkipJsonSchema[None] = _optional(
+        "scores only rank the hits; absent if they are probabilities"
     )
-    pinned: list[ToolSummary] | SkipJsonSchema[None] = None
-    id: str | SkipJsonSchema[None] = Field(
-        None, description="identifies the search in /feedback"
-    )
+    pinned: list[ToolSummary] | SkipJsonSchema[None] = _optional()
+    id: str | SkipJsonSchema[None] = _optional("identifies the search in /feedback")
 
 
 class BatchContent(BaseModel):
@@ -209,8 +213,8 @@ class SearchParameters(RequestModel):
     """The parameters of all searches."""
 
     k: HitCount = 5
-    min_score: MinScore | None = None
-    retriever: str | None = None
+    min_score: MinScore | SkipJsonSchema[None] = _optional()
+    retriever: str | SkipJsonSchema[None] = _optional()
     source: _Values = ()
     kind: _Values = ()
     tag: _Values = ()

@@ -251,7 +251,7 @@ def _open(folder: Path) -> Finder:
 def _explain(folder: Path, error: Exception) -> str:
     if isinstance(error, ToolbankError):
         return str(error)
-    return f"{folder}: can't be opened ({type(error).__name__}: {error})."
+    return f"{folder}: cannot be opened ({type(error).__name__}: {error})."
 
 
 def name_folders(given: Sequence[str]) -> dict[str, Path]:
@@ -270,7 +270,7 @@ def name_folders(given: Sequence[str]) -> dict[str, Path]:
             name = folder.resolve().name
         if name in RESERVED or not name or not _is_plain(name):
             raise InputError(
-                f"{text}: {name!r} can't be the name of a finder. Use letters, digits, -, _ and ., "
+                f"{text}: {name!r} cannot be the name of a finder. Use letters, digits, -, _ and ., "
                 "and not a route of the server: NAME=DIR."
             )
         if name in found:

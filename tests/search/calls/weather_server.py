@@ -1,23 +1,31 @@
-"""An MCP server over HTTP, which prints its ports; some of its tools are no good.
+"""An MCP server on stdin and stdout, or with `http` over HTTP; some of its tools are no good.
 
-The second port is that of IPv6, 0 on a machine without.
+Over HTTP it prints its ports; the second is that of IPv6, 0 on a machine without.
 """
 
 import asyncio
+import os
 import socket
+import sys
 from contextlib import suppress
 
-import uvicorn
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
+from mcp.types import ToolAnnotations
 
 server = MCPServer("weather", log_level="ERROR")
 
 
-@server.tool()
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def forecast(city: str) -> str:
     """Tell the weather of a city."""
-    return f"Rain in {city}."
+    return f"Rain in {city}, says {os.environ.get('NAME', 'nobody')}."
+
+
+@server.tool()
+def make_rain(city: str) -> str:
+    """Let it rain in a city."""
+    return "done"
 
 
 @server.tool()
@@ -39,12 +47,17 @@ def tell(ctx: Context) -> str:
     return str(dict(ctx.headers))
 
 
-if __name__ == "__main__":
+def run_http():
+    import uvicorn
+
     listening = [socket.create_server(("127.0.0.1", 0))]
     with suppress(OSError):
         listening.append(socket.create_server(("::1", 0), family=socket.AF_INET6))
     ports = [one.getsockname()[1] for one in listening]
     print(*[*ports, 0][:2], flush=True)
-    app = server.streamable_http_app()
-    config = uvicorn.Config(app, log_level="error")
+    config = uvicorn.Config(server.streamable_http_app(), log_level="error")
     uvicorn.Server(config).run(sockets=listening)
+
+
+if __name__ == "__main__":
+    run_http() if sys.argv[1:] == ["http"] else server.run()
