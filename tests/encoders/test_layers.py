@@ -80,14 +80,6 @@ def test_a_text_without_a_mask_is_told_and_no_other_token_taken(tmp_path, monkey
         encode(folder, pooling="mask")
 
 
-def test_layer_0_is_the_token_embeddings(llama):
-    model = AutoModel.from_pretrained(llama)
-    ids = AutoTokenizer.from_pretrained(llama)("rain")["input_ids"]
-    rows = model.get_input_embeddings().weight.detach().numpy()[ids]
-    [found] = encode(llama, ["rain"], layer=0, pooling="sum")
-    np.testing.assert_allclose(found, unit(rows.sum(0)), atol=1e-6)
-
-
 @pytest.mark.parametrize("pooling", ["mean", "sum", "last"])
 @pytest.mark.parametrize("prompt", ["{text}", ONE_WORD])
 def test_the_side_that_a_tokenizer_pads_on_makes_no_difference(
@@ -140,12 +132,6 @@ def test_padding_and_batch_never_change_a_vector(
     together = encode(any_model, texts, batch_size=batch, **chosen)
     alone = [encode(any_model, [text], max_length=100, **chosen)[0] for text in texts]
     np.testing.assert_allclose(together, alone, atol=2e-5)
-
-
-def test_the_last_layer_s_mean_is_what_a_sentence_encoder_of_means_gives(tmp_path):
-    folder = tiny_encoder(tmp_path)
-    sentence = load_encoder(SentenceConfig(model=str(folder))).encode_queries(TEXTS)
-    np.testing.assert_allclose(encode(folder), sentence, atol=1e-5)
 
 
 def test_a_text_that_is_too_long_is_cut_and_the_prompt_is_not(llama):

@@ -87,18 +87,6 @@ def test_an_encoder_that_knows_no_words_is_refused(tmp_path, kind):
         load_encoder(SentenceConfig(model=str(folder)))
 
 
-@pytest.mark.parametrize("kind", TRAINED)
-def test_a_saved_retriever_that_lost_its_words_is_refused(tmp_path, ordered_bank, kind):
-    model = tiny_encoder(tmp_path / "tiny")
-    fit(kind, model, ordered_bank).save(tmp_path / "saved")
-    whole = tmp_path / "saved"
-    inner = whole / ("model" if kind in ("mlc", "refiner") else "encoder")
-    load_retriever(whole)
-    take_words(inner)
-    with pytest.raises(InputError, match="no tokenizer"):
-        load_retriever(whole).search(["play some music"], 2)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_weights_kept_in_half_precision_are_read_whole(tmp_path, kind):
     folder = tiny_encoder(tmp_path / "model", kind)

@@ -2,9 +2,12 @@
 
 import re
 
+import numpy as np
+
 from tests.tiny_models import tiny_encoder
+from tests.world import make_bank
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.records import Query
 from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
@@ -36,8 +39,14 @@ def name_query(form, split, *places):
 
 def named_bank(queries):
     """A bank whose tools are the `NAMES`."""
-    tools = tuple(Tool(name=n, kind="function", summary=f"the {n}") for n in NAMES)
-    return Bank(tools, tuple(queries))
+    bank = make_bank({name: f"the {name}" for name in NAMES})
+    return Bank(bank.tools, tuple(queries))
+
+
+def assert_same_hits(found, expected, atol=0.0):
+    """Check that hits are the same, and scores within `atol`."""
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], atol=atol, rtol=0)
 
 
 TRAINED = (

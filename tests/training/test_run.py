@@ -115,16 +115,6 @@ def test_dropout_is_on_in_training_and_off_in_validation(folder):
     assert not any(module.training for module in classifier.model.modules())
 
 
-def test_the_weights_of_the_best_epoch_stay(folder, tmp_path):
-    classifier, seen = Classifier(folder), []
-    validate = scripted(classifier, [0.1, 0.4, 0.7, 0.5], seen)
-    training = classifier.train(SHORT, FitContext(checkpoints=tmp_path), validate)
-    assert training.history == (0.1, 0.4, 0.7, 0.5)
-    assert training.best_epoch == 2
-    assert difference(classifier.weights(), seen[2]) == 0
-    assert difference(classifier.weights(), seen[3]) > 0
-
-
 @pytest.mark.parametrize("killed_in", [0, 1, 2, 3])
 def test_if_no_epoch_is_better_the_weights_stay_as_they_were(
     folder, tmp_path, killed_in
@@ -143,15 +133,6 @@ def test_if_no_epoch_is_better_the_weights_stay_as_they_were(
     assert training.best_epoch == 0
     assert difference(second.weights(), before) == 0
     assert not second.model.training
-
-
-def test_of_equal_epochs_the_first_stays(folder):
-    classifier, seen = Classifier(folder), []
-    training = classifier.train(
-        SHORT, FitContext(), scripted(classifier, [0.1, 0.1, 0.7, 0.7], seen)
-    )
-    assert training.best_epoch == 2
-    assert difference(classifier.weights(), seen[2]) == 0
 
 
 def test_patience_ends_the_training(folder):
@@ -267,14 +248,6 @@ def test_parts_of_a_fit_have_checkpoints_of_their_own(folder, tmp_path):
         slow(folder).train(SHORT, context, part=part)
         state = tmp_path / part / "checkpoint-12" / "trainer_state.json"
         assert json.loads(state.read_text())["global_step"] == 12
-
-
-def test_bf16_on_a_cpu_trains(folder):
-    classifier = Classifier(folder)
-    before = classifier.loss()
-    classifier.train(SHORT.model_copy(update={"precision": "bf16"}), FitContext())
-    assert classifier.loss() < before
-    assert classifier.model.dtype == torch.float32
 
 
 @pytest.mark.parametrize(
