@@ -11,8 +11,8 @@ import pytest
 from tests.retrievers.small_methods import fit_one
 from tests.servers.chat import Answer, ChatServer
 from tests.tiny_models import tiny_encoder
+from tests.world import make_bank
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.llm_settings import DecomposeConfig, DecompositionConfig
@@ -33,20 +33,12 @@ BOTH = "Cancel my flight and book a hotel room"
 
 @pytest.fixture(scope="module")
 def bank():
-    tools = tuple(
-        Tool(name=name, kind="function", summary=summary)
-        for name, summary in SUMMARIES.items()
-    )
-    queries = tuple(
-        Query(id=str(i), query=text, tools=tools, split="train")
-        for i, (text, tools) in enumerate(
-            [
-                (BOTH, ("flight.cancel", "hotel.book")),
-                ("Is my flight late? Send a mail", ("flight.delay", "mail.send")),
-            ]
-        )
-    )
-    return Bank(tools, queries)
+    late = "Is my flight late? Send a mail"
+    uses = [
+        (BOTH, ["flight.cancel", "hotel.book"], "train"),
+        (late, ["flight.delay", "mail.send"], "train"),
+    ]
+    return make_bank(SUMMARIES, uses)
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +48,6 @@ def bm25(bank):
 
 def fit(bank, first, **settings):
     return fit_one(DecompositionConfig(first_stage=first.name, **settings), bank, first)
-
-
-def names(retriever, hits):
-    return [[retriever.tools[index] for index in row] for row in hits[0]]
 
 
 def test_hits_are_the_subtasks_own_interleaved(bank, bm25):
@@ -120,7 +108,8 @@ def test_a_model_splits_and_no_text_is_asked_for_twice(bank, bm25, tmp_path):
         assert parts[0] == parts[2] == ["cancel a flight", "reserve a room"]
         assert parts[1] == ["send a mail"]
         assert len(server.calls) == 2
-        (found,) = names(retriever, retriever.search([BOTH], 2))
+        (hits,), _ = retriever.search([BOTH], 2)
+        found = [retriever.tools[index] for index in hits]
         assert found == ["flight.cancel", "hotel.book"]
         retriever.save(tmp_path / "saved")
         loaded = load_retriever(tmp_path / "saved")

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModel
 
-from tests.retrievers.small_methods import fit_one
+from tests.retrievers.small_methods import assert_same_hits, fit_one
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Provenance
@@ -125,10 +125,7 @@ def test_every_shape_is_trained_saved_loaded_and_searched(
     assert sum(right) >= 3
     retriever.save(tmp_path / "saved")
     loaded = load_retriever(tmp_path / "saved")
-    for one, other in zip(
-        loaded.search(REQUESTS, 6), retriever.search(REQUESTS, 6), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
+    assert_same_hits(loaded.search(REQUESTS, 6), retriever.search(REQUESTS, 6))
 
 
 def test_the_queries_that_it_was_trained_on_are_found(fitted, bank):
