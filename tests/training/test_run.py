@@ -144,7 +144,9 @@ def test_patience_ends_the_training(folder):
         scripted(classifier, [0.1, 0.4, 0.3, 0.5, 0.5, 0.4, 1], seen),
     )
     assert training.history == (0.1, 0.4, 0.3, 0.5, 0.5, 0.4)
+    assert training.best_epoch == 3
     assert difference(classifier.weights(), seen[3]) == 0
+    assert difference(classifier.weights(), seen[4]) > 0
 
 
 def test_without_validation_all_is_trained_and_the_last_weights_stay(folder):
