@@ -66,11 +66,14 @@ SHORT = {"epochs": 1, "batch_size": 2, "learning_rate": 1e-3, "warmup": 0}
 
 def encoder_for(folder, bank: Bank, *texts, dropout=0.1, **settings):
     """A tiny encoder that knows each word of a bank and of some texts."""
+    model = str(tiny_encoder(folder, dropout=dropout, words=words_of(bank, *texts)))
+    return SentenceConfig(model=model, **settings)
+
+
+def words_of(bank: Bank, *texts):
     read = [f"{tool.name} {tool.summary}" for tool in bank.tools]
     read += [query.query for query in (*bank.queries, *bank.train_queries)]
-    words = sorted(set(re.findall(r"\w+", " ".join([*read, *texts]).lower())))
-    model = str(tiny_encoder(folder, dropout=dropout, words=words))
-    return SentenceConfig(model=model, **settings)
+    return sorted(set(re.findall(r"\w+", " ".join([*read, *texts]).lower())))
 
 
 def configure(encoder: SentenceConfig, **training):

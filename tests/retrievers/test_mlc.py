@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import re
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModel
 
-from tests.retrievers.small_methods import assert_same_hits, fit_one
+from tests.retrievers.small_methods import assert_same_hits, fit_one, words_of
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Provenance
@@ -32,12 +31,6 @@ def make_folder(place, kind, pooling, bank):
     if pooling == "cls":
         (folder / "modules.json").unlink()
     return folder
-
-
-def words_of(bank):
-    texts = [f"{tool.name} {tool.summary}" for tool in bank.tools]
-    texts += [query.query for query in bank.queries]
-    return sorted(set(re.findall(r"\w+", " ".join(texts).lower())))
 
 
 def make_config(folder, **settings):
