@@ -1,6 +1,5 @@
 """Training: what is trained on what, which weights stay, and going on after a kill."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -90,29 +89,6 @@ def test_rows_of_like_length_share_a_batch(folder):
         return sum(max(batch) * len(batch) - sum(batch) for batch in batches)
 
     assert padding(read) < padding(list(range(len(TEXTS))) * 3) / 2
-
-
-def test_dropout_is_on_in_training_and_off_in_validation(folder):
-    classifier = Classifier(folder)
-    modes, taken = [], []
-    drops = [m for m in classifier.model.modules() if isinstance(m, torch.nn.Dropout)]
-    assert drops and all(drop.p > 0 for drop in drops)
-    drops[0].register_forward_hook(
-        lambda module, *_: modes.append((module.training, torch.is_grad_enabled()))
-    )
-
-    def validate():
-        assert set(modes) <= {(True, True)}
-        taken.append(len(modes))
-        modes.clear()
-        classifier.model(**classifier.collate(range(4)))
-        assert modes == [(False, False)]
-        modes.clear()
-        return 1.0
-
-    classifier.train(SHORT, FitContext(), validate)
-    assert taken == [0, 4, 4, 4]
-    assert not any(module.training for module in classifier.model.modules())
 
 
 @pytest.mark.parametrize("killed_in", [0, 1, 2, 3])
@@ -242,14 +218,6 @@ def test_a_training_that_patience_ended_is_not_gone_on_with(folder, tmp_path):
     assert training.history == (0.1, 0.9, 0.6)
     assert second.rows.read == []
     assert difference(second.weights(), seen[1]) == 0
-
-
-def test_parts_of_a_fit_have_checkpoints_of_their_own(folder, tmp_path):
-    context = FitContext(checkpoints=tmp_path)
-    for part in ("one", "two"):
-        slow(folder).train(SHORT, context, part=part)
-        state = tmp_path / part / "checkpoint-12" / "trainer_state.json"
-        assert json.loads(state.read_text())["global_step"] == 12
 
 
 @pytest.mark.parametrize(
