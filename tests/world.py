@@ -5,8 +5,9 @@ from functools import cache
 from random import Random
 
 from tests.servers.chat import Answer
+from toolbank.bank.bank import Bank
 from toolbank.bank.function_writer import write_function
-from toolbank.bank.records import Tool
+from toolbank.bank.records import Query, Tool
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.settings import PythonSource
 
@@ -55,6 +56,19 @@ def write_recipe(folder, source="", **generate):
 def _list_statistics():
     tools = read_package(PythonSource(package="statistics")).tools
     return json.dumps([write_function(tool, "mcp", tool.name)[0] for tool in tools])
+
+
+def make_bank(summaries, uses=(), info=None, **more):
+    """A bank of functions by their summaries, and of queries: text, tools, split."""
+    tools = tuple(
+        Tool(name=name, kind="function", summary=summary)
+        for name, summary in summaries.items()
+    )
+    queries = tuple(
+        Query(id=str(i), query=text, tools=tuple(names), split=split)
+        for i, (text, names, split) in enumerate(uses)
+    )
+    return Bank(tools, queries, info or {}, **more)
 
 
 def drafted(tools, text):

@@ -7,68 +7,31 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from tests.retrievers.small_methods import SHORT, assert_same_hits, configure, fit
 from tests.tiny_models import KINDS, tiny_encoder
-from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
+from tests.world import make_bank
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.retrievers import create_retriever, load_retriever
-from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.settings import (
-    DescriptionsConfig,
-    MlcConfig,
-    ProtipConfig,
-    RefinerConfig,
-    Tool2VecConfig,
-)
+from toolbank.retrievers import load_retriever
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
 
-SETTINGS = {"training": {"epochs": 1, "batch_size": 4}}
-TRAINED = {
-    "tool2vec": Tool2VecConfig,
-    "descriptions": DescriptionsConfig,
-    "mlc": MlcConfig,
-    "protip": ProtipConfig,
-    "refiner": RefinerConfig,
-}
+TRAINED = ("tuned-tool2vec", "tuned-descriptions", "mlc", "protip", "refiner")
 
 
 @pytest.fixture(scope="module")
 def ordered_bank():
     names = ("mail.send", "music.play", "garden.water", "car.park")
-    tools = tuple(
-        Tool(name=name, kind="function", summary=f"{name.replace('.', ' ')}.")
-        for name in names
-    )
-    queries = tuple(
-        Query(
-            id=str(i),
-            query=f"please {name.split('.')[1]} the {name.split('.')[0]} {i}",
-            tools=(name,),
-            split="validation" if i > 7 else "train",
+    uses = [
+        (
+            f"please {name.split('.')[1]} the {name.split('.')[0]} {i}",
+            [name],
+            "validation" if i > 7 else "train",
         )
         for i, name in enumerate(names * 3)
-    )
-    return Bank(tools, queries, {"ordered": True})
-
-
-def fit(kind, model, bank):
-    encoder = {"model": str(model)}
-    first = create_retriever(Tool2VecConfig.model_validate({"encoder": encoder}))
-    needed = {}
-    if kind == "refiner":
-        first.fit(bank)
-        needed = {"tool2vec": first}
-    config = TRAINED[kind].model_validate({**SETTINGS, "encoder": encoder})
-    retriever = create_retriever(config)
-    retriever.fit(bank, FitContext(fitted=needed))
-    return retriever
-
-
-def take_words(folder):
-    for name in ("tokenizer.json", "vocab.txt", "tokenizer_config.json"):
-        (folder / name).unlink(missing_ok=True)
+    ]
+    summaries = {name: f"{name.replace('.', ' ')}." for name in names}
+    return make_bank(summaries, uses, {"ordered": True})
 
 
 def halve(folder):
@@ -82,21 +45,10 @@ def halve(folder):
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_encoder_that_knows_no_words_is_refused(tmp_path, kind):
     folder = tiny_encoder(tmp_path / "model", kind)
-    take_words(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
     with pytest.raises(InputError, match="model: it has no tokenizer"):
         load_encoder(SentenceConfig(model=str(folder)))
-
-
-@pytest.mark.parametrize("kind", TRAINED)
-def test_a_saved_retriever_that_lost_its_words_is_refused(tmp_path, ordered_bank, kind):
-    model = tiny_encoder(tmp_path / "tiny")
-    fit(kind, model, ordered_bank).save(tmp_path / "saved")
-    whole = tmp_path / "saved"
-    inner = whole / ("model" if kind in ("mlc", "refiner") else "encoder")
-    load_retriever(whole)
-    take_words(inner)
-    with pytest.raises(InputError, match="no tokenizer"):
-        load_retriever(whole).search(["play some music"], 2)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -113,15 +65,16 @@ def test_weights_kept_in_half_precision_are_read_whole(tmp_path, kind):
     )
 
 
-@pytest.mark.parametrize("kind", TRAINED)
-def test_a_training_from_half_precision_is_saved_and_read(tmp_path, ordered_bank, kind):
+@pytest.mark.parametrize("label", TRAINED)
+def test_a_training_from_half_precision_is_saved_and_read(
+    tmp_path, ordered_bank, label
+):
     model = tiny_encoder(tmp_path / "tiny", "deberta")
     halve(model)
-    retriever = fit(kind, model, ordered_bank)
-    found, scores = retriever.search(["play the music", "water the garden"], 3)
+    encoder = SentenceConfig(model=str(model))
+    short = SHORT | {"batch_size": 4}
+    retriever = fit(label, configure(encoder, **short), ordered_bank)
     retriever.save(tmp_path / "saved")
-    again, same = load_retriever(tmp_path / "saved").search(
-        ["play the music", "water the garden"], 3
-    )
-    np.testing.assert_array_equal(again, found)
-    np.testing.assert_allclose(same, scores, atol=1e-5)
+    texts = ["play the music", "water the garden"]
+    found = load_retriever(tmp_path / "saved").search(texts, 3)
+    assert_same_hits(found, retriever.search(texts, 3), 1e-5)

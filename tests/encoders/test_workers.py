@@ -45,9 +45,7 @@ def test_without_ray_it_is_told_how_to_install_it(monkeypatch, folder):
     monkeypatch.setattr("toolbank.system.cluster.demand_library", extras.demand_library)
     config = SentenceConfig(model=folder, executor="ray")
     for refuse in (check_workers, lambda one: load_encoder(one).encode_queries(TEXTS)):
-        with pytest.raises(
-            InputError, match=r"encoder\.executor needs ray, which isn't.*\[ray\]"
-        ):
+        with pytest.raises(InputError, match=r"encoder\.executor needs ray.*\[ray\]"):
             refuse(config)
 
 

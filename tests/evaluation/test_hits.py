@@ -7,8 +7,8 @@ import pytest
 from ir_measures import RR, R, nDCG
 
 from tests.retrievers.small_methods import fit_one
-from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
+from tests.world import make_bank
+from toolbank.bank.records import Query
 from toolbank.evaluation import EvaluateConfig
 from toolbank.evaluation.evaluate import make_figures, measure, read_hits, write_hits
 from toolbank.evaluation.sets import held_out_set, make_set
@@ -20,20 +20,15 @@ WORDS = ("mean", "sort", "plot", "sum", "join", "count", "rank", "fill")
 
 @pytest.fixture
 def written(tmp_path):
-    tools = tuple(
-        Tool(name=f"lab.{word}", kind="function", summary=f"To {word} values.")
-        for word in WORDS
-    )
-    queries = tuple(
-        Query(
-            id=f"q{i}",
-            query=f"{WORDS[i % 8]} and {WORDS[3 * i % 8]} my values",
-            tools=(f"lab.{WORDS[i % 8]}", f"lab.{WORDS[5 * i % 8]}"),
-            split="test" if i < 12 else "train",
+    uses = [
+        (
+            f"{WORDS[i % 8]} and {WORDS[3 * i % 8]} my values",
+            [f"lab.{WORDS[i % 8]}", f"lab.{WORDS[5 * i % 8]}"],
+            "test" if i < 12 else "train",
         )
         for i in range(40)
-    )
-    bank = Bank(tools, queries)
+    ]
+    bank = make_bank({f"lab.{word}": f"To {word} values." for word in WORDS}, uses)
     retriever = fit_one(Bm25Config(), bank)
     strange = Query(id="x", query="rank them", tools=("lab.rank", "lab.gone"))
     sets = [held_out_set(bank), make_set("mine", bank, [strange])]

@@ -33,12 +33,6 @@ def test_of_right_and_wrong_it_is_the_binomial_one_of_a_library(found):
     assert interval == pytest.approx(expected)
 
 
-def test_ten_of_ten_is_not_certainty():
-    # By hand: 10 / (10 + 1.96^2) = 0.7225.
-    [(low, high)] = of_means([1.0] * 10)
-    assert (low, high) == pytest.approx((0.7225, 1), abs=1e-4)
-
-
 def test_half_of_the_tools_of_every_request_leaves_room_on_both_sides():
     [(low, high)] = of_means([0.5] * 30)
     assert 0.3 < low < 0.4

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.records import Ask, Query, Tool
+from tests.world import make_bank
+from toolbank.bank.records import Ask
 
 
 @pytest.fixture(scope="session")
@@ -19,23 +19,21 @@ def bank():
         "music.stop": "Silence the speakers.",
     }
     uses = [
-        ("My lawn looks dry, give it something to drink", ("garden.water",)),
-        ("Will it rain? If not, soak the roses", ("garden.forecast", "garden.water")),
-        ("Put on some jazz for dinner", ("music.play",)),
-        ("Where has my package got to?", ("shop.trackParcel", "shop.gone")),
+        ("My lawn looks dry, give it something to drink", ["garden.water"], "train"),
+        (
+            "Will it rain? If not, soak the roses",
+            ["garden.forecast", "garden.water"],
+            "train",
+        ),
+        ("Put on some jazz for dinner", ["music.play"], "train"),
+        (
+            "Where has my package got to?",
+            ["shop.trackParcel", "shop.gone"],
+            "train",
+        ),
+        ("Stop that awful noise", ["music.stop"], "test"),
     ]
-    queries = [
-        Query(id=str(i), query=text, tools=tools, split="train")
-        for i, (text, tools) in enumerate(uses)
-    ]
-    held_back = Query(
-        id="t", query="Stop that awful noise", tools=("music.stop",), split="test"
-    )
-    tools = tuple(
-        Tool(name=name, kind="function", summary=summary)
-        for name, summary in summaries.items()
-    )
-    return Bank(tools, (*queries, held_back))
+    return make_bank(summaries, uses)
 
 
 @pytest.fixture(scope="session")

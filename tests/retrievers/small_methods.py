@@ -2,9 +2,12 @@
 
 import re
 
+import numpy as np
+
 from tests.tiny_models import tiny_encoder
+from tests.world import make_bank
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.records import Query
 from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
@@ -36,8 +39,14 @@ def name_query(form, split, *places):
 
 def named_bank(queries):
     """A bank whose tools are the `NAMES`."""
-    tools = tuple(Tool(name=n, kind="function", summary=f"the {n}") for n in NAMES)
-    return Bank(tools, tuple(queries))
+    bank = make_bank({name: f"the {name}" for name in NAMES})
+    return Bank(bank.tools, tuple(queries))
+
+
+def assert_same_hits(found, expected, atol=0.0):
+    """Check that hits are the same, and scores within `atol`."""
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], atol=atol, rtol=0)
 
 
 TRAINED = (
@@ -57,11 +66,14 @@ SHORT = {"epochs": 1, "batch_size": 2, "learning_rate": 1e-3, "warmup": 0}
 
 def encoder_for(folder, bank: Bank, *texts, dropout=0.1, **settings):
     """A tiny encoder that knows each word of a bank and of some texts."""
+    model = str(tiny_encoder(folder, dropout=dropout, words=words_of(bank, *texts)))
+    return SentenceConfig(model=model, **settings)
+
+
+def words_of(bank: Bank, *texts):
     read = [f"{tool.name} {tool.summary}" for tool in bank.tools]
     read += [query.query for query in (*bank.queries, *bank.train_queries)]
-    words = sorted(set(re.findall(r"\w+", " ".join([*read, *texts]).lower())))
-    model = str(tiny_encoder(folder, dropout=dropout, words=words))
-    return SentenceConfig(model=model, **settings)
+    return sorted(set(re.findall(r"\w+", " ".join([*read, *texts]).lower())))
 
 
 def configure(encoder: SentenceConfig, **training):

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.retrievers.small_methods import fit_one
+from tests.retrievers.small_methods import assert_same_hits, fit_one
+from tests.world import make_bank
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25 import Bm25Retriever
@@ -47,13 +47,9 @@ def cross_fit_anew(config, bank, k, context, folds=2):
 @pytest.fixture
 def own_tools():
     """A bank in which every query has a tool that no other query uses."""
-    tools = tuple(Tool(name=f"t{i}", kind="function") for i in range(len(TEXTS)))
-    queries = tuple(
-        Query(id=str(i), query=text, tools=(f"t{i}",), split="train")
-        for i, text in enumerate(TEXTS)
-    )
-    held_back = Query(id="v", query=TEXTS[0], tools=("t0",), split="validation")
-    return Bank(tools, (held_back, *queries))
+    uses = [(text, [f"t{i}"], "train") for i, text in enumerate(TEXTS)]
+    held_back = (TEXTS[0], ["t0"], "validation")
+    return make_bank({f"t{i}": "" for i in range(7)}, [held_back, *uses])
 
 
 @given(
@@ -107,8 +103,7 @@ def test_each_query_is_searched_by_one_that_was_not_fitted_on_it(
 def test_hits_are_in_the_order_of_the_train_queries(own_tools):
     expected = fit_one(Bm25Config(), own_tools).search(TEXTS, 3)
     found = cross_fit_anew(Bm25Config(), own_tools, 3, CONTEXT)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_same_hits(found, expected)
 
 
 def test_there_are_no_more_hits_than_tools_or_train_queries(own_tools):
@@ -157,8 +152,7 @@ def test_killed_between_folds_it_goes_on_with_the_next(
         cross_fit_anew(NEIGHBOUR, own_tools, 3, context)
     found = cross_fit_anew(NEIGHBOUR, own_tools, 3, context)
     assert fits == ["fold-0", "fold-1", "fold-1"]
-    for one, other in zip(found, whole, strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_same_hits(found, whole)
 
 
 def test_a_damaged_file_of_hits_is_made_again(own_tools, tmp_path):
@@ -166,10 +160,7 @@ def test_a_damaged_file_of_hits_is_made_again(own_tools, tmp_path):
     whole = cross_fit_anew(NEIGHBOUR, own_tools, 3, context)
     (file,) = (tmp_path / "fold-1-hits").iterdir()
     file.write_bytes(file.read_bytes()[:-5])
-    for one, other in zip(
-        cross_fit_anew(NEIGHBOUR, own_tools, 3, context), whole, strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
+    assert_same_hits(cross_fit_anew(NEIGHBOUR, own_tools, 3, context), whole)
 
 
 def test_each_fit_reports_to_a_folder_of_its_own(own_tools, tmp_path, fits):

@@ -4,15 +4,17 @@ import json
 import os
 import signal
 import time
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
 
+from tests.retrievers.llm.reranker import asked
 from tests.retrievers.small_methods import fit_one
 from tests.servers.chat import Answer, ChatServer
 from tests.tiny_models import tiny_encoder
+from tests.world import make_bank
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.llm_settings import DecomposeConfig, DecompositionConfig
@@ -33,20 +35,12 @@ BOTH = "Cancel my flight and book a hotel room"
 
 @pytest.fixture(scope="module")
 def bank():
-    tools = tuple(
-        Tool(name=name, kind="function", summary=summary)
-        for name, summary in SUMMARIES.items()
-    )
-    queries = tuple(
-        Query(id=str(i), query=text, tools=tools, split="train")
-        for i, (text, tools) in enumerate(
-            [
-                (BOTH, ("flight.cancel", "hotel.book")),
-                ("Is my flight late? Send a mail", ("flight.delay", "mail.send")),
-            ]
-        )
-    )
-    return Bank(tools, queries)
+    late = "Is my flight late? Send a mail"
+    uses = [
+        (BOTH, ["flight.cancel", "hotel.book"], "train"),
+        (late, ["flight.delay", "mail.send"], "train"),
+    ]
+    return make_bank(SUMMARIES, uses)
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +50,6 @@ def bm25(bank):
 
 def fit(bank, first, **settings):
     return fit_one(DecompositionConfig(first_stage=first.name, **settings), bank, first)
-
-
-def names(retriever, hits):
-    return [[retriever.tools[index] for index in row] for row in hits[0]]
 
 
 def test_hits_are_the_subtasks_own_interleaved(bank, bm25):
@@ -87,90 +77,82 @@ def test_train_queries_are_searched_by_a_first_stage_without_them(bank, tmp_path
         np.testing.assert_array_equal(hits[row], expected)
 
 
-def by_model(server, folder, **settings):
-    return DecomposeConfig(
-        base_url=server.url,
-        model="m",
-        replies=folder / "subtasks.sqlite",
-        retries=0,
-        **settings,
-    )
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch):
+@pytest.fixture
+def serve(bank, bm25, tmp_path, monkeypatch):
+    """Start a model that answers by a script; gives its server, and a retriever that asks it."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    with ExitStack() as servers:
+
+        def serve(script):
+            server = servers.enter_context(ChatServer(script))
+            replies = tmp_path / "subtasks.sqlite"
+            settings = {"model": "m", "retries": 0, "concurrency": 1}
+            decompose = DecomposeConfig(
+                base_url=server.url, replies=replies, **settings
+            )
+            return server, fit(bank, bm25, decompose=decompose)
+
+        yield serve
 
 
-def asked_for(call):
-    return call.prompt.partition("<request>\n")[2].partition("\n</request>")[0]
+SEND = Answer.json({"subtasks": ["send a mail"]})
 
 
-def test_a_model_splits_and_no_text_is_asked_for_twice(bank, bm25, tmp_path):
+def test_a_model_splits_and_no_text_is_asked_for_twice(serve, tmp_path):
     def script(call):
-        if asked_for(call) == BOTH:
+        if asked(call) == BOTH:
             return Answer.json({"subtasks": ["cancel a flight", " reserve a room "]})
         return Answer.json({"subtasks": ["send a mail"]}, before="Here: ")
 
-    with ChatServer(script) as server:
-        decompose = by_model(server, tmp_path)
-        retriever = fit(bank, bm25, decompose=decompose)
-        texts = [BOTH, "Write to Bob", BOTH]
-        parts = retriever.split(texts)
-        assert parts[0] == parts[2] == ["cancel a flight", "reserve a room"]
-        assert parts[1] == ["send a mail"]
-        assert len(server.calls) == 2
-        (found,) = names(retriever, retriever.search([BOTH], 2))
-        assert found == ["flight.cancel", "hotel.book"]
-        retriever.save(tmp_path / "saved")
-        loaded = load_retriever(tmp_path / "saved")
-        assert loaded.split(texts) == parts
-        assert len(server.calls) == 2
-        schema = server.calls[0].body["response_format"]["json_schema"]
-        assert schema["schema"]["required"] == ["subtasks"]
+    server, retriever = serve(script)
+    texts = [BOTH, "Write to Bob", BOTH]
+    parts = retriever.split(texts)
+    assert parts[0] == parts[2] == ["cancel a flight", "reserve a room"]
+    assert parts[1] == ["send a mail"]
+    (hits,), _ = retriever.search([BOTH], 2)
+    found = [retriever.tools[index] for index in hits]
+    assert found == ["flight.cancel", "hotel.book"]
+    retriever.save(tmp_path / "saved")
+    assert load_retriever(tmp_path / "saved").split(texts) == parts
+    assert len(server.calls) == 2
+    schema = server.calls[0].body["response_format"]["json_schema"]
+    assert schema["schema"]["required"] == ["subtasks"]
 
 
-def test_replies_that_came_are_kept_when_another_call_fails(bank, bm25, tmp_path):
+def test_replies_that_came_are_kept_when_another_call_fails(serve):
     def script(call):
-        if asked_for(call) == "broken" and call.number < 10:
-            return Answer.error(400, "no such thing")
-        return Answer.json({"subtasks": ["send a mail"]})
+        is_broken = asked(call) == "broken" and call.number < 10
+        return Answer.error(400, "no such thing") if is_broken else SEND
 
-    with ChatServer(script) as server:
-        retriever = fit(bank, bm25, decompose=by_model(server, tmp_path, concurrency=1))
-        with pytest.raises(ToolbankError, match=r"1 of 3 .*subtasks\.sqlite"):
-            retriever.search(["one", "broken", "two"], 2)
-        served = len(server.calls)
-        retriever.split(["one", "two"])
-        assert len(server.calls) == served
+    server, retriever = serve(script)
+    with pytest.raises(ToolbankError, match=r"1 of 3 .*subtasks\.sqlite"):
+        retriever.search(["one", "broken", "two"], 2)
+    served = len(server.calls)
+    retriever.split(["one", "two"])
+    assert len(server.calls) == served
 
 
 @pytest.mark.parametrize("presses", [1, 2])
-def test_an_interrupt_is_told_in_whole_sentences(bank, bm25, tmp_path, presses):
+def test_an_interrupt_says_where_replies_are(serve, presses):
     def script(_):
         for _ in range(presses):
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.3)
-        return Answer.json({"subtasks": ["send a mail"]})
+        return SEND
 
-    with ChatServer(script) as server:
-        retriever = fit(bank, bm25, decompose=by_model(server, tmp_path, concurrency=1))
-        with pytest.raises(ToolbankError) as told:
-            retriever.split(["one", "two"])
-    assert "stopped by an interrupt. The replies that came are in" in str(told.value)
+    _, retriever = serve(script)
+    with pytest.raises(ToolbankError, match=r"interrupt.*subtasks\.sqlite"):
+        retriever.split(["one", "two"])
 
 
 @pytest.mark.parametrize(
     "reply",
     ["I can't.", json.dumps({"subtasks": []}), json.dumps({"subtasks": [1, 2]})],
 )
-def test_a_request_whose_reply_is_no_list_stays_whole_and_is_told(
-    bank, bm25, tmp_path, capsys, reply
-):
-    with ChatServer(lambda _: Answer.text(reply)) as server:
-        retriever = fit(bank, bm25, decompose=by_model(server, tmp_path))
-        assert retriever.split([BOTH]) == [[BOTH]]
-    assert "Did not split 1 of 1" in " ".join(capsys.readouterr().err.split())
+def test_a_request_whose_reply_is_no_list_stays_whole_and_is_told(serve, capsys, reply):
+    _, retriever = serve(lambda _: Answer.text(reply))
+    assert retriever.split([BOTH]) == [[BOTH]]
+    assert "1 of 1" in capsys.readouterr().err
 
 
 def test_an_engine_that_cannot_split_is_refused_at_the_fit(bank, bm25, tmp_path):

@@ -7,6 +7,7 @@ from safetensors.numpy import load_file, save_file
 from tests.retrievers.llm.reranker import answer_by_words
 from tests.retrievers.small_methods import (
     TRAINED,
+    assert_same_hits,
     configure,
     encoder_for,
     fit_one,
@@ -189,8 +190,7 @@ def test_asks_for_an_added_tool_are_used_by_those_that_can(cases, label, tmp_pat
         assert ranks[0] == 0
     grown.save(tmp_path)
     again = load_retriever(tmp_path).search(request, 7)
-    for found, expected in zip(again, grown.search(request, 7), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    assert_same_hits(again, grown.search(request, 7))
     with pytest.raises(InputError, match=r"music\.play is none of the tools"):
         fitted.add_tools([BELL], {"music.play": ["play something"]})
 

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import re
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModel
 
-from tests.retrievers.small_methods import fit_one
+from tests.retrievers.small_methods import assert_same_hits, fit_one, words_of
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Provenance
@@ -32,12 +31,6 @@ def make_folder(place, kind, pooling, bank):
     if pooling == "cls":
         (folder / "modules.json").unlink()
     return folder
-
-
-def words_of(bank):
-    texts = [f"{tool.name} {tool.summary}" for tool in bank.tools]
-    texts += [query.query for query in bank.queries]
-    return sorted(set(re.findall(r"\w+", " ".join(texts).lower())))
 
 
 def make_config(folder, **settings):
@@ -125,10 +118,7 @@ def test_every_shape_is_trained_saved_loaded_and_searched(
     assert sum(right) >= 3
     retriever.save(tmp_path / "saved")
     loaded = load_retriever(tmp_path / "saved")
-    for one, other in zip(
-        loaded.search(REQUESTS, 6), retriever.search(REQUESTS, 6), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
+    assert_same_hits(loaded.search(REQUESTS, 6), retriever.search(REQUESTS, 6))
 
 
 def test_the_queries_that_it_was_trained_on_are_found(fitted, bank):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from tests import world
+from tests.retrievers.small_methods import fit_one
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
-from toolbank.retrievers import create_retriever
 from toolbank.retrievers.relevance import validation_recall
 from toolbank.retrievers.settings import MlcConfig
 
@@ -14,33 +14,17 @@ NOUNS = ("lamp", "door", "garden", "kettle", "piano", "car", "boat", "letter")
 
 def make_bank(wording):
     """Each tool is used once; validation queries are worded as `wording` says."""
-    tools = tuple(
-        Tool(name=f"{noun}.use", kind="function", summary=f"Use the {noun}.")
-        for noun in NOUNS
-    )
-    train = [
-        Query(id=f"t{i}", query=f"task {i}", tools=(tool.name,), split="train")
-        for i, tool in enumerate(tools)
+    uses = [
+        (form.format(noun=noun, number=number), [f"{noun}.use"], split)
+        for form, split in (("task {number}", "train"), (wording, "validation"))
+        for number, noun in enumerate(NOUNS)
     ]
-    asked = [
-        Query(
-            id=f"v{i}",
-            query=wording.format(noun=NOUNS[i], number=i),
-            tools=(tool.name,),
-            split="validation",
-        )
-        for i, tool in enumerate(tools)
-    ]
-    return Bank(tools, (*train, *asked))
+    return world.make_bank({f"{noun}.use": f"Use the {noun}." for noun in NOUNS}, uses)
 
 
 def fit(bank, epochs, **settings):
-    config = MlcConfig.model_validate(
-        {"frozen": True, "training": {"epochs": epochs}, **settings}
-    )
-    retriever = create_retriever(config)
-    retriever.fit(bank)
-    return retriever
+    config = {"frozen": True, "training": {"epochs": epochs}, **settings}
+    return fit_one(MlcConfig.model_validate(config), bank)
 
 
 def test_a_description_counts_like_so_many_queries():

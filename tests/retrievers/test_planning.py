@@ -2,12 +2,11 @@
 
 import pytest
 
-from tests.retrievers.small_methods import configure, encoder_for
+from tests.retrievers.small_methods import configure, encoder_for, fit, fit_one
+from tests.world import make_bank
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Ask, Query, Tool
+from toolbank.bank.records import Ask
 from toolbank.encoders.sentence import EncoderTraining
-from toolbank.retrievers import create_retriever
-from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.kind import RetrieverConfig, plan_fit
 from toolbank.retrievers.settings import (
     ProtipConfig,
@@ -25,22 +24,22 @@ SEED = 5
 
 @pytest.fixture(scope="module")
 def bank():
-    tools = tuple(
-        Tool(name=f"t.{n}", kind="function", summary=f"do {n}") for n in range(8)
-    )
-    uses = [(n % 7, (3 * n + 1) % 7) for n in range(22)]
-    queries = [
-        Query(
-            id=str(n),
-            query=f"{a} then {b} in {n % 19}",
-            tools=tuple(dict.fromkeys((f"t.{a}", f"t.{b}"))),
-            split="validation" if n % 6 == 5 else "train",
+    places = [(n % 7, (3 * n + 1) % 7) for n in range(22)]
+    uses = [
+        (
+            f"{a} then {b} in {n % 19}",
+            dict.fromkeys((f"t.{a}", f"t.{b}")),
+            "validation" if n % 6 == 5 else "train",
         )
-        for n, (a, b) in enumerate(uses)
+        for n, (a, b) in enumerate(places)
     ]
-    lost = Query(id="lost", query="nothing here", tools=("gone",), split="train")
     asks = [Ask(tool=f"t.{n}", kind="terse", ask=f"only {n}") for n in range(4)]
-    return Bank(tools, (*queries, lost), {"ordered": True}, tuple(asks))
+    return make_bank(
+        {f"t.{n}": f"do {n}" for n in range(8)},
+        [*uses, ("nothing here", ["gone"], "train")],
+        {"ordered": True},
+        asks=tuple(asks),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -100,14 +99,6 @@ LABELS = (
 )
 
 
-def fit(label, bank, configs):
-    """One retriever with what it needs."""
-    fitted = {need: fit(need, bank, configs) for need in configs[label].needs}
-    retriever = create_retriever(configs[label])
-    retriever.fit(bank, FitContext(seed=SEED, fitted=fitted))
-    return retriever
-
-
 @pytest.mark.parametrize(
     ("label", "validates"),
     [
@@ -122,7 +113,7 @@ def test_the_steps_that_are_planned_are_those_that_are_done(
     if not validates:
         bank = Bank(bank.tools, bank.split("train"), bank.info)
     config = configs[label]
-    fitted = {need: fit(need, bank, configs) for need in config.needs}
+    stages = [fit(need, configs, bank) for need in config.needs]
     done = []
     train = run._train
 
@@ -132,8 +123,7 @@ def test_the_steps_that_are_planned_are_those_that_are_done(
         return result
 
     monkeypatch.setattr(run, "_train", note)
-    retriever = create_retriever(config)
-    retriever.fit(bank, FitContext(seed=SEED, fitted=fitted))
+    fit_one(config, bank, *stages, seed=SEED)
     planned = list(plan_fit(config, configs, bank, SEED))
     assert [(each.title, each.steps) for each in planned] == done
 

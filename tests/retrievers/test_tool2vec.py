@@ -38,16 +38,13 @@ def test_a_vector_is_the_sum_of_its_queries_and_its_weighted_description():
 
 
 @pytest.mark.parametrize("weight", [0.0, 2.0])
-def test_a_tool_without_use_is_its_description(weight):
-    none = np.zeros((0, 0), np.int64)
-    vectors = tool_vectors(np.zeros((0, 3), np.float32), np.stack([E2]), none, weight)
-    np.testing.assert_allclose(vectors[0], E2)
-
-
-def test_queries_that_cancel_leave_the_description():
-    vectors = tool_vectors(
-        np.stack([E1, -E1]), np.stack([E2]), np.array([[0], [0]]), description_weight=0
-    )
+@pytest.mark.parametrize("queries", [[], [E1, -E1]], ids=["none", "cancelling"])
+def test_without_queries_or_with_those_that_cancel_it_is_the_description(
+    queries, weight
+):
+    uses = np.zeros((len(queries), 1), np.int64)
+    embedded = np.reshape(queries, (-1, 3)).astype(np.float32)
+    vectors = tool_vectors(embedded, np.stack([E2]), uses, weight)
     np.testing.assert_allclose(vectors[0], E2)
 
 
@@ -117,12 +114,6 @@ def test_a_querys_own_tools_are_as_made_without_it(bank, weight, centre, monkeyp
         for place, tool in enumerate(relevance.tools[row]):
             expected = blind.vectors[tool] if tool >= 0 else np.zeros(384)
             np.testing.assert_allclose(own[row, place], expected, atol=1e-6)
-
-
-def test_an_added_tool_has_the_vector_of_one_without_use(bank):
-    retriever = fit_one(Tool2VecConfig(), bank)
-    (vector,) = retriever.embed_tools([bank.tools[0]])
-    np.testing.assert_allclose(vector, retriever.vectors[0], atol=1e-6)
 
 
 def test_an_ask_that_siblings_share_counts_for_each_of_them(asked):

@@ -5,10 +5,11 @@ from itertools import count
 import numpy as np
 import pytest
 
-from tests.retrievers.small_methods import fit_one
+from tests.retrievers.small_methods import assert_same_hits, fit_one
 from tests.tiny_models import KINDS, tiny_encoder
+from tests.world import make_bank
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.base import FitContext, full_text
@@ -31,31 +32,22 @@ def bank():
         "weather.read": "the weather of the week",
     }
     uses = [
-        ("water the lawn", [0]),
-        ("the lawn is dry", [0]),
-        ("will it rain then water the garden", [3, 0]),
-        ("send mail to the house", [1]),
-        ("mail this word to me", [1]),
-        ("play jazz", [2]),
-        ("put on a song at dinner", [2]),
-        ("is it cold tomorrow", [3]),
-        ("rain this week", [3]),
-        ("water and sing a song", [0, 2]),
+        ("water the lawn", ["garden.water"], "train"),
+        ("the lawn is dry", ["garden.water"], "train"),
+        (
+            "will it rain then water the garden",
+            ["weather.read", "garden.water"],
+            "train",
+        ),
+        ("send mail to the house", ["mail.send"], "train"),
+        ("mail this word to me", ["mail.send"], "train"),
+        ("play jazz", ["music.play"], "train"),
+        ("put on a song at dinner", ["music.play"], "train"),
+        ("is it cold tomorrow", ["weather.read"], "train"),
+        ("rain this week", ["weather.read"], "validation"),
+        ("water and sing a song", ["garden.water", "music.play"], "validation"),
     ]
-    tools = tuple(
-        Tool(name=name, kind="function", summary=summary)
-        for name, summary in summaries.items()
-    )
-    queries = tuple(
-        Query(
-            id=str(i),
-            query=text,
-            tools=tuple(tools[j].name for j in used),
-            split="validation" if i > 7 else "train",
-        )
-        for i, (text, used) in enumerate(uses)
-    )
-    return Bank(tools, queries)
+    return make_bank(summaries, uses)
 
 
 def config_of(method, folder, kind, **training):
@@ -85,10 +77,7 @@ def test_it_trains_saves_loads_and_finds_the_same(fitted, bank):
     retriever, folder = fitted
     assert isinstance(retriever, DenseRetriever)
     loaded = load_retriever(folder / "saved")
-    for one, other in zip(
-        loaded.search(REQUESTS, 4), retriever.search(REQUESTS, 4), strict=True
-    ):
-        np.testing.assert_allclose(one, other, atol=1e-6)
+    assert_same_hits(loaded.search(REQUESTS, 4), retriever.search(REQUESTS, 4), 1e-6)
     frozen = load_encoder(retriever.config.encoder).encode_queries(REQUESTS)
     tuned = loaded.tuned.encode_queries(REQUESTS)
     assert np.abs(frozen - tuned).max() > 1e-3
@@ -131,11 +120,6 @@ def test_every_loss_trains_and_the_same_seed_gives_the_same(
         retriever = fit_one(config_of(method, folder, "", **training), bank, seed=3)
         found.append(retriever.vectors)
     np.testing.assert_allclose(found[0], found[1], atol=1e-6)
-    retriever.save(tmp_path / "saved")
-    one, other = load_retriever(tmp_path / "saved").search(REQUESTS, 4)
-    expected = retriever.search(REQUESTS, 4)
-    np.testing.assert_array_equal(one, expected[0])
-    np.testing.assert_allclose(other, expected[1], atol=1e-6)
 
 
 def test_training_draws_queries_to_their_tools(bank, tmp_path):

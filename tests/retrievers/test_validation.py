@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from tests.retrievers.small_methods import fit_one
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.retrievers import create_retriever
-from toolbank.retrievers.relevance import validation_queries, validation_recall
+from toolbank.retrievers.relevance import validation_recall
 from toolbank.retrievers.settings import DescriptionsConfig
 
 TOOLS = tuple(Tool(name=f"t{i}", kind="function", summary=f"t{i}") for i in range(9))
@@ -18,18 +18,14 @@ def query(name, *tools, split="validation"):
     return Query(id=name, query=name, tools=tools, split=split)
 
 
-def test_a_query_without_a_tool_of_the_bank_is_none():
-    bank = Bank(
-        TOOLS,
-        (query("a", "gone"), query("b", "t1", "gone"), query("c", "t2", split="test")),
-    )
-    assert [q.id for q in validation_queries(bank)] == ["b"]
-
-
 def test_recall_is_over_the_tools_that_the_bank_has_and_the_first_five_hits():
-    bank = Bank(
-        TOOLS, (query("a", "gone"), query("b", "t1", "t5"), query("c", "t0", "gone"))
+    queries = (
+        query("a", "gone"),
+        query("b", "t1", "t5"),
+        query("c", "t0", "gone"),
+        query("d", "t2", split="test"),
     )
+    bank = Bank(TOOLS, queries)
     asked = []
 
     def search(queries, k):
@@ -58,9 +54,6 @@ def test_a_training_goes_on_where_validation_names_only_unknown_tools(tmp_path):
     train = tuple(query(f"use t{i}", f"t{i}", split="train") for i in range(9))
     found = []
     for more in ((), (query("a", "gone"),)):
-        retriever = create_retriever(
-            DescriptionsConfig(encoder=encoder, training=training)
-        )
-        retriever.fit(Bank(TOOLS, (*train, *more)))
-        found.append(retriever.vectors)
+        config = DescriptionsConfig(encoder=encoder, training=training)
+        found.append(fit_one(config, Bank(TOOLS, (*train, *more))).vectors)
     np.testing.assert_array_equal(found[0], found[1])

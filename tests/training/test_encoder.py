@@ -63,20 +63,6 @@ def test_pairs_come_nearer(tmp_path, kind):
     assert margin(encoder) > before + 0.05
 
 
-def test_the_best_epochs_weights_stay_and_dropout_is_off_in_validation(folder):
-    encoder, seen, values = load_model(str(folder)), [], [0.2, 0.3, 0.8, 0.8, 0.1]
-
-    def validate():
-        assert not any(module.training for module in encoder.modules())
-        assert not torch.is_grad_enabled()
-        seen.append(weights(encoder))
-        return values[len(seen) - 1]
-
-    assert train(encoder, validate=validate).best_epoch == 2
-    assert difference(weights(encoder), seen[2]) == 0
-    assert difference(weights(encoder), seen[4]) > 0
-
-
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_killed_training_goes_on_to_the_same_weights(folder, tmp_path, precision):
     config = CONFIG.model_copy(update={"precision": precision})
@@ -161,10 +147,3 @@ def test_what_has_no_tokens_to_pad_is_refused():
     )
     with pytest.raises(InputError, match="not a transformer"):
         encode_texts(SentenceTransformer(modules=[static]), ["a"], 16)
-
-
-def test_it_says_nothing_and_asks_nobody(folder, capfd):
-    encoder = load_model(str(folder))
-    capfd.readouterr()
-    train(encoder, validate=lambda: 1.0)
-    assert capfd.readouterr() == ("", "")

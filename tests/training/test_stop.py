@@ -29,6 +29,16 @@ def whole(folder):
     return classifier
 
 
+def train_killed(folder, context, step, validate=None, rows=None, config=CONFIG):
+    """A training of steps of two minutes, killed in one of them."""
+    classifier = Classifier(folder, clock=Clock(PAUSE_S))
+    classifier.rows = rows or classifier.rows
+    classifier.on_step[step] = kill
+    with pytest.raises(Killed):
+        classifier.train(config, context, validate)
+    return classifier
+
+
 def improving():
     """A validation whose figure is best after the second epoch."""
     figures = iter([0.1, 0.4, 0.7, 0.5])
@@ -46,11 +56,8 @@ def test_a_training_killed_in_any_step_loses_that_step_and_ends_with_the_same_we
 ):
     """Of steps of two minutes each is kept."""
     context = FitContext(seed=2, checkpoints=tmp_path)
-    first = Classifier(folder, clock=Clock(PAUSE_S))
-    first.on_step[killed_in] = kill
     figures = improving()
-    with pytest.raises(Killed):
-        first.train(CONFIG, context, figures)
+    first = train_killed(folder, context, killed_in, figures)
     second = Classifier(folder)
     training = second.train(CONFIG, context, figures if killed_in > 1 else improving())
     assert second.steps == 12 - (killed_in - 1)
@@ -69,11 +76,8 @@ def test_within_accumulated_batches_too(folder, tmp_path, killed_in):
     whole = Classifier(folder)
     whole.train(config, FitContext(seed=2))
     context = FitContext(seed=2, checkpoints=tmp_path)
-    first = Classifier(folder, clock=Clock(PAUSE_S))
     # Steps are counted in batches here.
-    first.on_step[2 * killed_in] = kill
-    with pytest.raises(Killed):
-        first.train(config, context)
+    train_killed(folder, context, 2 * killed_in, config=config)
     second = Classifier(folder)
     second.train(config, context)
     assert second.steps < whole.steps - 2 * (killed_in - 2)
@@ -316,11 +320,7 @@ def test_what_rows_keep_of_an_epoch_comes_back_before_it_goes_on(folder, tmp_pat
 
     draws = []
     context = FitContext(checkpoints=tmp_path)
-    first = Classifier(folder, clock=Clock(PAUSE_S))
-    first.rows = Drawn(range(len(TEXTS)))
-    first.on_step[7] = kill
-    with pytest.raises(Killed):
-        first.train(CONFIG, context)
+    train_killed(folder, context, 7, rows=Drawn(range(len(TEXTS))))
     assert draws == [0, 1]
     second = Classifier(folder)
     second.rows = Drawn(range(len(TEXTS)))

@@ -5,6 +5,9 @@ from random import Random
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
+from toolbank.papers.planner.config import NewModelSize
+from toolbank.papers.planner.language_model import make_model
+from toolbank.training.run import seed_weights
 
 VERBS = ("find", "book", "cancel", "print", "mail")
 NOUNS = ("room", "flight", "table", "taxi")
@@ -13,6 +16,15 @@ TOOLS = tuple(
     for verb in VERBS
     for noun in NOUNS
 )
+
+
+def tiny_llama(folder):
+    """A causal language model with random weights, in a folder."""
+    seed_weights(0)
+    size = NewModelSize(vocabulary=400, width=32, layers=2, heads=2)
+    texts = [f"Call {tool.name} to {tool.summary}" for tool in TOOLS]
+    make_model(size, texts, 256).save(folder)
+    return folder
 
 
 def steps_of(tools, place):

@@ -12,8 +12,13 @@ from pydantic import ValidationError
 from transformers import LlamaForCausalLM
 
 from tests.commands.in_process import toolbank
-from tests.papers.planner.data import TOOLS, make_bank, make_rows, write_dataset
-from tests.papers.planner.models import tiny_llama
+from tests.papers.planner.data import (
+    TOOLS,
+    make_bank,
+    make_rows,
+    tiny_llama,
+    write_dataset,
+)
 from tests.servers.chat import Answer, ChatServer
 from toolbank.papers.planner import evaluate
 from toolbank.papers.planner.config import (
@@ -71,8 +76,21 @@ def make_run(folder, planner, settings=SETTINGS):
     return done.stderr
 
 
-def plan(folder, *arguments):
-    return toolbank("planner", *arguments, cwd=folder)
+def plan(folder, *arguments, fails=False):
+    done = toolbank("planner", *arguments, cwd=folder)
+    assert fails or done.returncode == 0, done.stderr
+    return done
+
+
+def refuse(folder, *arguments):
+    """What a command says that ends with exit code 2."""
+    done = plan(folder, *arguments, fails=True)
+    assert done.returncode == 2
+    return " ".join(done.stderr.split())
+
+
+def copy_run(folder, name):
+    return shutil.copytree(folder / "run", folder / name)
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +98,11 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plans")
     tiny_llama(folder / "llama")
     return folder, make_run(folder, "model: ./llama")
+
+
+@pytest.fixture
+def folder(trained):
+    return trained[0]
 
 
 def test_settings_that_differ_in_test_alone_share_a_model(trained):
@@ -95,10 +118,8 @@ def test_settings_that_differ_in_test_alone_share_a_model(trained):
     assert "trained on" not in again.stderr
 
 
-def test_the_table_is_printed_and_written(trained):
-    folder, _ = trained
+def test_the_table_is_printed_and_written(folder):
     done = plan(folder, "evaluate", "run")
-    assert done.returncode == 0, done.stderr
     found = json.loads((folder / "run/planner.json").read_text())
     names = [row["setting"] for row in found["settings"]]
     assert names == ["bm25 [T+H]", "twin", "bm25, by step [T+H]", "oracle", "own"]
@@ -115,8 +136,7 @@ def test_the_table_is_printed_and_written(trained):
     assert json.loads(plan(folder, "evaluate", "run", "--json").stdout) == found
 
 
-def test_one_model_is_in_memory_at_a_time(trained, monkeypatch):
-    folder, _ = trained
+def test_one_model_is_in_memory_at_a_time(folder, monkeypatch):
     read = []
 
     def load(place):
@@ -126,8 +146,7 @@ def test_one_model_is_in_memory_at_a_time(trained, monkeypatch):
         return model
 
     monkeypatch.setattr(evaluate, "load_planner", load)
-    done = plan(folder, "evaluate", "run")
-    assert done.returncode == 0, done.stderr
+    plan(folder, "evaluate", "run")
     assert [name for name, _ in read] == [
         "random-history",
         "gold-alone",
@@ -135,10 +154,8 @@ def test_one_model_is_in_memory_at_a_time(trained, monkeypatch):
     ]
 
 
-def test_a_trained_planner_is_used(trained):
-    folder, _ = trained
+def test_a_trained_planner_is_used(folder):
     done = plan(folder, "use", "run", "find a room", "--json")
-    assert done.returncode == 0, done.stderr
     steps = json.loads(done.stdout)
     assert len(steps) <= 6
     assert {step["tool"] for step in steps} <= {tool.name for tool in TOOLS}
@@ -174,13 +191,11 @@ LAST = Prediction("Call print_room for Rome", is_last=True)
     ],
 )
 def test_a_plan_ends_with_its_last_step_or_the_most(
-    trained, monkeypatch, said, options, planned, asked
+    folder, monkeypatch, said, options, planned, asked
 ):
-    folder, _ = trained
     script = Script(*said)
     monkeypatch.setattr(RunPlanner, "speaker", lambda *_: script)
     done = plan(folder, "use", "run", "find a room", "--json", *options)
-    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [
         {"tool": one.text.split()[1], "text": one.text} for one in planned
     ]
@@ -192,8 +207,7 @@ def test_a_plan_ends_with_its_last_step_or_the_most(
         assert "find_room" in situation.tools
 
 
-def test_batch_and_padding_change_nothing_that_is_said(trained):
-    folder, _ = trained
+def test_batch_and_padding_change_nothing_that_is_said(folder):
     model = load_planner(folder / "run/planner/random-history")
     prompts = [
         model.tokenise(text) for text in ("Call", "Request: find a room", "x " * 40)
@@ -201,8 +215,7 @@ def test_batch_and_padding_change_nothing_that_is_said(trained):
     assert model.say(prompts, 12) == [model.say([ids], 12)[0] for ids in prompts]
 
 
-def test_a_planner_is_read_onto_a_gpu_in_half_precision(trained, monkeypatch):
-    folder, _ = trained
+def test_a_planner_is_read_onto_a_gpu_in_half_precision(folder, monkeypatch):
     moved = []
 
     def move(model, device):
@@ -217,27 +230,23 @@ def test_a_planner_is_read_onto_a_gpu_in_half_precision(trained, monkeypatch):
     assert model.dtype == torch.bfloat16
 
 
-def test_what_changed_is_trained_anew_and_not_used_before(trained):
-    folder, _ = trained
-    shutil.copytree(folder / "run", folder / "other")
+def test_what_changed_is_trained_anew_and_not_used_before(folder):
+    copy_run(folder, "other")
     more = ("--set", "planner.training.epochs=2")
-    done = plan(folder, "evaluate", "other", *more)
-    assert done.returncode == 2
+    told = refuse(folder, "evaluate", "other", *more)
     why = "config.training.epochs is 2.0, was 1.0"
-    assert f"has to be trained again: {why}" in done.stderr
-    assert "toolbank planner train other" in done.stderr
+    assert f"has to be trained again: {why}" in told
+    assert "toolbank planner train other" in told
     planned = toolbank("plan", "other", *more, cwd=folder).stdout
     assert planned.count(f"to do again: {why}") == 3
     done = plan(folder, "train", "other", *more)
-    assert done.returncode == 0, done.stderr
     assert done.stderr.count("trained on ") == 3
     # The run has these settings now.
     assert plan(folder, "train", "other").stdout.count("there already") == 3
 
 
-def test_a_setting_tried_makes_nothing_before_it_again(trained):
-    folder, _ = trained
-    shutil.copytree(folder / "run", folder / "tried")
+def test_a_setting_tried_makes_nothing_before_it_again(folder):
+    copy_run(folder, "tried")
     recipe = folder / "tried/recipe.yaml"
     recipe.write_text(recipe.read_text().replace("response: 32", "response: 24"))
     planned = toolbank("plan", "tried", cwd=folder).stdout
@@ -248,8 +257,7 @@ def test_a_setting_tried_makes_nothing_before_it_again(trained):
     ]
 
 
-def test_a_plan_counts_the_trainings(trained):
-    folder, _ = trained
+def test_a_plan_counts_the_trainings(folder):
     before = toolbank("plan", "plans.yaml", "--out", "new", cwd=folder).stdout
     made = json.loads((folder / "run/planner/gold-alone/made.json").read_text())
     steps, examples = made["training"]["steps"], made["training"]["examples"]
@@ -261,9 +269,8 @@ def test_a_plan_counts_the_trainings(trained):
     assert "Planners" not in toolbank("plan", "run", cwd=folder).stdout
 
 
-def test_a_search_needs_no_planner(trained):
-    folder, _ = trained
-    shutil.copytree(folder / "run", folder / "searched")
+def test_a_search_needs_no_planner(folder):
+    copy_run(folder, "searched")
     stages = folder / "searched/stages.json"
     noted = json.loads(stages.read_text())
     del noted["planner/gold-alone"]
@@ -273,8 +280,7 @@ def test_a_search_needs_no_planner(trained):
     assert "not finished" not in done.stderr
 
 
-def test_a_stop_before_the_training_says_what_an_earlier_one_kept(trained, monkeypatch):
-    folder, _ = trained
+def test_a_stop_before_the_training_says_what_an_earlier_one_kept(folder, monkeypatch):
     run = folder / "stopped"
     shutil.copytree(folder / "run", run)
     shutil.rmtree(run / "planner/random-history")
@@ -283,13 +289,13 @@ def test_a_stop_before_the_training_says_what_an_earlier_one_kept(trained, monke
         raise KeyboardInterrupt
 
     monkeypatch.setattr(CandidateSampler, "choose_train", stop)
-    assert "Nothing of it is kept" in plan(folder, "train", "stopped").stderr
+    assert "Nothing is kept" in plan(folder, "train", "stopped", fails=True).stderr
     monkeypatch.chdir(folder)
     recipe = load_recipe(str(run / "recipe.yaml")).recipe
     kept = PlannerStage.of(recipe, RunFolder(run))[0].checkpoints / "checkpoint-3"
     kept.mkdir(parents=True)
     (kept / "model.safetensors").touch()
-    told = plan(folder, "train", "stopped").stderr
+    told = plan(folder, "train", "stopped", fails=True).stderr
     assert "is kept" not in told
     assert "The same command goes on from there" in " ".join(told.split())
 
@@ -306,36 +312,29 @@ def test_a_retriever_that_is_shown_comes_before_the_training(tmp_path):
         done = toolbank("run", "plans.yaml", "--out", "run", *arguments, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
 
-    def refuse():
-        done = plan(tmp_path, "train", "run")
-        assert done.returncode == 2
-        said = "the stage retrievers/bm25 is not done under this recipe"
-        assert said in " ".join(done.stderr.split())
+    def check():
+        assert "retrievers/bm25 is not done" in refuse(tmp_path, "train", "run")
 
     run("--until", "dataset")
-    refuse()
+    check()
     run("--until", "retrievers")
     write_dataset(tmp_path / "data", make_rows(16, seed=1))
     run("--until", "dataset", "--replace")
-    refuse()
+    check()
     other = "planner.settings=[{train: gold, test: bm25}]"
     done = plan(tmp_path, "train", "run", "--set", other)
-    assert done.returncode == 0, done.stderr
     assert done.stderr.count("trained on ") == 1
 
 
-def test_several_processes_are_refused_before_anything_is_run(trained, monkeypatch):
-    folder, _ = trained
+def test_several_processes_are_refused_before_anything_is_run(folder, monkeypatch):
     for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "2")):
         monkeypatch.setenv(name, value)
-    done = plan(folder, "train", "run", "--set", "planner.training.epochs=2")
-    assert done.returncode == 2
-    assert "one process trains it" in done.stderr
+    told = refuse(folder, "train", "run", "--set", "planner.training.epochs=2")
+    assert "one process trains it" in told
 
 
-def test_low_rank_additions_are_merged(trained):
+def test_low_rank_additions_are_merged(folder):
     pytest.importorskip("peft")
-    folder, _ = trained
     (folder / "lora").mkdir()
     tiny_llama(folder / "lora/llama")
     make_run(
@@ -372,18 +371,16 @@ def test_an_engine_plans_untrained_and_each_step_is_asked_for_once(
     with ChatServer(script) as server:
         ask = f"ask: {{model: m, base_url: '{server.url}', replies: ./plans.sqlite}}"
         make_run(tmp_path, ask, "[{name: one, test: gold}, {name: two, test: bm25}]")
-        done = plan(tmp_path, "evaluate", "run")
-        assert done.returncode == 0, done.stderr
+        plan(tmp_path, "evaluate", "run")
         one, _ = json.loads((tmp_path / "run/planner.json").read_text())["settings"]
         assert 0 < one["tool_hallucination"] < 1
         assert one["tool_accuracy"] > 0.3
         calls = len(server.calls)
-        assert plan(tmp_path, "evaluate", "run").returncode == 0
+        plan(tmp_path, "evaluate", "run")
         assert len(server.calls) == calls
         used = plan(tmp_path, "use", "run", "find a room, print a table in Oslo")
-        assert used.returncode == 0, used.stderr
         assert used.stdout.startswith("1. Call ")
-        assert "planner evaluate" in plan(tmp_path, "train", "run").stderr
+        assert "planner evaluate" in refuse(tmp_path, "train", "run")
         assert "planner/" not in toolbank("plan", "run", cwd=tmp_path).stdout
 
 
@@ -427,13 +424,11 @@ def test_patience_is_refused_since_nothing_is_validated():
         ),
     ],
 )
-def test_what_is_missing_is_said_with_the_remedy(trained, monkeypatch, arguments, said):
-    folder, _ = trained
+def test_what_is_missing_is_said_with_the_remedy(folder, monkeypatch, arguments, said):
     monkeypatch.delattr(evaluate, "load_planner")
-    done = plan(folder, *arguments)
-    assert done.returncode == 2
-    assert said in " ".join(done.stderr.split())
-    assert "Traceback" not in done.stderr
+    told = refuse(folder, *arguments)
+    assert said in told
+    assert "Traceback" not in told
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from toolbank.bank.records import Query, Tool
 from toolbank.retrievers import calibration_fit as fit
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.calibration import DEPTH, Calibration, leave_out, read_signals
+from toolbank.retrievers.calibration import DEPTH, leave_out, read_signals
 from toolbank.retrievers.calibration_fit import (
     choose_threshold,
     find_families,
@@ -114,12 +114,6 @@ def test_what_is_said_of_an_example_hangs_on_others_alone():
     assert not np.isclose(before[~same], after[~same]).any()
 
 
-def test_the_threshold_is_of_requests_that_the_fit_has_not_seen(retriever, monkeypatch):
-    monkeypatch.setattr(fit, "_cross_fit", lambda columns, *_: np.full(len(columns), 3))
-    calibration = fit_on_validation(retriever, make_bank())
-    assert calibration.threshold == min(calibration.best_chance(np.array(3.0)), 0.5)
-
-
 def test_where_other_domains_lie_is_told_by_what_was_packed(retriever, monkeypatch):
     asked = []
 
@@ -143,15 +137,6 @@ def test_a_hit_that_is_likelier_than_not_is_never_marked(retriever, monkeypatch,
     calibration = fit_on_validation(retriever, make_bank())
     reached = calibration.best_chance(np.array(odds))
     assert calibration.threshold == min(reached, 0.5)
-
-
-def test_it_is_saved_and_read(calibration, retriever, tmp_path):
-    calibration.save_state(tmp_path)
-    read = Calibration()
-    read.load_state(tmp_path, {})
-    queries = ["open the door"]
-    assert best(read, retriever, queries) == best(calibration, retriever, queries)
-    assert read.threshold == calibration.threshold
 
 
 def test_without_queries_to_learn_from_there_is_none(retriever):

@@ -7,7 +7,13 @@ import pytest
 import torch
 
 import toolbank.retrievers.protip.retriever as retriever_module
-from tests.retrievers.small_methods import NAMES, fit_one, name_query, named_bank
+from tests.retrievers.small_methods import (
+    NAMES,
+    assert_same_hits,
+    fit_one,
+    name_query,
+    named_bank,
+)
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
@@ -132,8 +138,7 @@ def test_fitted_again_on_another_bank_it_is_as_fitted_once(bank, tmp_path):
     twice.fit(fewer)
     twice.fit(bank)
     texts = [query.query for query in bank.queries]
-    for one, other in zip(once.search(texts, 8), twice.search(texts, 8), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_same_hits(twice.search(texts, 8), once.search(texts, 8))
     assert twice.plan(texts) == once.plan(texts)
 
 

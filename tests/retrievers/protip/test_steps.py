@@ -24,10 +24,8 @@ from toolbank.retrievers.protip.retriever import (
 from toolbank.retrievers.protip.training import (
     PlanCollator,
     PlanExamples,
-    contrastive_losses,
     mine_negatives,
     plan_loss,
-    step_queries,
 )
 from toolbank.retrievers.two_stage import interleave
 
@@ -37,22 +35,6 @@ VECTORS = np.array([[3, 0], [0, 4], [1, 1], [-2, 0]], np.float32)
 
 def ties(n_queries, n_tools):
     return draw_ties([""] * n_queries, tuple(map(str, range(n_tools))))
-
-
-def test_a_step_asks_for_the_request_less_the_tools_before_it():
-    queries = torch.tensor([[3.0, 5.0], [1.0, 0.0]])
-    # The second plan has one tool; zeros stand after its end.
-    tools = torch.tensor([[[3.0, 0.0], [0.0, 4.0]], [[1.0, 1.0], [0.0, 0.0]]])
-    steps = step_queries(queries, tools)
-    assert steps.tolist() == [[[3, 5], [0, 5]], [[1, 0], [0, -1]]]
-
-
-def test_the_loss_of_a_pair():
-    distances = torch.tensor([2.0, 2.0, 0.5, 3.0])
-    positive = torch.tensor([True, False, False, False])
-    losses = contrastive_losses(distances, positive, margin=3.0)
-    # 2^2 / 2; (3 - 2)^2 / 2; (3 - 0.5)^2 / 2; past the margin nothing.
-    assert losses.tolist() == [2.0, 0.5, 3.125, 0.0]
 
 
 def test_the_loss_of_plans():
@@ -126,27 +108,6 @@ def test_a_plan_ends_before_the_first_step_with_too_small_a_residual():
     assert steps.lengths(1.0).tolist() == [1, 1]
     assert steps.lengths(0.45).tolist() == [3, 1]
     assert steps.lengths(1.0, at_least=0).tolist() == [1, 0]
-
-
-def test_the_end_is_where_plans_are_found_best():
-    hits = np.array([[[0], [1], [2]], [[1], [0], [3]]])
-    residuals = np.array([[9.0, 5.0, 1.0], [9.0, 2.0, 1.5]])
-    steps = SearchTrace(hits, np.zeros((2, 3, 1)), residuals)
-    least = choose_threshold(steps, [(0, 1), (1,)])
-    assert 2 < least <= 5
-    assert steps.lengths(least).tolist() == [2, 1]
-
-
-def test_the_interleaved_hits_begin_with_the_plan():
-    query = np.array([[3, 3.9]], np.float32)
-    steps = trace_search(query, VECTORS, ties(1, 4), steps=3, depth=4)
-    indices, scores = search_plans(
-        query, VECTORS, ties(1, 4), steps=3, stop_threshold=0.0, k=4
-    )
-    taken = steps.hits[0, :, 0].tolist()
-    assert indices[0, :3].tolist() == taken
-    assert sorted(indices[0].tolist()) == [0, 1, 2, 3]
-    assert (np.diff(scores[0]) < 0).all()
 
 
 def test_hard_negatives_are_the_nearest_that_are_not_the_plans():

@@ -8,8 +8,9 @@ from safetensors.numpy import load_file, save_file
 
 from tests.retrievers.small_methods import fit_one
 from tests.tiny_models import KINDS, tiny_encoder
+from tests.world import make_bank
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.records import Query
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.nearest import NearestRetriever
@@ -56,11 +57,6 @@ def fitted(request, encoders, bank):
     )
     watched = Bank(bank.tools, (*bank.queries, held_back))
     return fit(refiner(encoder), watched, Tool2VecConfig(encoder=encoder))
-
-
-def same(one, other):
-    for a, b in zip(one, other, strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 def test_candidates_come_first_and_the_first_stages_other_hits_follow(fitted):
@@ -171,21 +167,17 @@ def paired_tools():
     named = ("book", "car", "door", "email", "garden", "heat", "jazz", "mail")
     others = ("light", "map", "noise", "paint", "rain", "sort", "track", "water")
     fillers = ("please", "can", "you", "we", "want", "to", "the", "now", "today")
-    tools = tuple(
-        Tool(name=f"t.{word}", kind="function", summary=f"{word} {word} thing")
-        for word in (*named, *others)
-    )
     random = np.random.default_rng(0)
-    queries = tuple(
-        Query(
-            id=str(i),
-            query=" ".join([*random.permutation(fillers)[:2], named[i % 8], "thing"]),
-            tools=(f"t.{named[i % 8]}", f"t.{others[i % 8]}"),
-            split="train" if i < 128 else "test",
+    uses = [
+        (
+            " ".join([*random.permutation(fillers)[:2], named[i % 8], "thing"]),
+            [f"t.{named[i % 8]}", f"t.{others[i % 8]}"],
+            "train" if i < 128 else "test",
         )
         for i in range(144)
-    )
-    return Bank(tools, queries), np.array([[i % 8, 8 + i % 8] for i in range(16)])
+    ]
+    bank = make_bank({f"t.{w}": f"{w} {w} thing" for w in (*named, *others)}, uses)
+    return bank, np.array([[i % 8, 8 + i % 8] for i in range(16)])
 
 
 def test_train_queries_are_needed(encoders, bank):

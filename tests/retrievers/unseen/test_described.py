@@ -1,16 +1,13 @@
 """Unseen tools: log-odds by their descriptions, and where these place them among others."""
 
-import re
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from tests.tiny_models import tiny_encoder
+from tests.retrievers.small_methods import encoder_for
+from tests.world import make_bank
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
 from toolbank.encoders import load_encoder
-from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.unseen import DescriptionOdds, spread_rows, unseen_without
@@ -19,20 +16,12 @@ from toolbank.system.errors import InputError
 
 @pytest.fixture(scope="module")
 def encoder(bank, tmp_path_factory):
-    words = " ".join(f"{tool.name} {tool.summary}" for tool in bank.tools).lower()
-    folder = tiny_encoder(
-        tmp_path_factory.mktemp("encoder"), words=sorted(set(re.findall(r"\w+", words)))
-    )
-    return load_encoder(SentenceConfig(model=str(folder)))
+    return load_encoder(encoder_for(tmp_path_factory.mktemp("encoder"), bank))
 
 
 @pytest.fixture
 def described(encoder, bank):
     return DescriptionOdds().fit(bank.tools, train_relevance(bank), encoder)
-
-
-def tool(name, summary):
-    return Tool(name=name, kind="function", summary=summary)
 
 
 def make_scale(values, holds):
@@ -44,45 +33,33 @@ def make_scale(values, holds):
     return described.scale
 
 
-def test_a_tool_is_found_by_the_words_of_its_description(described, encoder, bank):
+@pytest.mark.parametrize("encodes", [True, False])
+def test_a_tool_is_found_by_the_words_of_its_description(encoder, bank, encodes):
+    by = encoder if encodes else None
+    described = DescriptionOdds().fit(bank.tools, train_relevance(bank), by)
     summaries = [tool.summary for tool in bank.tools]
-    best = described.log_odds(summaries, encoder).argmax(axis=1)
-    assert best.tolist() == list(range(len(bank.tools)))
-
-
-def test_without_an_encoder_words_tell(bank):
-    described = DescriptionOdds().fit(bank.tools, train_relevance(bank), None)
-    summaries = [tool.summary for tool in bank.tools]
-    best = described.log_odds(summaries, None).argmax(axis=1)
+    best = described.log_odds(summaries, by).argmax(axis=1)
     assert best.tolist() == list(range(len(bank.tools)))
 
 
 def test_chances_are_as_many_as_hold_for_tools_in_use(encoder):
-    tools = tuple(tool(f"t{i}", f"the number {i} and {i % 7}") for i in range(20))
-    queries = tuple(
-        Query(
-            id=str(i),
-            query=f"give number {i % 9} and {i % 7}",
-            tools=(f"t{i % 9}",),
-            split="train",
-        )
-        for i in range(200)
-    )
-    bank = Bank(tools, queries)
-    described = DescriptionOdds().fit(tools, train_relevance(bank), encoder)
-    odds = described.log_odds([q.query for q in queries], encoder)[:, :9]
+    summaries = {f"t{i}": f"the number {i} and {i % 7}" for i in range(20)}
+    uses = [
+        (f"give number {i % 9} and {i % 7}", [f"t{i % 9}"], "train") for i in range(200)
+    ]
+    bank = make_bank(summaries, uses)
+    described = DescriptionOdds().fit(bank.tools, train_relevance(bank), encoder)
+    odds = described.log_odds([q.query for q in bank.queries], encoder)[:, :9]
     # Of the nine that are used a query needs one; the others count for nothing.
     assert (1 / (1 + np.exp(-odds))).mean() == pytest.approx(1 / 9, rel=0.1)
 
 
 def test_what_is_nearer_is_never_the_less_likely(encoder, bank):
     others = [bank.tools[-1 - i].name for i in range(len(bank.tools))]
-    wrong = tuple(
-        Query(id=f"{i}-{n}", query=tool.summary, tools=(others[i],), split="train")
-        for i, tool in enumerate(bank.tools)
-        for n in range(30)
-    )
-    relevance = train_relevance(Bank(bank.tools, wrong))
+    summaries = {tool.name: tool.summary for tool in bank.tools}
+    pairs = zip(summaries.values(), others, strict=True)
+    wrong = [(summary, [other], "train") for summary, other in pairs] * 30
+    relevance = train_relevance(make_bank(summaries, wrong))
     described = DescriptionOdds().fit(bank.tools, relevance, encoder)
     assert (described.coefficients[:-1] > 0).all()
 

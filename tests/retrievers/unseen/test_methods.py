@@ -11,8 +11,7 @@ from tests.retrievers.small_methods import (
     fit,
     fit_one,
 )
-from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
+from tests.world import make_bank
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.settings import NearestConfig, Tool2VecConfig
 
@@ -44,22 +43,17 @@ ASKED = ("the {1} of the {2}", "{0} the {1} of the {2}", "of the {2} the {1} ple
 def bank():
     """Each tool has a subject of its own; a fourth of them are used by no train query."""
     words = [subject.split() for subject in SUBJECTS]
-    tools = tuple(
-        Tool(name=first, kind="function", summary=f"the {second} of the {third}")
-        for first, second, third in words
-    )
-    train = tuple(
-        Query(
-            id=f"{place}-{number}",
-            query=form.format(f"{words[place][number % 3]} and {words[place][1]}"),
-            tools=(tools[place].name,),
-            split="train" if number < 3 else "validation",
+    uses = [
+        (
+            form.format(f"{each[number % 3]} and {each[1]}"),
+            each[:1],
+            "train" if number < 3 else "validation",
         )
-        for place in range(len(tools))
+        for place, each in enumerate(words)
         if place not in UNUSED
         for number, form in enumerate(FORMS)
-    )
-    return Bank(tools, train)
+    ]
+    return make_bank({a: f"the {b} of the {c}" for a, b, c in words}, uses)
 
 
 @pytest.fixture(scope="module")
@@ -90,29 +84,23 @@ def find_unseen(retriever, k):
 @pytest.mark.parametrize("unused", [UNUSED, (0, 1, 3, 4, 5, 8, 9, 12, 13, 15)])
 @pytest.mark.parametrize("label", ["tool2vec", "nearest", "nearest-bm25"])
 def test_tools_with_few_queries_are_found_among_tools_with_none(
-    bank, fit_once, tmp_path, label, n_train, unused
+    bank, fit_once, label, n_train, unused
 ):
-    queries = tuple(
-        Query(
-            id=f"{place}-{number}",
-            query=FORMS[number].format(" and ".join(subject.split()[:2])),
-            tools=(bank.tools[place].name,),
-            split="train",
-        )
-        for place, subject in enumerate(SUBJECTS)
-        if place not in unused
-        for number in range(n_train)
-    )
+    used = [place for place in range(len(SUBJECTS)) if place not in unused]
+    texts = [" and ".join(SUBJECTS[place].split()[:2]) for place in used]
+    uses = [
+        (form.format(text), text.split()[:1], "train")
+        for text in texts
+        for form in FORMS[:n_train]
+    ]
+    few = make_bank({tool.name: tool.summary for tool in bank.tools}, uses)
     encoder = fit_once("descriptions").config.encoder
     config = {
         "tool2vec": Tool2VecConfig(encoder=encoder),
         "nearest": NearestConfig(encoder=encoder),
         "nearest-bm25": NearestConfig(by="bm25"),
     }[label]
-    retriever = fit_one(config, Bank(bank.tools, queries))
-    used = [place for place in range(len(SUBJECTS)) if place not in unused]
-    asked = [FORMS[3].format(" and ".join(SUBJECTS[p].split()[:2])) for p in used]
-    indices, _ = retriever.search(asked, 3)
+    indices, _ = fit_one(config, few).search([FORMS[3].format(t) for t in texts], 3)
     found = [p in row for p, row in zip(used, indices.tolist(), strict=True)]
     assert sum(found) >= 0.8 * len(found)
 
