@@ -193,6 +193,6 @@ def test_a_kept_page_that_is_larger_than_allowed_counts_as_missing(
     PageCache(tmp_path, max_bytes=2_000).write(page)
     found = PageCache(tmp_path, max_bytes=2_000).read(url)
     assert found is not None
-    assert found.answer.body == page.body
-    assert found.answer.headers["etag"] == '"one"'
+    assert found[0].body == page.body
+    assert found[0].headers["etag"] == '"one"'
     assert PageCache(tmp_path, max_bytes=1_999).read(url) is None

@@ -28,7 +28,7 @@ from tests.sources.small_site import (
 from tests.sources.sphinx_server import SiteServer, write_inventory
 from toolbank.sources.sphinx.crawl import count, crawl_site, problems, record
 from toolbank.sources.sphinx.settings import SphinxSource
-from toolbank.sources.web.client import CachedResponse, PageCache
+from toolbank.sources.web.client import PageCache
 from toolbank.sources.web.policy import CrawlPolicy, crawl_settings
 from toolbank.system.errors import InputError, ToolbankError
 
@@ -230,7 +230,7 @@ def test_a_crawl_that_has_ended_makes_no_further_requests_up(
     seen: list[str] = []
     look_up = PageCache.read
 
-    def note(self: PageCache, url: str) -> CachedResponse | None:
+    def note(self: PageCache, url: str) -> object:
         seen.append(url)
         return look_up(self, url)
 

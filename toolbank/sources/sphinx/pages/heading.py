@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborNode
 
 from toolbank.sources.documented import read_signature
 from toolbank.sources.sphinx.pages.text import classes, is_section
-from toolbank.sources.typetext import Parameter, is_literal, literal
+from toolbank.sources.typetext import Parameter, literal_or_none
 
 _WHOLE = r"(?:unsigned|signed|short|long|int|u?int\d+_t|s?size_t|Py_ssize_t|ptrdiff_t)"
 _TYPES: tuple[tuple[str, str], ...] = (
@@ -76,11 +76,10 @@ def _parameters(arguments: str) -> Iterator[Parameter]:
             continue
         if name == "void":
             continue
-        value = literal(default)
         yield Parameter(
             name=name,
             classifier=kind,
-            default=value if is_literal(value) else None,
+            default=literal_or_none(default),
             required=not default,
             schema=_schema(kind) if kind else None,
         )
