@@ -143,7 +143,9 @@ def test_a_page_that_is_gone_meanwhile_is_gone(small: SiteServer) -> None:
 def test_a_site_without_its_inventory_is_asked_again(small: SiteServer) -> None:
     inventory = Path("site/objects.inv")
     inventory.rename("site/hidden")
-    with pytest.raises(ToolbankError, match="no inventory there"):
+    with pytest.raises(
+        ToolbankError, match=rf"{small.url}objects.inv: no inventory there"
+    ):
         crawl_small(small)
     Path("site/hidden").rename(inventory)
     assert names(crawl_small(small)) == ALL
