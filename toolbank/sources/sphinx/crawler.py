@@ -148,12 +148,10 @@ class Crawler:
             self._fail(path, str(error), error.may_pass)
             return
         self._progress.update()
-        reason = ""
-        if answer.status != 200:
-            reason = f"HTTP status {answer.status}"
-        elif not answer.is_html:
-            reason = f"not HTML, but {answer.content_type[:50]!a}"
-        if reason:
+        if answer.status != 200 or not answer.is_html:
+            is_there = answer.status == 200
+            kind = f"not HTML, but {answer.content_type[:50]!a}"
+            reason = kind if is_there else f"HTTP status {answer.status}"
             refused = RefusedError(reason)
             refused = refused if answer.url == url else refused.led_to(answer.url)
             self._fail(path, str(refused), may_pass_status(answer.status))
