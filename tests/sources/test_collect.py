@@ -20,8 +20,8 @@ Lists = dict[str, tuple[Tool, ...]]
 def test_sources_are_read_into_one_sorted_list(
     make_package: MakePackage, tmp_path: Path
 ) -> None:
-    first = make_package({"__init__.py": 'def b(): "Count the rows."'})
-    second = make_package({"__init__.py": 'def a(): "Draw a line."\nX = 1'})
+    first = make_package('def b(): "Count the rows."')
+    second = make_package('def a(): "Draw a line."\nX = 1')
     collected = collect_tools(
         [PythonSource(package=second), PythonSource(package=first)], tmp_path
     )
@@ -59,9 +59,7 @@ def test_of_two_tools_of_one_name_the_first_counts(
 def test_a_source_that_is_listed_twice_is_told(
     make_package: MakePackage, tmp_path: Path
 ) -> None:
-    package = make_package(
-        {"__init__.py": 'def f(): "Do."\nclass Wrong(Exception): "Went wrong."'}
-    )
+    package = make_package('def f(): "Do."\nclass Wrong(Exception): "Went wrong."')
     source = PythonSource(package=package)
     collected = collect_tools([source, source], tmp_path)
     assert [tool.name for tool in collected.tools] == [f"{package}.f"]
@@ -200,7 +198,7 @@ def test_twins_that_a_file_names_are_found_behind_a_prefix(
 
 
 def test_a_source_goes_by_its_name(make_package: MakePackage, tmp_path: Path) -> None:
-    package = make_package({"__init__.py": 'def f(): "Do."'})
+    package = make_package('def f(): "Do."')
     collected = collect_tools([PythonSource(package=package, name="mine")], tmp_path)
     assert [tool.source for tool in collected.tools] == ["python:mine"]
     assert collected.info["sources"][0]["source"] == "python:mine"
@@ -255,7 +253,7 @@ def test_a_tool_that_can_not_be_called_is_told_with_its_source(
 
 
 def test_what_is_left_out_is_said(make_package: MakePackage, tmp_path: Path) -> None:
-    package = make_package({"__init__.py": 'def f(): "Do."\ndef g(): pass'})
+    package = make_package('def f(): "Do."\ndef g(): pass')
     collected = collect_tools([PythonSource(package=package)], tmp_path)
     source = collected.info["sources"][0]
     assert source["left_out"] == {"without documentation": 1}

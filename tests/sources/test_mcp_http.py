@@ -155,23 +155,16 @@ def answer_all(asked):
     return json.dumps(said).encode()
 
 
-def test_a_server_without_tools_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [(answer_all, "lists no tools"), (lambda _: b" " * 100_000_000, "over 32 MB")],
+)
+def test_an_answer_without_tools_or_end_is_refused(tmp_path, body, said):
     with (
-        answering(200, answer_all, Content_Type="application/json") as (url, _),
-        pytest.raises(InputError, match="lists no tools"),
+        answering(200, body, Content_Type="application/json") as (url, _),
+        pytest.raises(InputError, match=said),
     ):
         KIND.read(McpSource(url=url, timeout_s=20), tmp_path)
-
-
-def test_a_huge_answer_is_not_taken_in(tmp_path):
-    def endless(_):
-        return b" " * 100_000_000
-
-    with (
-        answering(200, endless, Content_Type="application/json") as (url, _),
-        pytest.raises(InputError, match="over 32 MB"),
-    ):
-        KIND.read(McpSource(url=url), tmp_path)
 
 
 @pytest.mark.parametrize("dripping", [True, False])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -42,8 +43,6 @@ def light(tmp_path, monkeypatch):
 
 
 def trust(monkeypatch, command, **environment):
-    import shlex
-
     before = os.environ.get("TOOLBANK_GRANTS", "")
     values = [f"{name}={value}" for name, value in environment.items()]
     line = f"{before};{shlex.join(['start', *values, *command])}"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources.references import tool
 from tests.sources.sphinx_server import (
     PAGE,
     SiteServer,
@@ -17,7 +18,7 @@ from tests.sources.sphinx_server import (
     signed,
     write_inventory,
 )
-from toolbank.bank.records import Returned, SeeAlso, Tool
+from toolbank.bank.records import Returned, SeeAlso
 from toolbank.commands.crawl import crawl_to_folder
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.sphinx.crawl import count, crawl_site, problems
@@ -139,10 +140,6 @@ def crawl(server: SiteServer, tmp_path: Path) -> Crawl:
     return crawl_site(
         SphinxSource(site="sample", base_url=server.url), tmp_path / "cache"
     )
-
-
-def tool(result: Crawl, name: str) -> Tool:
-    return next(tool for tool in result.tools if tool.name == name)
 
 
 def test_takes_what_the_tables_list_and_the_rules_allow(

@@ -291,7 +291,9 @@ def read_tools(
             reason = "what is said of it is no JSON in UTF-8"
             found.left_out.add(reason, f"{server}/{name}")
         else:
-            said = {k: v for k, v in entry.items() if isinstance(v, _KINDS.get(k, ()))}
+            said: dict[str, Any] = {
+                k: v for k, v in entry.items() if isinstance(v, _KINDS.get(k, ()))
+            }
             if "description" in said:
                 # Servers in Python send the docstring of a function with its indentation.
                 said["description"] = inspect.cleandoc(said["description"])
