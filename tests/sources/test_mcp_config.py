@@ -13,7 +13,7 @@ import yaml
 from tests.corpus_files import check_expected, corpus_files
 from tests.servers.named import GRANTS, grant_of, read_line
 from tests.sources.test_mcp_http import answering
-from tests.sources.test_mcp_stdio import FAULTS, KIND, LIGHT, TOOLS
+from tests.sources.test_mcp_stdio import FAULTS, KIND, LIGHT, TOOLS, refusal
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.sources.mcp.client_config import read_client_config
@@ -53,13 +53,6 @@ def write(tmp_path, monkeypatch):
         return McpSource(config=file, **{"timeout_s": 60, **settings})
 
     return write
-
-
-def refusal(source, folder, match="needs your permission"):
-    """The message with which a source is refused."""
-    with pytest.raises(InputError, match=match) as caught:
-        KIND.read(source, folder)
-    return str(caught.value)
 
 
 @pytest.fixture

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.sources.faults import answer
-from tests.sources.small_site import FIRST, crawl_small, failure, names
+from tests.sources.small_site import ALL, FIRST, crawl_small, failure, names
 from tests.sources.sphinx_server import PAGE, SiteServer, described
 from toolbank.sources.sphinx.crawl import problems, record
 from toolbank.sources.web.answer import WebResponse
 from toolbank.sources.web.client import PageCache
 from toolbank.system.errors import ToolbankError
 
-ALL = ["f0", "f1", "f2", "f3"]
 PAGES = ["/robots.txt", "/objects.inv", *(f"/small.{name}.html" for name in ALL)]
 DAY = 24 * 3600
 
