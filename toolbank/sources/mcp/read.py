@@ -356,8 +356,10 @@ async def _ask(
             pending.append(server.name or config.label)
             try:
                 listing = await list_tools(server, config)
-                name = server.name or _clean(listing.name) or _fall_back(config)
-                read.listings[name] = listing
+                # Its own name as a prefix has no line breaks and no slashes.
+                own = one_line(listing.name, _LONGEST_NAME)
+                own = own or config.label.removeprefix("mcp:")
+                read.listings[server.name or own.replace("/", "-")] = listing
             except ServerError as error:
                 read.failed[server.name] = error
             pending.remove(server.name or config.label)
@@ -386,15 +388,6 @@ async def _show_progress(
         width = bar.format_dict["ncols"] - 3
         said = f"{many}{seconds} s, waiting for {', '.join(pending)}"
         bar.set_description_str(one_line(said, width))
-
-
-def _clean(name: str) -> str:
-    """Make a prefix of a server's name: without line breaks and slashes."""
-    return one_line(name, _LONGEST_NAME).replace("/", "-")
-
-
-def _fall_back(config: McpSource) -> str:
-    return config.label.removeprefix("mcp:").replace("/", "-")
 
 
 def _collect(config: McpSource, read: ServerResults) -> Collected:

@@ -139,7 +139,7 @@ class Crawler:
 
     async def _read_page(self, path: str, read: Callable[[Page, str], None]) -> None:
         """Read a page or note its failure; after the end of the crawl, only cached pages."""
-        url = urljoin(self._base_url, _quoted(path))
+        url = urljoin(self._base_url, quote(path, safe="/%~!$&'()*+,;=:@"))
         try:
             if self._throttle.refusal and not self._client.has_kept(url):
                 raise NotAskedError(self._throttle.refusal)
@@ -187,10 +187,6 @@ class Crawler:
         self._crawl.failed[path] = reason
         if may_pass:
             self._crawl.may_pass.add(path)
-
-
-def _quoted(path: str) -> str:
-    return quote(path, safe="/%~!$&'()*+,;=:@")
 
 
 def _inventories_above(front: WebResponse, asked: str) -> Iterator[str]:

@@ -223,7 +223,8 @@ def _read(term: LexborNode) -> Heading:
             continue
         elif is_closed and (after or _ARROW.match(text)):
             after += text
-    signature = _tidy(signature) if is_closed else ""
+    signature = re.sub(r",?\s+\)$", ")", _folded(signature)) if is_closed else ""
+    signature = re.sub(r"\(\s+", "(", signature)
     parameters = tuple(map(_annotated, read_signature(signature).parameters))
     parameters = (*_group(signature), *parameters)
     returned = _unquoted(returned or _folded(_ARROW.sub("", after)))
@@ -282,11 +283,6 @@ def _merged(variants: list[tuple[Parameter, ...]]) -> tuple[Parameter, ...]:
     return tuple(
         replace(item, required=item.name in everywhere) for item in merged.values()
     )
-
-
-def _tidy(text: str) -> str:
-    """A signature as one line."""
-    return re.sub(r"\(\s+", "(", re.sub(r",?\s+\)$", ")", _folded(text)))
 
 
 def _folded(text: str) -> str:
