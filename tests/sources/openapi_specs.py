@@ -14,6 +14,11 @@ from toolbank.sources.kind import Collected
 from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.settings import OpenApiSource
 
+NAMED = {
+    *("properties", "patternProperties", "$defs", "dependentSchemas"),
+    "dependentRequired",
+}
+"""Keywords whose members have names that are none of keywords, such as a property "$ref"."""
 OK = {"200": {"description": "Fine."}}
 
 
@@ -73,11 +78,5 @@ def references(schema: Any, *, holds_names: bool = False) -> list[str]:
             assert isinstance(part, str) and re.fullmatch(r"#/\$defs/[\w.-]+", part)
             found.append(part.removeprefix("#/$defs/"))
         elif holds_names or key not in ("default", "const", "enum", "examples"):
-            names = key in (
-                "properties",
-                "patternProperties",
-                "$defs",
-                "dependentSchemas",
-            )
-            found += references(part, holds_names=names and not holds_names)
+            found += references(part, holds_names=key in NAMED and not holds_names)
     return found

@@ -10,18 +10,19 @@ import pytest
 
 _numbers = itertools.count()
 
-MakePackage = Callable[[dict[str, str]], str]
+MakePackage = Callable[[dict[str, str] | str], str]
 
 
 @pytest.fixture
 def make_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[MakePackage]:
-    """Writes files (PKG in them stands for the package's name) and gives the name."""
+    """Writes files, or __init__.py alone, and gives the package's name, PKG in them."""
     made: list[str] = []
     monkeypatch.syspath_prepend(tmp_path)
 
-    def make(files: dict[str, str]) -> str:
+    def make(files: dict[str, str] | str) -> str:
+        files = {"__init__.py": files} if isinstance(files, str) else files
         name = f"written_package_{next(_numbers)}"
         made.append(name)
         for path, text in files.items():

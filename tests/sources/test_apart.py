@@ -26,7 +26,7 @@ def test_it_gives_what_reading_here_gives(
     make_package: MakePackage, tmp_path: Path
 ) -> None:
     package = make_package(
-        {"__init__.py": 'def f(x: float = 0.1, *, y="\\ud800é", z=None): "Do."\nX = 1'}
+        'def f(x: float = 0.1, *, y="\\ud800é", z=None): "Do."\nX = 1'
     )
     source = PythonSource(package=package, kinds=KINDS)
     here = read_package(source)
@@ -79,12 +79,10 @@ def test_reading_leaves_nothing_in_this_process(
     make_package: MakePackage, tmp_path: Path
 ) -> None:
     package = make_package(
-        {
-            "__init__.py": "import os, sys, threading, time\n"
-            'os.environ["CHANGED"] = "1"\nprint("hello")\nsys.stdin.read()\n'
-            "threading.Thread(target=time.sleep, args=(3600,)).start()\n"
-            'def f(): "Do."'
-        }
+        "import os, sys, threading, time\n"
+        'os.environ["CHANGED"] = "1"\nprint("hello")\nsys.stdin.read()\n'
+        "threading.Thread(target=time.sleep, args=(3600,)).start()\n"
+        'def f(): "Do."'
     )
     [tool] = read(package, tmp_path).tools
     assert tool.name == f"{package}.f"
@@ -96,7 +94,7 @@ def test_reading_leaves_nothing_in_this_process(
 def test_a_package_that_ends_the_process_is_told(
     make_package: MakePackage, tmp_path: Path, end: str
 ) -> None:
-    package = make_package({"__init__.py": f"import os\n{end}"})
+    package = make_package(f"import os\n{end}")
     with pytest.raises(InputError, match=f"{package} ended its process .*work first"):
         read(package, tmp_path)
 
@@ -104,7 +102,7 @@ def test_a_package_that_ends_the_process_is_told(
 def test_a_module_of_the_current_folder_goes_before_none_of_ours(
     make_package: MakePackage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = make_package({"__init__.py": 'def f(): "Do."'})
+    package = make_package('def f(): "Do."')
     here = tmp_path / "here"
     here.mkdir()
     (here / "json.py").write_text("raise SystemExit")

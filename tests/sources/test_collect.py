@@ -1,5 +1,4 @@
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,19 +9,19 @@ from tests.sources.packages import MakePackage
 from toolbank.bank.files import read_tools, write_tools
 from toolbank.bank.records import SeeAlso, Tool
 from toolbank.sources.collect import collect_tools, source_versions
-from toolbank.sources.kind import Collected, SourceKind
+from toolbank.sources.kind import Collected, SourceConfig, SourceKind
 from toolbank.sources.python.settings import PythonSource
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.system.errors import InputError
 
-Foreign = Callable[[Callable[[], Collected]], None]
+Lists = dict[str, tuple[Tool, ...]]
 
 
 def test_sources_are_read_into_one_sorted_list(
     make_package: MakePackage, tmp_path: Path
 ) -> None:
-    first = make_package({"__init__.py": 'def b(): "Count the rows."'})
-    second = make_package({"__init__.py": 'def a(): "Draw a line."\nX = 1'})
+    first = make_package('def b(): "Count the rows."')
+    second = make_package('def a(): "Draw a line."\nX = 1')
     collected = collect_tools(
         [PythonSource(package=second), PythonSource(package=first)], tmp_path
     )
@@ -60,9 +59,7 @@ def test_of_two_tools_of_one_name_the_first_counts(
 def test_a_source_that_is_listed_twice_is_told(
     make_package: MakePackage, tmp_path: Path
 ) -> None:
-    package = make_package(
-        {"__init__.py": 'def f(): "Do."\nclass Wrong(Exception): "Went wrong."'}
-    )
+    package = make_package('def f(): "Do."\nclass Wrong(Exception): "Went wrong."')
     source = PythonSource(package=package)
     collected = collect_tools([source, source], tmp_path)
     assert [tool.name for tool in collected.tools] == [f"{package}.f"]
@@ -89,27 +86,32 @@ def test_a_tool_that_another_source_has_by_another_name_counts_once(
 
 
 @pytest.fixture
-def lists(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Tool, ...]]:
-    """Have a source read the tools that stand here by its package's name."""
-    held: dict[str, tuple[Tool, ...]] = {}
+def lists(monkeypatch: pytest.MonkeyPatch) -> Lists:
+    """The tools that are read, by the label of their source: what it reads is replaced."""
+    held: Lists = {}
 
-    def read(config: PythonSource, _: Path) -> Collected:
-        return Collected(held[config.package], {"source": config.label})
+    def read(config: SourceConfig, _: Path) -> Collected:
+        return Collected(held[config.label], {"source": config.label})
 
-    kind = SourceKind(PythonSource, read, lambda _: "1")
-    sources = SimpleNamespace(find=lambda *_: kind)
+    kinds = {
+        "python": SourceKind(PythonSource, read, lambda _: "1"),
+        "sphinx": SourceKind(SphinxSource, read, lambda _: "1"),
+    }
+    sources = SimpleNamespace(find=lambda name, _: kinds[name])
     monkeypatch.setattr("toolbank.sources.collect.SOURCES", sources)
     return held
 
 
 def test_a_tool_of_the_same_text_is_one_of_two_sources(
-    lists: dict[str, tuple[Tool, ...]], tmp_path: Path
+    lists: Lists, tmp_path: Path
 ) -> None:
     said = Tool(name="pay", summary="Pay a bill.")
-    lists["a"] = (said.model_copy(update={"source": "python:a 1", "url": "http://a"}),)
-    lists["b"] = (said.model_copy(update={"source": "python:b 2"}),)
-    lists["c"] = lists["b"]
-    sources = [PythonSource(package=name) for name in lists]
+    lists["python:a"] = (
+        said.model_copy(update={"source": "python:a 1", "url": "http://a"}),
+    )
+    lists["python:b"] = (said.model_copy(update={"source": "python:b 2"}),)
+    lists["python:c"] = lists["python:b"]
+    sources = [PythonSource(package=name) for name in "abc"]
     collected = collect_tools(sources, tmp_path)
     assert [(tool.name, tool.source) for tool in collected.tools] == [
         ("pay", "python:a, python:b, python:c")
@@ -119,12 +121,12 @@ def test_a_tool_of_the_same_text_is_one_of_two_sources(
 
 
 def test_a_tool_is_kept_that_an_unrelated_one_is_called_by_too(
-    lists: dict[str, tuple[Tool, ...]], tmp_path: Path
+    lists: Lists, tmp_path: Path
 ) -> None:
-    lists["crm"] = (
+    lists["python:crm"] = (
         Tool(name="show", summary="Show a customer.", aliases=("see", "view")),
     )
-    lists["shop"] = (
+    lists["python:shop"] = (
         Tool(name="look", summary="Look at the goods.", aliases=("show",)),
         Tool(name="see", summary="See the goods."),
     )
@@ -140,9 +142,9 @@ def test_a_tool_is_kept_that_an_unrelated_one_is_called_by_too(
 
 
 def test_two_tools_of_one_name_are_told_apart_by_a_prefix(
-    lists: dict[str, tuple[Tool, ...]], tmp_path: Path
+    lists: Lists, tmp_path: Path
 ) -> None:
-    lists["crm"] = (
+    lists["python:crm"] = (
         Tool(name="list", summary="List the customers."),
         Tool(
             name="show",
@@ -151,7 +153,7 @@ def test_two_tools_of_one_name_are_told_apart_by_a_prefix(
             see_also=(SeeAlso(name="list"), SeeAlso(name="elsewhere")),
         ),
     )
-    lists["shop"] = (
+    lists["python:shop"] = (
         Tool(name="list", summary="List the goods."),
         Tool(name="see", summary="See the goods."),
     )
@@ -171,22 +173,10 @@ def test_two_tools_of_one_name_are_told_apart_by_a_prefix(
 
 
 def test_of_a_package_and_its_pages_the_first_counts(
-    lists: dict[str, tuple[Tool, ...]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    lists: Lists, tmp_path: Path
 ) -> None:
-    lists["numpy"] = (Tool(name="numpy.sum", summary="Sum of elements."),)
-    pages = Collected((Tool(name="numpy.sum", summary="Sum."),), {"source": "pages"})
-    kinds = {
-        "python": SourceKind(
-            PythonSource, lambda c, _: Collected(lists[c.package], {}), lambda _: "1"
-        ),
-        "sphinx": SourceKind(SphinxSource, lambda *_: pages, lambda _: "1"),
-    }
-    monkeypatch.setattr(
-        "toolbank.sources.collect.SOURCES",
-        SimpleNamespace(find=lambda name, _: kinds[name]),
-    )
+    lists["python:numpy"] = (Tool(name="numpy.sum", summary="Sum of elements."),)
+    lists["sphinx:numpy"] = (Tool(name="numpy.sum", summary="Sum."),)
     sources = [PythonSource(package="numpy"), SphinxSource(site="numpy")]
     collected = collect_tools(sources, tmp_path)
     assert [tool.summary for tool in collected.tools] == ["Sum of elements."]
@@ -194,62 +184,47 @@ def test_of_a_package_and_its_pages_the_first_counts(
 
 
 def test_twins_that_a_file_names_are_found_behind_a_prefix(
-    lists: dict[str, tuple[Tool, ...]],
+    lists: Lists,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "crawlers").mkdir()
     (tmp_path / "crawlers" / "shop.twins").write_text("buy order\n")
-    lists["shop"] = (Tool(name="buy", summary="Buy."), Tool(name="order"))
+    lists["python:shop"] = (Tool(name="buy", summary="Buy."), Tool(name="order"))
     source = PythonSource(package="shop", prefix="my")
     tools = collect_tools([source], tmp_path).tools
     assert [tool.twins for tool in tools] == [("my/order",), ("my/buy",)]
 
 
 def test_a_source_goes_by_its_name(make_package: MakePackage, tmp_path: Path) -> None:
-    package = make_package({"__init__.py": 'def f(): "Do."'})
+    package = make_package('def f(): "Do."')
     collected = collect_tools([PythonSource(package=package, name="mine")], tmp_path)
     assert [tool.source for tool in collected.tools] == ["python:mine"]
     assert collected.info["sources"][0]["source"] == "python:mine"
 
 
-@pytest.fixture
-def foreign(monkeypatch: pytest.MonkeyPatch) -> Foreign:
-    """Have every source be of a kind that reads so."""
-
-    def use(read: Callable[[], Collected]) -> None:
-        kind = SourceKind(PythonSource, lambda *_: read(), lambda _: "1")
-        sources = SimpleNamespace(find=lambda *_: kind)
-        monkeypatch.setattr("toolbank.sources.collect.SOURCES", sources)
-
-    return use
-
-
 def test_of_two_tools_of_one_name_in_a_source_the_first_counts(
-    foreign: Foreign, tmp_path: Path
+    lists: Lists, tmp_path: Path
 ) -> None:
-    tools = tuple(
-        Tool(name="a.b", kind="function", summary=text, source="s")
-        for text in ("1.", "2.")
-    )
-    foreign(lambda: Collected(tools, {"source": "s"}))
+    lists["python:a"] = tuple(Tool(name="a.b", summary=text) for text in ("1.", "2."))
     collected = collect_tools([PythonSource(package="a")], tmp_path)
     assert [tool.summary for tool in collected.tools] == ["1."]
-    assert collected.info == {
-        "tools": 1,
-        "sources": [{"source": "s", "tools": 1, "repeated": 1}],
-    }
+    info = {"source": "python:a", "tools": 1, "repeated": 1}
+    assert collected.info == {"tools": 1, "sources": [info]}
     (problem,) = collected.problems
     assert problem.startswith("python:a: ") and "(1), such as a.b" in problem
 
 
-def test_what_a_kind_did_not_foresee_names_the_source(
-    foreign: Foreign, tmp_path: Path
-) -> None:
-    foreign(lambda: {}["description"])
-    with pytest.raises(InputError, match=r"python:a can't be read \(KeyError: 'desc"):
+@pytest.mark.usefixtures("lists")
+def test_what_a_kind_did_not_foresee_names_the_source(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"python:a can't be read \(KeyError: 'pyth"):
         collect_tools([PythonSource(package="a")], tmp_path)
+
+
+def city(schema: object) -> dict[str, Any]:
+    """Parameters of which one is sound, and one may not be."""
+    return {"type": "object", "properties": {"a": {}, "city": schema}}
 
 
 @pytest.mark.parametrize(
@@ -257,56 +232,28 @@ def test_what_a_kind_did_not_foresee_names_the_source(
     [
         ("", {"type": "object"}, r"a tool has no name \(Forecast\.\)"),
         ("\ud800", {"type": "object"}, "JSON .name: .*surrogates not allowed"),
-        (
-            "a.b",
-            {"type": "object", "properties": {"city": {"title": "\ud800"}}},
-            "'a.b' .*JSON .*surrogates not allowed",
-        ),
-        (
-            "a.b",
-            {"type": "object", "properties": {"city": {"default": float("nan")}}},
-            "'a.b' .*JSON .*Out of range float",
-        ),
-        (
-            "a.b",
-            {"type": "object", "properties": {"city": {"default": {1, 2}}}},
-            "'a.b' .*JSON .*set",
-        ),
+        ("a.b", city({"title": "\ud800"}), "'a.b' .*JSON .*surrogates not allowed"),
+        ("a.b", city({"default": float("nan")}), "'a.b' .*JSON .*Out of range float"),
+        ("a.b", city({"default": {1, 2}}), "'a.b' .*JSON .*set"),
         ("a.b", {"type": "strng"}, 'of a.b .*its type is not "object"'),
         ("a.b", {"type": "object", "properties": []}, "properties: "),
-        (
-            "a.b",
-            {"type": "object", "properties": {"city": "string"}},
-            "properties.city: not an object",
-        ),
-        (
-            "a.b",
-            {"type": "object", "properties": {"city": {"type": "strng"}}},
-            r"properties.city.type: 'strng' is not valid",
-        ),
+        ("a.b", city("string"), "properties.city: not an object"),
+        ("a.b", city({"type": "strng"}), r"properties.city.type: 'strng' is not valid"),
         ("a.b", {"type": "object", "required": "city"}, r"\(required: 'city' is not"),
-        (
-            "a.b",
-            {"type": "object", "properties": {"a": {}, "city": {"pattern": "("}}},
-            r"properties.city.pattern: '\(' is not a 'regex'",
-        ),
+        ("a.b", city({"pattern": "("}), r"city.pattern: '\(' is not a 'regex'"),
     ],
 )
 def test_a_tool_that_can_not_be_called_is_told_with_its_source(
-    foreign: Foreign,
-    tmp_path: Path,
-    name: str,
-    parameters: dict[str, Any],
-    said: str,
+    lists: Lists, tmp_path: Path, name: str, parameters: dict[str, Any], said: str
 ) -> None:
     tool = Tool(name=name, kind="function", summary="Forecast.", parameters=parameters)
-    foreign(lambda: Collected((tool,), {"source": "s"}))
+    lists["python:a"] = (tool,)
     with pytest.raises(InputError, match=f"^sources: python:a: .*{said}"):
         collect_tools([PythonSource(package="a")], tmp_path)
 
 
 def test_what_is_left_out_is_said(make_package: MakePackage, tmp_path: Path) -> None:
-    package = make_package({"__init__.py": 'def f(): "Do."\ndef g(): pass'})
+    package = make_package('def f(): "Do."\ndef g(): pass')
     collected = collect_tools([PythonSource(package=package)], tmp_path)
     source = collected.info["sources"][0]
     assert source["left_out"] == {"without documentation": 1}

@@ -62,8 +62,8 @@ def python(make_package: MakePackage, tmp_path: Path) -> SourceCase:
     """A package that runs nothing but its import."""
     canary = tmp_path / "canary"
     package = make_package({"__init__.py": MODULE.replace("CANARY", str(canary))})
-    empty = make_package({"__init__.py": "X = 1"})
-    broken = make_package({"__init__.py": "1 / 0"})
+    empty = make_package("X = 1")
+    broken = make_package("1 / 0")
 
     def change() -> None:
         file = tmp_path / package / "__init__.py"

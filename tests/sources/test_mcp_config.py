@@ -13,7 +13,7 @@ import yaml
 from tests.corpus_files import check_expected, corpus_files
 from tests.servers.named import GRANTS, grant_of, read_line
 from tests.sources.test_mcp_http import answering
-from tests.sources.test_mcp_stdio import FAULTS, KIND, LIGHT, TOOLS
+from tests.sources.test_mcp_stdio import FAULTS, KIND, LIGHT, TOOLS, refusal
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.sources.mcp.client_config import read_client_config
@@ -100,8 +100,8 @@ def test_only_wanted_servers_are_started(write, light, tmp_path):
     source = write({"a": light("a"), "b": light("b")}, servers=("b",))
     assert {t.call.source for t in KIND.read(source, tmp_path).tools} == {"b"}
     assert not (tmp_path / "a.json.pid").exists()
-    with pytest.raises(InputError, match=r"no server 'c'\..*: a, b"):
-        KIND.read(write({"a": light("a"), "b": light("b")}, servers=("c",)), tmp_path)
+    source = write({"a": light("a"), "b": light("b")}, servers=("c",))
+    refusal(source, tmp_path, r"no server 'c'\..*: a, b")
 
 
 def test_of_several_servers_those_that_work_are_read(write, light, tmp_path):
@@ -128,12 +128,10 @@ def test_a_variable_goes_to_the_host_of_a_file_after_the_users_word(
     with answering(401) as (url, asked):
         headers = {"Authorization": "Bearer ${MY_TOKEN}"}
         source = write({"far": {"type": "http", "url": url, "headers": headers}})
-        with pytest.raises(InputError, match="needs your permission to send"):
-            KIND.read(source, tmp_path)
+        refusal(source, tmp_path, "needs your permission to send")
         assert not asked
         monkeypatch.setenv("TOOLBANK_GRANTS", grant_of(url, "MY_TOKEN"))
-        with pytest.raises(InputError, match="requires a token"):
-            KIND.read(source, tmp_path)
+        refusal(source, tmp_path, "requires a token")
         assert asked[0][1]["Authorization"] == f"Bearer {SECRETS['header']}"
 
 
@@ -184,9 +182,7 @@ def test_the_word_is_asked_for_without_what_looks_secret(write, light, tmp_path)
     entry = light("a", env={"TOKEN": SECRETS["env"], **steers})
     secret = SECRETS["argument"].replace("-", "")
     entry["args"] += [f"--key={secret}", f"https://example.com/?key={secret}"]
-    with pytest.raises(InputError) as caught:
-        KIND.read(write({"a": entry}, trusted=False), tmp_path)
-    shown = str(caught.value)
+    shown = refusal(write({"a": entry}, trusted=False), tmp_path)
     assert "TOKEN='<secret of " in shown and "s3cret" not in shown
     assert "GIT_CONFIG_VALUE_0='Authorization: Basic <secret" in shown
     assert "c2Vj" not in shown and "@example.org" in shown
@@ -235,14 +231,6 @@ def test_what_a_server_says_again_of_its_secrets_is_hidden(
         assert secret not in json.dumps(read.info)
 
 
-def test_another_variable_in_the_file_is_another_command(write, light, tmp_path):
-    source = write({"a": light("a")})
-    entry = light("a", env={"DEBUG": "1"})
-    source.config.write_text(json.dumps({"mcpServers": {"a": entry}}))
-    with pytest.raises(InputError, match="needs your permission"):
-        KIND.read(source, tmp_path)
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -253,6 +241,9 @@ def test_another_variable_in_the_file_is_another_command(write, light, tmp_path)
         ("PSQLRC", "/tmp/a.sql"),
         ("ALL_PROXY", "socks5://10.0.0.9:1080"),
         ("MY_OWN", "anything at all"),
+        ("spring.profiles.active", "UTC"),
+        ("INPUT_MY-VAR", "UTC"),
+        ("A(x86)", "UTC"),
     ],
 )
 def test_every_value_is_shown_and_another_one_is_asked_for(
@@ -260,17 +251,14 @@ def test_every_value_is_shown_and_another_one_is_asked_for(
 ):
     entry = light("a", env={name: value, "TOKEN": SECRETS["env"]})
     source = write({"a": entry}, trusted=False)
-    with pytest.raises(InputError) as caught:
-        KIND.read(source, tmp_path)
-    shown = str(caught.value)
+    shown = refusal(source, tmp_path)
     assert f"{name}={shlex.quote(value)}" in shown and SECRETS["env"] not in shown
     paste(monkeypatch, shown)
     assert KIND.read(source, tmp_path).tools
     for old in (value, SECRETS["env"]):
         changed = json.dumps({"mcpServers": {"a": entry}}).replace(old, f"{old}1")
         source.config.write_text(changed)
-        with pytest.raises(InputError, match="needs your permission"):
-            KIND.read(source, tmp_path)
+        refusal(source, tmp_path)
 
 
 def paste(monkeypatch, message):
@@ -285,30 +273,11 @@ def test_a_changed_argument_is_asked_for(write, light, tmp_path, monkeypatch, ar
     entry = light("a")
     entry["args"].append(argument)
     source = write({"a": entry}, trusted=False)
-    with pytest.raises(InputError) as caught:
-        KIND.read(source, tmp_path)
-    paste(monkeypatch, str(caught.value))
+    paste(monkeypatch, refusal(source, tmp_path))
     assert KIND.read(source, tmp_path).tools
     entry["args"][-1] = f"{argument}s"
     source.config.write_text(json.dumps({"mcpServers": {"a": entry}}))
-    with pytest.raises(InputError, match="needs your permission"):
-        KIND.read(source, tmp_path)
-
-
-def test_consent_of_0_7_0_is_asked_for_again_and_says_why(
-    write, light, tmp_path, monkeypatch
-):
-    entry = light("a", env={"LUA_INIT": "@a.lua", "TOKEN": SECRETS["env"]})
-    source = write({"a": entry}, trusted=False)
-    command = shlex.join([entry["command"], *entry["args"]])
-    former = f"LUA_INIT=... TOKEN=... {command}"
-    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", former)
-    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", "KEY=https://x.invalid")
-    with pytest.raises(InputError, match=r"0\.7\.0, so you are asked once") as caught:
-        KIND.read(source, tmp_path)
-    assert "TOOLBANK_TRUSTED_HOSTS" not in str(caught.value)
-    paste(monkeypatch, str(caught.value))
-    assert KIND.read(source, tmp_path).tools
+    refusal(source, tmp_path)
 
 
 def test_a_value_with_a_line_of_its_own_can_not_fake_the_question(
@@ -318,9 +287,7 @@ def test_a_value_with_a_line_of_its_own_can_not_fake_the_question(
     shown = []
     for value in values.values():
         source = write({"a": light("a", env={"ANY": value})}, trusted=False)
-        with pytest.raises(InputError) as caught:
-            KIND.read(source, tmp_path)
-        shown.append(str(caught.value).splitlines()[1])
+        shown.append(refusal(source, tmp_path).splitlines()[1])
     assert all("harmless" in line for line in shown) and shown[0] != shown[1]
 
 
@@ -341,21 +308,7 @@ def test_what_reads_like_another_command_is_refused_whatever_was_trusted(
     line = shlex.join([entry["command"], *entry["args"]])
     trusted = f"start {line}; start docker run --rm -e TZ=UTC {line}"
     monkeypatch.setenv("TOOLBANK_GRANTS", trusted)
-    with pytest.raises(
-        InputError, match=r"not the name of a variable|reads like"
-    ) as caught:
-        KIND.read(source, tmp_path)
-    assert told in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["spring.profiles.active", "INPUT_MY-VAR", "A(x86)"])
-def test_names_of_variables_that_are_one_word_are_shown(write, light, tmp_path, name):
-    source = write({"a": light("a", env={name: "UTC"})}, trusted=False)
-    with pytest.raises(
-        InputError, match="start programs on this machine, as you"
-    ) as caught:
-        KIND.read(source, tmp_path)
-    assert f"{name}=UTC" in str(caught.value)
+    assert told in refusal(source, tmp_path, "not the name of a variable|reads like")
 
 
 def test_what_a_recipe_passes_on_is_shown(light, tmp_path, monkeypatch):
@@ -365,9 +318,7 @@ def test_what_a_recipe_passes_on_is_shown(light, tmp_path, monkeypatch):
     entry = light("a")
     command = (entry["command"], *entry["args"])
     source = McpSource(command=command, env=("SSLKEYLOGFILE", "MY_TOKEN"))
-    with pytest.raises(InputError) as caught:
-        KIND.read(source, tmp_path)
-    shown = str(caught.value)
+    shown = refusal(source, tmp_path)
     assert "SSLKEYLOGFILE=/tmp/keys.log" in shown and "sesame" not in shown
     # As a script gives it, whose tokens are others each day.
     line = f"start MY_TOKEN=sesame SSLKEYLOGFILE=/tmp/keys.log {shlex.join(command)}"
@@ -386,8 +337,7 @@ def test_what_a_recipe_passes_on_is_shown(light, tmp_path, monkeypatch):
 def test_a_file_without_servers_is_refused(tmp_path, text, said):
     file = tmp_path / "servers.json"
     file.write_text(text)
-    with pytest.raises(InputError, match=rf"servers\.json.*: .*{said}"):
-        KIND.read(McpSource(config=file), tmp_path)
+    refusal(McpSource(config=file), tmp_path, rf"servers\.json.*: .*{said}")
 
 
 def test_the_file_may_lie_in_the_home_folder(write, light, tmp_path, monkeypatch):
@@ -399,7 +349,7 @@ def test_the_file_may_lie_in_the_home_folder(write, light, tmp_path, monkeypatch
     [source] = load_recipe(str(recipe)).recipe.sources
     assert source.config == tmp_path / "servers.json"
     recipe.write_text(told.replace("HOME", "~nobody_of_this_name"))
-    with pytest.raises(InputError, match="can't be the path of a file"):
+    with pytest.raises(InputError, match="cannot be a path"):
         load_recipe(str(recipe))
 
 

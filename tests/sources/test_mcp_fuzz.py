@@ -20,25 +20,9 @@ from toolbank.system.errors import InputError
 
 WORDS = st.sampled_from(
     [
-        "type",
-        "object",
-        "string",
-        "properties",
-        "required",
-        "$ref",
-        "$defs",
-        "#/$defs/a",
-        "items",
-        "anyOf",
-        "name",
-        "description",
-        "inputSchema",
-        "outputSchema",
-        "annotations",
-        "title",
-        "enum",
-        "default",
-        "a",
+        *("type", "object", "string", "properties", "required", "$ref", "$defs"),
+        *("#/$defs/a", "items", "anyOf", "name", "description", "inputSchema"),
+        *("outputSchema", "annotations", "title", "enum", "default", "a"),
     ]
 )
 TEXT = WORDS | st.text(max_size=5)

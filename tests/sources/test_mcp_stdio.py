@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -42,12 +43,17 @@ def light(tmp_path, monkeypatch):
 
 
 def trust(monkeypatch, command, **environment):
-    import shlex
-
     before = os.environ.get("TOOLBANK_GRANTS", "")
     values = [f"{name}={value}" for name, value in environment.items()]
     line = f"{before};{shlex.join(['start', *values, *command])}"
     monkeypatch.setenv("TOOLBANK_GRANTS", line)
+
+
+def refusal(source, folder, match="needs your permission", error=InputError):
+    """The message with which a source is refused."""
+    with pytest.raises(error, match=match) as caught:
+        KIND.read(source, folder)
+    return str(caught.value)
 
 
 def is_gone(file):
@@ -104,9 +110,7 @@ FAULTS = {
 def test_a_server_that_misbehaves_is_one_clear_message(light, tmp_path, fault, capfd):
     seconds = 0.5 if fault == "hangs" else 30
     source = light(fault=fault, name="odd.one", timeout_s=seconds)
-    with pytest.raises(ToolbankError) as caught:
-        KIND.read(source, tmp_path)
-    message = str(caught.value)
+    message = refusal(source, tmp_path, None, ToolbankError)
     assert message.startswith("sources: mcp:odd.one: ")
     assert FAULTS[fault] in message
     assert "Traceback" not in message and len(message) < 1000
@@ -147,11 +151,8 @@ def test_what_a_server_has_started_ends_with_it(light, tmp_path):
 def test_a_program_that_is_not_there_is_named(tmp_path, monkeypatch):
     source = McpSource(command=("no such program", "a"))
     trust(monkeypatch, source.command)
-    with pytest.raises(
-        InputError,
-        match=r"cannot be started: No such file.*: no such program; give the program",
-    ):
-        KIND.read(source, tmp_path)
+    said = "cannot be started: No such file.*: no such program; give the program"
+    refusal(source, tmp_path, said)
 
 
 def test_a_command_sees_the_variables_that_the_recipe_names_and_no_others(
@@ -159,12 +160,10 @@ def test_a_command_sees_the_variables_that_the_recipe_names_and_no_others(
 ):
     monkeypatch.setenv("OTHER", "other-secret-value")
     monkeypatch.setenv("TOKEN", "s3cret-token-value")
-    with pytest.raises(ToolbankError, match="no licence in here"):
-        KIND.read(light(fault="dies at start"), tmp_path)
+    dying = light(fault="dies at start")
+    refusal(dying, tmp_path, "no licence in here", ToolbankError)
     source = light(fault="dies at start", env=("TOKEN",))
     trust(monkeypatch, source.command, TOKEN="s3cret-token-value")
-    with pytest.raises(ToolbankError, match=r"no licence in \*\*\*"):
-        KIND.read(source, tmp_path)
+    refusal(source, tmp_path, r"no licence in \*\*\*", ToolbankError)
     monkeypatch.delenv("TOKEN")
-    with pytest.raises(InputError, match="TOKEN is not set"):
-        KIND.read(source, tmp_path)
+    refusal(source, tmp_path, "TOKEN is not set")

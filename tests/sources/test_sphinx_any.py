@@ -60,6 +60,12 @@ def site(tmp_path: Path) -> Iterator[SiteServer]:
         yield server
 
 
+def refusal(*args: str) -> tuple[BaseException | None, str]:
+    """The exception that a crawl ends with, and what it printed on stderr."""
+    result = CliRunner().invoke(make_app(), ["crawl", *args])
+    return result.exception, result.stderr
+
+
 def crawl(*args: str) -> str:
     result = CliRunner().invoke(make_app(), ["crawl", *args], catch_exceptions=False)
     assert result.exit_code == 0, result.output
@@ -133,10 +139,9 @@ def test_a_name_that_is_not_there_is_told_with_the_nearest(
     site: SiteServer, tmp_path: Path
 ) -> None:
     names = ("--include", "pkg.Box", "--include", "pkg.lode")
-    command = ["crawl", "--sphinx", site.url, *names, "--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(make_app(), command)
-    assert result.exit_code == 0
-    assert "include: there is no pkg.lode; did you mean pkg.load?" in result.stderr
+    error, told = refusal("--sphinx", site.url, *names, "--out", str(tmp_path / "out"))
+    assert error is None
+    assert "include: there is no pkg.lode; did you mean pkg.load?" in told
 
 
 def test_a_crawl_that_lost_pages_for_now_writes_what_it_has_and_fails(
@@ -155,11 +160,9 @@ def test_a_crawl_that_lost_pages_for_now_writes_what_it_has_and_fails(
     )
     site.statuses["/en/latest/more.html"] = [503]
     out = tmp_path / "out"
-    command = ["crawl", "--sphinx", f"{site.url}en/latest", "--out", str(out)]
-    result = CliRunner().invoke(make_app(), command)
-    assert isinstance(result.exception, ToolbankError)
-    assert "not complete" in str(result.exception)
-    assert "1 page failed (HTTP status 503)" in result.stderr
+    error, told = refusal("--sphinx", f"{site.url}en/latest", "--out", str(out))
+    assert isinstance(error, ToolbankError) and "not complete" in str(error)
+    assert "1 page failed (HTTP status 503)" in told
     assert [tool.name for tool in read_tools(out / "tools.parquet")] == ["pkg.load"]
 
 
@@ -167,9 +170,8 @@ def test_a_crawl_without_tools_still_lists_every_object(
     site: SiteServer, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    command = ["crawl", "--sphinx", site.url, "--exclude", "pkg", "--out", str(out)]
-    result = CliRunner().invoke(make_app(), command)
-    assert isinstance(result.exception, InputError)
+    arguments = ("--sphinx", site.url, "--exclude", "pkg", "--out", str(out))
+    assert isinstance(refusal(*arguments)[0], InputError)
     record = read_json(out / "crawl.json")
     assert sum(map(len, record["left_out"].values())) == record["objects"] == 7
 
@@ -192,15 +194,9 @@ def test_a_site_that_can_not_be_read_is_told(
         site.statuses["/en/latest/objects.inv"] = [why]
     else:
         (tmp_path / "site" / "robots.txt").write_text("User-agent: *\nDisallow: /\n")
-    command = [
-        "crawl",
-        "--sphinx",
-        f"{site.url}en/latest/",
-        "--out",
-        str(tmp_path / "o"),
-    ]
-    with pytest.raises(InputError, match=told):
-        CliRunner().invoke(make_app(), command, catch_exceptions=False)
+    out = str(tmp_path / "out")
+    error, _ = refusal("--sphinx", f"{site.url}en/latest/", "--out", out)
+    assert isinstance(error, InputError) and told in str(error)
 
 
 def test_signs_that_steer_a_terminal_are_not_printed(

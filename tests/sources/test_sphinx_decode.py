@@ -9,14 +9,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.sources.faults import answer
-from tests.sources.small_site import FIRST, crawl_small, names
-from tests.sources.sphinx_server import PAGE, SiteServer, described
+from tests.sources.small_site import ALL, FIRST, GOOD, crawl_small, names
+from tests.sources.sphinx_server import SiteServer
 from toolbank.sources.web.answer import WebResponse, decode_html
 from toolbank.sources.web.download import Throttle
 from toolbank.sources.web.policy import CrawlPolicy, crawl_settings
 
-ALL = ["f0", "f1", "f2", "f3"]
-GOOD = PAGE.format(described("small.f0", "<p>Do it.</p>")).encode()
 # What Python knows by name, with codecs that are none of text.
 NAMES = sorted(
     {*encodings.aliases.aliases, "idna", "punycode", "undefined", "oem", "é"}

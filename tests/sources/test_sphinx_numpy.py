@@ -128,12 +128,7 @@ def test_a_function_carries_its_page(part: Crawl) -> None:
     unique = tool(part, "numpy.unique")
     assert unique.summary == "Find the unique elements of an array."
     assert list(unique.parameters["properties"]) == [
-        "ar",
-        "return_index",
-        "return_inverse",
-        "return_counts",
-        "axis",
-        "equal_nan",
+        *("ar", "return_index", "return_inverse", "return_counts", "axis", "equal_nan"),
     ]
     assert unique.parameters["required"] == ["ar"]
     assert unique.returns[0].name == "unique"

@@ -86,11 +86,6 @@ def test_syntax_with_escapes_comments_and_recursion() -> None:
     }
 
 
-@given(st.text("ab'\"|,:=(){}[]\\ \n1.#") | st.text())
-def test_any_text_is_a_syntax(text: str) -> None:
-    assert isinstance(read_syntax(text), dict)
-
-
 def test_brackets_without_end_are_read_in_time() -> None:
     for mark in "[{(":
         assert isinstance(read_syntax(f"f({mark * 200_000}"), dict)

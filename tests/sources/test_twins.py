@@ -29,10 +29,8 @@ def member(name: str, summary: str = "Detect gaps.", kind: ToolKind = "method") 
     [
         "Frame.isnull is an alias for Frame.isna.",
         "This function is an alias of pd.Frame.isna.",
-        "Detect gaps. This is an alias method for isna here.",
-        "alias of isna",
-        "Alias for isna.",
-        "Return alias for isna.",
+        *("Detect gaps. This is an alias method for isna here.", "alias of isna"),
+        *("Alias for isna.", "Return alias for isna."),
         "Detects gaps; isnull() is an alias for isna() since 1.0.",
     ],
 )
@@ -57,8 +55,7 @@ def test_the_text_of_the_other_one_will_do():
     [
         "Deletes the account alias for user.",
         "The option 'full' was made an alias of 'reduced'.",
-        "reduced is an alias for full.",
-        "Same as full.",
+        *("reduced is an alias for full.", "Same as full."),
         "is_it is an alias of nothing.",
     ],
 )

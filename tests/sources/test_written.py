@@ -31,15 +31,11 @@ def read(package: str) -> dict[str, Tool]:
 def test_a_default_that_has_no_text_is_shown_as_any_object(
     make_package: MakePackage, body: str
 ) -> None:
-    package = make_package(
-        {
-            "__init__.py": f"""
+    package = make_package(f"""
             class Odd:
                 def __repr__(self): {body}
             def f(a, b=Odd(), c: "list[int]" = (1, 2), d=[Odd()]) -> Odd(): "Do."
-            """
-        }
-    )
+            """)
     tool = read(package)["f"]
     odd = f"<{package}.Odd object>"
     assert tool.signature.startswith(
@@ -51,34 +47,26 @@ def test_a_default_that_has_no_text_is_shown_as_any_object(
 
 
 def test_a_default_that_takes_its_time_is_written(make_package: MakePackage) -> None:
-    package = make_package(
-        {
-            "__init__.py": """
+    package = make_package("""
             import time
             class Slow:
                 def __repr__(self):
                     time.sleep(1.5)
                     return "SLOW"
             def f(a=Slow()): "Do."
-            """
-        }
-    )
+            """)
     assert read(package)["f"].signature == f"{package}.f(a=SLOW)"
 
 
 def test_a_default_that_hangs_is_told_with_its_package(
     make_package: MakePackage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = make_package(
-        {
-            "__init__.py": """
+    package = make_package("""
             class Slow:
                 def __repr__(self):
                     while True: pass
             def f(a, b=Slow(), c=2): "Do."
-            """
-        }
-    )
+            """)
     monkeypatch.setattr(apart, "_LONGEST", 0.5)
     source = PythonSource(package=package)
     with pytest.raises(InputError, match=f"{package} did not end within .* hangs"):
@@ -89,15 +77,11 @@ def test_where_ctrl_c_is_ignored_it_does_not_end_the_reading(
     make_package: MakePackage, tmp_path: Path
 ) -> None:
     """As in what a script runs with `&`."""
-    package = make_package(
-        {
-            "__init__.py": """
+    package = make_package("""
             import signal
             signal.raise_signal(signal.SIGINT)
             def f(a): "Do."
-            """
-        }
-    )
+            """)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         source = PythonSource(package=package)
@@ -108,15 +92,11 @@ def test_where_ctrl_c_is_ignored_it_does_not_end_the_reading(
 
 
 def test_what_a_default_says_of_itself_is_kept(make_package: MakePackage) -> None:
-    package = make_package(
-        {
-            "__init__.py": """
+    package = make_package("""
             class Unset:
                 def __repr__(self): return "UNSET"
             def f(a=Unset(), b=float("inf"), c="x", d=dict, e: int | None = None): "Do."
-            """
-        }
-    )
+            """)
     assert read(package)["f"].signature == (
         f"{package}.f(a=UNSET, b=inf, c='x', d=dict, e: int | None = None)"
     )

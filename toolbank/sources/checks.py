@@ -98,13 +98,11 @@ def _find_flood(schema: Any) -> str:
             for keyword in ("type", "required", "dependentRequired", "dependencies"):
                 value = part.get(keyword)
                 lists = value.values() if isinstance(value, dict) else [value]
-                if any(isinstance(names, list) and _is_flood(names) for names in lists):
-                    return keyword
+                for names in (one for one in lists if isinstance(one, list)):
+                    invalid = sum(not isinstance(name, str) for name in names)
+                    if invalid > _MOST_INVALID_NAMES:
+                        return keyword
     return ""
-
-
-def _is_flood(names: list[Any]) -> bool:
-    return sum(not isinstance(name, str) for name in names) > _MOST_INVALID_NAMES
 
 
 @cache

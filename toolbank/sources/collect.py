@@ -109,11 +109,11 @@ def _merge(
             "sources: no tool was found. Give a source that has tools, such as "
             "{type: python, package: numpy}."
         )
-    named = [names for source in sources for names in _read_twins(source)]
-    notes += _describe_unknown(sources, tools)
+    twins = [group for source in sources for group in _read_twins(source)]
+    notes += _describe_unknown(twins, tools)
     tools = _keep_unread(collected, own, tools, former, infos)
     return Collected(
-        mark_twins(tools, named),
+        mark_twins(tools, [names for _, groups in twins for names in groups]),
         {"tools": len(tools), "sources": infos},
         crawls=tuple(crawl for one in collected for crawl in one.crawls),
         problems=tuple(
@@ -192,12 +192,9 @@ def _describe_repeated(label: str, read: Collected) -> list[str]:
     """Describe the tools that a source lists more than once."""
     counts = Counter(tool.name for tool in read.tools)
     repeated = [name for name, count in counts.items() if count > 1]
-    if not repeated:
-        return []
-    return [
-        f"{label}: tools that are listed more than once ({len(repeated):,}), such as "
-        f"{', '.join(repeated[:_EXAMPLES])}; the first of each counts"
-    ]
+    names = ", ".join(repeated[:_EXAMPLES])
+    said = f"{label}: tools that are listed more than once ({len(repeated):,}), such as {names}"
+    return [f"{said}; the first of each counts"] if repeated else []
 
 
 def _read(source: SourceConfig, cache: Path, labels: Mapping[str, str]) -> Collected:
@@ -266,33 +263,26 @@ def _keep_unread(
     return [kept[name] for name in sorted(kept)]
 
 
-def _read_twins(source: SourceConfig) -> list[list[str]]:
-    """The groups of twins that crawlers/<api>.twins lists for a source."""
+def _read_twins(source: SourceConfig) -> Iterator[tuple[Asset, list[list[str]]]]:
+    """The files crawlers/<api>.twins of a source, with their groups of names in the bank."""
     lead = f"{source.prefix}/" if source.prefix else ""
-    return [
-        [f"{lead}{name}" for name in names]
-        for file in source_files([source])
-        if file.name.endswith(_TWINS)
-        for names in read_named(file)
-    ]
+    for file in source_files([source]):
+        if file.name.endswith(_TWINS):
+            yield file, [[f"{lead}{n}" for n in names] for names in read_named(file)]
 
 
 def _describe_unknown(
-    sources: Sequence[SourceConfig], tools: Sequence[Tool]
+    twins: Sequence[tuple[Asset, list[list[str]]]], tools: Sequence[Tool]
 ) -> Iterator[str]:
     """Describe the names without a tool in the user's own files of twins."""
     index = Bank(tuple(tools)).index
-    for source in sources:
-        lead = f"{source.prefix}/" if source.prefix else ""
-        for file in source_files([source]):
-            if file.own and file.name.endswith(_TWINS):
-                names = {name for line in read_named(file) for name in line}
-                unknown = sorted(n for n in names if f"{lead}{n}" not in index)
-                if unknown:
-                    yield (
-                        f"{file.path}: {count(len(unknown), 'name')} of no tool, such as "
-                        f"{', '.join(unknown[:_EXAMPLES])}; skipped"
-                    )
+    for file, groups in twins:
+        unknown = sorted({n for names in groups for n in names if n not in index})
+        if file.own and unknown:
+            yield (
+                f"{file.path}: {count(len(unknown), 'name')} of no tool, such as "
+                f"{', '.join(unknown[:_EXAMPLES])}; skipped"
+            )
 
 
 def _describe_known(
@@ -306,17 +296,14 @@ def _describe_known(
     if not new and all(sources[one] == sources[source] for one in known.values()):
         return [f"{own}: is listed as a source twice. Remove one of the entries"]
     labels = sorted({merged.labels[one] for one in known.values()})
-    there = (merged.tools.get(name) for name in repeated)
-    is_called = any(
-        tool and isinstance(tool.call, HttpCall | McpCall) for tool in there
-    )
+    there = [merged.tools[name] for name in repeated if name in merged.tools]
+    is_called = any(isinstance(tool.call, HttpCall | McpCall) for tool in there)
     called = ", and calls go there. To keep both, give one a `prefix`"
-    called = called if is_called else ""
     return [
         f"{own}: {len(repeated):,} of its {count(new + len(known), 'tool')} "
-        f"{'is' if len(repeated) == 1 else 'are'} in "
-        f"{', '.join(labels)} too, such as {', '.join(repeated[:_EXAMPLES])}; each is kept "
-        f"once, from there{called}"
+        f"{'is' if len(repeated) == 1 else 'are'} in {', '.join(labels)} too, such as "
+        f"{', '.join(repeated[:_EXAMPLES])}; each is kept once, from there"
+        f"{called if is_called else ''}"
     ]
 
 

@@ -32,15 +32,14 @@ def explain_page(content: str, where: str) -> str:
     """Write the message for a page at `where` (a file or a URL) in place of a document."""
     from toolbank.sources.document_fetch import shown
 
-    found = _LINK.search(content, 0, _MOST)
-    if found is None:
+    if found := _LINK.search(content, 0, _MOST):
         advice = (
-            "Give the address of the document itself: the page may link to it, as openapi.json, "
-            "openapi.yaml or swagger.json. For a Sphinx site, use `type: sphinx`."
+            f"It links to {shown(urljoin(where, html.unescape(found[1])))}; give that."
         )
     else:
         advice = (
-            f"It links to {shown(urljoin(where, html.unescape(found[1])))}; give that."
+            "Give the address of the document itself, such as openapi.json, openapi.yaml or "
+            "swagger.json. For a Sphinx site, use `type: sphinx`."
         )
     return f"{where}: is a web page (HTML or XML), not JSON or YAML. {advice}"
 
@@ -88,7 +87,10 @@ def parse_document(data: bytes, where: str) -> tuple[Any, list[str]]:
     if start == "<":
         raise InputError(explain_page(text, where))
     parse = _parse_json if start in "{[" else _parse_yaml
-    value, repeated = parse(text, where)
+    try:
+        value, repeated = parse(text, where)
+    except RecursionError as error:
+        raise InputError(f"{where}: nested too deep.") from error
     if not isinstance(value, dict | list):
         raise InputError(
             f"{where}: holds {type(value).__name__}, not a mapping or a list. Is it JSON or YAML?"
@@ -127,17 +129,16 @@ def _parse_json(text: str, where: str) -> tuple[Any, list[str]]:
             object_pairs_hook=make if len(text) <= _LOOKED_THROUGH else None,
         )
         places = _places(value, repeated)
-        return (
-            _replace_halves(value) if _HALF_CHARACTER.search(text) else value
-        ), places
+        if _HALF_CHARACTER.search(text):
+            whole = replace_surrogates(json.dumps(value, ensure_ascii=False))
+            value = json.loads(whole)
+        return value, places
     except json.JSONDecodeError as error:
         raise InputError(
             f"{where}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})."
         ) from error
     except ValueError as error:
         raise InputError(f"{where}: not valid JSON ({error}).") from error
-    except RecursionError as error:
-        raise _too_deep(where) from error
 
 
 def _places(value: Any, repeated: _Repeated) -> list[str]:
@@ -165,19 +166,6 @@ def _read_number(text: str) -> float:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number of JSON")
-
-
-def _replace_halves(value: Any) -> Any:
-    """Replace halves of surrogate pairs, which JSON can escape and no file can hold."""
-    if isinstance(value, str):
-        return replace_surrogates(value)
-    if isinstance(value, list):
-        return [_replace_halves(one) for one in value]
-    if isinstance(value, dict):
-        return {
-            replace_surrogates(key): _replace_halves(one) for key, one in value.items()
-        }
-    return value
 
 
 class Loader(BoundedLoader):
@@ -212,8 +200,6 @@ def _parse_yaml(text: str, where: str) -> tuple[Any, list[str]]:
     except (yaml.YAMLError, ValueError) as error:
         said = " ".join(str(error).split())
         raise InputError(f"{where}: not valid YAML ({said}).") from error
-    except RecursionError as error:
-        raise _too_deep(where) from error
 
 
 class _Maker:
@@ -300,7 +286,3 @@ def _scalar(node: yaml.ScalarNode) -> Any:
     except ValueError:
         pass
     return text
-
-
-def _too_deep(where: str) -> InputError:
-    return InputError(f"{where}: nested too deep.")

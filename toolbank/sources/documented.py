@@ -13,7 +13,7 @@ from toolbank.bank.records import (
     VersionChange,
     VersionNote,
 )
-from toolbank.sources.typetext import Parameter, is_literal, literal, parameters_schema
+from toolbank.sources.typetext import Parameter, literal_or_none, parameters_schema
 
 VERSION_CHANGES: dict[str, VersionChange] = {
     "versionadded": "added",
@@ -109,12 +109,11 @@ def read_signature(line: str) -> Signature:
         if not re.fullmatch(r"\*{0,2}[^\W\d]\w*", name) or name in names:
             continue
         names.add(name)
-        value = literal(default)
         parameters.append(
             Parameter(
                 name=name,
                 classifier=annotation,
-                default=value if is_literal(value) else None,
+                default=literal_or_none(default),
                 required=not (has_default or is_bracketed or name.startswith("*")),
             )
         )

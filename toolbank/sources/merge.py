@@ -12,7 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 from toolbank.bank.bank import Bank
@@ -24,14 +24,7 @@ from toolbank.system.errors import InputError
 from toolbank.system.terminal import one_line
 
 # The fields that may differ between two sources of an equal tool.
-_PLACE = {
-    "name": "",
-    "source": "",
-    "url": "",
-    "call": None,
-    "aliases": (),
-    "twins": (),
-}
+_PLACE = {"name": "", "source": "", "url": "", "call": None, "aliases": (), "twins": ()}
 _SHOWN = 100
 
 
@@ -60,9 +53,7 @@ class ToolMerger:
         """
         known: dict[str, int] = {}
         differ: list[str] = []
-        new: dict[str, Tool] = {}
-        for tool in reversed(tools):
-            new[tool.name] = tool
+        new = {tool.name: tool for tool in reversed(tools)}
         for name, tool in new.items():
             there = self._find(source, tool)
             if there is None:
@@ -289,19 +280,13 @@ def mark_twins(
     Unknown names are skipped.
     """
     index = Bank(tuple(tools)).index
-    pairs = [
-        *_pair_siblings(tools, index),
-        *_pair_aliases(tools, index),
-        *(
-            (index[line[0]], index[name])
-            for line in ([name for name in names if name in index] for names in named)
-            for name in line[1:]
-        ),
-    ]
+    pairs = [*_pair_siblings(tools, index), *_pair_aliases(tools, index)]
+    for names in named:
+        pairs += pairwise(index[name] for name in names if name in index)
     first = join_pairs(len(tools), pairs)
-    groups: dict[int, list[str]] = {}
+    groups: dict[int, list[str]] = defaultdict(list)
     for tool, number in zip(tools, first, strict=True):
-        groups.setdefault(number, []).append(tool.name)
+        groups[number].append(tool.name)
     return tuple(
         tool.model_copy(
             update={"twins": tuple(n for n in groups[number] if n != tool.name)}
@@ -363,11 +348,9 @@ def _pair_aliases(
         for text in (text for text in texts if "alias" in text.lower()):
             for found in _ALIAS.finditer(" ".join(text.split())):
                 subject = found["subject"] or "this"
-                one = (
-                    position
-                    if subject.lower() in _ITSELF
-                    else _resolve(subject, tool, index)
-                )
+                one: int | None = position
+                if subject.lower() not in _ITSELF:
+                    one = _resolve(subject, tool, index)
                 other = _resolve(found["object"], tool, index)
                 if one is not None and other is not None and position in (one, other):
                     yield one, other

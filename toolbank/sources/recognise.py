@@ -39,9 +39,8 @@ def recognise(text: str) -> SourceConfig:
         if found is not None:
             return found
     if location.is_url and is_page(location.content):
-        raise InputError(
-            explain_page(location.content.decode("utf-8", "replace"), _name(location))
-        )
+        page = location.content.decode("utf-8", "replace")
+        raise InputError(explain_page(page, _name(location)))
     if location.is_url:
         said = "there is nothing at this address that tools can be read from"
     elif location.path is not None:

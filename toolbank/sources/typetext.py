@@ -12,11 +12,8 @@ _MAX_LITERAL = 60
 _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 
 
-class _Unreadable:
-    """The type of the mark for a text that is no JSON value (None is one)."""
-
-
-_UNREADABLE = _Unreadable()
+_UNREADABLE = object()
+"""Stands for a text that is no JSON value (None is one)."""
 
 
 def literal(text: str) -> Any:
@@ -38,6 +35,12 @@ def is_literal(value: Any) -> bool:
     return value is not _UNREADABLE
 
 
+def literal_or_none(text: str) -> Any:
+    """Return the JSON value of a Python literal, or None."""
+    value = literal(text)
+    return value if is_literal(value) else None
+
+
 _WORDS = {
     "boolean": "bool bools boolean booleans true false",
     "integer": "int ints integer integers index",
@@ -49,7 +52,7 @@ _WORDS = {
 }
 _TYPES = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 _LOOSE = frozenset(
-    ["index", "tuple", "tuples", "sequence", "sequences", "iterable", "set", "mapping"]
+    {"index", "tuple", "tuples", "sequence", "sequences", "iterable", "set", "mapping"}
 )
 _JSON_TYPES: dict[type, str] = {
     bool: "boolean",
@@ -99,6 +102,7 @@ _TOKEN = re.compile(
     r"(?<![^\W_])(?:'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z))|[()\[\]{}|,;/]|\bor\b", re.I
 )
 _ELLIPSIS = re.compile(r"\.\.\.|\u2026")
+_UNCLOSED = re.compile(r"\A['\"\u2018\u201c](\w+)\Z")
 
 
 def read_types(text: str) -> dict[str, Any]:
@@ -118,11 +122,10 @@ def read_types(text: str) -> dict[str, Any]:
             schemas.append({"type": "null"})
         elif not is_literal(value):
             schema = _single(member)
-            if (
-                container
-                and f"{container[0]} or {member}" in text
-                and _is_plain(schema)
-            ):
+            follows = container and f"{container[0]} or {member}" in text
+            # In "list of str or int", an item may be either.
+            scalars = {"string", "number", "integer", "boolean"}
+            if container and follows and scalars & set(_types_of(schema)):
                 container[1]["items"] = _merged([container[1]["items"], schema])
             container = (member, schema) if "items" in schema else None
             schemas.append(schema)
@@ -162,11 +165,6 @@ def _is_same(value: Any, other: Any) -> bool:
     return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)
 
 
-def _is_plain(schema: dict[str, Any]) -> bool:
-    """Whether a schema describes a scalar; in "list of str or int" an item may be either."""
-    return bool({"string", "number", "integer", "boolean"} & set(_types_of(schema)))
-
-
 def _members(text: str) -> list[str]:
     """The alternatives of "int, str or None" and "{'a', 'b'}".
 
@@ -186,7 +184,11 @@ def _members(text: str) -> list[str]:
         for member in inner or _joined(part)
     )
     stripped = (re.sub(r"^(?:one of|either)\s+", "", member) for member in members)
-    return [_closed(member) for member in stripped if not _ELLIPSIS.fullmatch(member)]
+    return [
+        re.sub(_UNCLOSED, r"'\1'", member)
+        for member in stripped
+        if not _ELLIPSIS.fullmatch(member)
+    ]
 
 
 def _joined(part: str) -> list[str]:
@@ -195,12 +197,6 @@ def _joined(part: str) -> list[str]:
     plain = [word for word in words if word.lower() in _TYPES]
     is_joined = len(words) > 1 and all(words) and bool(plain)
     return words if is_joined and not re.search(r"[(\[{'\"]|\bof\b", part) else [part]
-
-
-def _closed(member: str) -> str:
-    """Close the quote of a literal that has no closing quote."""
-    broken = re.fullmatch(r"['\"\u2018\u201c](\w+)", member)
-    return f"'{broken[1]}'" if broken else member
 
 
 def _is_qualifier(part: str) -> bool:
@@ -436,21 +432,19 @@ def parameters_schema(parameters: Iterable[Parameter]) -> dict[str, Any]:
         if parameter.default is not None:
             schema = {key: schema[key] for key in schema if key != "default"}
             schema = schema or _type_of(parameter.default)
-            schema = {
-                **allowing(schema, parameter.default),
-                "default": parameter.default,
+            schema = allowing(schema, parameter.default) | {
+                "default": parameter.default
             }
         if parameter.description:
             schema["description"] = parameter.description
         if parameter.is_deprecated:
             schema["deprecated"] = True
         properties[name] = schema
-        needed = parameter.required
-        if needed is None:
-            needed = not (
-                is_optional(parameter.classifier) or parameter.name.startswith("*")
-            )
-        if needed:
+        is_required = parameter.required
+        if is_required is None:
+            is_starred = parameter.name.startswith("*")
+            is_required = not (is_starred or is_optional(parameter.classifier))
+        if is_required:
             required.append(name)
     whole: dict[str, Any] = {"type": "object", "properties": properties}
     if required:
@@ -472,5 +466,7 @@ def _shortened(classifier: str) -> str:
 
 def _type_of(value: Any) -> dict[str, Any]:
     """The schema of a parameter of which only the default is known."""
-    types = {bool: "boolean", int: "number", float: "number", str: "string"}
-    return {"type": types[type(value)]} if type(value) in types else {}
+    if not isinstance(value, str | int | float):
+        return {}
+    kind = _JSON_TYPES[type(value)]
+    return {"type": "number" if kind == "integer" else kind}

@@ -84,12 +84,9 @@ def _read_tools(config: FunctionsSource, _: Path) -> Collected:
 
 
 def _describe_repeated(label: str, places: list[str]) -> list[str]:
-    if not places:
-        return []
-    return [
-        f"{label}: repeated keys of objects, of which the last counts ({len(places):,}), such as "
-        f"{', '.join(places[:_EXAMPLES])}"
-    ]
+    what = f"repeated keys of objects, of which the last counts ({len(places):,})"
+    line = f"{label}: {what}, such as {', '.join(places[:_EXAMPLES])}"
+    return [line] if places else []
 
 
 _EXPECTED = (

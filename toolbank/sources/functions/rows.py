@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from toolbank.sources.document_parser import parse_document
 from toolbank.sources.documents import Documents
 from toolbank.system.errors import InputError
 from toolbank.system.files import reading
+from toolbank.system.text import decode_json
 
 _LONGEST_LINE = 10_000_000
 _TABLES = (".csv", ".tsv", ".parquet")
@@ -43,8 +43,8 @@ def _is_lines(path: Path) -> bool:
     with reading(path), path.open("rb") as file:
         first, second = file.readline(_LONGEST_LINE), file.readline(_LONGEST_LINE)
     try:
-        return second.lstrip()[:1] == b"{" and isinstance(json.loads(first), dict)
-    except (ValueError, RecursionError):
+        return second.lstrip()[:1] == b"{" and isinstance(decode_json(first), dict)
+    except ValueError:
         return False
 
 

@@ -105,14 +105,11 @@ def _find_servers(config: McpSource) -> ClientConfig:
     if config.token_env:
         headers["Authorization"] = f"Bearer {_value(config, config.token_env)}"
     url = config.url or ""
-    variables = dict.fromkeys(
-        filter(None, (*config.headers.values(), config.token_env))
-    )
+    variables = dict.fromkeys([*config.headers.values(), config.token_env or ""])
     key = f"sources: {config.label}: url"
-    grants = tuple(grant_to_send(variable, url, key) for variable in variables)
-    return ClientConfig(
-        [Server(name, url=url, headers=headers, grants=grants, is_open=True)]
-    )
+    grants = tuple(grant_to_send(one, url, key) for one in variables if one)
+    server = Server(name, url=url, headers=headers, grants=grants, is_open=True)
+    return ClientConfig([server])
 
 
 def _value(config: McpSource, variable: str) -> str:

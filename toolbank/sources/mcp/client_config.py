@@ -85,15 +85,9 @@ def _read_entries(path: Path, requested: tuple[str, ...] | None) -> dict[str, An
         text = no_json.sub(lambda found: found[1] or " ", text)
     data = parse_json(text, path)
     data = data if isinstance(data, dict) else {}
-    inner = data.get("mcp")
-    places = (
-        data.get("mcpServers"),
-        data.get("servers"),
-        inner.get("servers") if isinstance(inner, dict) else None,
-    )
-    entries = next(
-        (place for place in places if isinstance(place, dict) and place), None
-    )
+    inner = data["mcp"] if isinstance(data.get("mcp"), dict) else {}
+    places = data.get("mcpServers"), data.get("servers"), inner.get("servers")
+    entries = next((one for one in places if isinstance(one, dict) and one), None)
     if entries is None:
         raise InputError(
             f"{path}: there are no MCP servers in it. Write it like {_EXAMPLE}."
@@ -136,32 +130,20 @@ def _read_server(name: str, entry: Mapping[str, Any]) -> Server:
 
 def _read_command(name: str, entry: Mapping[str, Any]) -> Server:
     command, args = entry.get("command"), entry.get("args") or []
-    words = [
-        *(command if isinstance(command, list) else [command]),
-        *_list(args, "args"),
-    ]
+    if not isinstance(args, list):
+        raise _EntryError("args is no list")
+    words = [*(command if isinstance(command, list) else [command]), *args]
     environment = _mapping(entry, "env")
-    expanded = [_expand(word, "command", os.environ.get) for word in words]
+    expanded = [_expand(word, "command") for word in words]
     if not (expanded and expanded[0].strip()):
         raise _EntryError("its command is empty")
-    return Server(
-        name,
-        tuple(expanded),
-        {
-            key: _expand(v, f"env.{key}", os.environ.get)
-            for key, v in environment.items()
-        },
-        _find_folder(entry.get("cwd")),
-    )
-
-
-def _find_folder(folder: Any) -> str:
-    if not folder:
-        return ""
+    values = {key: _expand(v, f"env.{key}") for key, v in environment.items()}
+    folder = entry.get("cwd")
     try:
-        return str(Path(_expand(folder, "cwd", os.environ.get)).expanduser())
+        folder = str(Path(_expand(folder, "cwd")).expanduser()) if folder else ""
     except RuntimeError as error:
         raise _EntryError("cwd is in the home of an unknown user") from error
+    return Server(name, tuple(expanded), values, folder)
 
 
 def _read_address(
@@ -191,17 +173,16 @@ def _read_address(
             raise _EntryError(f"headers.{key} has a character that headers cannot have")
     place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     try:
-        grants = tuple(
-            grant_to_send(variable, place, "url") for variable in dict.fromkeys(sent)
-        )
+        grants = tuple(grant_to_send(one, place, "url") for one in dict.fromkeys(sent))
     except InputError as error:
-        raise _EntryError(
-            "its url is not an address that a token can be sent to"
-        ) from error
+        what = "its url is not an address that a token can be sent to"
+        raise _EntryError(what) from error
     return Server(name, url=address, headers=headers, uses_sse=uses_sse, grants=grants)
 
 
-def _expand(text: Any, key: str, look_up: Callable[[str], str | None]) -> str:
+def _expand(
+    text: Any, key: str, look_up: Callable[[str], str | None] = os.environ.get
+) -> str:
     """Replace the variables in a text."""
     if isinstance(text, bool | int | float):
         text = str(text).lower() if isinstance(text, bool) else str(text)
@@ -218,14 +199,13 @@ def _expand(text: Any, key: str, look_up: Callable[[str], str | None]) -> str:
                 f"{key} has ${{{inner.partition(':')[0]}...}}, which only its editor can replace; "
                 "use an environment variable, as ${env:NAME}"
             )
-        value = look_up(variable[1])
-        if value is None:
-            value = variable[2]
-        if value is None:
+        name, default = variable.groups()
+        value = look_up(name)
+        if value is None and default is None:
             raise _EntryError(
-                f"{key} names the environment variable {variable[1]}, which is not set"
+                f"{key} names the environment variable {name}, which is not set"
             )
-        return value
+        return default if value is None else value
 
     return _REFERENCE.sub(replace, text)
 
@@ -236,10 +216,4 @@ def _mapping(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
         name and "=" not in name and name.isprintable() for name in value
     ):
         raise _EntryError(f"{key} is no object of names and texts")
-    return value
-
-
-def _list(value: Any, key: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise _EntryError(f"{key} is no list")
     return value

@@ -7,7 +7,6 @@ is more generous: it keeps secrets out of files and messages, where no command h
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from toolbank.system.consent import GrantValue
 from toolbank.system.secrets import find_spans, is_issued, merge_spans, named_secret
+from toolbank.system.text import decode_json
 
 _LONGEST = 16_384
 """No secret is longer; a program or a list of them may be."""
@@ -499,6 +499,6 @@ def _is_run(word: str, others: Sequence[str], code: str) -> bool:
 
 def _is_json(value: str) -> bool:
     try:
-        return isinstance(json.loads(value), dict)
-    except (ValueError, RecursionError):
+        return isinstance(decode_json(value), dict)
+    except ValueError:
         return False

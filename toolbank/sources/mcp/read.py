@@ -91,14 +91,14 @@ def _quote(server: Server, connection: Connection) -> str:
     words = connection.stderr_tail(server.hide)
     said = f"; its last lines on stderr: {words}" if words else ""
     if connection.invalid_line:
-        line = server.hide(connection.invalid_line.decode("utf-8", "replace"))
-        said += f"; a line on stdout is not a message: {one_line(line, 100)}"
+        line = server.quote(connection.invalid_line.decode("utf-8", "replace"), 100)
+        said += f"; a line on stdout is not a message: {line}"
     return said
 
 
 def _describe_answer(error: BaseException, server: Server) -> str:
     if isinstance(error, MCPError) and error.code != PARSE_ERROR:
-        said = one_line(server.hide(error.message), _SHOWN)
+        said = server.quote(error.message, _SHOWN)
         return f"it returned an error: {said} (code {error.code})"
     return "its response violates the protocol"
 
@@ -107,11 +107,8 @@ def _explain_http(
     error: BaseException, server: Server, connection: Connection
 ) -> ServerError:
     status, kind = connection.status, connection.content_type.partition(";")[0].strip()
-    where = (
-        "set `token_env` or `headers`"
-        if server.is_open
-        else "add it to its `headers` in that file"
-    )
+    in_file = "add it to its `headers` in that file"
+    where = "set `token_env` or `headers`" if server.is_open else in_file
     may_pass = False
     if status == 401:
         reason = f"it requires a token (HTTP status 401); {where}"
@@ -127,8 +124,7 @@ def _explain_http(
     elif status >= 400:
         reason, may_pass = f"it returned HTTP status {status}", status >= 429
     elif status and kind not in ("application/json", "text/event-stream", ""):
-        said = one_line(server.hide(kind), 50)
-        reason = f"it returned {said}, which no MCP server does; check the address"
+        reason = f"it returned {server.quote(kind, 50)}, which no MCP server does; check the address"
     elif isinstance(error, ValidationError | MCPError):
         reason = _describe_answer(error, server)
     elif isinstance(error, httpx2.ConnectError):
@@ -146,11 +142,9 @@ def _host(location: str) -> str:
     return f", on {one_line(host, 100)}" if host else ""
 
 
-_MAX_PAGES = 2_000
 # Pages in a row without a new name.
 _MAX_IDLE_PAGES = 20
 _MAX_TOOLS = 200_000
-_MAX_CURSOR = 65_536
 _LOGGERS = ("mcp", "client", "httpx2", "httpcore2")
 
 
@@ -190,9 +184,8 @@ async def list_tools(server: Server, config: McpSource) -> ToolListing:
 
 
 def _hide_secrets(listing: ToolListing, server: Server) -> ToolListing:
-    hidden = ToolListing(server.hide(listing.name), trouble=listing.trouble)
-    if hidden.name != listing.name:
-        hidden.name = ""
+    name = server.hide(listing.name)
+    hidden = ToolListing(name if name == listing.name else "", trouble=listing.trouble)
     for tool in listing.tools:
         shown = server.hide_in(tool)
         if _is_named(tool) and shown.get("name") != tool["name"]:
@@ -273,17 +266,14 @@ def _find_trouble(cursor: str, seen: Collection[str], idle: int, tools: int) -> 
         return "it returns the same page again (its cursor repeats)"
     if idle > _MAX_IDLE_PAGES:
         return "it returns endless pages without new tools"
-    if tools > _MAX_TOOLS:
-        return f"it lists more than {_MAX_TOOLS:,} tools"
-    if len(seen) >= _MAX_PAGES:
-        return f"it returns more than {_MAX_PAGES:,} pages of tools"
-    if len(cursor) > _MAX_CURSOR:
-        return "the cursor of its next page is too long"
-    return ""
+    return f"it lists more than {_MAX_TOOLS:,} tools" if tools > _MAX_TOOLS else ""
 
 
 def _is_named(tool: Any) -> bool:
     return isinstance(tool, dict) and isinstance(tool.get("name"), str)
+
+
+_KINDS: dict[str, type] = {"title": str, "description": str, "annotations": dict}
 
 
 def read_tools(
@@ -301,11 +291,8 @@ def read_tools(
             reason = "what is said of it is no JSON in UTF-8"
             found.left_out.add(reason, f"{server}/{name}")
         else:
-            kinds = {"title": str, "description": str, "annotations": dict}
-            said = {
-                key: entry[key]
-                for key, kind in kinds.items()
-                if isinstance(entry.get(key), kind)
+            said: dict[str, Any] = {
+                k: v for k, v in entry.items() if isinstance(v, _KINDS.get(k, ()))
             }
             if "description" in said:
                 # Servers in Python send the docstring of a function with its indentation.
@@ -369,8 +356,10 @@ async def _ask(
             pending.append(server.name or config.label)
             try:
                 listing = await list_tools(server, config)
-                name = server.name or _clean(listing.name) or _fall_back(config)
-                read.listings[name] = listing
+                # Its own name as a prefix has no line breaks and no slashes.
+                own = one_line(listing.name, _LONGEST_NAME)
+                own = own or config.label.removeprefix("mcp:")
+                read.listings[server.name or own.replace("/", "-")] = listing
             except ServerError as error:
                 read.failed[server.name] = error
             pending.remove(server.name or config.label)
@@ -401,15 +390,6 @@ async def _show_progress(
         bar.set_description_str(one_line(said, width))
 
 
-def _clean(name: str) -> str:
-    """Make a prefix of a server's name: without line breaks and slashes."""
-    return one_line(name, _LONGEST_NAME).replace("/", "-")
-
-
-def _fall_back(config: McpSource) -> str:
-    return config.label.removeprefix("mcp:").replace("/", "-")
-
-
 def _collect(config: McpSource, read: ServerResults) -> Collected:
     found = ToolList()
     problems = list(_describe_failed(config, read))
@@ -432,30 +412,23 @@ def _collect(config: McpSource, read: ServerResults) -> Collected:
                 f"{here}: *** replaces possible secrets of the server in "
                 f"{count(listing.hidden, 'tool')}"
             )
+    problems += found.left_out.lines(config.label)
     if not found.tools and not read.failed:
-        raise InputError(_explain_empty(config, problems, found))
+        empty = f"{config.label}: the server lists no tools. Check that it is the right server"
+        raise InputError(f"sources: {next(iter(problems), empty)}.")
     return Collected(
         tuple(found.tools[name] for name in sorted(found.tools)),
         {
             "source": config.label,
-            "servers": {
-                n: len(listing.tools) for n, listing in sorted(read.listings.items())
-            },
+            "servers": {n: len(read.listings[n].tools) for n in sorted(read.listings)},
             **found.left_out.as_info(),
         },
-        problems=(*problems, *found.left_out.lines(config.label)),
+        problems=tuple(problems),
         notes=(*notes, *found.describe_repairs(config.label)),
         complete=not read.failed,
         unread=() if config.config is None else tuple(f"mcp:{n}" for n in read.failed),
         check=found.check,
     )
-
-
-def _explain_empty(config: McpSource, problems: Sequence[str], found: ToolList) -> str:
-    said = [*problems, *found.left_out.lines(config.label)]
-    if said:
-        return f"sources: {said[0]}."
-    return f"sources: {config.label}: the server lists no tools. Check that it is the right server."
 
 
 def _refuse(config: McpSource, read: ServerResults) -> ToolbankError:

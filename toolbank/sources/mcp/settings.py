@@ -17,6 +17,7 @@ from toolbank.sources.kind import SourceConfig
 from toolbank.sources.mcp.command_line import hide_in_command
 from toolbank.system.consent import Grant, GrantValue
 from toolbank.system.secrets import find_secrets, hide, name_arguments
+from toolbank.system.terminal import one_line
 
 _LONGEST_LABEL = 100
 
@@ -96,13 +97,8 @@ class McpSource(SourceConfig):
         ]
         if len(given) != 1:
             raise ValueError("give one of `command`, `url` and `config`")
-        belongs = {
-            "env": "command",
-            "token_env": "url",
-            "headers": "url",
-            "servers": "config",
-        }
-        for key, other in belongs.items():
+        belongs = ("env", "command"), ("token_env", "url"), ("headers", "url")
+        for key, other in (*belongs, ("servers", "config")):
             if getattr(self, key) and other != given[0]:
                 raise ValueError(f"`{key}` requires `{other}`")
         if self.token_env and any(h.lower() == "authorization" for h in self.headers):
@@ -197,6 +193,10 @@ class Server:
         """Hide the secrets of this server in a text."""
         return hide(text, self._secrets, SHORTEST)
 
+    def quote(self, text: str, most: int) -> str:
+        """Quote a text in one line of at most so many characters, without the server's secrets."""
+        return one_line(self.hide(text), most)
+
     def hide_in(self, value: Any) -> Any:
         """Hide the secrets of this server in the texts and keys of a JSON value."""
         if not self._secrets:
@@ -218,12 +218,8 @@ class Server:
         if not self.is_open:
             parts = urlsplit(self.url)
             # The parts of an address are secret alone and together.
-            given += [
-                ("", self.url),
-                ("", parts.username or ""),
-                *parse_qsl(parts.query),
-            ]
-            given += [("password", parts.password or "")]
+            given += [("", self.url), ("", parts.username or "")]
+            given += [*parse_qsl(parts.query), ("password", parts.password or "")]
             given += name_arguments(self.command)
         for name, value in given:
             # In "docker run -e TOKEN", the value is the name of a variable.

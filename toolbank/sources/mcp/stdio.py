@@ -20,7 +20,7 @@ from mcp.types import JSONRPCMessage, jsonrpc_message_adapter
 
 from toolbank.sources.mcp.connection import Connection, Incoming, Messages, ServerError
 from toolbank.sources.mcp.settings import Server
-from toolbank.system.text import replace_surrogates
+from toolbank.system.text import decode_json, replace_surrogates
 
 # The locale decides how programs encode text.
 _FURTHER = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR")
@@ -81,11 +81,8 @@ async def _start(server: Server, largest: int) -> Process:
         )
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or error
-        hint = (
-            "; give the program and its arguments as separate words"
-            if " " in server.command[0]
-            else ""
-        )
+        words = "; give the program and its arguments as separate words"
+        hint = words if " " in server.command[0] else ""
         place = getattr(error, "filename", None)
         missing = f": {place}" if place else ""
         raise ServerError(f"it cannot be started: {said}{missing}{hint}") from error
@@ -100,35 +97,33 @@ async def _read_stdout(
     assert process.stdout
     invalid = 0
     messages = Incoming(connection)
+    # The connection has the reason of a `ServerError`.
     async with incoming:
-        while True:
-            try:
-                line = await process.stdout.readline()
+        with suppress(ServerError):
+            while line := await _read_line(process.stdout, connection):
                 messages.receive(line)
-            except ValueError:
-                connection.refuse_size()
-                return
-            except ServerError:
-                return
-            if not line:
-                connection.has_ended = True
-                return
-            if not line.strip():
-                continue
-            try:
-                message = _parse(line)
-            except (ValueError, RecursionError):
-                # Many servers print a greeting to stdout.
-                connection.invalid_line = connection.invalid_line or line[:_CHUNK]
-                invalid += 1
-                if invalid > _MAX_INVALID:
-                    connection.fault = (
-                        "it floods stdout with lines that are not messages"
-                    )
-                    return
-                continue
-            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-                await incoming.send(SessionMessage(message))
+                if not line.strip():
+                    continue
+                try:
+                    message = _parse(line)
+                except ValueError:
+                    # Many servers print a greeting to stdout.
+                    connection.invalid_line = connection.invalid_line or line[:_CHUNK]
+                    invalid += 1
+                    if invalid > _MAX_INVALID:
+                        said = "it floods stdout with lines that are not messages"
+                        raise connection.refuse(said) from None
+                    continue
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    await incoming.send(SessionMessage(message))
+            connection.has_ended = True
+
+
+async def _read_line(stdout: asyncio.StreamReader, connection: Connection) -> bytes:
+    try:
+        return await stdout.readline()
+    except ValueError as error:
+        raise connection.refuse_size() from error
 
 
 def _parse(line: bytes) -> JSONRPCMessage:
@@ -137,7 +132,7 @@ def _parse(line: bytes) -> JSONRPCMessage:
     except ValueError:
         # Half a surrogate pair, as of a text cut within an emoji, is valid only for this parser.
         # It gets text: from bytes it would detect UTF-16, in which values can't be counted.
-        content = json.loads(line.decode("utf-8-sig", "surrogatepass"))
+        content = decode_json(line.decode("utf-8-sig", "surrogatepass"))
         whole = replace_surrogates(json.dumps(content, ensure_ascii=False))
         return jsonrpc_message_adapter.validate_json(whole, by_name=False)
 

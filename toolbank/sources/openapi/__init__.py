@@ -2,7 +2,6 @@
 
 import gc
 import hashlib
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 
 from toolbank.sources.kind import Collected, Location, SourceKind
 from toolbank.sources.openapi.settings import OpenApiSource, hash_files
+from toolbank.system.text import decode_json
 
 _ADDRESS = re.compile(r"\.(json|ya?ml)$|/(openapi|swagger|api-docs)[^/]*$", re.I)
 _IN_JSON = re.compile(rb'"(openapi|swagger)"\s*:\s*"?\d')
@@ -69,8 +69,8 @@ def _says_version(content: bytes) -> bool:
         return False
     # With sorted keys, the version comes late.
     try:
-        said = json.loads(content)
-    except (ValueError, RecursionError):
+        said = decode_json(content)
+    except ValueError:
         return False
     return "openapi" in said or "swagger" in said
 

@@ -160,13 +160,11 @@ def find_credentials(
     root: Node, references: References, version: OpenApiVersion
 ) -> frozenset[tuple[str, str]]:
     """Find place and name of the keys that security schemes send."""
-    where = (
-        ("securityDefinitions",)
-        if version.is_swagger
-        else ("components", "securitySchemes")
-    )
+    schemes = root.child("components", "securitySchemes")
+    if version.is_swagger:
+        schemes = root.child("securityDefinitions")
     found = set()
-    for listed in root.child(*where).members().values():
+    for listed in schemes.members().values():
         try:
             scheme: Any = references.follow(listed).value
         except UnresolvedError:
@@ -276,12 +274,10 @@ class _OpenApiReader:
             try:
                 tools.append(self._tool(name, operation))
             except RecursionError:
-                self._findings.problem(
-                    "a schema that is nested too deep", operation.node.place
-                )
-                self._findings.left_out.add(
-                    "operation that can't be read", operation.route
-                )
+                what = "a schema that is nested too deep"
+                self._findings.problem(what, operation.node.place)
+                reason = "operation that can't be read"
+                self._findings.left_out.add(reason, operation.route)
                 continue
             parameters += len(tools[-1].parameters["properties"])
             if parameters > _MOST_PARAMETERS:
@@ -299,10 +295,7 @@ class _OpenApiReader:
             raise InputError(_explain_nothing(self._root, findings, problems))
         return Collected(
             tuple(sorted(tools, key=lambda tool: tool.name)),
-            {
-                "source": self._label,
-                **findings.left_out.as_info(),
-            },
+            {"source": self._label, **findings.left_out.as_info()},
             problems=problems,
             notes=describe(self._label, findings.notes),
             complete=not self._references.may_pass,
@@ -316,6 +309,7 @@ class _OpenApiReader:
         if body is not None:
             signature.add_body(body)
         summary, description = _words(operation)
+        is_deprecated = operation.node.get("deprecated") is True
         return Tool(
             name=name,
             title=" ".join(_text(operation.node.get("summary")).split()),
@@ -325,9 +319,7 @@ class _OpenApiReader:
             signature=operation.route,
             parameters=signature.schema(operation.node.place),
             output_schema=read_response(operation, self._schemas, self._version),
-            deprecated="Deprecated."
-            if operation.node.get("deprecated") is True
-            else "",
+            deprecated="Deprecated." if is_deprecated else "",
             url=_text(operation.node.get("externalDocs", "url")),
             source=self._label,
             tags=_tags(operation),
@@ -398,16 +390,15 @@ def _tags(operation: Operation) -> tuple[str, ...]:
 
 def _explain_nothing(root: Node, findings: Findings, problems: tuple[str, ...]) -> str:
     address = root.document.address
-    left_out = ", ".join(
-        f"{number:,}: {reason}" for reason, number in findings.left_out.counts.items()
-    )
-    if left_out:
-        why = "; ".join(problems[:3])
+    counts = findings.left_out.counts.items()
+    if not counts:
         return (
-            f"{address}#/paths: no operation can be read (skipped: {left_out}). Give a description "
-            f"of operations{f', or correct it ({why})' if why else ''}."
+            f"{address}#/paths: the description has no operations. Give one that lists paths with "
+            "methods such as get or post."
         )
+    left_out = ", ".join(f"{number:,}: {reason}" for reason, number in counts)
+    why = "; ".join(problems[:3])
     return (
-        f"{address}#/paths: the description has no operations. Give one that lists paths with "
-        "methods such as get or post."
+        f"{address}#/paths: no operation can be read (skipped: {left_out}). Give a description "
+        f"of operations{f', or correct it ({why})' if why else ''}."
     )

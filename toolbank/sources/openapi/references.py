@@ -239,15 +239,17 @@ def _has(value: Any, key: str) -> bool:
     return isinstance(value, dict) and key in value
 
 
+_IDENTIFIERS = {"$anchor": "#", "$dynamicAnchor": "#", "$id": "", "$self": ""}
+
+
 def _named(root: Node) -> Iterator[tuple[str, Node]]:
     waiting = [root]
     while waiting:
         node = waiting.pop()
         if isinstance(node.value, dict):
-            for keyword in ("$anchor", "$dynamicAnchor", "$id", "$self"):
+            for keyword, lead in _IDENTIFIERS.items():
                 if isinstance(name := node.value.get(keyword), str):
-                    is_anchor = keyword in ("$anchor", "$dynamicAnchor")
-                    yield f"#{name}" if is_anchor else name, node
+                    yield f"{lead}{name}", node
             waiting += [node.child(key) for key in reversed(node.value)]
         elif isinstance(node.value, list):
             waiting += reversed([*node.elements()])

@@ -30,16 +30,8 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_step(value: Any) -> bool:
-    return _is_number(value) and value > 0
 
 
 def _are_names(value: Any) -> bool:
@@ -50,9 +42,9 @@ _VALUES: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("title", "description", "format"), _is_text),
     **dict.fromkeys(("contentEncoding", "contentMediaType"), _is_text),
     **dict.fromkeys(("default", "const"), lambda _: True),
-    **dict.fromkeys(("enum", "examples"), _is_list),
+    **dict.fromkeys(("enum", "examples"), lambda value: isinstance(value, list)),
     **dict.fromkeys(("minimum", "maximum"), _is_number),
-    "multipleOf": _is_step,
+    "multipleOf": lambda value: _is_number(value) and value > 0,
     "pattern": lambda value: _is_text(value) and is_pattern(value),
 }
 """Whether a keyword, which is copied, can have a value."""
@@ -94,14 +86,13 @@ def _read_name_lists(schema: Schema, key: str, item: Any) -> bool:
 
 
 def _read_type(schema: Schema, key: str, item: Any) -> bool:
+    if item == "file":
+        schema[key], schema["format"] = "string", "binary"
+        return True
     if isinstance(item, str):
         if item in _TYPES:
             schema[key] = item
-        elif item == "file":
-            schema[key], schema["format"] = "string", "binary"
-        else:
-            return False
-        return True
+        return item in _TYPES
     if not _are_names(item):
         return False
     known = [name for name in dict.fromkeys(item) if name in _TYPES]
@@ -165,12 +156,7 @@ Refer = Callable[[str, Document, str], str]
 """Name the target of a reference in `$defs`, by document and pointer; "" if there is none."""
 
 _SHOWN = 60
-_RESTS = frozenset(
-    {
-        *("items", "additionalProperties"),
-        *("unevaluatedItems", "unevaluatedProperties"),
-    }
-)
+_RESTS = _HOLD_ONE[:4]
 """Keywords on additional values, for which false is kept."""
 _ANNOTATIONS = frozenset(
     {

@@ -84,8 +84,9 @@ def is_foreign(value: Any, package: str, is_root: bool) -> bool:
     home = value.__name__ if inspect.ismodule(value) else _home(value)
     if is_within(home, package) or home == "builtins":
         return False
-    if home.partition(".")[0] in sys.stdlib_module_names:
-        return not _is_standard(package) or inspect.ismodule(value)
+    standard = sys.stdlib_module_names
+    if home.partition(".")[0] in standard:
+        return package.partition(".")[0] not in standard or inspect.ismodule(value)
     return inspect.ismodule(value) or not is_root
 
 
@@ -120,10 +121,6 @@ def _is_named(instance: Any) -> bool:
 def _home(value: Any) -> str:
     home = getattr(value, "__module__", None)
     return home if isinstance(home, str) else type(value).__module__
-
-
-def _is_standard(package: str) -> bool:
-    return package.partition(".")[0] in sys.stdlib_module_names
 
 
 _WRAPPERS = frozenset({"Annotated", "ClassVar", "Final", "Optional"})

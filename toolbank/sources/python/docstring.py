@@ -369,25 +369,24 @@ def _opening(text: str) -> tuple[str, str, str]:
 
 
 def _numpydoc_sections(text: str) -> dict[str, Any]:
-    try:
-        return _parse(text)
-    except Exception:  # numpydoc documents no set of exceptions
-        sections: dict[str, Any] = {}
-        for piece in _pieces(text):
-            try:
-                parsed = _parse(piece)
-            except Exception:  # noqa: S112 - only this section is lost
-                continue
-            for name, value in parsed.items():
-                if value and name not in sections:
-                    sections[name] = value
-        return sections
+    if whole := _parse(text):
+        return whole
+    sections: dict[str, Any] = {}
+    for piece in _pieces(text):
+        for name, value in _parse(piece).items():
+            if value and name not in sections:
+                sections[name] = value
+    return sections
 
 
 def _parse(text: str) -> dict[str, Any]:
+    """The sections; none if the parser fails."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return dict(NumpyDocString(text).items())
+        try:
+            return dict(NumpyDocString(text).items())
+        except Exception:  # numpydoc documents no set of exceptions
+            return {}
 
 
 def _pieces(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import griffe
 
@@ -32,6 +32,7 @@ from toolbank.sources.typetext import (
     Parameter,
     is_literal,
     literal,
+    literal_or_none,
     parameters_schema,
     schema_of,
 )
@@ -155,13 +156,12 @@ def _property(
         )
         value = given.get("default", given.get("default_factory"))
     is_missing = value is None or str(value) == "..."
-    default = literal(str(value))
     paragraph = member.docstring.value.partition("\n\n")[0] if member.docstring else ""
     return Parameter(
         member.name,
         classifier=str(member.annotation).strip("'\""),
         description=_text(given.get("description")) or " ".join(paragraph.split()),
-        default=default if is_literal(default) else None,
+        default=literal_or_none(str(value)),
         required=is_missing and not may_lack,
         schema=_read(member.annotation, shared),
     )
@@ -178,10 +178,8 @@ def _text(value: Any) -> str:
 
 def _find_class(part: str | griffe.Expr) -> griffe.Class | None:
     """The class of the folder that a part of an annotation names, if any."""
-    if not isinstance(part, griffe.ExprName):
-        return None
     try:
-        named = part.resolved
+        named = part.resolved if isinstance(part, griffe.ExprName) else None
         found = named.final_target if isinstance(named, griffe.Alias) else named
     except Exception:  # names from outside the folder can't be resolved
         return None
@@ -237,9 +235,8 @@ def _walk(
     while waiting:
         path, module = waiting.pop(0)
         # A link may lead to a folder above it.
-        place = str(module.filepath)
-        if isinstance(module.filepath, Path):
-            place = str(module.filepath.resolve())
+        file = module.filepath
+        place = str(file.resolve() if isinstance(file, Path) else file)
         if place in seen:
             continue
         seen.add(place)
@@ -339,9 +336,7 @@ class _FolderReader:
     def read(self, home: Path, name: str) -> None:
         """Read a package or module."""
         for path, why in find_broken(home, name):
-            place = path.relative_to(home).as_posix()
-            self.left_out.add(_BROKEN, place)
-            self.problems.append(f"{self._label}: {_BROKEN}, left out: {place}, {why}")
+            self._skip(path.relative_to(home).as_posix(), why)
         logging.getLogger("griffe").setLevel(logging.CRITICAL)
         loader = griffe.GriffeLoader(
             search_paths=[home], allow_inspection=False, store_source=False
@@ -349,10 +344,7 @@ class _FolderReader:
         try:
             root = loader.load(name, try_relative_path=False)
         except (RecursionError, MemoryError):
-            self.left_out.add(_BROKEN, name)
-            self.problems.append(
-                f"{self._label}: {_BROKEN}, left out: {name}, a file of it is nested too deep"
-            )
+            self._skip(name, "a file of it is nested too deep")
             return
         except (griffe.GriffeError, ImportError, SyntaxError, ValueError) as error:
             if not self.left_out.counts[_BROKEN]:
@@ -363,6 +355,10 @@ class _FolderReader:
             public = find_public(root, self.scope)
             for found, names in public.values():
                 self._take(found, names, public)
+
+    def _skip(self, place: str, why: str) -> None:
+        self.left_out.add(_BROKEN, place)
+        self.problems.append(f"{self._label}: {_BROKEN}, left out: {place}, {why}")
 
     def _take(
         self, found: GriffeObject, names: list[str], public: Collection[str]
@@ -460,9 +456,8 @@ def _make(
         if not documented.parameters and init is not None and init.docstring:
             described = read_docstring(init.docstring.value).parameters
             documented = replace(documented, parameters=described)
-    tool_kind: ToolKind = "class"
-    if kind == "function" or kind == "method" or kind == "property":
-        tool_kind = kind
+    is_class = isinstance(found, griffe.Class)
+    tool_kind = cast(ToolKind, "class" if is_class else kind)
     return make_tool(name, tool_kind, documented, signature, source)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from toolbank.system.errors import InputError
@@ -75,9 +75,14 @@ def hash_folder(folder: Path) -> str:
     """
     if not folder.is_dir():
         find_roots(folder)
+    return hash_files((path, folder.resolve()) for path in _files(folder.resolve()))
+
+
+def hash_files(files: Iterable[tuple[Path, Path]]) -> str:
+    """Return the SHA-256, in hex, of the names and contents of files; each has its base folder."""
     content = hashlib.sha256()
-    for path in _files(folder.resolve()):
-        name = path.relative_to(folder.resolve()).as_posix()
+    for path, base in files:
+        name = path.relative_to(base).as_posix()
         content.update(f"{name}\0{path.stat().st_size}\0".encode())
         content.update(path.read_bytes())
     return content.hexdigest()

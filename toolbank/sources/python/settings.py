@@ -1,7 +1,6 @@
 """Configuration of a package as a source: which names and kinds of objects are tools."""
 
 import enum
-import hashlib
 import importlib.util
 import re
 import site
@@ -18,6 +17,7 @@ from pydantic import Field, model_validator
 from toolbank.bank.records import ToolKind
 from toolbank.config.assets import has_asset
 from toolbank.sources.kind import SourceConfig
+from toolbank.sources.python.folder_files import hash_files
 from toolbank.sources.site import covers, load_site
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
@@ -269,13 +269,11 @@ def source_hash(package: str) -> str:
     places = [] if top in sys.stdlib_module_names else _installed_places(top)
     if not places or all(map(_is_installed, places)):
         return ""
-    content = hashlib.sha256()
-    for place in places:
-        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            name = path.relative_to(place.parent).as_posix()
-            content.update(f"{name}\0{path.stat().st_size}\0".encode())
-            content.update(path.read_bytes())
-    return content.hexdigest()
+    return hash_files(
+        (path, place.parent)
+        for place in places
+        for path in (sorted(place.rglob("*.py")) if place.is_dir() else [place])
+    )
 
 
 def _find_distribution(top: str) -> str:

@@ -14,10 +14,11 @@ from toolbank.sources.sphinx.inventory import Inventory, SiteScope, tool_name
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.sphinx.tools import Crawl, is_loss, read_tools
 from toolbank.sources.web.policy import CrawlPolicy
-from toolbank.system import aio, numbers
+from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import write_json
 from toolbank.system.net import checked_address
+from toolbank.system.numbers import count as counted
 
 _NAMED_PAGES = 3
 _NAMED_FAILURES = 20
@@ -40,9 +41,7 @@ def record(crawl: Crawl) -> dict[str, Any]:
         **_counts(crawl),
         "site": crawl.found.site.model_dump(mode="json"),
         "failed_pages": dict(sorted(crawl.failed.items())),
-        "other_names": {
-            tool.name: tool.aliases for tool in crawl.tools if tool.aliases
-        },
+        "other_names": {one.name: one.aliases for one in crawl.tools if one.aliases},
         "left_out": {reason: sorted(map(str, items)) for reason, items in left_out},
     }
 
@@ -54,18 +53,16 @@ def summarize(crawl: Crawl) -> str:
     rate = f", {pages / crawl.seconds:.0f} a second" if pages > 1 else ""
     left_out = sorted(counts["left_out"].items(), key=lambda item: -item[1])
     lines = [
-        f"{counts['project']} {counts['version']}: {numbers.count(pages, 'page')} in "
+        f"{counts['project']} {counts['version']}: {counted(pages, 'page')} in "
         f"{crawl.seconds:.1f} s{rate}; {len(crawl.from_cache):,} from the cache, "
-        f"{numbers.count(crawl.requests, 'request')} sent",
-        f"{numbers.count(counts['objects'], 'object')} in the inventory: "
-        f"{numbers.count(counts['tools'], 'tool')}, {numbers.count(counts['aliases'], 'other name')} of "
-        f"them{', and left out:' if left_out else ''}",
+        f"{counted(crawl.requests, 'request')} sent",
+        f"{counted(counts['objects'], 'object')} in the inventory: "
+        f"{counted(counts['tools'], 'tool')}, {counted(counts['aliases'], 'other name')} "
+        f"of them{', and left out:' if left_out else ''}",
         *(f"  {number:8,}  {reason}" for reason, number in left_out),
     ]
     if wordless := counts["without_summary"]:
-        lines.append(
-            f"{numbers.count(wordless, 'tool')} without a summary on the page."
-        )
+        lines.append(f"{counted(wordless, 'tool')} without a summary on the page.")
     return "\n".join(lines)
 
 
@@ -79,28 +76,18 @@ def no_tools(crawl: Crawl) -> ToolbankError:
     scope = crawl.found
     lost = problems(crawl)
     if crawl.may_pass:
-        return ToolbankError(
-            "\n".join(
-                [
-                    f"{crawl.base_url}: no tool was read. Run the command again to resume; pages "
-                    "that were read are kept.",
-                    *lost,
-                ]
-            )
-        )
+        again = "Run the command again to resume; pages that were read are kept."
+        said = f"{crawl.base_url}: no tool was read. {again}"
+        return ToolbankError("\n".join([said, *lost]))
     left_out = _listed(_counts(crawl)["left_out"])
-    nothing = (
-        f"{crawl.base_url}: no object of its inventory became a tool ({left_out})."
-    )
+    said = f"{crawl.base_url}: no object of its inventory became a tool ({left_out})."
     if crawl.failed:
         remedy = "Check the address, and that the pages are there."
     elif scope.entries and not scope.site.tables:
-        remedy = "Its pages do not show them as Sphinx does. Check that Sphinx made the site."
+        remedy = "Check that Sphinx made the site: its pages do not look like it."
     else:
-        remedy = (
-            "Check roles, parents, include, exclude, pages and tables of its rules."
-        )
-    return InputError("\n".join([f"{nothing} {remedy}", *lost]))
+        remedy = "Check the roles, parents, include, exclude, pages and tables."
+    return InputError("\n".join([f"{said} {remedy}", *lost]))
 
 
 def _counts(crawl: Crawl) -> dict[str, Any]:
@@ -122,22 +109,20 @@ def _counts(crawl: Crawl) -> dict[str, Any]:
 def _problems(crawl: Crawl) -> Iterator[str]:
     yield from _idle_rules(crawl.found)
     if crawl.limit:
-        yield (
-            f"the crawl ended early ({crawl.limit}). Run the command again to resume; what was "
-            "read is kept."
-        )
+        again = "Run the command again to resume; what was read is kept."
+        yield f"the crawl ended early ({crawl.limit}). {again}"
     if crawl.stale:
-        yield f"{numbers.count(len(crawl.stale), 'page')} could not be checked; cached copies were read"
+        yield f"{counted(len(crawl.stale), 'page')} could not be checked; cached copies were read"
     failed: dict[str, list[str]] = {}
     for path, reason in sorted(crawl.failed.items()):
         failed.setdefault(reason, []).append(urljoin(crawl.base_url, path))
     for reason, urls in sorted(failed.items()):
-        yield f"{numbers.count(len(urls), 'page')} failed ({reason}): {_first(urls)}"
+        yield f"{counted(len(urls), 'page')} failed ({reason}): {_first(urls)}"
     items = crawl.left_out.items()
     lost = {reason: len(objects) for reason, objects in items if is_loss(reason)}
     if total := sum(lost.values()):
         were = "was" if total == 1 else "were"
-        yield f"{numbers.count(total, 'object')} {were} not found ({_listed(lost)})"
+        yield f"{counted(total, 'object')} {were} not found ({_listed(lost)})"
 
 
 def _idle_rules(scope: SiteScope) -> Iterator[str]:

@@ -139,7 +139,7 @@ class Crawler:
 
     async def _read_page(self, path: str, read: Callable[[Page, str], None]) -> None:
         """Read a page or note its failure; after the end of the crawl, only cached pages."""
-        url = urljoin(self._base_url, _quoted(path))
+        url = urljoin(self._base_url, quote(path, safe="/%~!$&'()*+,;=:@"))
         try:
             if self._throttle.refusal and not self._client.has_kept(url):
                 raise NotAskedError(self._throttle.refusal)
@@ -148,12 +148,10 @@ class Crawler:
             self._fail(path, str(error), error.may_pass)
             return
         self._progress.update()
-        reason = ""
-        if answer.status != 200:
-            reason = f"HTTP status {answer.status}"
-        elif not answer.is_html:
-            reason = f"not HTML, but {answer.content_type[:50]!a}"
-        if reason:
+        if answer.status != 200 or not answer.is_html:
+            is_there = answer.status == 200
+            kind = f"not HTML, but {answer.content_type[:50]!a}"
+            reason = kind if is_there else f"HTTP status {answer.status}"
             refused = RefusedError(reason)
             refused = refused if answer.url == url else refused.led_to(answer.url)
             self._fail(path, str(refused), may_pass_status(answer.status))
@@ -189,10 +187,6 @@ class Crawler:
         self._crawl.failed[path] = reason
         if may_pass:
             self._crawl.may_pass.add(path)
-
-
-def _quoted(path: str) -> str:
-    return quote(path, safe="/%~!$&'()*+,;=:@")
 
 
 def _inventories_above(front: WebResponse, asked: str) -> Iterator[str]:

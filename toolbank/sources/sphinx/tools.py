@@ -62,14 +62,8 @@ class Crawl:
 
 
 _MEMBERS = frozenset(
-    {
-        "method",
-        "classmethod",
-        "staticmethod",
-        "attribute",
-        "property",
-        "decoratormethod",
-    }
+    {"method", "classmethod", "staticmethod", "attribute", "property"}
+    | {"decoratormethod"}
 )
 _MIN_SAID = 250  # characters of JSON, some 150 of which are its syntax
 _MAX_NAMES = 20

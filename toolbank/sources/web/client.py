@@ -71,14 +71,6 @@ _KEPT_HEADERS = ("Content-Type", "ETag", "Last-Modified", "Location")
 _LEVEL = 1
 
 
-@dataclass(frozen=True)
-class CachedResponse:
-    """A response, and the time of its last validation in seconds since 1970."""
-
-    answer: WebResponse
-    checked: float
-
-
 class PageCache:
     """A cache with one file per response: a line of JSON, then the body packed by zlib.
 
@@ -90,8 +82,8 @@ class PageCache:
         self._folder = folder
         self._max_bytes = max_bytes
 
-    def read(self, url: str) -> CachedResponse | None:
-        """Return the cached response of a URL, or None."""
+    def read(self, url: str) -> tuple[WebResponse, float] | None:
+        """Return the cached response of a URL, and when it was validated (seconds since 1970)."""
         path = self._path(url)
         try:
             with path.open("rb") as file:
@@ -111,9 +103,7 @@ class PageCache:
                 return None
         except (OSError, ValueError, KeyError, TypeError, zlib.error):
             return None
-        return CachedResponse(
-            WebResponse(url, status, headers, body, "cached"), checked
-        )
+        return WebResponse(url, status, headers, body, "cached"), checked
 
     def has(self, url: str) -> bool:
         """Whether there is a file for a URL, even a damaged one."""
@@ -285,22 +275,23 @@ class SiteClient:
             raise RefusedError(f"leads to another site, {url}")
         if wanted.asks_robots:
             await self._check_allowed(url)
-        kept = self._cache.read(url)
-        if kept is None:
+        cached = self._cache.read(url)
+        if cached is None:
             return await self._ask(url, wanted)
-        if self._is_fresh(kept, wanted):
-            return kept.answer
+        kept, checked = cached
+        if self._is_fresh(checked, wanted):
+            return kept
         try:
-            answer = await self._ask(url, wanted, kept.answer)
+            answer = await self._ask(url, wanted, kept)
         except RequestError as error:
             if not error.may_pass:
                 raise
-            return replace(kept.answer, origin="stale")
+            return replace(kept, origin="stale")
         if answer.status == 304:
             self._cache.renew(url)
-            return kept.answer
+            return kept
         if may_pass_status(answer.status):
-            return replace(kept.answer, origin="stale")
+            return replace(kept, origin="stale")
         return answer
 
     async def _ask(
@@ -341,12 +332,12 @@ class SiteClient:
         except ValueError:
             return False
 
-    def _is_fresh(self, kept: CachedResponse, wanted: FetchPurpose) -> bool:
+    def _is_fresh(self, checked: float, wanted: FetchPurpose) -> bool:
         now = time.time()
         max_age_s = min(self._policy.max_age_h * 3600, wanted.max_age_s)
         # A time that lies ahead says nothing, as after a clock was set back.
-        return kept.checked <= now + 60 and (
-            kept.checked >= self._started or now - kept.checked < max_age_s
+        return checked <= now + 60 and (
+            checked >= self._started or now - checked < max_age_s
         )
 
     async def _check_allowed(self, url: str) -> None:

@@ -13,6 +13,7 @@ from toolbank.sources.web.answer import (
     BrokenOffError,
     NotAskedError,
     RefusedError,
+    RequestError,
     UnansweredError,
     WebResponse,
 )
@@ -76,25 +77,15 @@ class Downloader:
             ) as response:
                 latency = time.monotonic() - started
                 body = await self._read(response, cut_at)
-        except TimeoutError as error:
-            raise UnansweredError("timed out") from error
         except PrivateAddressError as error:
             raise RefusedError(
                 f"at a private address, {error.address}; if that is meant, "
                 "--private-addresses, or crawl.private_addresses in a recipe, lets it in"
             ) from error
-        except aiohttp.InvalidURL as error:
-            raise UnansweredError("no address that can be asked") from error
-        except aiohttp.ClientConnectorDNSError as error:
-            raise UnansweredError("host not found") from error
-        except aiohttp.ClientSSLError as error:
-            raise RefusedError("its certificate can't be trusted") from error
-        except aiohttp.ClientConnectorError as error:
-            raise UnansweredError("connection refused") from error
-        except (aiohttp.ClientPayloadError, zlib.error) as error:
-            raise BrokenOffError("broken off") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise UnansweredError("connection failed") from error
+        except (aiohttp.ClientError, OSError, zlib.error) as error:
+            raise next(
+                reason for kind, reason in _failures() if isinstance(error, kind)
+            ) from error
         given = {name.lower(): value for name, value in response.headers.items()}
         return WebResponse(url, response.status, given, body), latency
 
@@ -115,6 +106,20 @@ class Downloader:
         if not is_whole:
             raise RefusedError("too large when unpacked" if is_packed else "too large")
         return body
+
+
+def _failures() -> tuple[tuple[type[Exception], RequestError], ...]:
+    """The reasons for exceptions; the first that matches counts."""
+    return (
+        (TimeoutError, UnansweredError("timed out")),
+        (aiohttp.InvalidURL, UnansweredError("no address that can be asked")),
+        (aiohttp.ClientConnectorDNSError, UnansweredError("host not found")),
+        (aiohttp.ClientSSLError, RefusedError("its certificate can't be trusted")),
+        (aiohttp.ClientConnectorError, UnansweredError("connection refused")),
+        (aiohttp.ClientPayloadError, BrokenOffError("broken off")),
+        (zlib.error, BrokenOffError("broken off")),
+        (Exception, UnansweredError("connection failed")),
+    )
 
 
 _FAILURES_IN_A_ROW = 30

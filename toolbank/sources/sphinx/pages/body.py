@@ -345,15 +345,11 @@ def _read_admonition(node: LexborNode, parts: _Parts) -> None:
     elif not parts.section and "" not in parts.text:
         if text := blocks(node):
             parts.asides.append(text)
-    elif parts.section.lower() in _EXAMPLES and words and _is_last_words(node):
-        parts.add(words, blocks(node))
     else:
-        parts.add(parts.section, blocks(node))
-
-
-def _is_last_words(node: LexborNode) -> bool:
-    """Whether a box without code ends the text, so it belongs to no section."""
-    return not _is_followed(node) and node.css_first("pre") is None
+        # After the examples, a last box without code belongs to no section.
+        is_last = not _is_followed(node) and node.css_first("pre") is None
+        ends_examples = parts.section.lower() in _EXAMPLES and words and is_last
+        parts.add(words if ends_examples else parts.section, blocks(node))
 
 
 def _lone_value(node: LexborNode) -> Item | None:

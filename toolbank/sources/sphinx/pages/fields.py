@@ -61,13 +61,11 @@ class _SymbolReader:
         self._position = 0
 
     def read(self) -> dict[str, Any]:
-        opening = (
-            self._symbols.index("(") if "(" in self._symbols else len(self._symbols)
-        )
-        if "{" not in self._symbols[:opening] and opening < len(self._symbols):
-            self._position = opening + 1
-            return self._object(")", 0)
-        return self._value(0)
+        opening = next((one for one in self._symbols if one in ("(", "{")), "")
+        if opening != "(":
+            return self._value(0)
+        self._position = self._symbols.index("(") + 1
+        return self._object(")", 0)
 
     def _peek(self) -> str:
         position = self._position
@@ -218,12 +216,15 @@ class Fields:
 
     def all_returns(self) -> tuple[Returned, ...]:
         """Return the results, with the type of a separate field."""
-        kind = self.return_type or self.type
-        if not self.returns:
-            return (Returned(type=kind),) if kind else ()
-        if len(self.returns) == 1 and kind and not self.returns[0].type:
-            return (self.returns[0].model_copy(update={"type": kind}),)
-        return tuple(self.returns)
+        return add_type(tuple(self.returns), self.return_type or self.type)
+
+
+def add_type(returns: tuple[Returned, ...], kind: str) -> tuple[Returned, ...]:
+    """Add the type of the result, if it is known and no entry has it; kind may be ""."""
+    if not kind or len(returns) > 1 or (returns and returns[0].type):
+        return returns
+    lone = returns[0] if returns else Returned()
+    return (lone.model_copy(update={"type": kind}),)
 
 
 def is_field(title: str) -> bool:
@@ -447,10 +448,8 @@ def _read_raises(content: Sequence[LexborNode]) -> Iterator[Raised]:
         if not kind and (match := _EXCEPTION.fullmatch(text)):
             kind, text = match["type"], match["text"] or ""
         if match := _SAID.fullmatch(kind or text):
-            kind, text = (
-                match["type"],
-                f"{match['text']} {text if kind else ''}".strip(),
-            )
+            text = f"{match['text']} {text if kind else ''}".strip()
+            kind = match["type"]
         kind = kind.strip("~: ")
         if kind or text:
             yield Raised(type=kind, description=text)

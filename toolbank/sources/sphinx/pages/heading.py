@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborNode
 
 from toolbank.sources.documented import read_signature
 from toolbank.sources.sphinx.pages.text import classes, is_section
-from toolbank.sources.typetext import Parameter, is_literal, literal
+from toolbank.sources.typetext import Parameter, literal_or_none
 
 _WHOLE = r"(?:unsigned|signed|short|long|int|u?int\d+_t|s?size_t|Py_ssize_t|ptrdiff_t)"
 _TYPES: tuple[tuple[str, str], ...] = (
@@ -76,11 +76,10 @@ def _parameters(arguments: str) -> Iterator[Parameter]:
             continue
         if name == "void":
             continue
-        value = literal(default)
         yield Parameter(
             name=name,
             classifier=kind,
-            default=value if is_literal(value) else None,
+            default=literal_or_none(default),
             required=not default,
             schema=_schema(kind) if kind else None,
         )
@@ -224,7 +223,8 @@ def _read(term: LexborNode) -> Heading:
             continue
         elif is_closed and (after or _ARROW.match(text)):
             after += text
-    signature = _tidy(signature) if is_closed else ""
+    signature = re.sub(r",?\s+\)$", ")", _folded(signature)) if is_closed else ""
+    signature = re.sub(r"\(\s+", "(", signature)
     parameters = tuple(map(_annotated, read_signature(signature).parameters))
     parameters = (*_group(signature), *parameters)
     returned = _unquoted(returned or _folded(_ARROW.sub("", after)))
@@ -283,11 +283,6 @@ def _merged(variants: list[tuple[Parameter, ...]]) -> tuple[Parameter, ...]:
     return tuple(
         replace(item, required=item.name in everywhere) for item in merged.values()
     )
-
-
-def _tidy(text: str) -> str:
-    """A signature as one line."""
-    return re.sub(r"\(\s+", "(", re.sub(r",?\s+\)$", ")", _folded(text)))
 
 
 def _folded(text: str) -> str:

@@ -7,11 +7,12 @@ from functools import cached_property
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from toolbank.bank.records import Returned, ToolKind
+from toolbank.bank.records import ToolKind
 from toolbank.sources.documented import Documented
 from toolbank.sources.site import ROLES
 from toolbank.sources.sphinx.inventory import resolve
 from toolbank.sources.sphinx.pages.body import deprecated_parameters, read_body
+from toolbank.sources.sphinx.pages.fields import add_type
 from toolbank.sources.sphinx.pages.heading import (
     GROUP,
     body_of,
@@ -220,21 +221,14 @@ class Page:
 
     def read(self, anchor: str, role: str) -> PageObject | None:
         """Return the object with this anchor, or None."""
-        term = self._headings.get(anchor)
-        if (
-            term is None and "#" in anchor
-        ):  # links in a single-page site have both page and anchor
-            anchor = anchor.rpartition("#")[2]
-            term = self._headings.get(anchor)
-        if term is None:
-            section = self._around(anchor)
-            if section is None:
-                return None
-            if section.tag != "dt":
-                if role != "module":
-                    return None
-                return PageObject("module", "", "", read_body(section))
-            term = section
+        # In a single-page site, links have both page and anchor.
+        bare = anchor.rpartition("#")[2]
+        found = self._headings.get(anchor) or self._headings.get(bare)
+        term = found or self._around(bare)
+        if term is None or (term.tag != "dt" and role != "module"):
+            return None
+        if term.tag != "dt":
+            return PageObject("module", "", "", read_body(term))
         place = (term.mem_id, role)
         if place not in self._objects:
             self._objects[place] = _read_object(term, role)
@@ -269,6 +263,7 @@ def _read_object(term: LexborNode, role: str) -> PageObject:
         parameters = sent(heading.parameters, documented.parameters)
     elif kind not in (None, "object"):
         parameters = combined(heading.parameters, documented.parameters)
+    returned = "" if heading.returned == "None" else heading.returned
     old = deprecated_parameters(documented.versions)
     return PageObject(
         kind,
@@ -280,7 +275,7 @@ def _read_object(term: LexborNode, role: str) -> PageObject:
                 replace(item, is_deprecated=item.name.lstrip("*") in old)
                 for item in parameters
             ),
-            returns=_with_type(documented.returns, heading.returned),
+            returns=add_type(documented.returns, returned),
         ),
     )
 
@@ -290,14 +285,3 @@ def _data_kind(signature: str, value: str) -> ToolKind | None:
     if signature or value.startswith("<ufunc"):
         return "function"
     return "object" if re.fullmatch(r"<[\w.]+ object.*>", value) else None
-
-
-def _with_type(returns: tuple[Returned, ...], annotation: str) -> tuple[Returned, ...]:
-    """The results, with the signature's annotation if their type is unknown."""
-    if not annotation or annotation == "None":
-        return returns
-    if not returns:
-        return (Returned(type=annotation),)
-    if len(returns) == 1 and not returns[0].type:
-        return (returns[0].model_copy(update={"type": annotation}),)
-    return returns
