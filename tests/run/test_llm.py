@@ -254,10 +254,8 @@ def test_a_command_that_leaves_a_batch_waiting_ends_with_3_and_goes_on_when_it_i
         ("evaluate", "out", "--on", "natural.jsonl"),
     ):
         asked = toolbank(*words, cwd=tmp_path)
-        assert (asked.returncode, "Go on: the same command" in asked.stderr) == (
-            3,
-            True,
-        )
+        assert asked.returncode == 3
+        assert "batch/round-" in asked.stderr
     assert toolbank("plan", "out", cwd=tmp_path).returncode == 0
     output = answer_file(path.read_text(), answer_by_words)
     path.with_suffix(".output.jsonl").write_text(output)
