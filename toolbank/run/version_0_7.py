@@ -68,7 +68,8 @@ def read_verified(folder: RunFolder) -> dict[str, Any]:
     if not folder.verified.is_file():
         return {}
     labels = read_labels(folder.bank / "labels.parquet")
-    return {"set_aside": find_set_aside(labels)} | read_json(folder.verified)
+    content: dict[str, Any] = read_json(folder.verified)
+    return {"set_aside": find_set_aside(labels)} | content
 
 
 def store_grades(folder: RunFolder, recipe: Recipe) -> None:

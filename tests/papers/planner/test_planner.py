@@ -283,7 +283,7 @@ def test_a_stop_before_the_training_says_what_an_earlier_one_kept(trained, monke
         raise KeyboardInterrupt
 
     monkeypatch.setattr(CandidateSampler, "choose_train", stop)
-    assert "Nothing of it is kept" in plan(folder, "train", "stopped").stderr
+    assert "Nothing is kept" in plan(folder, "train", "stopped").stderr
     monkeypatch.chdir(folder)
     recipe = load_recipe(str(run / "recipe.yaml")).recipe
     kept = PlannerStage.of(recipe, RunFolder(run))[0].checkpoints / "checkpoint-3"
