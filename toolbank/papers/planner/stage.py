@@ -158,10 +158,7 @@ class PlannerStage(Stage):
 
     def check(self) -> None:
         """Refuse a training or a model that this machine lacks, and more than one process."""
-        from toolbank.bank.bank import Bank
         from toolbank.encoders.model import demand_model
-        from toolbank.papers.planner.plans import read_examples
-        from toolbank.run.stages import make_stages
         from toolbank.training.config import check_training
 
         if world_size() > 1:
@@ -172,14 +169,6 @@ class PlannerStage(Stage):
         check_training(self.config.training)
         for name in self._weights:
             demand_model(name)
-        # The bank may be missing, or be made again before the training.
-        bank = [
-            stage
-            for stage in make_stages(self.recipe, self.folder)
-            if stage.kind in self.needs
-        ]
-        if all(stage.is_done for stage in bank):
-            read_examples(self.folder.path, Bank.load(self.folder.bank), "train")
 
     def prepare(self) -> None:
         """Download the model."""
