@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from toolbank.config.assets import AssetFolders, looking_in
+from toolbank.config.assets import Asset, AssetFolders, looking_in
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
 from toolbank.system.terminal import print_message
@@ -17,7 +17,6 @@ from toolbank.system.terminal import print_message
 if TYPE_CHECKING:
     from toolbank.run.folder import RunFolder
     from toolbank.run.recipe import Recipe
-    from toolbank.run.stage import Stage
 
 _HASH = re.compile(r"^# ([^:\n]+/[^:\n]+): sha256 ([0-9a-f]{64})$", re.MULTILINE)
 
@@ -29,8 +28,19 @@ def read_asset_hashes(recipe: Path) -> dict[str, str]:
     return {}
 
 
+class _StageLike(Protocol):
+    """A stage, whose module imports this one."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its files are complete and current."""
+
+    def all_assets(self) -> tuple[Asset, ...]:
+        """Find its assets."""
+
+
 def find_assets(
-    stage: Stage, folders: AssetFolders, find: Callable[[str], Iterable[Path]]
+    stage: _StageLike, folders: AssetFolders, find: Callable[[str], Iterable[Path]]
 ) -> AssetFolders:
     """Add the assets of a stage that no comment lists: those with which the stage is done.
 
