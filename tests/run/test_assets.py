@@ -68,6 +68,16 @@ def edit(folder, name, line):
     return path
 
 
+def forget_assets(made):
+    """Make a run one of version 0.7.0: it kept no prompts and noted nothing of them in stages.json."""
+    shutil.rmtree(made / "prompts")
+    stamps = json.loads((made / "stages.json").read_text())
+    for stamp in stamps.values():
+        del stamp["assets"], stamp["depends"]
+    (made / "stages.json").write_text(json.dumps(stamps))
+    return stamps
+
+
 def run(cwd, *arguments, code=0):
     ended = toolbank("run", *arguments, cwd=cwd)
     assert ended.returncode == code, ended.stderr
@@ -157,22 +167,30 @@ def test_other_prompts_stop_a_run_and_replace_accepts_them(
     assert len(server.calls) == bought
 
 
+@pytest.mark.parametrize(
+    ("change", "kept_by"), [("seed=77", "run"), ("seed=3", "version 0.7.0")]
+)
 def test_a_run_started_again_as_another_recipe_uses_its_own_prompts(
-    project, server, tmp_path
+    project, server, tmp_path, change, kept_by
 ):
     run(project, "mine.yaml", "--until", "generate")
     bought, made = len(server.calls), project / "runs" / "mine"
-    shutil.rmtree(project / "prompts")
-    edit(made / "prompts", "write.j2", words := "Read with great care.")
-    arguments = (str(made), "--set", "seed=77", "--until", "generate")
-    assert "seed" in run(tmp_path, *arguments, code=2)
+    if kept_by == "run":
+        shutil.rmtree(project / "prompts")
+        edit(made / "prompts", "write.j2", "Read with great care.")
+    else:
+        forget_assets(made)
+    arguments = (str(made), "--set", change, "--until", "generate")
+    said = run(tmp_path, *arguments, code=2)
+    assert change.partition("=")[0] in said
     assert len(server.calls) == bought
     run(tmp_path, *arguments, "--replace")
+    words = "Read with great care." if kept_by == "run" else "Read with care."
     asked = [call.prompt for call in server.calls[bought:] if not call.asks_polish]
     assert asked
     assert all(words in prompt for prompt in asked)
     assert words in (made / "prompts" / "write.j2").read_text()
-    assert (made / "replaced" / "1" / "prompts").is_dir()
+    assert (made / "replaced" / "1" / "prompts").is_dir() == (kept_by == "run")
 
 
 @pytest.mark.parametrize(
@@ -291,6 +309,27 @@ def test_new_examples_of_the_domain_and_other_schemas_are_differences(project, s
     shutil.copy(shipped("prompts") / "examples/numpy.jsonl", examples)
     said = run(project, "mine.yaml", "--until", "generate", code=2)
     assert str(examples) in said
+    assert len(server.calls) == bought
+
+
+def test_a_folder_of_version_0_7_0_goes_on_and_keeps_its_prompts_from_then(
+    project, server, tmp_path
+):
+    run(project, "mine.yaml")
+    bought, made = len(server.calls), project / "runs" / "mine"
+    stamps = forget_assets(made)
+    for path in made.glob("models/*/prompts"):
+        stamp = stamps[f"retrievers/{path.parent.name}"]
+        for name in [name for name in stamp["outputs"] if "/prompts/" in name]:
+            del stamp["outputs"][name]
+        shutil.rmtree(path)
+    (made / "stages.json").write_text(json.dumps(stamps))
+    (tmp_path / "other").mkdir()
+    run(tmp_path / "other", str(made))
+    assert len(server.calls) == bought
+    assert "Read with care." in (made / "prompts" / "judge.j2").read_text()
+    shutil.rmtree(project / "prompts")
+    run(tmp_path / "other", str(made))
     assert len(server.calls) == bought
 
 

@@ -15,7 +15,8 @@ from tests.commands.in_process import toolbank
 from tests.requests.verify.test_verify import shown
 from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.bank import group_labels, load_bank, read_labels
-from toolbank.system.files import read_json, write_json
+from toolbank.datasets.published import PublishedConfig, read_published
+from toolbank.system.files import read_json, sha256_file, write_json
 
 TOOLS = [f"shop.{verb}_{noun}" for verb in ("find", "list") for noun in ("ink", "tea")]
 SPLITS = ["train", "train", "validation", "test", "test", "test"]
@@ -310,6 +311,63 @@ def test_agreement_is_told_by_source_and_between_people_and_models(user):
     assert f"needed: {TOOLS[3]}" in said
 
 
+def make_earlier(run):
+    """Make a folder as version 0.7.0 left it: labels without sources, and no grades."""
+    shutil.rmtree(run / "verify" / "files", ignore_errors=True)
+    for name in ("grades.parquet", "grades.sha256"):
+        (run / "verify" / name).unlink()
+    recipe = run / "recipe.yaml"
+    lines = recipe.read_text().splitlines(keepends=True)
+    recipe.write_text("".join(one for one in lines if "  grader:" not in one))
+    path = run / "bank" / "labels.parquet"
+    pl.read_parquet(path).drop("kind", "source").write_parquet(path)
+    found = read_json(run / "verify.json")
+    for key in ("graders", "unused", "people_and_models", "set_aside"):
+        found.pop(key, None)
+    write_json(run / "verify.json", found)
+    stamps = read_json(run / "stages.json")
+    for name in ("bank/labels.parquet", "verify.json"):
+        stamps["verify"]["outputs"][name] = sha256_file(run / name)
+    write_json(run / "stages.json", stamps)
+
+
+def test_a_folder_of_0_7_0_keeps_its_grades_and_asks_for_none_again(user):
+    make_earlier(user.run)
+    asked = len(user.server.calls)
+    user.person("bob", {"q0": [TOOLS[1]]})
+    user.check()
+    assert len(user.server.calls) == asked
+
+
+@pytest.mark.parametrize("grader", ["", "model", "person"])
+def test_grades_of_a_file_in_a_folder_of_0_7_0_are_a_persons_but_for_what_the_recipe_says(
+    user, grader
+):
+    user.person("ann", {"q5": [TOOLS[2]], "q1": []})
+    # That version left the file's labels alone.
+    path = user.run / "bank" / "labels.parquet"
+    pl.read_parquet(path).filter(kind="person").write_parquet(path)
+    make_earlier(user.run)
+    write_lines(user.folder / "ann", [line("q5", TOOLS[2]), line("q1")])
+    keys = ["engine=recorded", "replies=ann", *([f"grader={grader}"] * bool(grader))]
+    sets = [part for key in keys for part in ("--set", f"verify.{key}")]
+    said = user.do("verify", "runs/mine", *sets).stderr
+    found = {(kind, name) for kind, name, *_ in stored(user.run) if name == "ann"}
+    assert found == {(grader or "person", "ann")}
+    assert ("verify.grader=model" in said) == (grader != "model")
+    labels = group_labels(read_labels(user.run / "bank" / "labels.parquet"))
+    assert labels["q5"].needed == [TOOLS[2]]
+    if grader == "model":
+        # A person's word counts from here on.
+        write_lines(user.folder / "bob", [line("q5", TOOLS[3])])
+        keys = ("engine=recorded", "replies=bob", "grader=person")
+        sets = [part for key in keys for part in ("--set", f"verify.{key}")]
+        user.do("verify", "runs/mine", *sets)
+        assert {kind for kind, name, *_ in stored(user.run) if name == "bob"} == {
+            "person"
+        }
+
+
 def test_a_file_that_a_recipe_names_does_not_come_back_over_a_later_correction(user):
     recipe = user.folder / "mine.yaml"
     write_lines(user.folder / "ann", [line("q0", TOOLS[2]), line("q3", TOOLS[1])])
@@ -324,7 +382,8 @@ def test_a_file_that_a_recipe_names_does_not_come_back_over_a_later_correction(u
     assert labels["q3"].needed == [TOOLS[1]]
 
 
-def test_checks_still_count_in_a_recipe_without_verify(tmp_path):
+@pytest.mark.parametrize("is_earlier", [False, True])
+def test_checks_still_count_in_a_recipe_without_verify(tmp_path, is_earlier):
     (tmp_path / "data").mkdir()
     tools = [
         {"name": n, "description": f"{n[5:].title()} of a customer."} for n in TOOLS
@@ -362,6 +421,9 @@ def test_checks_still_count_in_a_recipe_without_verify(tmp_path):
     grouped = group_labels(labels)
     assert grouped["q1"].aside
     assert grouped["q2"].needed == [TOOLS[0]]
+    if is_earlier:
+        make_earlier(user.run)
+        recipe.write_text(text + checks.replace("[unspoken]", "[]"))
     recipe.write_text(text)
     for _ in range(2):
         user.do("run", "mine.yaml", "--until", "verify")
@@ -382,7 +444,7 @@ def test_labels_of_an_earlier_state_are_neither_published_nor_exported(user):
     user.person("ann", {"q0": [TOOLS[1]], "q3": []})
     user.do("publish", "runs/mine", "--to", "out")
     stamps = read_json(user.run / "stages.json")
-    changed = {**stamps["verify"], "key": "of another state"}
+    changed = {**stamps["verify"], "key": "of version 0.7.0"}
     write_json(user.run / "stages.json", {**stamps, "verify": changed})
     data = user.folder / "out" / "data"
     before = {path.name: path.read_bytes() for path in data.iterdir()}
@@ -442,6 +504,23 @@ def test_a_published_folder_has_the_same_figures_again_and_its_labels_are_merged
     assert now.pop("q1").needed == [TOOLS[0]]
     before.pop("q1", None)
     assert now == before
+
+
+def test_a_folder_that_0_7_0_published_is_read_as_it_was(user):
+    user.do("publish", "runs/mine", "--to", "out")
+    for path in (user.folder / "out" / "data").glob("*.parquet"):
+        frame = pl.read_parquet(path)
+        if "tools_first" in frame.columns:
+            first = pl.col("tools_first").alias("tools")
+            frame.with_columns(first).drop("tools_first").write_parquet(path)
+        if path.name.startswith("labels"):
+            frame.drop("kind", "source").write_parquet(path)
+    found = read_published(PublishedConfig(type="published", path=user.folder / "out"))
+    assert {one.id: list(one.tools) for one in found.queries} == {
+        IDS[n]: [TOOLS[n % 4]] for n in range(len(IDS))
+    }
+    assert {one.query for one in found.labels} == {q for _, q in user.last}
+    assert not found.left_out.describe()
 
 
 def test_a_frame_of_the_bank_has_merged_labels_and_the_first_ones(user):

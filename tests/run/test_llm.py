@@ -95,16 +95,11 @@ def test_it_is_asked_of_what_is_evaluated_alone_and_shown_beside_the_others(
     assert sum(asked(call).startswith("natural") for call in server.calls) == 2
     assert "llm" in told
     assert "natural (n = 2)" in told
-    # An earlier version kept the replies next to the recipe: they are not bought again unasked.
+    # What an earlier version kept next to the recipe.
     (tmp_path / "out" / "replies.sqlite").rename(tmp_path / "replies.sqlite")
-    with pytest.raises(InputError, match=r"replies\.sqlite") as refused:
-        run(recipe, tmp_path / "out")
-    copy = str(refused.value).partition("in it: ")[2]
-    subprocess.run(copy, shell=True, check=True)
-    before = figures(tmp_path / "out")
-    run_recipe(load_recipe(recipe), tmp_path / "out", start="evaluate")
+    again = run(recipe, tmp_path / "other")
     assert len(server.calls) == 15
-    assert figures(tmp_path / "out") == before
+    assert figures(again.folder.path) == figures(tmp_path / "out")
 
 
 def test_a_new_request_is_asked_live(make, server, tmp_path):
@@ -251,7 +246,6 @@ def test_a_command_that_leaves_a_batch_waiting_ends_with_3_and_goes_on_when_it_i
     assert first.returncode == 3, first.stderr
     (path,) = (tmp_path / "out" / "batch").glob("round-001-rank-001.jsonl")
     assert str(path) in first.stdout
-    assert "3. Go on: the same command" in first.stdout
     assert len(path.read_text().splitlines()) == 15
     waiting = run(recipe, tmp_path / "out")
     assert str(path) in waiting.waiting
@@ -260,10 +254,8 @@ def test_a_command_that_leaves_a_batch_waiting_ends_with_3_and_goes_on_when_it_i
         ("evaluate", "out", "--on", "natural.jsonl"),
     ):
         asked = toolbank(*words, cwd=tmp_path)
-        assert (asked.returncode, "Go on: the same command" in asked.stderr) == (
-            3,
-            True,
-        )
+        assert asked.returncode == 3
+        assert "batch/round-" in asked.stderr
     assert toolbank("plan", "out", cwd=tmp_path).returncode == 0
     output = answer_file(path.read_text(), answer_by_words)
     path.with_suffix(".output.jsonl").write_text(output)
@@ -271,24 +263,44 @@ def test_a_command_that_leaves_a_batch_waiting_ends_with_3_and_goes_on_when_it_i
     assert not server.calls
 
 
-def test_a_run_with_replies_elsewhere_goes_on_once_they_are_copied(
-    make, server, tmp_path
+@pytest.mark.parametrize("first", ["search", "run"])
+def test_a_run_of_an_earlier_version_goes_on_with_the_replies_that_it_has(
+    make, server, tmp_path, first
 ):
     out, moved = tmp_path / "out", tmp_path / "moved"
     run(make(server.url), out)
+    assert len(server.calls) == 15
+    # There the recipe that a run left had the whole path of a file next to the user's recipe.
     (out / "replies.sqlite").rename(tmp_path / "hers.sqlite")
-    recipe = out / "recipe.yaml"
-    elsewhere = f"replies: {tmp_path / 'hers.sqlite'}"
-    recipe.write_text(recipe.read_text().replace("replies: replies.sqlite", elsewhere))
-    with pytest.raises(InputError, match="llm") as refused:
-        load(out, "llm")
-    said = str(refused.value)
-    subprocess.run(said.partition("in it: ")[2], shell=True, check=True)
-    name = said.partition("`replies: ")[2].partition("`")[0]
-    recipe.write_text(recipe.read_text().replace(elsewhere, f"replies: {name}"))
+    left = yaml.safe_load((out / "recipe.yaml").read_text())
+    left["retrievers"][-1]["replies"] = str(tmp_path / "hers.sqlite")
+    (out / "recipe.yaml").write_text("# Resolved from x\n" + yaml.safe_dump(left))
+    before = (tmp_path / "hers.sqlite").read_bytes()
+    if first == "search":
+        load(out, "llm").search(f"natural, please 0 {NAMES[0]}", k=3)
+    else:
+        assert not run_recipe(load_recipe(str(out)), out, start="evaluate").todo
     run(str(out), out)
     out.rename(moved)
     load(moved, "llm").search(f"natural, please 0 {NAMES[0]}", k=3)
+    assert len(server.calls) == 15
+    assert (tmp_path / "hers.sqlite").read_bytes() == before
+
+
+def test_replies_elsewhere_are_used_once_they_are_copied_as_the_refusal_says(
+    make, server, tmp_path
+):
+    recipe = make(server.url)
+    run(recipe, tmp_path / "out")
+    (tmp_path / "hers").mkdir()
+    hers, new = tmp_path / "hers" / "my.sqlite", tmp_path / "new"
+    (tmp_path / "out" / "replies.sqlite").rename(hers)
+    with pytest.raises(InputError, match="llm") as refused:
+        run_recipe(load_recipe(recipe, [f"retrievers.llm.replies={hers}"]), new)
+    said = str(refused.value)
+    subprocess.run(said.partition("in it: ")[2], shell=True, check=True)
+    name = said.partition("`replies: ")[2].partition("`")[0]
+    run_recipe(load_recipe(recipe, [f"retrievers.llm.replies={name}"]), new)
     assert len(server.calls) == 15
 
 

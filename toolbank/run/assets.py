@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from toolbank.llm.journal import Journal
 from toolbank.run.folder import KEPT_KINDS
 from toolbank.run.recipe import RESOLVED, SCHEMA_FILE, Recipe, load_recipe, read_origin
 from toolbank.run.stages import make_stages
+from toolbank.run.version_0_7 import find_assets, read_asset_hashes
 from toolbank.system.errors import InputError
 from toolbank.system.files import atomic_path, read_json, sha256_file, write_json
 from toolbank.system.folders import set_aside
@@ -204,8 +206,11 @@ def read_kept(folder: RunFolder, stages: Sequence[Stage]) -> KeptAssets:
     if not any(path.exists() for path in folder.of_worth):
         return KeptAssets(own)
     hashes = folder.read_assets(_find_begun(folder, stages))
+    earlier = [name for name, assets in hashes.items() if assets is None]
+    noted = read_asset_hashes(folder.recipe) if earlier else {}
+    hashes |= dict.fromkeys(earlier, noted or None)
     kept, lost = dict[str, Path](), set[str]()
-    for assets in hashes.values():
+    for assets in filter(None, hashes.values()):
         for title, sha256 in assets.items():
             places = _find_places(title, folder, own)
             same = (path for path in places if sha256_file(path) == sha256)
@@ -213,9 +218,14 @@ def read_kept(folder: RunFolder, stages: Sequence[Stage]) -> KeptAssets:
                 kept[title] = path
             else:
                 lost.add(title)
-    has_rules = "sources" in hashes and not any(map(_is_crawler, lost))
+    has_rules = hashes.get("sources") is not None and not any(map(_is_crawler, lost))
     sealed: frozenset[AssetKind] = frozenset({"crawlers"} if has_rules else ())
-    return KeptAssets(replace(own, kept=kept, sealed=sealed), frozenset(lost))
+    folders = replace(own, kept=kept, sealed=sealed)
+    for stage in stages:
+        if stage.name in earlier:
+            find = partial(_find_places, folder=folder, folders=own)
+            folders = find_assets(stage, folders, find)
+    return KeptAssets(folders, frozenset(lost))
 
 
 def _is_crawler(title: str) -> bool:

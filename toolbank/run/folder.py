@@ -224,13 +224,13 @@ class RunFolder:
     def is_current(self, stage: str, key: str, assets: Mapping[str, str]) -> bool:
         """Return whether a stage, complete or not, has this key and unchanged files.
 
-        `assets` maps titles to hashes.
+        `assets` maps titles to hashes. A stamp of version 0.7.0 has none, and only its key counts.
         """
         stamp = self._stamps().get(stage)
         return (
             stamp is not None
             and stamp.key == key
-            and stamp.assets == dict(assets)
+            and stamp.assets in (None, dict(assets))
             and not self._changed(stamp)
         )
 
@@ -243,7 +243,8 @@ class RunFolder:
             return ""
         if harm := self.explain_harm(stage):
             return harm
-        if other := _find_other_assets(stamp.assets, assets):
+        before = assets if stamp.assets is None else stamp.assets
+        if other := _find_other_assets(before, assets):
             verb = "differs" if len(other) == 1 else "differ"
             return f"{', '.join(other)} {verb} from the run's"
         if stamp.key != stage_key(stage, depends):
@@ -309,8 +310,13 @@ class RunFolder:
             stamps[stage] = stamp.model_copy(update={"assets": dict(assets)})
             self._write_stamps(stamps)
 
-    def read_assets(self, pending: Collection[str] = ()) -> dict[str, dict[str, str]]:
-        """Return the asset hashes of each stage that has results, or is in `pending`."""
+    def read_assets(
+        self, pending: Collection[str] = ()
+    ) -> dict[str, dict[str, str] | None]:
+        """Return the asset hashes of each stage that has results, or is in `pending`.
+
+        None for a stage that version 0.7.0 has run.
+        """
         stamps = self._stamps().items()
         return {name: s.assets for name, s in stamps if s.key or name in pending}
 
@@ -404,7 +410,7 @@ class _Stamp(BaseModel):
     key: str
     complete: bool
     outputs: dict[Annotated[str, AfterValidator(check_inside)], str]
-    assets: dict[str, str] = {}
+    assets: dict[str, str] | None = None
     depends: dict[str, Any] = {}
 
 

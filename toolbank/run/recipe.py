@@ -7,7 +7,7 @@ import itertools
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -441,65 +441,61 @@ def read_origin(data: dict[str, Any], path: Path) -> Recipe:
 def place_replies(recipe: Recipe, path: Path, folder: Path) -> Recipe:
     """Make the replies of searches start at the run folder; `path` is the recipe's file.
 
+    Version 0.7.0 kept replies next to the recipe, and wrote whole paths to a run's recipe.yaml:
+    a run goes on with a copy of those.
+
     Raises:
         InputError: the recipe names a file outside of the run folder.
     """
-    from toolbank.llm.journal import is_journal
-
     home = Path(os.path.realpath(path.parent))
     inside = Path(os.path.realpath(folder))
-    # Earlier versions kept replies next to the recipe. They are not bought again unasked.
-    is_earlier = is_run_folder(inside) and not _is_of_run(path)
+    names: dict[Path, str] = {}
 
     def place(config: SearchModelConfig) -> SearchModelConfig:
         replies = Path(os.path.expanduser(config.replies))  # noqa: PTH111 - no error
-        if _is_of_run(path) and replies.is_relative_to(home):
-            replies = replies.relative_to(home)
+        earlier = Path(os.path.normpath(home / replies))
+        if replies.is_absolute() and earlier.is_relative_to(inside):
+            replies = earlier.relative_to(inside)
+        elif replies.is_absolute() and _is_of_run(path):
+            replies = Path(
+                names.setdefault(earlier, _free_name(replies, names.values()))
+            )
         target = Path(os.path.realpath(inside / replies))
         if target == inside or not target.is_relative_to(inside):
-            why = f"{config.replies} is not in the run folder {folder}"
-        elif is_earlier and not target.exists() and is_journal(home / replies):
-            why = f"{home / replies} has replies that are not in {folder}"
-        else:
-            return config.model_copy(update={"replies": target})
-        problem = f"{path}: {config.section}.replies: {why}"
-        raise _copy_error(recipe, config, problem, home, folder)
+            raise _outside_error(config, path, earlier, folder)
+        if target == config.replies:
+            return config
+        return config.keep_replies(target, None if earlier == target else earlier)
 
     return _change_search_models(recipe, place)
 
 
-def _copy_error(
-    recipe: Recipe, config: SearchModelConfig, problem: str, home: Path, folder: Path
+def _outside_error(
+    config: SearchModelConfig, path: Path, replies: Path, folder: Path
 ) -> InputError:
-    """Return the error that replies are not in the run folder, with the command that copies them."""
+    """Return the error that replies are not in the run folder, and how to go on with them."""
     from toolbank.llm.journal import is_journal
 
-    replies = home / Path(os.path.expanduser(config.replies))  # noqa: PTH111 - no error
-    taken = {
-        one.replies.name
-        for one in recipe.search_models
-        if one.replies != config.replies
-    }
-    name = _free_name(replies, folder, taken)
-    advice = f"Replies are kept there: write a file name, such as `replies: {name}`."
-    if is_journal(replies):
-        source, target = shlex.quote(str(replies)), shlex.quote(str(folder / name))
-        advice += (
-            " To go on with the replies in it: "
-            f"mkdir -p {shlex.quote(str(folder))} && cp {source} {target}"
-        )
-    return InputError(f"{problem}. {advice}")
+    # A run copies the replies that are next to its recipe.
+    others = (one.name for one in path.parent.iterdir() if one != replies)
+    name = _free_name(replies, others)
+    message = (
+        f"{path}: {config.section}.replies: {config.replies} is not in the run folder {folder}. "
+        f"Replies are kept there: write a file name, such as `replies: {name}`."
+    )
+    copy = path.parent / name
+    if is_journal(replies) and copy.resolve() != replies:
+        source, target = shlex.quote(str(replies)), shlex.quote(str(copy))
+        message += f" To go on with the replies in it: cp {source} {target}"
+    return InputError(message)
 
 
-def _free_name(replies: Path, folder: Path, taken: set[str]) -> str:
-    """Return its name if that is free in the folder, or else one such as replies-2.sqlite."""
+def _free_name(replies: Path, taken: Iterable[str]) -> str:
+    """Return the name of a file, or if it is taken one such as replies-2.sqlite."""
     file = replies if replies.suffix else Path("replies.sqlite")
     numbered = (f"{file.stem}-{number}{file.suffix}" for number in itertools.count(2))
-    return next(
-        name
-        for name in itertools.chain([file.name], numbered)
-        if name not in taken | {"journal.sqlite"} and not (folder / name).exists()
-    )
+    taken = {"journal.sqlite", *taken}
+    return next(n for n in itertools.chain([file.name], numbered) if n not in taken)
 
 
 def dump_recipe(recipe: Recipe, folder: Path | None = None) -> str:
@@ -513,7 +509,7 @@ def dump_recipe(recipe: Recipe, folder: Path | None = None) -> str:
         if inside is None or not config.replies.is_relative_to(inside):
             return config
         replies = config.replies.relative_to(inside)
-        return config.model_copy(update={"replies": replies})
+        return config.keep_replies(replies)
 
     named = _change_search_models(recipe, name)
     data = named.model_dump(mode="json", exclude=set(recipe.unused_keys))

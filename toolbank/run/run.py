@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from toolbank.config.assets import AssetFolders, current_folders, looking_in
 from toolbank.llm.placement import release_engines
+from toolbank.llm.searches import bring_replies
 from toolbank.llm.templates import check_template
 from toolbank.run.assets import (
     AssetChange,
@@ -31,6 +32,7 @@ from toolbank.run.recipe import RESOLVED, RecipeFile, dump_recipe, place_replies
 from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import find_leftovers, make_stages
 from toolbank.run.stages.dataset import note_left_out, suit_dataset
+from toolbank.run.version_0_7 import store_grades
 from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.extras import telling_extras
@@ -221,6 +223,7 @@ def _run_chosen(
     lost = folder.explain_lost_stamps()
     done: dict[str, Outcome] = {}
     with folder.locked():
+        store_grades(folder, recipe.recipe)
         # Another process may have run meanwhile.
         with looking_in(comparison.own):
             found = compare_with_run(recipe, folder, stages)
@@ -244,6 +247,8 @@ def _run_chosen(
             for path in left:
                 folder.forget(path)
                 print_message(f"{path}: not of this recipe; moved to {kept}")
+        for config in recipe.recipe.search_models:
+            bring_replies(config)
         write_text(folder.recipe, resolved)
         write_origin(folder, recipe.recipe, inputs_here(stages, recipe.path))
         own_recipe = [f"{recipe.path}: yours, used"] if recipe.own else []

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from toolbank.config.assets import Asset, find_asset
 from toolbank.run.folder import RunFolder, hash_tree, stage_key
+from toolbank.run.version_0_7 import has_unstored_grades
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, sha256_file, write_json
 from toolbank.system.version import __version__
@@ -280,7 +281,8 @@ def label_hashes(folder: RunFolder, recipe: Recipe) -> dict[str, str]:
 
 def has_grades(recipe: Recipe, folder: RunFolder) -> bool:
     """Return whether the stage `verify` makes the labels: it is in the recipe, or grades exist."""
-    return recipe.verify is not None or folder.grades.is_file()
+    has_stored = folder.grades.is_file() or has_unstored_grades(folder)
+    return recipe.verify is not None or has_stored
 
 
 def model_hashes(recipe: Recipe, folder: RunFolder) -> dict[str, dict[str, str]]:
@@ -344,7 +346,7 @@ def describe_searches(recipe: Recipe) -> dict[str, Any]:
     labels: dict[tuple[Path, tuple[str, ...]], list[str]] = {}
     configs = {config.label: config.asks for config in recipe.retrievers if config.asks}
     for label, asks in configs.items():
-        labels.setdefault((asks.replies, asks.call_steps), []).append(label)
+        labels.setdefault((asks.known_replies, asks.call_steps), []).append(label)
     found = {}
     for (replies, _), together in labels.items():
         asks = configs[together[0]]

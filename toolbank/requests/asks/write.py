@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 from toolbank.bank.catalogue import CatalogueVersion
 from toolbank.bank.records import Ask, Provenance, Tool
 from toolbank.llm.accounts import join_reasons
 from toolbank.llm.chat import ChatReply, ChatRequest, Engine, Rejection, number_of
-from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
-from toolbank.llm.pool import Pool
 from toolbank.llm.step import (
     UNUSABLE_AT_FIRST,
     Step,
     StepAnswer,
     StepResult,
     StepRun,
-    ask_all,
     describe_ending,
+    run_step,
 )
 from toolbank.requests.asks import AsksConfig
 from toolbank.requests.asks.prompts import AskLoss, AskPrompts, group_asked, read_asks
@@ -30,7 +29,6 @@ from toolbank.requests.write.bank_builder import Losses, describe_writer
 from toolbank.requests.write.checks import TextChecker
 from toolbank.requests.write.near_duplicates import NearDuplicates
 from toolbank.requests.write.prompts import TYPICAL
-from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
 from toolbank.system.numbers import count
 
@@ -333,6 +331,5 @@ def ask_for_tools(
             run was interrupted. What was in flight has finished, and every reply is in the journal.
     """
     context = EngineContext(tools, seed, journal.path.parent)
-    pool = Pool(find_engine(config), config, journal, context)
-    step = AskStep(tools, config, domain, seed, withheld, earlier, pool.engine)
-    return aio.run(ask_all(step, pool), uvloop=True)
+    make_step = partial(AskStep, tools, config, domain, seed, withheld, earlier)
+    return run_step(config, journal, context, make_step)

@@ -13,7 +13,6 @@ from toolbank.llm.chat import ChatReply, ChatRequest, Rejection
 from toolbank.llm.engines import find_model
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
-from toolbank.llm.pool import Pool
 from toolbank.llm.step import (
     SAMPLED,
     SampleCalls,
@@ -22,7 +21,7 @@ from toolbank.llm.step import (
     StepResult,
     StepRun,
     StepSample,
-    ask_all,
+    run_step,
 )
 from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.judge.judges import (
@@ -45,7 +44,6 @@ from toolbank.requests.judge.summary import (
     summarise,
 )
 from toolbank.requests.write.prompts import SAMPLE_REASON, sample_drafts
-from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.terminal import command
@@ -181,9 +179,8 @@ def judge_bank(
     if kind is None:
         winners = [_ask_heuristic(pair, config) for pair in pairs]
         return describe_winners(pairs, config, NAME, winners)
-    pool = Pool(kind, config, journal, EngineContext(seed=seed))
-    step = JudgeStep(pairs, config)
-    return aio.run(ask_all(step, pool), uvloop=True)
+    context = EngineContext(seed=seed)
+    return run_step(config, journal, context, lambda _: JudgeStep(pairs, config))
 
 
 def describe_winners(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,7 @@ from toolbank.bank.files import read_records, write_records
 from toolbank.llm.engines import find_model
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
-from toolbank.llm.pool import Pool
-from toolbank.llm.step import StepResult, ask_all
+from toolbank.llm.step import StepResult, run_step
 from toolbank.requests.engines import read_grades_file
 from toolbank.requests.verify import CHECKS_ALONE, VerifyConfig
 from toolbank.requests.verify.candidates import (
@@ -38,7 +38,6 @@ from toolbank.requests.verify.gradings import (
     read_gradings,
     write_gradings,
 )
-from toolbank.system import aio
 from toolbank.system.numbers import count
 
 CANDIDATES, FINDINGS = "candidates.parquet", "findings.parquet"
@@ -104,10 +103,9 @@ def verify_bank(
         shown = sum(map(len, pooled.values()))
         if kind is not None:
             context = EngineContext(bank.tools, seed, journal.path.parent)
-            pool = Pool(kind, config, journal, context)
             by: GraderKind = config.grader if kind.plays_back else "model"
-            step = GradeStep(bank, pooled, config, domain, seed, pool.engine, by)
-            graded = aio.run(ask_all(step, pool), uvloop=True)
+            make_step = partial(GradeStep, bank, pooled, config, domain, seed, by=by)
+            graded = run_step(config, journal, context, make_step)
     if not graded.waiting:
         stored = add_gradings(stored, graded.value.gradings)
         if graded.value.gradings:

@@ -25,7 +25,6 @@ from toolbank.llm.chat import (
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
-from toolbank.llm.pool import Pool
 from toolbank.llm.step import (
     SAMPLED,
     UNUSABLE_AT_FIRST,
@@ -36,8 +35,8 @@ from toolbank.llm.step import (
     StepResult,
     StepRun,
     StepSample,
-    ask_all,
     describe_ending,
+    run_step,
 )
 from toolbank.requests.write.bank_builder import (
     Attempt,
@@ -49,7 +48,6 @@ from toolbank.requests.write.checks import Draft, read_draft, read_polished
 from toolbank.requests.write.config import GenerateConfig, Quotas, fit_to_tools
 from toolbank.requests.write.prompts import SAMPLE_REASON, sample_drafts
 from toolbank.requests.write.sampling import Sampler
-from toolbank.system import aio
 from toolbank.system.errors import Interrupted, ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.terminal import command
@@ -429,10 +427,13 @@ def generate(
             finished, and every reply is in the journal.
     """
     context = EngineContext(tools, seed, journal.path.parent, earlier)
-    pool = Pool(find_engine(config), config, journal, context)
-    step = WriteStep(tools, config, domain, seed, earlier, pool.engine)
     with _fewer_collections():
-        return aio.run(ask_all(step, pool), uvloop=True)
+        return run_step(
+            config,
+            journal,
+            context,
+            partial(WriteStep, tools, config, domain, seed, earlier),
+        )
 
 
 def wanted_queries(config: GenerateConfig) -> int | None:

@@ -173,7 +173,7 @@ class EvaluateStage(Stage):
             requests, answers = config.sample_calls(outlook.given.tools, texts)
             calls = SampleCalls(asked.call_steps[0], requests, answers)
             sample = StepSample(most, (calls,), requests)
-            history = read_history(asked.replies, asked, recipe.seed, sample)
+            history = read_history(asked.known_replies, asked, recipe.seed, sample)
             yield from describe_forecast(forecast_calls(sample, history), asked)
 
     def _expect_queries(

@@ -12,7 +12,8 @@ from toolbank.config.base import shape
 from toolbank.requests.verify import VerifyConfig
 from toolbank.run.stage import Stage, bank_hashes, has_grades, hash_file
 from toolbank.run.stages.asking import AskingStage
-from toolbank.system.files import atomic_path, read_json, sha256_file, write_json
+from toolbank.run.version_0_7 import read_verified
+from toolbank.system.files import atomic_path, sha256_file, write_json
 from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
@@ -82,7 +83,7 @@ class VerifyStage(AskingStage):
             domain=self.recipe.domain_name,
             seed=self.recipe.seed,
             journal=journal,
-            earlier=read_json(folder.verified) if folder.verified.is_file() else {},
+            earlier=read_verified(folder),
         )
 
     def plan(self, outlook: Outlook) -> Iterator[str]:
