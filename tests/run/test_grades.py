@@ -11,20 +11,25 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import sets, toolbank
 from tests.requests.verify.test_verify import shown
 from tests.servers.chat import Answer, ChatServer
+from tests.world import write_dataset, write_lines
 from toolbank.bank.bank import group_labels, load_bank, read_labels
 from toolbank.system.files import read_json, write_json
 
 TOOLS = [f"shop.{verb}_{noun}" for verb in ("find", "list") for noun in ("ink", "tea")]
 SPLITS = ["train", "train", "validation", "test", "test", "test"]
 IDS = [f"q{number}" for number in range(len(SPLITS))]
-
-
-def write_lines(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+DESCRIBED = [
+    {"name": n, "description": f"{n[5:].title()} of a customer."} for n in TOOLS
+]
+RECIPE = """\
+name: mine
+dataset: {type: jsonl, path: data}
+baselines: false
+retrievers: [{type: bm25}]
+"""
 
 
 def line(query, *needed):
@@ -53,11 +58,6 @@ def server():
 def base(tmp_path_factory, server):
     """A folder with a dataset, a recipe, and its run, verified once by the model `one`."""
     folder = tmp_path_factory.mktemp("graded")
-    (folder / "data").mkdir()
-    tools = [
-        {"name": n, "description": f"{n[5:].title()} of a customer."} for n in TOOLS
-    ]
-    write_lines(folder / "data" / "tools.jsonl", tools)
     queries = [
         {
             "id": IDS[n],
@@ -67,12 +67,9 @@ def base(tmp_path_factory, server):
         }
         for n, split in enumerate(SPLITS)
     ]
-    write_lines(folder / "data" / "queries.jsonl", queries)
+    write_dataset(folder / "data", DESCRIBED, queries)
     write_lines(folder / "other.jsonl", [{"query": f"other {n}"} for n in range(3)])
-    (folder / "mine.yaml").write_text(
-        "name: mine\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
-        "retrievers: [{type: bm25}]\njudge: {against: other.jsonl}\n"
-    )
+    (folder / "mine.yaml").write_text(f"{RECIPE}judge: {{against: other.jsonl}}\n")
     assert toolbank("run", "mine.yaml", cwd=folder).returncode == 0
     Steps(folder, server).model("one", 4)
     return folder
@@ -97,24 +94,23 @@ class Steps:
         assert done.returncode == code, done.stderr
         return done
 
-    def verify(self, **keys):
-        sets = [f"verify.{key}={value}" for key, value in keys.items()]
-        command = [part for one in sets for part in ("--set", one)]
-        return self.do("verify", "runs/mine", *command)
+    def verify(self, run="runs/mine", code=0, **keys):
+        settings = [f"verify.{key}={value}" for key, value in keys.items()]
+        return self.do("verify", run, *sets(*settings), code=code)
+
+    def record(self, name, rows, **more):
+        """Verify by the grades of a file."""
+        write_lines(self.folder / name, rows)
+        return self.verify(engine="recorded", replies=name, **more)
 
     def model(self, name, candidates):
-        self.verify(
-            engine="openai",
-            base_url=self.server.url,
-            model=name,
-            candidates=candidates,
-        )
+        url = self.server.url
+        self.verify(engine="openai", base_url=url, model=name, candidates=candidates)
         self.note(stored(self.run), "model", name)
 
     def person(self, name, grades):
         rows = [line(query, *tools) for query, tools in grades.items()]
-        write_lines(self.folder / name, rows)
-        self.verify(engine="recorded", replies=name, grader="person")
+        self.record(name, rows, grader="person")
         for query, tools in grades.items():
             self.given["person", name, query, tuple(sorted(tools))] |= 1
             # A person who says the same again has said nothing new.
@@ -125,14 +121,11 @@ class Steps:
 
     def note(self, rows, kind, source):
         """Take what a model has just said as given: it comes from the server, not from here."""
-        for (a_kind, a_source, query, tools), when in rows.items():
+        # They are ordered by time.
+        for a_kind, a_source, query, tools in rows:
             if (a_kind, a_source) == (kind, source):
                 self.given[kind, source, query, tools] |= 1
-                others = [
-                    t for (k, _, q, _), t in rows.items() if (k, q) == (kind, query)
-                ]
-                if when == max(others):
-                    self.last[kind, query] = tools
+                self.last[kind, query] = tools
 
     def check(self):
         """Every grade is stored, and the labels are people's, or else a model's last ones."""
@@ -166,30 +159,30 @@ GRADES = st.dictionaries(
     min_size=1,
     max_size=3,
 )
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("person"), st.sampled_from(("ann", "bob")), GRADES),
-        st.tuples(
-            st.just("model"), st.sampled_from(("one", "two")), st.sampled_from((4, 1))
-        ),
-        st.just(("do", "run", "mine.yaml", "--until", "verify")),
-        st.just(
-            (
-                "do",
-                "run",
-                "mine.yaml",
-                "--set",
-                "retrievers=[{type: bm25, requests: true}]",
-            )
-        ),
-        st.just(("do", "judge", "runs/mine")),
-        st.just(("do", "judge", "runs/mine", "--against", "data")),
-        st.just(("do", "publish", "runs/mine", "--to", "published")),
-        st.just(("do", "verify", "runs/mine", "--set", "verify=null")),
-    ),
-    min_size=1,
-    max_size=6,
+COMMANDS = (
+    "run mine.yaml --until verify",
+    "run mine.yaml --set retrievers.0.requests=true",
+    "judge runs/mine",
+    "judge runs/mine --against data",
+    "publish runs/mine --to published",
+    "verify runs/mine --set verify=null",
 )
+STEP = st.one_of(
+    st.tuples(st.just("person"), st.sampled_from(("ann", "bob")), GRADES),
+    st.tuples(
+        st.just("model"), st.sampled_from(("one", "two")), st.sampled_from((4, 1))
+    ),
+    st.sampled_from([("do", *command.split()) for command in COMMANDS]),
+)
+
+
+def check_histories(base, server, tmp_path_factory, **options):
+    @given(steps=st.lists(STEP, min_size=1, max_size=6))
+    @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], **options)
+    def check(steps):
+        play(base, server, tmp_path_factory, steps)
+
+    check()
 
 
 def play(base, server, tmp_path_factory, steps):
@@ -207,30 +200,17 @@ def play(base, server, tmp_path_factory, steps):
         judged |= now
 
 
-@given(steps=STEPS)
-@settings(
-    max_examples=5,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_examples": 5, "derandomize": True},
+        pytest.param({"max_examples": 60}, marks=pytest.mark.slow),
+    ],
 )
 def test_no_sequence_of_commands_makes_a_grade_disappear(
-    base, server, tmp_path_factory, steps
+    base, server, tmp_path_factory, options
 ):
-    play(base, server, tmp_path_factory, steps)
-
-
-@pytest.mark.slow
-@given(steps=STEPS)
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-def test_no_long_list_of_sequences_makes_a_grade_disappear(
-    base, server, tmp_path_factory, steps
-):
-    play(base, server, tmp_path_factory, steps)
+    check_histories(base, server, tmp_path_factory, **options)
 
 
 @pytest.fixture
@@ -271,15 +251,12 @@ NEEDED = [{"tool": TOOLS[0], "why": "so"}]
 def test_a_wrong_file_of_grades_is_refused_by_its_lines_and_changes_nothing(
     user, rows, told
 ):
-    write_lines(user.folder / "ann.jsonl", rows)
     before = {
         path: path.read_bytes()
         for path in user.run.rglob("*")
         if path.is_file() and path.name != ".lock.owner"
     }
-    keys = ("verify.engine=recorded", "verify.replies=ann.jsonl")
-    sets = [part for one in keys for part in ("--set", one)]
-    done = user.do("verify", "runs/mine", *sets, code=2)
+    done = user.record("ann.jsonl", rows, code=2)
     assert re.search(f"ann.jsonl.*{told}", done.stderr, re.DOTALL)
     assert all(path.read_bytes() == content for path, content in before.items())
 
@@ -325,44 +302,29 @@ def test_a_file_that_a_recipe_names_does_not_come_back_over_a_later_correction(u
 
 
 def test_checks_still_count_in_a_recipe_without_verify(tmp_path):
-    (tmp_path / "data").mkdir()
-    tools = [
-        {"name": n, "description": f"{n[5:].title()} of a customer."} for n in TOOLS
-    ]
-    tools[2]["description"] = f"Alias for {TOOLS[0]}."
-    explained = [
-        "It looks at tea.",
-        "It sees to zzz.",
-        "It finds ink.",
-        "It lists ink.",
-    ]
+    alias = {"name": TOOLS[2], "description": f"Alias for {TOOLS[0]}."}
+    explained = ("looks at tea", "sees to zzz", "finds ink", "lists ink")
     queries = [
-        {"id": f"q{n}", "query": f"Do {n}", "tools": [TOOLS[at]], "explanation": why}
+        {
+            "id": f"q{n}",
+            "query": f"Do {n}",
+            "tools": [TOOLS[at]],
+            "explanation": f"It {why}.",
+            "split": "train",
+        }
         for n, (at, why) in enumerate(zip((1, 0, 2, 0), explained, strict=True))
     ]
-    write_lines(tmp_path / "data" / "tools.jsonl", tools)
-    write_lines(
-        tmp_path / "data" / "queries.jsonl",
-        [{**one, "split": "train"} for one in queries],
-    )
-    write_lines(tmp_path / "ann", [line("q3", TOOLS[3])])
+    write_dataset(tmp_path / "data", [*DESCRIBED[:2], alias, DESCRIBED[3]], queries)
     recipe = tmp_path / "mine.yaml"
-    text = (
-        "name: mine\ndataset: {type: jsonl, path: data}\nretrievers: [{type: bm25}]\n"
-    )
-    checks = (
-        "verify: {engine: recorded, replies: ann, grader: person, "
-        "set_aside: [unspoken]}\n"
-    )
-    recipe.write_text(f"{text}{checks}")
+    recipe.write_text(RECIPE)
     user = Steps(tmp_path, None)
-    user.do("verify", "mine.yaml")
+    checks = {"grader": "person", "set_aside": "[unspoken]"}
+    user.record("ann", [line("q3", TOOLS[3])], run="mine.yaml", **checks)
     path = user.run / "bank" / "labels.parquet"
     labels, found = read_labels(path), read_json(user.run / "verify.json")
     grouped = group_labels(labels)
     assert grouped["q1"].aside
     assert grouped["q2"].needed == [TOOLS[0]]
-    recipe.write_text(text)
     for _ in range(2):
         user.do("run", "mine.yaml", "--until", "verify")
         now = read_json(user.run / "verify.json")
@@ -425,19 +387,17 @@ def test_a_published_folder_has_the_same_figures_again_and_its_labels_are_merged
     assert "`tools_first`" in card
     assert "1 set aside" in card
     recipe = user.folder / "again.yaml"
-    recipe.write_text(
-        "name: again\ndataset: {type: published, path: out}\nbaselines: false\n"
-        "retrievers: [{type: bm25}]\n"
+    published = RECIPE.replace("mine", "again").replace(
+        "jsonl, path: data", "published, path: out"
     )
+    recipe.write_text(published)
     user.do("run", "again.yaml")
     again = user.folder / "runs" / "again"
     for name in ("metrics.json", "validation.json"):
         assert read_json(again / name) == read_json(user.run / name)
     before = group_labels(read_labels(again / "bank" / "labels.parquet"))
     # A spot check leaves the labels of all other requests.
-    write_lines(user.folder / "eve", [line("q1", TOOLS[0])])
-    keys = ("verify.engine=recorded", "verify.replies=eve")
-    user.do("verify", "runs/again", *[part for k in keys for part in ("--set", k)])
+    user.record("eve", [line("q1", TOOLS[0])], run="runs/again")
     now = group_labels(read_labels(again / "bank" / "labels.parquet"))
     assert now.pop("q1").needed == [TOOLS[0]]
     before.pop("q1", None)
@@ -474,10 +434,7 @@ def test_an_export_has_merged_labels_and_nothing_that_was_set_aside(user, form):
 def test_grades_that_were_edited_are_refused(user):
     path = user.run / "verify" / "grades.parquet"
     pl.read_parquet(path)[1:].write_parquet(path)
-    write_lines(user.folder / "ann", [line("q1", TOOLS[0])])
-    keys = ("verify.engine=recorded", "verify.replies=ann")
-    sets = [part for k in keys for part in ("--set", k)]
-    done = user.do("verify", "runs/mine", *sets, code=2)
+    done = user.record("ann", [line("q1", TOOLS[0])], code=2)
     assert "grades.parquet" in done.stderr
     assert "Put it back" in done.stderr
 
