@@ -127,10 +127,13 @@ def test_paths_in_a_recipe_start_at_its_folder_and_in_settings_here(
         (GOOD + "  tools_per_query: {one: 1}\n", ["line 7", "a whole number", "one"]),
         (GOOD + "  tools_per_query: {}\n", ["line 7", "at least 1 entry"]),
         (GOOD + "  tools_per_query: 2\n", ["line 7", "a mapping"]),
-        (GOOD + "  tools_per_query: {11: 1}\n", ["11 tools", "offered (10)"]),
+        (
+            GOOD + "  tools_per_query: {11: 1}\n",
+            ["tools_per_query (11)", "offered (10)"],
+        ),
         (
             GOOD + "  tools_per_query: {1: 1, 3: 1}\n  max_tools: 5\n",
-            ["leave out min_tools and max_tools, or set them to 1 and 3"],
+            ["min_tools", "max_tools", "1 and 3"],
         ),
         (GOOD + "retrievers: []\n", ["line 7", "retrievers", "at least 1"]),
         (GOOD + "retrievers: [{}]\n", ["line 7", "type"]),

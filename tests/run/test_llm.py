@@ -251,7 +251,7 @@ def test_a_command_that_leaves_a_batch_waiting_ends_with_3_and_goes_on_when_it_i
     assert first.returncode == 3, first.stderr
     (path,) = (tmp_path / "out" / "batch").glob("round-001-rank-001.jsonl")
     assert str(path) in first.stdout
-    assert "3. Go on: the same command" in first.stdout
+    assert "same command" in first.stdout
     assert len(path.read_text().splitlines()) == 15
     waiting = run(recipe, tmp_path / "out")
     assert str(path) in waiting.waiting
@@ -260,7 +260,7 @@ def test_a_command_that_leaves_a_batch_waiting_ends_with_3_and_goes_on_when_it_i
         ("evaluate", "out", "--on", "natural.jsonl"),
     ):
         asked = toolbank(*words, cwd=tmp_path)
-        assert (asked.returncode, "Go on: the same command" in asked.stderr) == (
+        assert (asked.returncode, "same command" in asked.stderr) == (
             3,
             True,
         )
