@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from toolbank.sources.kind import Collected
+from toolbank.sources.kind import ToolCollection
 
 CORPUS = Path(__file__).with_name("corpus")
 
@@ -21,7 +21,7 @@ def corpus_files(folder: str) -> list[Path]:
 
 
 def check_collected(
-    file: Path, collected: Collected, place: Path, *, update: bool
+    file: Path, collected: ToolCollection, place: Path, *, update: bool
 ) -> None:
     """Compare tools, counts and messages; `place` is the file that was read."""
     read = {

@@ -127,10 +127,13 @@ def test_paths_in_a_recipe_start_at_its_folder_and_in_settings_here(
         (GOOD + "  tools_per_query: {one: 1}\n", ["line 7", "a whole number", "one"]),
         (GOOD + "  tools_per_query: {}\n", ["line 7", "at least 1 entry"]),
         (GOOD + "  tools_per_query: 2\n", ["line 7", "a mapping"]),
-        (GOOD + "  tools_per_query: {11: 1}\n", ["11 tools", "offered (10)"]),
+        (
+            GOOD + "  tools_per_query: {11: 1}\n",
+            ["tools_per_query (11)", "offered (10)"],
+        ),
         (
             GOOD + "  tools_per_query: {1: 1, 3: 1}\n  max_tools: 5\n",
-            ["leave out min_tools and max_tools, or set them to 1 and 3"],
+            ["min_tools", "max_tools", "1 and 3"],
         ),
         (GOOD + "retrievers: []\n", ["line 7", "retrievers", "at least 1"]),
         (GOOD + "retrievers: [{}]\n", ["line 7", "type"]),
@@ -213,17 +216,16 @@ def test_a_faulty_recipe_is_refused_with_file_line_and_key(tmp_path, text, told)
         assert part in message
 
 
-def test_a_key_put_where_its_name_belongs_is_not_repeated(tmp_path):
-    path = write(tmp_path, GOOD + "  api_key_env: sk-verysecret\n")
-    with pytest.raises(InputError) as caught:
-        load_recipe(path)
-    assert "api_key_env" in str(caught.value)
-    assert "verysecret" not in str(caught.value)
-
-
-@pytest.mark.parametrize("key", ["api_key_env", "base_url"])
-def test_what_may_hold_a_password_is_never_repeated(tmp_path, key):
-    path = write(tmp_path, GOOD + f"  {key}: http://me:verysecret@host/v1\n")
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("api_key_env", "sk-verysecret"),
+        ("api_key_env", "http://me:verysecret@host/v1"),
+        ("base_url", "http://me:verysecret@host/v1"),
+    ],
+)
+def test_what_may_hold_a_password_is_never_repeated(tmp_path, key, value):
+    path = write(tmp_path, GOOD + f"  {key}: {value}\n")
     with pytest.raises(InputError) as caught:
         load_recipe(path)
     assert key in str(caught.value)
@@ -271,17 +273,13 @@ def test_an_item_of_a_list_is_set_by_its_number_or_by_a_name_or_type_of_its_own(
         ("generate.max_outage=10m", "max_outage: should be a number: seconds"),
         ("generate.base_url=127.0.0.1:80", "should begin with http:// or https://"),
         ('generate.replies="a\\0b"', "path"),
+        ("evaluate.resamples=1000000000", "at most 1000000"),
         ("generate=" + "[" * 5000, "not valid YAML"),
     ],
 )
 def test_a_faulty_setting_is_refused(tmp_path, setting, told):
     with pytest.raises(InputError, match=told):
         load_recipe(write(tmp_path, GOOD), [setting])
-
-
-def test_a_recipe_that_is_not_there_names_those_that_are():
-    with pytest.raises(InputError, match=r"Did you mean quickstart\.yaml"):
-        load_recipe("quikstart")
 
 
 def test_a_recipe_of_the_users_own_goes_before_ours(tmp_path, monkeypatch):
@@ -470,11 +468,6 @@ def test_true_and_false_are_no_numbers(setting):
     key = setting.partition("=")[0]
     with pytest.raises(InputError, match=rf"--set {key}: .*should be a .*number"):
         load_recipe("quickstart", [setting])
-
-
-def test_no_more_is_resampled_than_memory_holds():
-    with pytest.raises(InputError, match="at most 1000000"):
-        load_recipe("quickstart", ["evaluate.resamples=1000000000"])
 
 
 @pytest.mark.parametrize(

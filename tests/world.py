@@ -52,6 +52,25 @@ def write_recipe(folder, source="", **generate):
     return str(path)
 
 
+def write_lines(path, rows):
+    """Write each row as a line of JSON; give the path."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def write_dataset(folder, tools, queries, **more):
+    """Write a dataset of type `jsonl`; a tool may be given as its name alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tools = [
+        {"name": tool, "description": f"Does {tool}."}
+        if isinstance(tool, str)
+        else tool
+        for tool in tools
+    ]
+    for name, rows in {"tools": tools, "queries": queries, **more}.items():
+        write_lines(folder / f"{name}.jsonl", rows)
+
+
 @cache
 def _list_statistics():
     tools = read_package(PythonSource(package="statistics")).tools

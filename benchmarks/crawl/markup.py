@@ -72,7 +72,7 @@ def _kept(node: PageElement, left_out: Sequence[Callable[[PageElement], bool]]) 
     if isinstance(node, NavigableString):
         return "" if type(node) is not NavigableString else str(node)
     assert isinstance(node, Tag)
-    if any(is_left(node) for is_left in left_out):
+    if any(is_unchanged(node) for is_unchanged in left_out):
         return ""
     if classes(node) & {"headerlink", "backrefs"} or node.name in ("script", "style"):
         return ""

@@ -21,7 +21,7 @@ from toolbank.retrievers import calibration_fit as background
 from toolbank.retrievers import calibration_fit as fit
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.calibration import DEPTH, leave_out
+from toolbank.retrievers.calibration import DEPTH, remove_hits
 from toolbank.retrievers.calibration_fit import measure_reliability
 from toolbank.retrievers.settings import Bm25Config, FusionConfig, Tool2VecConfig
 from toolbank.search.run_search import open_finder
@@ -62,9 +62,9 @@ class Asked:
 
     def refused(self, texts, without=None):
         most = max(map(len, without)) if without else 0
-        hits = leave_out(self.retriever.search(texts, DEPTH + most), without)
+        hits = remove_hits(self.retriever.search(texts, DEPTH + most), without)
         chances = self.calibration.chances(self.retriever, texts, hits, without)
-        cosines = leave_out(self.tool2vec.search(texts, 1 + most), without)[1][:, 0]
+        cosines = remove_hits(self.tool2vec.search(texts, 1 + most), without)[1][:, 0]
         return (
             chances[:, 0] < float(self.calibration.threshold),
             cosines < self.cosine,

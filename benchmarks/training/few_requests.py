@@ -16,7 +16,7 @@ from random import Random
 import numpy as np
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.ranking import find_gold
+from toolbank.bank.ranking import match_gold
 from toolbank.bank.records import Query
 from toolbank.datasets.jsonl import JsonlConfig, read_jsonl
 from toolbank.encoders.sentence import SentenceConfig
@@ -85,7 +85,7 @@ def measure(retriever: Retriever, bank: Bank, queries: list[Query]) -> float:
         return float("nan")
     hits, _ = retriever.search([query.query for query in queries], 5)
     wanted = np.array([[bank.index[query.tools[0]]] for query in queries])
-    return 100 * float(find_gold(hits, wanted).any(axis=1).mean())
+    return 100 * float(match_gold(hits, wanted).any(axis=1).mean())
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from toolbank.bank.split import (
     SplitConfig,
     assign_apart,
     find_family,
-    find_held_out,
+    find_held_out_tools,
     make_units,
     split_dataset,
     split_queries,
@@ -147,7 +147,7 @@ def test_shares_are_as_asked_where_no_two_requests_share(n_test, n_validation, s
 def test_tools_of_held_out_requests_are_known():
     units = make_units("family", TOOLS)
     queries = make_queries([["a.x"], ["b.x"], ["c.x"]], ["test", "train", "validation"])
-    assert find_held_out(queries, TOOLS, units) == {
+    assert find_held_out_tools(queries, TOOLS, units) == {
         f"{family}.{name}" for family in "ac" for name in "xyz"
     }
     with pytest.raises(ValueError, match="remove one of them"):

@@ -30,8 +30,8 @@ from toolbank.bank.records import (
     Provenance,
     PythonCall,
     Query,
-    Raised,
-    Returned,
+    RaisedException,
+    ReturnValue,
     SeeAlso,
     Tool,
     VersionNote,
@@ -78,8 +78,8 @@ tools = st.builds(
     parameters=st.fixed_dictionaries(
         {"type": st.just("object"), "properties": st.dictionaries(texts, st.just({}))}
     ),
-    returns=few(st.builds(Returned, name=texts, structure=st.none() | schemas)),
-    raises=few(st.builds(Raised, type=texts)),
+    returns=few(st.builds(ReturnValue, name=texts, structure=st.none() | schemas)),
+    raises=few(st.builds(RaisedException, type=texts)),
     versions=few(changes),
     see_also=few(st.builds(SeeAlso, name=texts)),
     aliases=few(texts),
@@ -256,7 +256,7 @@ def drop_structure(table):
 )
 def test_a_file_of_an_earlier_version_is_read(tmp_path, as_before):
     path = tmp_path / "tools.parquet"
-    tool = Tool(name="a", returns=(Returned(name="out", type="int"),))
+    tool = Tool(name="a", returns=(ReturnValue(name="out", type="int"),))
     write_tools(path, [tool])
     parquet.write_table(as_before(parquet.read_table(path)), path)
     assert read_tools(path) == (tool,)

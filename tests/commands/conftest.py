@@ -1,6 +1,9 @@
+import shutil
+
 import pytest
 
 from tests.commands.in_process import toolbank
+from tests.shared_runs import share_folder
 from tests.world import write_recipe
 
 BY_RULES = {"engine": "rules", "queries": 30}
@@ -12,10 +15,17 @@ def recipe(tmp_path):
     return tmp_path
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("finished")
-    write_recipe(folder, **BY_RULES)
-    done = toolbank("run", "mine.yaml", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    return folder
+@pytest.fixture(scope="session")
+def shared_run(tmp_path_factory):
+    def make(folder):
+        write_recipe(folder, **BY_RULES)
+        done = toolbank("run", "mine.yaml", cwd=folder)
+        assert done.returncode == 0, done.stderr
+
+    return share_folder(tmp_path_factory, "run-by-rules", make)
+
+
+@pytest.fixture
+def finished(shared_run, tmp_path):
+    """A folder with a recipe and its finished run."""
+    return shutil.copytree(shared_run, tmp_path / "finished")

@@ -11,6 +11,11 @@ from unittest import mock
 from toolbank.commands.cli import main
 
 
+def sets(*settings):
+    """The options that give these settings."""
+    return [part for setting in settings for part in ("--set", setting)]
+
+
 def toolbank(*arguments, cwd, **environment):
     """The command, called within this process: it starts in no time."""
     out, err = StringIO(), StringIO()

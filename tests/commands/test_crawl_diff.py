@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from toolbank.bank.files import write_tools
-from toolbank.bank.records import Raised, Returned, Tool, VersionNote
+from toolbank.bank.records import RaisedException, ReturnValue, Tool, VersionNote
 from toolbank.commands.app import make_app
 from toolbank.commands.crawl import compare_crawls, compare_tools
 from toolbank.system.errors import InputError
@@ -75,16 +75,16 @@ def test_a_tool_that_became_another_name_is_not_removed() -> None:
         ),
         ({"signature": "f(x)"}, {"signature": "f(y)"}, ["signature: f(x) -> f(y)"]),
         (
-            {"returns": (Returned(type="int"),)},
-            {"returns": (Returned(type="float"),)},
+            {"returns": (ReturnValue(type="int"),)},
+            {"returns": (ReturnValue(type="float"),)},
             ["returns: int -> float"],
         ),
         (
-            {"returns": (Returned(type="int"),)},
-            {"returns": (Returned(type="int", description="More."),)},
+            {"returns": (ReturnValue(type="int"),)},
+            {"returns": (ReturnValue(type="int", description="More."),)},
             ["words of returns"],
         ),
-        ({}, {"raises": (Raised(type="ValueError"),)}, ["raises: ValueError"]),
+        ({}, {"raises": (RaisedException(type="ValueError"),)}, ["raises: ValueError"]),
         ({}, {"deprecated": "Use b."}, ["deprecated: Use b."]),
         ({"deprecated": "Use b."}, {}, ["no longer deprecated"]),
         (

@@ -13,7 +13,15 @@ HELP = {"platformdirs", "pydantic", "pydantic-core", "pyyaml", "typer"}
 SEARCH = (HELP - {"platformdirs"}) | {"numpy", "safetensors"}
 # aiohttp comes with the source of functions, which may have an address.
 PLAN = HELP | {
-    *("aiohttp", "jinja2", "jsonschema", "numpy", "referencing", "tqdm"),
+    *(
+        "aiohttp",
+        "jinja2",
+        "jsonschema",
+        "jsonschema-rs",
+        "numpy",
+        "referencing",
+        "tqdm",
+    ),
     *("w3lib", "yarl"),
 }
 

@@ -14,9 +14,9 @@ from toolbank.run.outlook import expect_asks
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
-from toolbank.system.errors import Interrupted
+from toolbank.system.errors import InterruptedByUserError
 from toolbank.training import callbacks as saving
-from toolbank.training.trainers import CarefulTrainer
+from toolbank.training.trainers import TrainerBase
 
 TRAINING = {"epochs": 2, "batch_size": 4, "learning_rate": 1e-3}
 RETRIEVERS = [
@@ -75,8 +75,8 @@ def test_of_a_run_that_was_stopped_the_steps_are_told_as_the_most(
     monkeypatch.setattr(saving, "_SHARE", float("inf"))
     out = tmp_path / "run"
     with monkeypatch.context() as stopped:
-        stopped.setattr(CarefulTrainer, "begin_epoch", stop)
-        with pytest.raises((KeyboardInterrupt, Interrupted)):
+        stopped.setattr(TrainerBase, "begin_epoch", stop)
+        with pytest.raises((KeyboardInterrupt, InterruptedByUserError)):
             run_recipe(recipe(), out, until="retrievers")
     told, _ = plan(recipe(), out)
     assert "In all at most 138 steps" in told

@@ -3,21 +3,17 @@
 import asyncio
 import json
 import re
-import shutil
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from textwrap import indent
 
-from tests.commands.conftest import BY_RULES
-from tests.commands.in_process import toolbank
-from tests.world import write_recipe
+from tests.commands.in_process import sets, toolbank
 from toolbank.evaluation import TEST_PARTS
 
 
 def rerun(folder, command, *settings):
-    sets = [part for setting in settings for part in ("--set", setting)]
-    return toolbank(command, "mine.yaml", *sets, cwd=folder)
+    return toolbank(command, "mine.yaml", *sets(*settings), cwd=folder)
 
 
 def test_every_file_of_a_run_is_on_its_page(finished):
@@ -54,42 +50,37 @@ def test_a_run_leaves_what_was_promised(finished):
 
 
 def test_a_second_run_does_nothing_and_says_so(finished):
+    # The report names the folder, which is another one.
+    assert rerun(finished, "run").returncode == 0
     before = {path: path.stat().st_mtime_ns for path in finished.rglob("*.parquet")}
-    done = toolbank("run", "mine.yaml", cwd=finished)
+    done = rerun(finished, "run")
     assert done.returncode == 0, done.stderr
-    assert "Everything was done already" in done.stdout
+    assert "done already" in done.stdout
     assert before == {path: path.stat().st_mtime_ns for path in before}
 
 
-def test_more_queries_go_on_from_those_that_are_there(finished, tmp_path):
-    out = tmp_path / "out"
-    toolbank("generate", finished / "mine.yaml", "--out", out, cwd=tmp_path)
-    done = toolbank(
-        *("generate", finished / "mine.yaml", "--out", out),
-        *("--set", "generate.queries=40"),
-        cwd=tmp_path,
-    )
+def test_more_queries_go_on_from_those_that_are_there(finished):
+    done = rerun(finished, "generate", "generate.queries=40")
     assert done.returncode == 0
     assert "40 queries" in done.stderr
     assert " 0 from the journal" not in done.stderr
 
 
-def test_figures_of_an_earlier_bank_are_not_shown_nor_used(tmp_path):
-    write_recipe(tmp_path, **BY_RULES)
-    assert "R@5" in toolbank("run", "mine.yaml", cwd=tmp_path).stdout
-    done = rerun(tmp_path, "generate", "generate.queries=45")
+def test_figures_of_an_earlier_bank_are_not_shown_nor_used(finished):
+    assert "R@5" in rerun(finished, "run").stdout
+    done = rerun(finished, "generate", "generate.queries=45")
     assert "R@5" not in done.stdout
     assert "retrievers/bm25" in done.stdout
-    stale = toolbank("evaluate", "runs/mine", cwd=tmp_path)
+    stale = toolbank("evaluate", "runs/mine", cwd=finished)
     assert stale.returncode == 2
     assert "not fitted on this bank" in stale.stderr
     for command in ("judge", "train", "report"):
-        refused = rerun(tmp_path, command, "generate.queries=60")
+        refused = rerun(finished, command, "generate.queries=60")
         assert refused.returncode == 2
         assert "not done under this recipe" in refused.stderr
-    kept = (tmp_path / "runs" / "mine" / "recipe.yaml").read_text()
+    kept = (finished / "runs" / "mine" / "recipe.yaml").read_text()
     assert "queries: 45" in kept
-    assert rerun(tmp_path, "run", "generate.queries=45").stdout.count("R@5") >= 1
+    assert rerun(finished, "run", "generate.queries=45").stdout.count("R@5") >= 1
 
 
 def test_one_stage_alone_changes_its_part_of_the_recipe_and_keeps_its_origin(finished):
@@ -108,7 +99,7 @@ def test_a_folder_with_a_recipes_name_is_not_taken_for_a_run(tmp_path):
     assert "runs/quickstart" in done.stdout
 
 
-def test_the_python_of_the_pages_runs_as_it_stands(finished, tmp_path):
+def test_the_python_of_the_pages_runs_as_it_stands(finished):
     page = Path(__file__).resolve().parents[2] / "docs" / "run-folder.md"
     section = page.read_text().partition("## From Python")[2]
     code = section.partition("```python")[2].partition("```")[0]
@@ -116,11 +107,10 @@ def test_the_python_of_the_pages_runs_as_it_stands(finished, tmp_path):
         '"quickstart"', '"mine.yaml"'
     )
     code = code.replace("queries=500", "queries=31")
-    copied = shutil.copytree(finished, tmp_path / "copied")
     # In a notebook a loop is running.
     cell = f"async def cell():\n{indent(code, '    ')}"
     said = StringIO()
-    with chdir(copied), redirect_stdout(said), redirect_stderr(StringIO()):
+    with chdir(finished), redirect_stdout(said), redirect_stderr(StringIO()):
         exec(cell, names := {})
         asyncio.run(names["cell"]())
     assert said.getvalue().count("\n") == 5

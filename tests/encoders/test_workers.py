@@ -42,7 +42,9 @@ def test_workers_without_a_cluster_are_refused():
 
 def test_without_ray_it_is_told_how_to_install_it(monkeypatch, folder):
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
-    monkeypatch.setattr("toolbank.system.cluster.demand_library", extras.demand_library)
+    monkeypatch.setattr(
+        "toolbank.system.cluster.require_library", extras.require_library
+    )
     config = SentenceConfig(model=folder, executor="ray")
     for refuse in (check_workers, lambda one: load_encoder(one).encode_queries(TEXTS)):
         with pytest.raises(InputError, match=r"encoder\.executor needs ray.*\[ray\]"):

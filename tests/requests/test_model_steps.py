@@ -15,7 +15,7 @@ from tests.world import good
 from toolbank.llm.journal import Journal
 from toolbank.requests.judge.judge import judge_bank
 from toolbank.requests.judge.judges import JudgeConfig
-from toolbank.system.errors import Interrupted
+from toolbank.system.errors import InterruptedByUserError
 
 BATCH = {"engine": "batch", "model": "m", "base_url": "https://api.example.com/v1"}
 
@@ -70,7 +70,9 @@ def test_an_interrupt_keeps_what_came_and_the_next_run_goes_on(step, tmp_path, w
         return model(call)
 
     with ChatServer(script) as server:
-        with pytest.raises(Interrupted, match="the same command goes on from there"):
+        with pytest.raises(
+            InterruptedByUserError, match="the same command goes on from there"
+        ):
             run(server, tmp_path / "cut", concurrency=2)
         asked = len(server.calls)
         assert 6 <= asked < calls

@@ -36,7 +36,7 @@ BANK = Bank(
         Label(query="q4", tool="d", grade="needed"),
     ),
 )
-LEARNT = BANK.with_verified()
+LEARNT = BANK.with_labels_applied()
 RELEVANCE = train_relevance(LEARNT)
 
 

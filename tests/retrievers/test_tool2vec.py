@@ -11,7 +11,7 @@ from toolbank.bank.records import Provenance
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.base import title_and_summary
-from toolbank.retrievers.dense import common_part, take_out
+from toolbank.retrievers.dense import common_part, subtract_common
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.settings import Tool2VecConfig
 from toolbank.retrievers.tool2vec import Tool2VecRetriever, tool_sums, unit_vectors
@@ -50,7 +50,7 @@ def test_without_queries_or_with_those_that_cancel_it_is_the_description(
 
 def test_taking_out_what_is_common_leaves_unit_vectors():
     vectors = np.stack([E1, E2] * 500)
-    rest = take_out(common_part(vectors), vectors)
+    rest = subtract_common(common_part(vectors), vectors)
     np.testing.assert_allclose(np.linalg.norm(rest, axis=1), 1, atol=1e-6)
     assert rest[0] @ rest[1] < -0.9
 
@@ -122,7 +122,7 @@ def test_an_ask_that_siblings_share_counts_for_each_of_them(asked):
     texts += [ask.ask for ask in asked.asks]
     vectors = load_encoder(SentenceConfig()).encode_queries(texts)
     np.testing.assert_array_equal(retriever.common, common_part(vectors))
-    shared = take_out(retriever.common, vectors[-1:])[0]
+    shared = subtract_common(retriever.common, vectors[-1:])[0]
     refund, track = asked.index["shop.refund_order"], asked.index["shop.trackParcel"]
     (described,) = retriever.embed_tools([asked.tools[refund]])
     expected = shared + 2 * described

@@ -1,6 +1,7 @@
 """The asks of a run: a stage of its own, and what every command says of it."""
 
 import json
+import re
 
 import pytest
 import yaml
@@ -103,7 +104,7 @@ def test_asks_that_are_left_out_again_are_put_aside_and_trained_on_no_more(
 def test_a_command_for_the_asks_of_a_recipe_without_says_which_key_it_lacks(
     recipe, out
 ):
-    with pytest.raises(InputError, match="which has no key `asks`"):
+    with pytest.raises(InputError, match="no stage asks"):
         run_recipe(recipe(asks=False), out, until="asks")
 
 
@@ -170,7 +171,7 @@ def test_what_became_of_an_ask_can_be_looked_up(recipe, server, out):
     run_recipe(recipe(), out, until="asks")
     bad = server.calls[0].asked_for
     told = show_outcomes(out)
-    assert "too-short                        1  " + bad in told
+    assert re.search(rf"too-short +1 +{re.escape(bad)}", told)
     one = show_one(out, bad)
     assert "asks for it alone: 3" in one
     assert "voiced  rejected: too-short (1 words, at least 6)" in one

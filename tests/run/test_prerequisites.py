@@ -115,7 +115,7 @@ def test_an_engine_that_splits_no_requests_is_refused(recipe, folder):
         recipe,
         {"type": "decomposition", "first_stage": "bm25", "decompose": decompose},
     )
-    with pytest.raises(InputError, match="say `decompose: rules`"):
+    with pytest.raises(InputError, match="`decompose: rules`"):
         describe_plan(load_recipe(recipe), folder / "out")
 
 
@@ -153,7 +153,7 @@ def test_plans_need_an_order(recipe):
 def test_a_plan_reads_the_dataset(recipe, tmp_path):
     told = describe_plan(load_recipe(recipe), tmp_path / "out")
     assert "Dataset: 5 tools, 40 queries: 27 train, 3 validation, 10 test" in told
-    assert "skipped: query: needs a tool that is not listed (1)" in told
+    assert "needs a tool that is not listed" in told
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="nowhere: no such folder"):
         describe_plan(load_recipe(recipe, ["dataset.path=nowhere"]), tmp_path / "out")

@@ -7,9 +7,9 @@ import pytest
 from tests.training.small_run import write_recipe
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
-from toolbank.system.errors import Interrupted
+from toolbank.system.errors import InterruptedByUserError
 from toolbank.training import callbacks as saving
-from toolbank.training.trainers import CarefulTrainer
+from toolbank.training.trainers import TrainerBase
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def run(tmp_path, monkeypatch):
             if stop_in is None:
                 run_recipe(recipe, tmp_path / "run", until="retrievers")
                 return
-            patch.setattr(CarefulTrainer, "begin_epoch", begin)
-            with pytest.raises(Interrupted):
+            patch.setattr(TrainerBase, "begin_epoch", begin)
+            with pytest.raises(InterruptedByUserError):
                 run_recipe(recipe, tmp_path / "run", until="retrievers")
 
     return fit

@@ -10,7 +10,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from toolbank.bank.records import Tool
-from toolbank.sources.kind import Collected
+from toolbank.sources.kind import ToolCollection
 from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.settings import OpenApiSource
 
@@ -42,7 +42,7 @@ def json_response(schema: Any) -> dict[str, Any]:
     return {"200": {"description": "Fine.", "content": content}}
 
 
-def read(folder: Path, description: Any, **options: Any) -> Collected:
+def read(folder: Path, description: Any, **options: Any) -> ToolCollection:
     """What is read of a description; every tool of it is sound."""
     file = folder / "pets.json"
     file.write_text(json.dumps(description), "utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.sources.packages import MakePackage
 from toolbank.sources import SOURCES
-from toolbank.sources.kind import Collected
+from toolbank.sources.kind import ToolCollection
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.settings import PythonSource
 from toolbank.system.errors import InputError
@@ -17,7 +17,7 @@ from toolbank.system.errors import InputError
 KINDS = ("function", "method", "class", "module")
 
 
-def read(package: str, cache: Path) -> Collected:
+def read(package: str, cache: Path) -> ToolCollection:
     source = PythonSource(package=package, kinds=KINDS)
     return SOURCES.find("python", "").read(source, cache)
 

@@ -9,7 +9,7 @@ from tests.sources.packages import MakePackage
 from toolbank.bank.files import read_tools, write_tools
 from toolbank.bank.records import SeeAlso, Tool
 from toolbank.sources.collect import collect_tools, source_versions
-from toolbank.sources.kind import Collected, SourceConfig, SourceKind
+from toolbank.sources.kind import SourceConfig, SourceKind, ToolCollection
 from toolbank.sources.python.settings import PythonSource
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.system.errors import InputError
@@ -90,8 +90,8 @@ def lists(monkeypatch: pytest.MonkeyPatch) -> Lists:
     """The tools that are read, by the label of their source: what it reads is replaced."""
     held: Lists = {}
 
-    def read(config: SourceConfig, _: Path) -> Collected:
-        return Collected(held[config.label], {"source": config.label})
+    def read(config: SourceConfig, _: Path) -> ToolCollection:
+        return ToolCollection(held[config.label], {"source": config.label})
 
     kinds = {
         "python": SourceKind(PythonSource, read, lambda _: "1"),

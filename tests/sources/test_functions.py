@@ -14,11 +14,11 @@ from tests.corpus_files import CORPUS, check_collected, corpus_files
 from toolbank.bank.function_reader import find_functions, read_entry
 from toolbank.sources import SOURCES
 from toolbank.sources.functions import FunctionsSource
-from toolbank.sources.kind import Collected
+from toolbank.sources.kind import ToolCollection
 from toolbank.system.errors import InputError
 
 
-def read(path: Path) -> Collected:
+def read(path: Path) -> ToolCollection:
     kind = SOURCES.find("functions", "")
     return kind.read(FunctionsSource(path=path), path.parent)
 

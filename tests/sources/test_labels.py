@@ -17,7 +17,7 @@ from toolbank.run.recipe import load_recipe
 from toolbank.run.refresh import refresh_run
 from toolbank.run.run import run_recipe
 from toolbank.search.calls import CallError, Target
-from toolbank.search.calls.caller import ToolCaller, describe_leave
+from toolbank.search.calls.caller import ToolCaller, describe_permissions
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.functions import FunctionsSource
 from toolbank.sources.mcp.settings import McpSource
@@ -65,7 +65,7 @@ def test_a_call_goes_to_the_server_of_its_own_file(tmp_path, hosts, files):
     tools = collect_tools(sources, tmp_path).tools
     caller = ToolCaller(["*"], {}, writes=False)
     caller.learn("finder", tools)
-    proposed = describe_leave(caller, tools)[0]
+    proposed = describe_permissions(caller, tools)[0]
     labels = [f"openapi:{file}" for file in files.split()]
     assert all(label in proposed for label in labels)
     targets = {
@@ -170,7 +170,7 @@ def test_operations_at_another_server_need_a_target_of_their_own(tmp_path, hosts
         caller = ToolCaller(["*"], targets, writes=False)
         caller.learn("finder", tools)
         asyncio.run(caller.call(tool, {}))
-        return describe_leave(caller, tools)
+        return describe_permissions(caller, tools)
 
     plain, own = "openapi:tides.json", f"openapi:tides.json {uploads}"
     told = call(tide, plain)
@@ -225,7 +225,10 @@ def test_a_pack_in_which_two_files_share_a_label_is_called_by_the_server_alone(
     caller = ToolCaller(["*"], {"openapi:Harbour API 1": target}, writes=False)
     caller.learn("finder", tools)
     assert [caller.find_target(tool) for tool in tools] == [target, None]
-    assert "openapi:Harbour API 1 https://b.example" in describe_leave(caller, tools)[1]
+    assert (
+        "openapi:Harbour API 1 https://b.example"
+        in describe_permissions(caller, tools)[1]
+    )
 
 
 NAMES = st.sampled_from(["a", "b", "api.json"])

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.sources.openapi_specs import assert_sound
-from toolbank.sources.kind import Collected
+from toolbank.sources.kind import ToolCollection
 from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.settings import OpenApiSource
 from toolbank.system.errors import InputError
@@ -189,7 +189,7 @@ FUZZ = settings(
 )
 
 
-def read(description: Any) -> Collected | None:
+def read(description: Any) -> ToolCollection | None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "any.json"
         file.write_text(json.dumps(description), "utf-8")

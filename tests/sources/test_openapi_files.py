@@ -16,7 +16,7 @@ from tests.sources.openapi_specs import (
     operation,
 )
 from tests.sources.sphinx_server import SiteServer
-from toolbank.sources.kind import Collected
+from toolbank.sources.kind import ToolCollection
 from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.settings import OpenApiSource
 
@@ -60,14 +60,14 @@ def write(file: Path, content: Any) -> None:
     file.write_text(json.dumps(content), "utf-8")
 
 
-def read(spec: Path, **options: Any) -> Collected:
+def read(spec: Path, **options: Any) -> ToolCollection:
     collected = KIND.read(OpenApiSource(spec=str(spec), **options), spec.parent)
     for tool in collected.tools:
         assert_sound(tool)
     return collected
 
 
-def read_site(site: SiteServer) -> Collected:
+def read_site(site: SiteServer) -> ToolCollection:
     return KIND.read(OpenApiSource(spec=f"{site.url}openapi.json"), Path())
 
 

@@ -14,12 +14,12 @@ from tests.corpus_files import CORPUS, check_expected, corpus_files
 from tests.sources.cases import read_cases
 from tests.sources.packages import MakePackage
 from toolbank.sources import SOURCES
-from toolbank.sources.kind import Collected
+from toolbank.sources.kind import ToolCollection
 from toolbank.sources.python.settings import PythonSource
 from toolbank.system.errors import InputError
 
 
-def read(folder: Path, **more: object) -> Collected:
+def read(folder: Path, **more: object) -> ToolCollection:
     kind = SOURCES.find("python", "")
     return kind.read(PythonSource.model_validate({"folder": folder, **more}), folder)
 

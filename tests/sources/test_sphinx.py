@@ -18,7 +18,7 @@ from tests.sources.sphinx_server import (
     signed,
     write_inventory,
 )
-from toolbank.bank.records import Returned, SeeAlso
+from toolbank.bank.records import ReturnValue, SeeAlso
 from toolbank.commands.crawl import crawl_to_folder
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.sphinx.crawl import count, crawl_site, problems
@@ -195,7 +195,9 @@ def test_a_tool_carries_what_its_page_says(site: SiteServer, tmp_path: Path) -> 
         },
         "required": ["a"],
     }
-    assert add.returns == (Returned(name="total", type="int", description="The sum."),)
+    assert add.returns == (
+        ReturnValue(name="total", type="int", description="The sum."),
+    )
     assert add.see_also == (SeeAlso(name="sample.sub.plus", description="The same."),)
     assert add.notes == "It is exact.\n\nReferences:\n\nA book."
     assert add.examples == ">>> sample.add(1)\n1"

@@ -14,7 +14,7 @@ import toolbank
 from tests.search.packed.packs import write_pack
 from tests.test_dependencies import imported
 from toolbank.system.errors import InputError
-from toolbank.system.extras import DISTRIBUTION, EXTRAS, telling_extras
+from toolbank.system.extras import DISTRIBUTION, EXTRAS, naming_extras
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -164,5 +164,5 @@ def test_a_missing_library_is_bad_input_unless_no_extra_brings_it(
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(InputError, match=r"needs polars, .*\[all\]"):
         toolbank.load_bank(tmp_path)
-    with pytest.raises(ModuleNotFoundError, match="nowhere"), telling_extras():
+    with pytest.raises(ModuleNotFoundError, match="nowhere"), naming_extras():
         raise ModuleNotFoundError("No module named 'nowhere'", name="nowhere")

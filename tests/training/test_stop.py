@@ -226,7 +226,7 @@ def test_a_signal_ends_it_when_the_step_is_done_and_kept(
 def test_a_signal_amid_a_write_to_stderr_is_taken_as_any_other(
     folder, tmp_path, monkeypatch, capfd
 ):
-    class Interrupted(io.RawIOBase):
+    class InterruptedByUserError(io.RawIOBase):
         def writable(self):
             return True
 
@@ -234,7 +234,7 @@ def test_a_signal_amid_a_write_to_stderr_is_taken_as_any_other(
             signal.raise_signal(signal.SIGINT)
             return len(text)
 
-    stderr = io.TextIOWrapper(io.BufferedWriter(Interrupted()))
+    stderr = io.TextIOWrapper(io.BufferedWriter(InterruptedByUserError()))
     classifier = Classifier(folder)
     classifier.on_step[3] = lambda: print("a warning", file=stderr, flush=True)
     monkeypatch.setattr(sys, "stderr", stderr)

@@ -27,7 +27,7 @@ from toolbank.bank.files import (
 )
 from toolbank.bank.records import Ask, AttemptRecord, Query, Record, Split, Tool
 from toolbank.system.errors import InputError
-from toolbank.system.extras import telling_extras
+from toolbank.system.extras import naming_extras
 from toolbank.system.files import read_json, write_json
 from toolbank.system.numbers import count
 
@@ -70,7 +70,7 @@ class Label(Record):
 
 
 @dataclass
-class Verified:
+class QueryLabels:
     """The labels of one query: its needed tools, and the alternatives to each.
 
     `aside` is the reason why it is excluded, or "".
@@ -86,9 +86,9 @@ class Verified:
         return tuple(dict.fromkeys(chain.from_iterable(self.alternatives.values())))
 
 
-def group_labels(labels: Iterable[Label]) -> Mapping[str, Verified]:
+def group_labels(labels: Iterable[Label]) -> Mapping[str, QueryLabels]:
     """Group labels by the id of their query."""
-    of: defaultdict[str, Verified] = defaultdict(Verified)
+    of: defaultdict[str, QueryLabels] = defaultdict(QueryLabels)
     for label in labels:
         verified = of[label.query]
         if label.grade == "aside":
@@ -106,7 +106,7 @@ class LabelledQuery(Query):
     tools_first: tuple[str, ...] = ()
 
 
-def apply_labels(query: Query, verified: Verified | None) -> LabelledQuery:
+def apply_labels(query: Query, verified: QueryLabels | None) -> LabelledQuery:
     """Replace the tools of a query by those that its labels need, if there are any."""
     tools = (tuple(verified.needed) if verified else ()) or query.tools
     row = dict(query)
@@ -192,7 +192,7 @@ class Bank:
         )
 
     @cached_property
-    def verified(self) -> Mapping[str, Verified]:
+    def verified(self) -> Mapping[str, QueryLabels]:
         """The labels of each labelled query, by its id."""
         return group_labels(self.labels)
 
@@ -201,7 +201,7 @@ class Bank:
         verified = self.verified.get(query.id)
         return verified.all_alternatives if verified else ()
 
-    def without_gone(self) -> Bank:
+    def without_missing_tools(self) -> Bank:
         """Remove queries and asks for tools that the bank lacks, such as after a refresh."""
         known = self.index
         return replace(
@@ -212,7 +212,7 @@ class Bank:
             asks=tuple(ask for ask in self.asks if ask.tool in known),
         )
 
-    def with_verified(self) -> Bank:
+    def with_labels_applied(self) -> Bank:
         """Apply the labels to the queries of train and validation.
 
         An excluded query is in no split. Test queries and those without labels do not change.
@@ -284,7 +284,7 @@ _SHOWN = 3
 
 
 @dataclass
-class LeftOut:
+class SkipCounter:
     """Counts what was skipped by reason, with a few examples each."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -339,7 +339,7 @@ class BankFrames:
     info: Mapping[str, Any]
 
 
-@telling_extras()
+@naming_extras()
 def load_bank(run: str | Path) -> BankFrames:
     """Read a bank from a run or from its own folder, as polars frames.
 

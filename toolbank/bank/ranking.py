@@ -179,7 +179,7 @@ Found = NDArray[np.bool_]
 Values = NDArray[np.float64]
 
 
-def find_gold(hits: NDArray[np.int64], gold: NDArray[np.int64]) -> Found:
+def match_gold(hits: NDArray[np.int64], gold: NDArray[np.int64]) -> Found:
     """Say which of `hits` [n, depth] are in their row of `gold` [n, most]; -1 is padding."""
     found = np.zeros(hits.shape, dtype=np.bool_)
     for column in gold.T:
@@ -187,7 +187,7 @@ def find_gold(hits: NDArray[np.int64], gold: NDArray[np.int64]) -> Found:
     return found & (hits >= 0)
 
 
-def find_filled(
+def match_places(
     hits: NDArray[np.int64], places: Sequence[Mapping[int, Collection[int]]]
 ) -> Found:
     """Say which of `hits` [n, depth] fill a place of their query that earlier hits do not.

@@ -112,7 +112,7 @@ ToolKind = Literal[
 Split = Literal["train", "validation", "test"]
 
 
-class Returned(Record):
+class ReturnValue(Record):
     """A value that a tool returns; `structure` is its JSON Schema if it is nested."""
 
     name: str = ""
@@ -121,7 +121,7 @@ class Returned(Record):
     structure: dict[str, Any] | None = None
 
 
-class Raised(Record):
+class RaisedException(Record):
     """An exception or a warning of a tool, and when it occurs."""
 
     type: str
@@ -167,8 +167,8 @@ class Tool(Record):
         default_factory=lambda: {"type": "object", "properties": {}}
     )
     output_schema: dict[str, Any] | None = None
-    returns: tuple[Returned, ...] = ()
-    raises: tuple[Raised, ...] = ()
+    returns: tuple[ReturnValue, ...] = ()
+    raises: tuple[RaisedException, ...] = ()
     examples: str = ""
     notes: str = ""
     see_also: tuple[SeeAlso, ...] = ()

@@ -43,7 +43,7 @@ def make_units(by: SplitBy, tools: Sequence[Tool]) -> Units | None:
     return find_units
 
 
-def find_held_out(
+def find_held_out_tools(
     queries: Sequence[Query], tools: Sequence[Tool], units: Units
 ) -> set[str]:
     """Find the names of the tools that share a unit with a query of test or validation."""
@@ -152,8 +152,7 @@ class SplitConfig(Config):
 
     by: SplitBy = Field(
         default="random",
-        description="what splits do not share: a set of tools, a tool, or a family (tag, module or "
-        "server); queries in between are dropped and counted",
+        description="what two splits must not share: nothing (random), a set of tools, a tool, or a family (tag, module or server); queries of two splits are dropped and counted",
     )
     validation: float = Field(
         default=0.1, ge=0, lt=1, description="share of validation"
@@ -162,7 +161,7 @@ class SplitConfig(Config):
         default=0.1,
         gt=0,
         le=1,
-        description="share of test; for a dataset, up to 1",
+        description="share of the queries in the test split; up to 1 if the recipe has `dataset`",
     )
     withhold_tools: float = Field(
         default=0,

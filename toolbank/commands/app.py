@@ -9,8 +9,8 @@ import typer
 from typer.core import TyperGroup
 
 from toolbank.commands.help import ApiCommand, HelpedCommand
-from toolbank.system.errors import Interrupted
-from toolbank.system.extras import MissingLibraryError, telling_extras
+from toolbank.system.errors import InterruptedByUserError
+from toolbank.system.extras import MissingLibraryError, naming_extras
 from toolbank.system.version import __version__
 
 
@@ -22,7 +22,7 @@ class _Commands(TyperGroup):
         try:
             return super().make_context(*args, **kwargs)
         except KeyboardInterrupt as error:
-            raise Interrupted("stopped.") from error
+            raise InterruptedByUserError("stopped.") from error
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import only the command that is called."""
@@ -32,14 +32,14 @@ class _Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            with telling_extras():
+            with naming_extras():
                 return super().invoke(ctx)
         except MissingLibraryError as error:
             if error.who:
                 raise
             raise MissingLibraryError(error.library, ctx.invoked_subcommand) from error
         except KeyboardInterrupt as error:
-            raise Interrupted(f"stopped. {error}".strip()) from error
+            raise InterruptedByUserError(f"stopped. {error}".strip()) from error
         except typer.BadParameter as error:
             error.message = error.message.removeprefix("Value error, ")
             raise
@@ -89,7 +89,7 @@ _COMMANDS = {
         "generate quickstart --out runs/new --set generate.engine=openai --set generate.base_url=http://127.0.0.1:8000/v1 --set generate.model=llama-3.3-70b",
     ),
     "asks": (
-        "Generate the bank and queries for single tools, then stop.",
+        "Generate the bank, then its asks (queries for single tools), and stop.",
         "asks quickstart --out runs/asks --set asks.engine=rules --set asks.kinds=[plain,terse]",
     ),
     "preview": (
@@ -97,7 +97,7 @@ _COMMANDS = {
         "preview quickstart --set generate.engine=rules",
     ),
     "show": (
-        "Show how attempts ended, all of one attempt, or a tool.",
+        "List the attempts of a run, or show one attempt or one tool in full.",
         "show runs/quickstart numpy-000012",
     ),
     "judge": (
@@ -105,7 +105,7 @@ _COMMANDS = {
         "judge runs/quickstart --set judge.pairs=300",
     ),
     "verify": (
-        "Check a bank's labels and regrade them with a model, then stop.",
+        "Check a bank's labels, have a model grade them, then stop.",
         "verify runs/quickstart --set verify.set_aside=[round-trip]",
     ),
     "train": ("Fit the retrievers of a run on its bank.", "train runs/quickstart"),

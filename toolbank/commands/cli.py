@@ -8,7 +8,7 @@ import signal
 import sys
 from types import FrameType
 
-from toolbank.system.errors import Interrupted, ToolbankError
+from toolbank.system.errors import InterruptedByUserError, ToolbankError
 from toolbank.system.terminal import print_message
 
 
@@ -23,10 +23,10 @@ def main() -> None:
     try:
         signal.signal(signal.SIGTERM, _interrupt)
         _run()
-    except (Interrupted, KeyboardInterrupt) as error:
+    except (InterruptedByUserError, KeyboardInterrupt) as error:
         _be_over()
         _complain(str(error) or "stopped.")
-        leave.code = Interrupted.exit_code
+        leave.code = InterruptedByUserError.exit_code
         sys.exit(leave.code)
 
 
@@ -36,7 +36,7 @@ def _run() -> None:
         from toolbank.commands.app import make_app
 
         make_app()()
-    except Interrupted:
+    except InterruptedByUserError:
         raise
     except ToolbankError as error:
         _be_over()

@@ -20,14 +20,14 @@ from toolbank.commands.options import complain, echo
 from toolbank.config.explain import explain
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.web.policy import CrawlPolicy
-from toolbank.system.errors import InputError, Interrupted, ToolbankError
+from toolbank.system.errors import InputError, InterruptedByUserError, ToolbankError
 from toolbank.system.files import read_json, write_text
 from toolbank.system.folders import (
     Files,
     FolderKind,
     claim_folder,
     hash_files,
-    is_left,
+    is_unchanged,
     remove_files,
     set_aside,
     write_mark,
@@ -141,12 +141,14 @@ def crawl_to_folder(
     left = claim_folder(path, CRAWL)
     rules = path / "rules.yaml"
     own = (path / "crawl.json", path / "tools.parquet", rules)
-    if kept := set_aside(path, (p for p in own if not is_left(path, p.name, left))):
+    if kept := set_aside(
+        path, (p for p in own if not is_unchanged(path, p.name, left))
+    ):
         print_message(f"{path}: what no crawl left there as it is, is in {kept}")
     try:
         crawl = crawl_site(source, path / "cache", path / "crawl.json")
     except KeyboardInterrupt as error:
-        raise Interrupted(
+        raise InterruptedByUserError(
             f"stopped. Pages that were read are kept in {path / 'cache'}; the same command goes "
             "on from there."
         ) from error
@@ -413,18 +415,16 @@ def crawl(
     ] = None,
     sphinx: Annotated[
         str | None,
-        typer.Option(
-            "--sphinx", metavar="URL", help="Any Sphinx site, read by its inventory."
-        ),
+        typer.Option("--sphinx", metavar="URL", help="The URL of any Sphinx site."),
     ] = None,
     base_url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Another address of the same site."),
+        typer.Option(metavar="URL", help="Read the site from this address instead."),
     ] = None,
     include: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Take only this name and what is in it; repeatable."
+            metavar="NAME", help="Read only this object and its members; repeatable."
         ),
     ] = None,
     exclude: Annotated[
@@ -453,7 +453,8 @@ def crawl(
     private_addresses: Annotated[
         bool,
         typer.Option(
-            "--private-addresses", help="Let a public name lead into a private network."
+            "--private-addresses",
+            help="Allow a public host name that resolves to a private address.",
         ),
     ] = False,
     diff: Annotated[

@@ -110,12 +110,12 @@ def evaluate(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="A labelled JSONL file (query, tools a line); repeatable.",
+            help="A JSONL file with the keys `query` and `tools` in each line; repeatable.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the records here as JSON."),
+        typer.Option(metavar="FILE", help="Write the figures to this file as JSON."),
     ] = None,
     overwrite: OverwriteOption = False,
     everything: AllOption = False,

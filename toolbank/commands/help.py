@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from toolbank.system.extras import demand_extra
+from toolbank.system.extras import require_extra
 
 
 class HelpedCommand(TyperCommand):
@@ -39,7 +39,7 @@ class HelpedCommand(TyperCommand):
         Raises:
             MissingLibraryError: names the extra to install.
         """
-        demand_extra(str(self.name))
+        require_extra(str(self.name))
         return super().invoke(ctx)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002

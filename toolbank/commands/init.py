@@ -24,7 +24,7 @@ from toolbank.llm.config import find_grants
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.run.recipe import SCHEMA_FILE, Recipe, recipe_schema
 from toolbank.sources import SOURCES
-from toolbank.sources.kind import Collected, SourceConfig
+from toolbank.sources.kind import SourceConfig, ToolCollection
 from toolbank.sources.recognise import recognise
 from toolbank.system.consent import Grant, explain_missing, find_missing
 from toolbank.system.errors import InputError
@@ -33,7 +33,9 @@ from toolbank.system.net import is_url
 from toolbank.system.outputs import check_new_file
 
 
-def describe_source(source: SourceConfig, found: Collected | str, recipe: Path) -> str:
+def describe_source(
+    source: SourceConfig, found: ToolCollection | str, recipe: Path
+) -> str:
     """What it is, how many tools it has, what is missing, and how many others were left out."""
     if isinstance(found, str):
         return f"Found {source.label}. {found}"
@@ -102,7 +104,7 @@ def has_query(source: SourceConfig) -> bool:
     return any(urlsplit(url).query for url in urls)
 
 
-def read_ahead(source: SourceConfig) -> Collected | str:
+def read_ahead(source: SourceConfig) -> ToolCollection | str:
     """The tools that a source gives, or why they are not read for a recipe yet.
 
     Raises:
@@ -330,17 +332,21 @@ def init(
     name: Annotated[
         str,
         typer.Argument(
-            help="Name of the recipe and of its runs; may be left out before an API."
+            help="Name of the recipe and of its runs. You can omit it if you give an API."
         ),
     ],
-    api: Annotated[str | None, typer.Argument(help="What you have of it.")] = None,
+    api: Annotated[
+        str | None, typer.Argument(help="The API, in one of the forms above.")
+    ] = None,
     package: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="An installed Python package to read."),
     ] = None,
     site: Annotated[
         str | None,
-        typer.Option(metavar="SITE", help="A site of crawlers/SITE.yaml to crawl."),
+        typer.Option(
+            metavar="SITE", help="The site that crawlers/SITE.yaml describes."
+        ),
     ] = None,
     sphinx: Annotated[
         str | None, typer.Option(metavar="URL", help="Any other Sphinx site to crawl.")
@@ -348,7 +354,8 @@ def init(
     dataset: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Tools and labelled requests that are there already."
+            metavar="FOLDER",
+            help="A folder with tools and labelled requests that you have already.",
         ),
     ] = None,
     base_url: Annotated[
@@ -361,7 +368,10 @@ def init(
         str | None, typer.Option(metavar="NAME", help="The model's name there.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="NAME.yaml if not given.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The file to write the recipe to. Default: NAME.yaml."
+        ),
     ] = None,
     prompts: Annotated[
         bool,

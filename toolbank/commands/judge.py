@@ -99,16 +99,14 @@ def judge(
         str,
         typer.Argument(
             metavar="RECIPE",
-            help="The name of one of `toolbank recipes`, a YAML file, a run folder, or the folder "
-            "of a dataset.",
+            help="The name of a recipe that `toolbank recipes` lists, a YAML file, a run folder, or a dataset folder.",
         ),
     ],
     against: Annotated[
         str | None,
         typer.Option(
             metavar="PLACE",
-            help="What the requests are held against: draft, a run, the folder of a dataset, or a "
-            "JSONL file.",
+            help="What to compare the requests with: `draft` (their own drafts), a run, a dataset folder, or a JSONL file.",
         ),
     ] = None,
     pairs: Annotated[

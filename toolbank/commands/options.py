@@ -14,7 +14,7 @@ RecipeArgument = Annotated[
     str,
     typer.Argument(
         metavar="RECIPE",
-        help="A recipe of `toolbank recipes`, a YAML file, or a run folder.",
+        help="The name of a recipe that `toolbank recipes` lists, a YAML file, or a run folder.",
     ),
 ]
 RunArgument = Annotated[
@@ -32,13 +32,13 @@ SetOption = Annotated[
     ),
 ]
 AllOption = Annotated[
-    bool, typer.Option("--all", help="Show all figures, not only the short table.")
+    bool, typer.Option("--all", help="Show all numbers, not only the short table.")
 ]
 ReplaceOption = Annotated[
     bool,
     typer.Option(
         "--replace",
-        help="Use a folder of another recipe: its results move to replaced/.",
+        help="Use the run folder although it has results of another recipe; these move to replaced/.",
     ),
 ]
 OverwriteOption = Annotated[

@@ -27,8 +27,7 @@ def pack(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Repeatable, the first is searched with; if not given, the best on the "
-            "validation queries.",
+            help="A retriever to pack; repeatable. Searches use the first. Default: the best one on the validation queries.",
         ),
     ] = None,
     with_requests: Annotated[

@@ -32,7 +32,7 @@ from toolbank.run.stages.dataset import read_split
 from toolbank.run.stages.sources import current_tools
 from toolbank.system import aio
 from toolbank.system.consent import require_consent
-from toolbank.system.errors import InputError, Interrupted, ToolbankError
+from toolbank.system.errors import InputError, InterruptedByUserError, ToolbankError
 from toolbank.system.folders import RUN, check_folder
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _ask(
     except ToolbankError as error:
         return error
     if pool.stop.cause == "interrupt":
-        return Interrupted("stopped. Nothing is kept of a preview.")
+        return InterruptedByUserError("stopped. Nothing is kept of a preview.")
     return ToolbankError(f"{pool.stop.message}.") if pool.stop else None
 
 

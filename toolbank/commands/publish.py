@@ -33,22 +33,22 @@ def publish(
         str,
         typer.Option(
             metavar="NAME",
-            help="The retriever that goes with it; the one that a search takes if not given.",
+            help="The retriever to publish with the bank. Default: the one that `toolbank search` uses.",
         ),
     ] = "",
     public: Annotated[
         bool, typer.Option("--public", help="On a hub: let anyone read it.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="On a hub: send it without being asked.")
+        bool, typer.Option("--yes", help="On a hub: send it without asking first.")
     ] = False,
 ) -> None:
     """Publish a run's bank with a dataset card to a folder or a hub."""
     from toolbank.publish.publish import (
         PublicationParts,
-        demand_not_read,
         publish_to_folder,
         publish_to_hub,
+        refuse_own_dataset,
     )
     from toolbank.run.folder import open_run
     from toolbank.system.errors import InputError
@@ -64,7 +64,7 @@ def publish(
             "or give --to hub:OWNER/NAME."
         )
     folder = Path(to)
-    demand_not_read(wanted, folder)
+    refuse_own_dataset(wanted, folder)
     made = publish_to_folder(wanted, folder)
     for stage in made.story.stale:
         complain(

@@ -28,7 +28,7 @@ from toolbank.system.terminal import command, one_line
 
 if TYPE_CHECKING:
     from toolbank.run.refresh import Refreshed
-    from toolbank.training.config import PlannedTraining
+    from toolbank.training.config import TrainingPlan
 
 
 _LONGEST = 160
@@ -175,13 +175,13 @@ def _list_writing(outlook: Outlook) -> list[WritingStage]:
     return [stage for stage in writing if stage.name in outlook.todo]
 
 
-def _plan_trainings(refreshed: Refreshed, todo: list[str]) -> list[PlannedTraining]:
+def _plan_trainings(refreshed: Refreshed, todo: list[str]) -> list[TrainingPlan]:
     """The trainings of the retrievers to do, on the bank that there will be."""
     recipe, folder = refreshed.recipe, refreshed.folder
     if not (folder.bank / "bank.json").is_file():
         return []
     bank = replace(Bank.load(folder.bank), tools=refreshed.catalogue.tools)
-    bank = bank.without_gone()
+    bank = bank.without_missing_tools()
     return plan_trainings(recipe, todo, expect_asks(recipe, bank, to_write=True))
 
 
@@ -198,8 +198,7 @@ def refresh(
         bool,
         typer.Option(
             "--force",
-            help="Take what the sources give as it is, where one fails or has lost over half of "
-            "its tools.",
+            help="Accept the result even if a source fails or has lost over half of its tools.",
         ),
     ] = False,
 ) -> None:

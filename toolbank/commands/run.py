@@ -23,7 +23,7 @@ from toolbank.run.stages.fit import FitStage
 from toolbank.run.stages.generate import GenerateStage
 from toolbank.run.stages.report import ReportStage
 from toolbank.run.stages.verify import VerifyStage
-from toolbank.system.errors import Waiting
+from toolbank.system.errors import ReplyPendingError
 
 if TYPE_CHECKING:
     from toolbank.run.run import RunResult
@@ -105,7 +105,7 @@ def print_result(result: RunResult, *, everything: bool = False) -> None:
 
     echo(describe_result(result, everything=everything))
     if result.waiting:
-        raise typer.Exit(Waiting.exit_code)
+        raise typer.Exit(ReplyPendingError.exit_code)
 
 
 def asks(
@@ -114,7 +114,7 @@ def asks(
     settings: SetOption = None,
     replace: ReplaceOption = False,
 ) -> None:
-    """Generate the bank and queries for single tools, then stop."""
+    """Generate the bank, then its asks (queries for single tools), and stop."""
     run_stages(recipe, out, settings, until=AsksStage.kind, replace=replace)
 
 
@@ -141,7 +141,7 @@ def verify(
     settings: SetOption = None,
     replace: ReplaceOption = False,
 ) -> None:
-    """Check a bank's labels and regrade them with a model, then stop.
+    """Check a bank's labels, have a model grade them, then stop.
 
     A recipe without `verify` has its labels checked without a model.
     """

@@ -42,19 +42,21 @@ def search(
         float | None,
         typer.Option(
             metavar="P",
-            help="Of a packed finder: the least score of a hit; 0 always gives k.",
+            help="For a finder: the lowest score of a hit. 0 removes none.",
         ),
     ] = None,
     retriever: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="If not given, the best on the validation queries."
+            metavar="NAME",
+            help="The retriever to search with. Default: the best one on the validation queries.",
         ),
     ] = None,
     queries: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="A JSONL file of requests (id, query a line)."
+            metavar="FILE",
+            help="A JSONL file with the keys `id` and `query` in each line.",
         ),
     ] = None,
     out: Annotated[
@@ -154,14 +156,14 @@ def _advise_without_hits(run: Path, query: str, other: str) -> str:
 def _search(finder: Finder, query: str, k: int) -> list[tuple[Hit, list[str]]]:
     """The k best hits, each with the names of its twins, of which only the best is a hit."""
     first = find_first_twins(finder.tools)
-    number_of, names = {}, defaultdict[int, list[str]](list)
+    number_from_text, names = {}, defaultdict[int, list[str]](list)
     for tool, number in zip(finder.tools, first, strict=True):
-        number_of[tool.name] = number
+        number_from_text[tool.name] = number
         names[number].append(tool.name)
     most = max(map(len, names.values()), default=1)
     best: dict[int, Hit] = {}
     for hit in finder.rank([query], k * most)[0]:
-        best.setdefault(number_of[hit.tool.name], hit)
+        best.setdefault(number_from_text[hit.tool.name], hit)
     return [
         (hit, [name for name in names[number] if name != hit.tool.name])
         for number, hit in islice(best.items(), k)

@@ -15,7 +15,7 @@ import typer
 
 from toolbank.commands.options import echo
 from toolbank.system.errors import InputError
-from toolbank.system.extras import demand_library
+from toolbank.system.extras import require_library
 from toolbank.system.terminal import print_message
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def serve_stdio(
 def _make_mcp_apps(searches: Searches, caller: ToolCaller | None) -> list[Starlette]:
     """MCP at /mcp, and behind each finder's name, where the extra is installed."""
     if caller is not None:
-        demand_library("mcp", "--call")
+        require_library("mcp", "--call")
     if find_spec("mcp") is None:
         return []
     from toolbank.search.serve.mcp import create_mcp_apps
@@ -123,28 +123,38 @@ def serve(
         list[str],
         typer.Argument(
             metavar="[NAME=]DIR",
-            help="Packed finders; the first is at /search, each at /NAME/search.",
+            help="Packed finders. Each is served at /NAME/search, and the first also at /search.",
         ),
     ],
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0: any that is free.")] = 8765,
+    port: Annotated[
+        int, typer.Option(help="The port to listen on; 0 takes any free port.")
+    ] = 8765,
     no_key: Annotated[
-        bool, typer.Option("--no-key", help="Let anybody in who reaches the address.")
+        bool,
+        typer.Option(
+            "--no-key",
+            help="Require no key: anybody who reaches the address can use the server.",
+        ),
     ] = False,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A name that the server has; repeatable."),
+        typer.Option(
+            metavar="NAME",
+            help="A host name by which clients may address the server; repeatable.",
+        ),
     ] = None,
     pin: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="TOOL", help="List it whatever was asked for; repeatable."
+            metavar="TOOL", help="List this tool in every answer; repeatable."
         ),
     ] = None,
     log: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Log what was found and chosen, without the requests."
+            metavar="FILE",
+            help="Log the tools found, and those that users chose, without the requests.",
         ),
     ] = None,
     log_text: Annotated[
@@ -158,7 +168,7 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="PATTERN",
-            help="Pass on calls of tools whose names fit, such as 'pets*'; repeatable.",
+            help="Forward calls of tools whose names match, such as 'pets*'; repeatable.",
         ),
     ] = None,
     call_config: Annotated[
@@ -167,7 +177,7 @@ def serve(
     ] = None,
     call_writes: Annotated[
         bool,
-        typer.Option("--call-writes", help="Pass on what may change something, too."),
+        typer.Option("--call-writes", help="Also forward calls that may change data."),
     ] = False,
 ) -> None:
     """Serve search indexes over HTTP and MCP, with a search page."""
@@ -218,7 +228,7 @@ def _make_caller(
     if not patterns:
         return None
     from toolbank.search.calls import read_targets
-    from toolbank.search.calls.caller import ToolCaller, describe_leave
+    from toolbank.search.calls.caller import ToolCaller, describe_permissions
 
     targets = read_targets(config) if config else {}
     caller = ToolCaller(patterns, targets, writes=writes)
@@ -226,6 +236,6 @@ def _make_caller(
         caller.learn(name, shelf[name].tools)
     shelf.on_renewal = lambda name, finder: caller.learn(name, finder.tools)
     for name in shelf.names:
-        for line in describe_leave(caller, shelf[name].tools):
+        for line in describe_permissions(caller, shelf[name].tools):
             print_message(f"{name}: {line}")
     return caller

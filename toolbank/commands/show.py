@@ -445,5 +445,5 @@ def show(
         ),
     ] = None,
 ) -> None:
-    """Show how attempts ended, all of one attempt, or a tool."""
+    """List the attempts of a run, or show one attempt or one tool in full."""
     echo(show_outcomes(run) if name is None else show_one(run, name))

@@ -20,7 +20,7 @@ from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe
 from toolbank.run.stages.sources import SourcesStage, kept_tools
 from toolbank.sources.collect import collect_tools
-from toolbank.sources.kind import Collected, SourceConfig
+from toolbank.sources.kind import SourceConfig, ToolCollection
 from toolbank.sources.recognise import recognise
 from toolbank.system.folders import is_run_folder
 from toolbank.system.numbers import count
@@ -80,7 +80,7 @@ def summarise(tools: Sequence[Tool]) -> Iterator[str]:
     yield f"Missing: {'; '.join(said)}." if said else "Nothing is missing."
 
 
-def describe_left_out(collected: Collected) -> Iterator[str]:
+def describe_left_out(collected: ToolCollection) -> Iterator[str]:
     """Lines on what became no tool: notes, problems, and the counts that none of these says."""
     lines = (*collected.notes, *collected.problems)
     yield from lines
@@ -99,7 +99,7 @@ def describe_left_out(collected: Collected) -> Iterator[str]:
 _RECIPE = re.compile(r"^(sources|dataset)\s*:", re.MULTILINE)
 
 
-def read_given(text: str) -> Collected:
+def read_given(text: str) -> ToolCollection:
     """What is kept of a run, what a recipe's sources give now, or what an API does.
 
     Raises:
@@ -114,7 +114,7 @@ def read_given(text: str) -> Collected:
     return read_source(recognise(text))
 
 
-def read_source(source: SourceConfig) -> Collected:
+def read_source(source: SourceConfig) -> ToolCollection:
     """The tools of one source; what it keeps beside them is kept nowhere.
 
     Raises:
@@ -133,7 +133,7 @@ def _is_recipe(path: Path, text: str) -> bool:
     return path.parent == Path() and has_asset("recipes", f"{text}.yaml")
 
 
-def _read_recipe(text: str) -> Collected:
+def _read_recipe(text: str) -> ToolCollection:
 
     loaded = load_recipe(text)
     recipe = loaded.recipe
@@ -141,7 +141,7 @@ def _read_recipe(text: str) -> Collected:
         kind = DATASETS.find(recipe.dataset.type, "dataset")
         read = kind.read(recipe.dataset)
         source = {"source": recipe.dataset.place, **read.left_out.as_info()}
-        return Collected(read.tools, {"sources": [source]})
+        return ToolCollection(read.tools, {"sources": [source]})
     folder = RunFolder(find_folder(text, None, recipe.name))
     with loaded.at_work(), tempfile.TemporaryDirectory() as cache:
         if SourcesStage(recipe, folder).is_done:
@@ -154,7 +154,7 @@ def tools(
         str,
         typer.Argument(
             metavar="RECIPE|RUN|API",
-            help="A recipe, a run folder, or an API as it is.",
+            help="A recipe, a run folder, or an API without a recipe.",
         ),
     ],
     as_json: Annotated[

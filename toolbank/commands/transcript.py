@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.bank import Verified, group_labels, read_labels
+from toolbank.bank.bank import QueryLabels, group_labels, read_labels
 from toolbank.bank.files import read_frame
 from toolbank.bank.records import Query
-from toolbank.llm.chat import ChatRequest, number_of
+from toolbank.llm.chat import ChatRequest, number_from_text
 from toolbank.llm.journal import Failure, Journal, JournalEntry
 from toolbank.requests.asks import AsksConfig
-from toolbank.requests.asks.write import describe_loss
+from toolbank.requests.asks.write import describe_ask_ending
 from toolbank.requests.verify import VerifyConfig
 from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
@@ -141,7 +141,7 @@ def list_asks(folder: RunFolder, tool: Tool) -> Iterator[str]:
     ]
     provenance = asks["provenance"][0] if asks.height else None
     keys = {row["request"] for row in lost}
-    attempt = number_of(tool.name)
+    attempt = number_from_text(tool.name)
     if provenance is not None:
         attempt = provenance["attempt"]
         keys |= set(provenance["requests"])
@@ -154,7 +154,7 @@ def list_asks(folder: RunFolder, tool: Tool) -> Iterator[str]:
     for kind, text in asks.select("kind", "ask").iter_rows():
         yield f"  {kind:<7} {one_line(text, _LONGEST)}"
     for row in lost:
-        ending = describe_loss(row["outcome"], row["reason"], row["detail"])
+        ending = describe_ask_ending(row["outcome"], row["reason"], row["detail"])
         yield f"  {row['kind']:<7} {one_line(ending, _LONGEST)}"
     if entries or failures:
         yield format_attempt(f"asks for {tool.name}", entries, failures, ())
@@ -199,7 +199,7 @@ def show_verified(folder: RunFolder, query: Query) -> str:
         InputError: the labels are damaged.
         ToolbankError: the journal cannot be read.
     """
-    number, steps = number_of(query.query), VerifyConfig.call_steps
+    number, steps = number_from_text(query.query), VerifyConfig.call_steps
     entries, failures = find_exchanges(folder, number, steps)
     labels = read_labels(folder.bank / "labels.parquet")
     verified = group_labels(one for one in labels if one.query == query.id)
@@ -209,7 +209,7 @@ def show_verified(folder: RunFolder, query: Query) -> str:
     return format_attempt(f"labels of {query.id}", entries, failures, ending)
 
 
-def _describe(verified: Verified | None) -> Iterator[str]:
+def _describe(verified: QueryLabels | None) -> Iterator[str]:
     if verified is None:
         yield "no verified labels: its first labels count"
     elif verified.aside:

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from toolbank.config.base import Schema, kinds_of, resolve
 from toolbank.config.yaml import KeyPath
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.extras import telling_extras
+from toolbank.system.extras import naming_extras
 from toolbank.system.files import read_json
 
 _NO_NUMBER = ("float_parsing", "int_parsing")
@@ -241,7 +241,7 @@ def reading_content(name: str, kind: str) -> Iterator[None]:
         InputError: in place of any exception that is neither a ToolbankError nor an OSError.
     """
     try:
-        with telling_extras():
+        with naming_extras():
             yield
     except (ToolbankError, OSError):
         raise

@@ -13,7 +13,7 @@ from toolbank.bank.bank import (
     Bank,
     Label,
     LabelledQuery,
-    Verified,
+    QueryLabels,
     apply_labels,
     group_labels,
     read_labels,
@@ -41,7 +41,7 @@ def select_split(bank: Bank, split: Split) -> list[LabelledQuery]:
     ]
 
 
-def is_aside(query: Query, verified: Mapping[str, Verified]) -> bool:
+def is_aside(query: Query, verified: Mapping[str, QueryLabels]) -> bool:
     """Whether verification excluded a query."""
     return query.id in verified and bool(verified[query.id].aside)
 
@@ -266,7 +266,7 @@ def _write_labels(
     folder: Path,
     labels: Iterable[Label],
     queries: Iterable[Query],
-    verified: Mapping[str, Verified],
+    verified: Mapping[str, QueryLabels],
 ) -> None:
     """Write the labels, and the queries that they set aside."""
     _write_lines(folder / "labels.jsonl", labels)

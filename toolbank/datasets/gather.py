@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolbank.bank.bank import Label, LeftOut
+from toolbank.bank.bank import Label, SkipCounter
 from toolbank.bank.records import Ask, Query, Tool
 
 
@@ -19,7 +19,7 @@ class Dataset:
 
     tools: tuple[Tool, ...]
     queries: tuple[Query, ...]
-    left_out: LeftOut
+    left_out: SkipCounter
     asks: tuple[Ask, ...] = ()
     labels: tuple[Label, ...] = ()
 
@@ -27,7 +27,7 @@ class Dataset:
 def gather(
     tools: Iterable[Tool],
     queries: Iterable[Query],
-    left_out: LeftOut,
+    left_out: SkipCounter,
     asks: Iterable[Ask] = (),
     labels: Iterable[Label] = (),
 ) -> Dataset:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from toolbank.bank.bank import LeftOut
+from toolbank.bank.bank import SkipCounter
 from toolbank.bank.function_reader import parse_tool
 from toolbank.bank.records import Ask, Provenance, Query, Split, Tool
 from toolbank.datasets.gather import Dataset, gather
@@ -40,7 +40,7 @@ def read_jsonl(config: JsonlConfig) -> Dataset:
     Raises:
         InputError: a file can't be read, or has broken lines.
     """
-    left_out = LeftOut()
+    left_out = SkipCounter()
     tools = read_tool_lines(config.path / "tools.jsonl")
     queries = []
     rows = read_lines(config.path / "queries.jsonl", _parse_query)

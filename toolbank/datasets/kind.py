@@ -46,7 +46,7 @@ class DatasetConfig(DatasetSettings):
     A format adds `type: Literal[...]` with its name, and settings that only it has.
     """
 
-    path: Path = Field(description="its folder")
+    path: Path = Field(description="the folder")
 
     @property
     def place(self) -> str:

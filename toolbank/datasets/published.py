@@ -10,13 +10,13 @@ from typing import Literal, TypeVar, get_args
 
 from pydantic import Field, field_validator
 
-from toolbank.bank.bank import Label, LabelledQuery, LeftOut
+from toolbank.bank.bank import Label, LabelledQuery, SkipCounter
 from toolbank.bank.files import read_records
 from toolbank.bank.records import Ask, Query, Record, Split, Tool
 from toolbank.datasets.gather import Dataset, gather
 from toolbank.datasets.kind import DatasetConfig, DatasetKind, DatasetSettings
 from toolbank.system.errors import InputError
-from toolbank.system.hub import asking_hub, check_repository
+from toolbank.system.hub import check_repository, explaining_hub_errors
 
 DATA = "data"
 """The folder of the shards."""
@@ -60,7 +60,7 @@ def read_published(config: PublishedConfig) -> Dataset:
     return gather(
         _read(config, "tools", Tool),
         map(_with_first_labels, (*queries, *aside)),
-        LeftOut(),
+        SkipCounter(),
         _read(config, "asks", Ask),
         _read(config, "labels", Label),
     )
@@ -172,7 +172,7 @@ _READ = f"{DATA}/*.parquet"
 def _download(name: str, revision: str | None, endpoint: str, caches: str) -> Path:
     from huggingface_hub import snapshot_download
 
-    with asking_hub(name):
+    with explaining_hub_errors(name):
         folder = snapshot_download(
             name,
             repo_type="dataset",

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from toolbank.bank.bank import LeftOut
+from toolbank.bank.bank import SkipCounter
 from toolbank.bank.records import Tool
 from toolbank.system.errors import InputError
 from toolbank.system.files import reading
@@ -54,7 +54,7 @@ def read_labels(
     columns: Sequence[str],
     queries: Collection[str],
     tools: Mapping[str, Tool],
-    left_out: LeftOut,
+    left_out: SkipCounter,
     *,
     header: bool,
 ) -> dict[str, list[str]]:

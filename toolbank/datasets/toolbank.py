@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from toolbank.bank.bank import LeftOut
+from toolbank.bank.bank import SkipCounter
 from toolbank.bank.files import read_tools
 from toolbank.bank.function_reader import describe_tool, parse_function
 from toolbank.bank.records import Query, Split, Tool, function_name, hashed_name
@@ -28,7 +28,7 @@ _Row = tuple[str, dict[str, Any]]
 
 
 class ToolbankConfig(DatasetConfig):
-    """Queries in the published columns, and a file that describes the tools."""
+    """The files of the dataset ToolBank, and a file that describes the tools."""
 
     type: Literal["toolbank"]
     tools: Path | None = Field(
@@ -51,7 +51,7 @@ def read_toolbank(config: ToolbankConfig) -> Dataset:
     Raises:
         InputError: a file can't be read, or has broken rows.
     """
-    left_out = LeftOut()
+    left_out = SkipCounter()
     tools = _read_descriptions(_tools_file(config), left_out)
     queries: list[Query] = []
     for split, rows in _read_splits(config.path):
@@ -77,7 +77,7 @@ def _tools_file(config: ToolbankConfig) -> Path:
     return config.tools or config.path / "tools.jsonl"
 
 
-def _read_descriptions(path: Path, left_out: LeftOut) -> list[Tool]:
+def _read_descriptions(path: Path, left_out: SkipCounter) -> list[Tool]:
     if path.suffix == ".parquet":
         return list(read_tools(path))
     if path.suffix == ".jsonl":

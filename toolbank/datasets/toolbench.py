@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from toolbank.bank.bank import LeftOut
+from toolbank.bank.bank import SkipCounter
 from toolbank.bank.function_reader import parse_tool, read_api
 from toolbank.bank.records import Query, Split, Tool
 from toolbank.datasets.gather import Dataset, gather
@@ -40,7 +40,7 @@ def read_toolbench(config: ToolbenchConfig) -> Dataset:
     Raises:
         InputError: a file can't be read, or has broken lines.
     """
-    left_out = LeftOut()
+    left_out = SkipCounter()
     tools = _read_corpus(config.path / "corpus.tsv", left_out)
     queries = [
         query
@@ -67,7 +67,7 @@ def _query_files(folder: Path, split: Split) -> tuple[Path, Path]:
     return folder / f"{split}.query.txt", folder / f"qrels.{split}.tsv"
 
 
-def _read_corpus(path: Path, left_out: LeftOut) -> dict[str, Tool]:
+def _read_corpus(path: Path, left_out: SkipCounter) -> dict[str, Tool]:
     """Tools by docid."""
     contents: dict[str, str] = {}
     tools: dict[str, Tool] = {}
@@ -103,7 +103,7 @@ def _parse_api(content: str, docid: str, taken: set[str], place: str) -> Tool:
 
 
 def _read_queries(
-    folder: Path, split: Split, tools: dict[str, Tool], left_out: LeftOut
+    folder: Path, split: Split, tools: dict[str, Tool], left_out: SkipCounter
 ) -> list[Query]:
     path, labels = _query_files(folder, split)
     texts: dict[str, str] = {}
@@ -159,7 +159,7 @@ def read_conversations(config: ConversationsConfig) -> Dataset:
     Raises:
         InputError: a file can't be read, or has another form.
     """
-    left_out = LeftOut()
+    left_out = SkipCounter()
     tools: dict[str, Tool] = {}
     longest: dict[tuple[Split, str, tuple[str, ...]], Query] = {}
     for split, path in zip(_FILES, conversation_files(config), strict=True):

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from toolbank.bank.bank import LeftOut
+from toolbank.bank.bank import SkipCounter
 from toolbank.bank.function_reader import describe_tool, make_parameters
 from toolbank.bank.records import Query, Split, Tool
 from toolbank.datasets.gather import Dataset, gather
@@ -43,7 +43,7 @@ def read_toollens(config: ToollensConfig) -> Dataset:
     Raises:
         InputError: a file can't be read, or has broken lines.
     """
-    left_out = LeftOut()
+    left_out = SkipCounter()
     tools = _name_tools(config.path / "corpus.jsonl")
     texts = dict(read_lines(config.path / "queries.jsonl", _parse_text))
     queries: list[Query] = []

@@ -78,7 +78,7 @@ class EncoderKind:
 
 
 class OnnxConfig(EncoderConfig):
-    """An encoder as ONNX, such as that of a search index."""
+    """An encoder in ONNX format, such as the one of a packed finder."""
 
     named_by_content: ClassVar[bool] = True
 

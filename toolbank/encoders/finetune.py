@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FineTuned:
+class FineTunedEncoder:
     """A fine-tuned encoder, its training, and the counts of its data."""
 
     encoder: SentenceEncoder
@@ -44,7 +44,7 @@ def fine_tune(
     context: TrainingContext,
     validate: Callable[[SentenceEncoder], float] | None,
     title: str,
-) -> FineTuned:
+) -> FineTunedEncoder:
     """Train a copy of an encoder so that texts about the same tools are near each other.
 
     `validate` returns Recall@5 on validation for an encoder; the weights of the best epoch are kept.
@@ -70,7 +70,7 @@ def fine_tune(
         title=title,
         part="encoder",
     )
-    return FineTuned(SentenceEncoder(model, config), trained, counts)
+    return FineTunedEncoder(SentenceEncoder(model, config), trained, counts)
 
 
 def make_rows(

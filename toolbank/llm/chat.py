@@ -103,7 +103,7 @@ class ChatRequest:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def number_of(text: str) -> int:
+def number_from_text(text: str) -> int:
     """Compute the number of an attempt from its text alone.
 
     Replies in the journal then stay valid when texts are added.

@@ -66,7 +66,9 @@ class Price(Config):
 class BudgetConfig(Config):
     """Limits that end a stage early. All but `minutes` count over the run folder."""
 
-    calls: int | None = Field(default=None, ge=1, description="requests sent")
+    calls: int | None = Field(
+        default=None, ge=1, description="calls sent to the engine"
+    )
     tokens: int | None = Field(default=None, ge=1, description="in and out")
     dollars: float | None = Field(default=None, gt=0, description="needs `price`")
     minutes: float | None = Field(default=None, gt=0, description="per command")
@@ -121,7 +123,7 @@ class EngineConfig(Config):
     )
     options: dict[str, JsonValue] = Field(
         default={},
-        description="of the engine, such as tensor_parallel_size: 2 for vllm",
+        description="options of the engine, such as tensor_parallel_size: 2 for vllm",
     )
     price: Transport[
         Annotated[
@@ -131,7 +133,7 @@ class EngineConfig(Config):
         | None
     ] = Field(
         default=None,
-        description="dollars per million tokens, or a YAML file by model",
+        description="dollars per million tokens, or a YAML file with the prices of each model",
     )
     timeout: Transport[float | None] = Field(
         default=None,
@@ -245,7 +247,7 @@ class SearchModelConfig(EngineConfig):
     engine: str = Field(
         default="openai",
         pattern=ENGINE_NAME,
-        description="openai, vllm, batch, or one of another package",
+        description="openai, vllm, batch, or a plug-in",
     )
     temperature: float | None = Field(
         default=0.0, ge=0, le=2, description="null: not sent"

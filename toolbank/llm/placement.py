@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from toolbank.system.consent import require_consent
-from toolbank.system.extras import demand_library
+from toolbank.system.extras import require_library
 
 if TYPE_CHECKING:
     from toolbank.llm.chat import Engine
@@ -25,7 +25,7 @@ def check_installed(config: EngineConfig) -> None:
         InputError: it is not installed.
     """
     if config.executor == "ray":
-        demand_library("ray", f"{config.section}.executor")
+        require_library("ray", f"{config.section}.executor")
 
 
 def make_engine(kind: EngineKind[C], config: C, context: EngineContext) -> Engine:

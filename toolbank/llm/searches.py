@@ -14,7 +14,7 @@ from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal, copy_journal, is_journal
 from toolbank.llm.step import Step, StepAnswer, StepResult, StepRun, run_step
-from toolbank.system.errors import ToolbankError, Waiting
+from toolbank.system.errors import ReplyPendingError, ToolbankError
 from toolbank.system.numbers import count
 
 _ASKING = Lock()
@@ -79,7 +79,7 @@ def ask_searches(
     """
     # A journal has one writer, so threads that search take turns.
     with _ASKING:
-        bring_replies(config)
+        copy_replies(config)
         with Journal(config.replies) as journal:
             context = EngineContext(folder=journal.path.parent)
             result = run_step(
@@ -90,11 +90,11 @@ def ask_searches(
                 uvloop=False,
             )
     if result.waiting:
-        raise Waiting(result.waiting)
+        raise ReplyPendingError(result.waiting)
     return result.value
 
 
-def bring_replies(config: SearchModelConfig) -> None:
+def copy_replies(config: SearchModelConfig) -> None:
     """Copy the replies that an earlier version kept elsewhere into the run folder, once.
 
     Batch files that are not answered yet are copied with them.
@@ -111,7 +111,7 @@ def bring_replies(config: SearchModelConfig) -> None:
         shutil.copytree(batch, into)
 
 
-def demand_replies(answers: Sequence[StepAnswer[Any]], replies: Path) -> None:
+def require_replies(answers: Sequence[StepAnswer[Any]], replies: Path) -> None:
     """Refuse to continue if a call got no reply.
 
     Raises:

@@ -23,7 +23,7 @@ from toolbank.llm.pool import MissingReplyError, Pool
 from toolbank.llm.progress import describe_spent, note_unpriced, show_progress
 from toolbank.llm.stop import EarlyEnd
 from toolbank.system import aio
-from toolbank.system.errors import Interrupted, ToolbankError
+from toolbank.system.errors import InterruptedByUserError, ToolbankError
 from toolbank.system.numbers import count
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class FollowUp(Generic[T]):
     read: Callable[[ChatReply], T | Rejection | FollowUp[T]]
 
 
-SAMPLED = 20
+SAMPLE_SIZE = 20
 """The number of attempts that a forecast of a step's calls is computed from."""
 
 
@@ -170,7 +170,7 @@ class Step(ABC, Generic[T, R]):
         """Sample the calls for a forecast; each attempt makes one call."""
         requests = [self.request(number) for number in range(self.total)]
         (name,) = self.config.call_steps
-        calls = SampleCalls(name, requests[:SAMPLED], [self.sample_answer()])
+        calls = SampleCalls(name, requests[:SAMPLE_SIZE], [self.sample_answer()])
         return StepSample(self.total, (calls,), requests, is_all=True)
 
     def sample_answer(self) -> Mapping[str, Any]:
@@ -215,7 +215,7 @@ class Step(ABC, Generic[T, R]):
     def explain_interrupt(self, run: StepRun) -> ToolbankError:
         """Say what is kept after Ctrl-C, and how to continue."""
         done = f"{self.progress()[0]:,} of {self.total:,} {self.what} {self.done}"
-        return Interrupted(run.explain_interrupt(done))
+        return InterruptedByUserError(run.explain_interrupt(done))
 
 
 class StepRun:

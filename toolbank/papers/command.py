@@ -66,14 +66,14 @@ def evaluate_layers(
     as_json: JsonOption = False,
 ) -> None:
     """Find the contexts of questions with each layer of language models."""
-    from toolbank.encoders.model import demand_model
+    from toolbank.encoders.model import require_model
     from toolbank.papers.layers import experiment
     from toolbank.papers.layers.states import read_passages
 
     check_folder(out, EXPERIMENT)
     models = model or [DEFAULT_MODEL]
     for name in models:
-        demand_model(name)
+        require_model(name)
     passages = read_passages(data)
     found = experiment.evaluate_layers(
         passages, models, batch_size=batch_size, max_length=max_length, seed=seed
@@ -158,7 +158,7 @@ def evaluate_instructions(
 
     Needs eft_test.jsonl and intention_similarity_test.jsonl of the benchmark.
     """
-    from toolbank.encoders.model import demand_model
+    from toolbank.encoders.model import require_model
     from toolbank.papers.instructions import experiment
 
     check_folder(out, EXPERIMENT)
@@ -166,7 +166,7 @@ def evaluate_instructions(
     for name in prompts:
         _check(name)
     for name in models:
-        demand_model(name)
+        require_model(name)
     found = experiment.evaluate_instructions(data, models, prompts, pooling, seed)
     write_result(found, out, as_json)
 
@@ -250,7 +250,7 @@ encoder = _group(
 )
 _train = _group(name="train", help="Train an encoder of a family.")
 _evaluate = _group(
-    name="evaluate", help="Print the tables of a family's paper for an encoder."
+    name="evaluate", help="Evaluate an encoder and print the tables of its paper."
 )
 encoder.add_typer(_train)
 encoder.add_typer(_evaluate)

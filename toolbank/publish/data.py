@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 from toolbank.bank.bank import (
     Label,
     LabelledQuery,
-    Verified,
+    QueryLabels,
     apply_labels,
     group_labels,
     read_labels,
@@ -194,7 +194,7 @@ def _frames(kind: type[Record], records: Iterable[Record]) -> Iterator[pl.DataFr
 
 
 def _write_queries(
-    bank: Path, folder: Path, shard_rows: int, verified: Mapping[str, Verified]
+    bank: Path, folder: Path, shard_rows: int, verified: Mapping[str, QueryLabels]
 ) -> tuple[Counter[str], set[str]]:
     """Write the queries by split; gives their counts, and the ids of those without a split."""
     counts: Counter[str] = Counter()

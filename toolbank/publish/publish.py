@@ -30,7 +30,7 @@ from toolbank.system.folders import (
     replacing,
     write_mark,
 )
-from toolbank.system.hub import asking_hub, check_repository
+from toolbank.system.hub import check_repository, explaining_hub_errors
 from toolbank.system.numbers import count, size
 from toolbank.system.terminal import command, confirm, print_message
 
@@ -71,7 +71,7 @@ class PublicationParts:
         refuse_outdated(self.run)
 
 
-def demand_not_read(wanted: PublicationParts, folder: Path) -> None:
+def refuse_own_dataset(wanted: PublicationParts, folder: Path) -> None:
     """Check that a folder is not the dataset that the run's bank was read from.
 
     Raises:
@@ -169,7 +169,7 @@ def publish_to_hub(
     except ValueError as error:
         raise InputError(f"--to hub:{repository}: {error}.") from error
     wanted.check()
-    with asking_hub(repository):
+    with explaining_hub_errors(repository):
         has_token = bool(get_token())
     if not has_token:
         raise InputError(
@@ -202,7 +202,7 @@ def _look_up(repository: str) -> _Remote | None:
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import RepositoryNotFoundError
 
-    with asking_hub(repository), tempfile.TemporaryDirectory() as caches:
+    with explaining_hub_errors(repository), tempfile.TemporaryDirectory() as caches:
         try:
             info = HfApi().dataset_info(repository, timeout=30)
         except RepositoryNotFoundError as error:
@@ -300,7 +300,7 @@ def _send(
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
     api = HfApi()
-    with asking_hub(repository) as endpoint:
+    with explaining_hub_errors(repository) as endpoint:
         if remote is None:
             api.create_repo(repository, repo_type="dataset", private=not public)
         api.create_commit(

@@ -15,7 +15,7 @@ from toolbank.bank.records import Query
 from toolbank.encoders.config import EncoderConfig
 from toolbank.report.content import Content
 from toolbank.retrievers import RETRIEVERS, load_retriever
-from toolbank.retrievers.dense import take_out
+from toolbank.retrievers.dense import subtract_common
 
 if TYPE_CHECKING:
     from toolbank.retrievers.dense import DenseRetriever
@@ -52,7 +52,7 @@ class ToolVectors:
 
     def project(self, queries: Vectors) -> Vectors:
         """Remove the mean from requests; gives unit vectors [n, d] in the space of the tools."""
-        return take_out(self.common, queries)
+        return subtract_common(self.common, queries)
 
     def restore(self) -> Vectors:
         """Add the mean to the tools; gives vectors [n_tools, d] in the space of plain requests."""

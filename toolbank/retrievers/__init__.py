@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from toolbank.config.registry import Registry
 from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
 from toolbank.system.errors import InputError
-from toolbank.system.extras import telling_extras
+from toolbank.system.extras import naming_extras
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
@@ -42,7 +42,7 @@ def create_retriever(config: RetrieverConfig) -> Retriever:
     from toolbank.retrievers.base import Retriever
 
     kind = RETRIEVERS.find(config.type, "retrievers")
-    with telling_extras():
+    with naming_extras():
         retriever = kind.find_class()(config)
     if not isinstance(retriever, Retriever):
         raise InputError(
@@ -69,6 +69,6 @@ def load_retriever(folder: Path) -> Retriever:
     kind = RETRIEVERS.find(settings["type"], str(folder))
     config = find_packed(read_config(folder, kind.config, settings), folder)
     retriever = create_retriever(config)
-    with telling_extras():
+    with naming_extras():
         retriever.load(folder, read_tools(folder))
     return retriever

@@ -52,11 +52,11 @@ def read_signals(
             DEPTH + most, len(retriever.tools)
         )
         stage_hits = hits if own else stage.search(queries, DEPTH + most)
-        found.append(_describe(leave_out(stage_hits, without)[1]))
+        found.append(_describe(remove_hits(stage_hits, without)[1]))
     return np.concatenate([np.zeros((len(queries), 0)), *found], axis=1)
 
 
-def leave_out(hits: Hits, without: Sequence[NDArray[np.int64]] | None) -> Hits:
+def remove_hits(hits: Hits, without: Sequence[NDArray[np.int64]] | None) -> Hits:
     """Remove some hits [n, k] of each request; the others move up, -1 and -inf fill the row."""
     if without is None:
         return hits

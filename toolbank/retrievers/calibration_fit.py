@@ -42,7 +42,7 @@ class ForeignRequest:
     query: str
 
 
-def find_foreign(tools: Collection[str]) -> tuple[ForeignRequest, ...]:
+def find_foreign_requests(tools: Collection[str]) -> tuple[ForeignRequest, ...]:
     """Return the bundled requests of the domains that none of these tools is of."""
     known = set(tools)
     every = _read_bundled()
@@ -210,7 +210,7 @@ def mark_right(
 def _draw_foreign(bank: Bank, n: int, seed: int) -> list[str]:
     """Draw about n requests of other domains, equally many of each."""
     by_domain: dict[str, list[str]] = {}
-    for one in find_foreign(bank.tool_names):
+    for one in find_foreign_requests(bank.tool_names):
         by_domain.setdefault(one.domain, []).append(one.query)
     draw = Random(seed)
     drawn = []
@@ -223,7 +223,7 @@ def _find_direction(retriever: Retriever, bank: Bank, seed: int) -> NDArray[np.f
     """The direction [d] from requests of other domains to those of this one."""
     asked = sorted({query.query for query in bank.train_queries})
     asked = Random(seed).sample(asked, min(len(asked), _MOST_NEAR))
-    foreign = [one.query for one in find_foreign(bank.tool_names)]
+    foreign = [one.query for one in find_foreign_requests(bank.tool_names)]
     near = embed_requests(retriever, asked)
     if not near.shape[1] or not len(near) or not foreign:
         return np.zeros(near.shape[1])

@@ -107,14 +107,14 @@ def find_plain_encoder() -> Embed:
         InputError: it is not, or a library that runs it is missing.
     """
     from toolbank.encoders import load_encoder
-    from toolbank.encoders.model import find_here
+    from toolbank.encoders.model import find_local_model
     from toolbank.encoders.sentence import DEFAULT_MODEL, SentenceConfig
-    from toolbank.system.extras import advise_to_install, telling_extras
+    from toolbank.system.extras import install_advice, naming_extras
 
-    with telling_extras():
-        if find_here(DEFAULT_MODEL) is None:
+    with naming_extras():
+        if find_local_model(DEFAULT_MODEL) is None:
             raise InputError(
-                f"{DEFAULT_MODEL} is not on this machine. {advise_to_install('minilm')}"
+                f"{DEFAULT_MODEL} is not on this machine. {install_advice('minilm')}"
             )
         return load_encoder(SentenceConfig()).encode_queries
 

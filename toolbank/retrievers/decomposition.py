@@ -14,7 +14,7 @@ from toolbank.bank.ranking import Hits, blocks, join
 from toolbank.llm.accounts import join_reasons
 from toolbank.llm.chat import ChatReply, Rejection, check_finish, find_answer
 from toolbank.llm.engines import find_engine
-from toolbank.llm.searches import ask_searches, demand_replies
+from toolbank.llm.searches import ask_searches, require_replies
 from toolbank.llm.templates import PromptTemplate
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.llm_settings import (
@@ -46,7 +46,7 @@ def ask_subtasks(
     distinct = list(dict.fromkeys(texts))
     requests = [ask_for_subtasks(template, text) for text in distinct]
     answers = ask_searches(requests, lambda _, reply: read_subtasks(reply), config)
-    demand_replies(answers, config.replies)
+    require_replies(answers, config.replies)
     unread: Counter[str] = Counter()
     parts: dict[str, list[str]] = {}
     for text, answer in zip(distinct, answers, strict=True):

@@ -316,7 +316,7 @@ def common_part(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(total / (len(vectors) + _PSEUDO_TEXTS), dtype=np.float32)
 
 
-def take_out(
+def subtract_common(
     common: NDArray[np.float32], vectors: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """Subtract `common` [d] from unit vectors [n, d], and normalise them again."""

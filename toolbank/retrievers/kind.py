@@ -16,8 +16,8 @@ from toolbank.encoders import AnyEncoder
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
 from toolbank.training.config import (
-    PlannedTraining,
     TrainingConfig,
+    TrainingPlan,
     count_steps,
     name_training,
 )
@@ -103,13 +103,13 @@ class RetrieverConfig(Config):
         """Number of folds of its held-out hits for train queries."""
         return 2
 
-    def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:  # noqa: ARG002
+    def plan_trainings(self, bank: Bank, seed: int) -> list[TrainingPlan]:  # noqa: ARG002
         """List its own trainings in a fit on a bank, in their order.
 
         Raises:
             InputError: it cannot be trained on this bank.
         """
-        return [PlannedTraining(self.label, None) for _ in self.trainings]
+        return [TrainingPlan(self.label, None) for _ in self.trainings]
 
     @property
     def lexical(self) -> bool:
@@ -175,7 +175,7 @@ class DenseConfig(RetrieverConfig):
             )
         return self
 
-    def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:
+    def plan_trainings(self, bank: Bank, seed: int) -> list[TrainingPlan]:
         """That of its encoder."""
         from toolbank.encoders.finetune_data import count_rows
         from toolbank.retrievers.relevance import train_relevance
@@ -184,7 +184,7 @@ class DenseConfig(RetrieverConfig):
             return []
         uses = train_relevance(bank).tools
         rows = count_rows(self.training, uses, len(bank.tools), seed)
-        return [PlannedTraining(self.label, count_steps(rows, self.training))]
+        return [TrainingPlan(self.label, count_steps(rows, self.training))]
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def plan_fits(
     others: Sequence[RetrieverConfig],
     bank: Bank,
     seed: int,
-) -> Iterator[PlannedTraining]:
+) -> Iterator[TrainingPlan]:
     """List the trainings of some of a recipe's retrievers; `others` are all of them.
 
     Raises:
@@ -225,7 +225,7 @@ def plan_fit(
     bank: Bank,
     seed: int,
     of: str = "",
-) -> Iterator[PlannedTraining]:
+) -> Iterator[TrainingPlan]:
     """List the trainings of a retriever's fit on a bank, those for held-out hits included.
 
     `others` holds all retrievers that it builds on, by label. `of` names the fit that this one is
@@ -248,7 +248,7 @@ def _plan_held_out(
     bank: Bank,
     seed: int,
     of: str,
-) -> Iterator[PlannedTraining]:
+) -> Iterator[TrainingPlan]:
     from toolbank.retrievers.crossfit import assign_folds, name_part
 
     if not _trains(config, others):
@@ -267,7 +267,7 @@ def _plan_anew(
     bank: Bank,
     seed: int,
     of: str,
-) -> Iterator[PlannedTraining]:
+) -> Iterator[TrainingPlan]:
     for label in config.needs:
         yield from _plan_anew(others[label], others, bank, seed, of)
     yield from plan_fit(config, others, bank, seed, of)

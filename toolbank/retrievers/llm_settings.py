@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator
 
 from toolbank.config.base import UnionChoice
-from toolbank.llm.chat import ChatRequest, Message, number_of
+from toolbank.llm.chat import ChatRequest, Message, number_from_text
 from toolbank.llm.config import SearchModelConfig
 from toolbank.llm.templates import PromptTemplate
 from toolbank.retrievers.kind import Baseline, RetrieverKind, TwoStageConfig
@@ -28,7 +28,7 @@ def ask_for_subtasks(template: PromptTemplate, text: str) -> ChatRequest:
         InputError: the user's prompts/decompose.j2 is broken.
     """
     return ChatRequest(
-        attempt=number_of(text),
+        attempt=number_from_text(text),
         step="decompose",
         messages=(Message("user", template.render(request=text)),),
         schema=template.schema,
@@ -118,7 +118,7 @@ def ask_for_order(template: PromptTemplate, text: str, tools: Shown) -> ChatRequ
         for number, (name, summary) in enumerate(tools, start=1)
     ]
     return ChatRequest(
-        attempt=number_of(text),
+        attempt=number_from_text(text),
         step="rank",
         messages=(Message("user", template.render(request=text, tools=listed)),),
         schema=template.schema,
@@ -132,7 +132,7 @@ def summarise(tool: Tool) -> str:
 
 
 class LlmConfig(SearchModelConfig, TwoStageConfig):
-    """Have a language model order the best hits of a first stage, or drop them."""
+    """Let a language model reorder the top hits of another retriever."""
 
     needs_queries: ClassVar[bool] = False
     templates: ClassVar[tuple[str, ...]] = (RANK_TEMPLATE,)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.ranking import Hits, find_gold, ndcg, recall
+from toolbank.bank.ranking import Hits, match_gold, ndcg, recall
 from toolbank.bank.records import Query
 
 _RULES_WEIGHT = 0.25
@@ -88,12 +88,12 @@ def validation_recall(
     """
     relevance = find_relevance(bank, validation_queries(bank))
     hits = search(relevance.queries, RECALL_AT)
-    found = find_gold(hits[0][:, :RECALL_AT], relevance.tools)
+    found = match_gold(hits[0][:, :RECALL_AT], relevance.tools)
     places = ndcg(found, (relevance.tools >= 0).sum(axis=1), RECALL_AT)
     return mean_recall(hits, relevance) + 1e-6 * float(places.mean())
 
 
 def mean_recall(hits: Hits, relevance: Relevance) -> float:
     """Return mean Recall@5 of queries, which must not be empty."""
-    found = find_gold(hits[0], relevance.tools)
+    found = match_gold(hits[0], relevance.tools)
     return float(recall(found, (relevance.tools >= 0).sum(axis=1), RECALL_AT).mean())

@@ -16,7 +16,7 @@ from toolbank.retrievers.kind import (
     RetrieverKind,
     TwoStageConfig,
 )
-from toolbank.training.config import PlannedTraining, TrainingConfig, count_steps
+from toolbank.training.config import TrainingConfig, TrainingPlan, count_steps
 from toolbank.training.ranks import world_size
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ BM25 = RetrieverKind(Bm25Config, "toolbank.retrievers.bm25:Bm25Retriever")
 
 
 class DescriptionsTraining(EncoderTraining):
-    """Draws requests to the descriptions of their tools."""
+    """Fine-tune the encoder: move vectors of requests nearer to the descriptions of their tools."""
 
     pairs: tuple[PairKind, ...] = Field(
         default=("query-description",),
@@ -135,7 +135,7 @@ class Tool2VecConfig(DenseConfig):
 
     type: Literal["tool2vec"] = "tool2vec"
     description_weight: float = Field(
-        default=2.0, ge=0, description="weight of the description, in queries"
+        default=2.0, ge=0, description="how many queries the description counts as"
     )
     centre: bool = Field(default=True, description="subtract the mean of all queries")
 
@@ -152,7 +152,7 @@ _OF_A_HEAD = {"batch_size": 128, "learning_rate": 2e-3}
 
 
 class MlcTraining(TrainingConfig):
-    """The paper's settings with fewer epochs: it has 100 on ToolBank, 30 on ToolBench.
+    """The settings of the MLC paper, with fewer epochs (the paper has 100 on ToolBank, 30 on ToolBench).
 
     With `frozen`, the default learning rate is 2e-3 and the default batch size 128.
     """
@@ -161,7 +161,7 @@ class MlcTraining(TrainingConfig):
 
 
 class MlcConfig(RetrieverConfig):
-    """Classify the request: a label a tool, all of them at once."""
+    """Classify the request, with one class per tool."""
 
     score: ClassVar[str] = (
         "a learned logit that the request needs the tool: compare it within one search, where the "
@@ -177,7 +177,7 @@ class MlcConfig(RetrieverConfig):
     description_weight: float | None = Field(
         default=None,
         ge=0,
-        description="weight of Tool2Vec, in queries; unset: chosen by validation, or 64",
+        description="how many queries Tool2Vec counts as; unset: chosen on validation queries, or 64",
     )
     training: MlcTraining = MlcTraining()
 
@@ -186,7 +186,7 @@ class MlcConfig(RetrieverConfig):
         """More with a frozen encoder, because the training is fast."""
         return 5 if self.frozen else super().folds
 
-    def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:  # noqa: ARG002
+    def plan_trainings(self, bank: Bank, seed: int) -> list[TrainingPlan]:  # noqa: ARG002
         """That of its last layer alone, unless it is frozen, and that of all weights."""
         from toolbank.retrievers.relevance import train_relevance
 
@@ -194,11 +194,11 @@ class MlcConfig(RetrieverConfig):
         labelled = int((uses >= 0).any(axis=1).sum())
         if not labelled:
             return []
-        own = PlannedTraining(self.label, count_steps(labelled, self.training))
+        own = TrainingPlan(self.label, count_steps(labelled, self.training))
         if self.frozen:
             return [own]
         last = count_steps(labelled, suit_the_last_layer(self.training))
-        return [PlannedTraining(name_last_layer(self), last), own]
+        return [TrainingPlan(name_last_layer(self), last), own]
 
     @model_validator(mode="before")
     @classmethod
@@ -234,7 +234,7 @@ MLC = RetrieverKind(MlcConfig, "toolbank.retrievers.mlc.retriever:MlcRetriever")
 
 
 class RefinerTraining(TrainingConfig):
-    """For a body of MiniLM's size on a few thousand queries.
+    """Defaults for an encoder of MiniLM's size and a few thousand queries.
 
     The paper trains DeBERTa-v3-xsmall for 30 epochs, with a learning rate of 8e-4, batches of
     32, a weight decay of 0.01, 100 warm-up steps and a cosine schedule.
@@ -280,10 +280,10 @@ class RefinerConfig(TwoStageConfig):
         """Its first stage."""
         return self.first_stage
 
-    def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:  # noqa: ARG002
+    def plan_trainings(self, bank: Bank, seed: int) -> list[TrainingPlan]:  # noqa: ARG002
         """That of its network."""
         queries = len(bank.train_queries)
-        return [PlannedTraining(self.label, count_steps(queries, self.training))]
+        return [TrainingPlan(self.label, count_steps(queries, self.training))]
 
 
 REFINER = RetrieverKind(
@@ -299,7 +299,7 @@ class ProtipTraining(TrainingConfig):
 
 
 class ProtipConfig(RetrieverConfig):
-    """Find the tools of a plan in its order; needs queries whose tools are ordered.
+    """Find the tools of a request in the order of calls; needs queries whose tools are ordered.
 
     The paper uses BERT-base-uncased and random negatives, and does not give the margin. Here the
     plans of a batch share their random negatives, so that no tool comes near a request without
@@ -317,7 +317,7 @@ class ProtipConfig(RetrieverConfig):
     margin: float = Field(
         default=0.35,
         gt=0,
-        description="in mean query-tool distances before training",
+        description="margin, as a multiple of the mean query-tool distance before training",
     )
     negatives: Literal["random", "hard"] = Field(
         default="random",
@@ -326,7 +326,7 @@ class ProtipConfig(RetrieverConfig):
     steps: int = Field(default=6, ge=1, description="most steps of a search")
     training: ProtipTraining = ProtipTraining()
 
-    def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:
+    def plan_trainings(self, bank: Bank, seed: int) -> list[TrainingPlan]:
         """That of its encoder.
 
         Raises:
@@ -335,7 +335,7 @@ class ProtipConfig(RetrieverConfig):
         from toolbank.retrievers.protip.plans import divide_plans
 
         plans, _ = divide_plans(bank, seed)
-        return [PlannedTraining(self.label, count_steps(len(plans), self.training))]
+        return [TrainingPlan(self.label, count_steps(len(plans), self.training))]
 
 
 PROTIP = RetrieverKind(
@@ -395,7 +395,7 @@ class FusionConfig(TwoStageConfig):
     candidates: int = Field(
         default=100,
         ge=1,
-        description="hits to weigh of each; the rest comes last",
+        description="number of hits of each retriever whose scores are summed; all other tools come last",
     )
 
     @property

@@ -14,7 +14,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, cosine_scores, rank_blocks
 from toolbank.bank.records import Tool
 from toolbank.retrievers.base import Packing
-from toolbank.retrievers.dense import DenseRetriever, common_part, take_out
+from toolbank.retrievers.dense import DenseRetriever, common_part, subtract_common
 from toolbank.retrievers.relevance import Relevance, train_relevance
 from toolbank.retrievers.settings import Tool2VecConfig
 from toolbank.retrievers.stored import Arrays, Stored, flags, floats
@@ -157,8 +157,8 @@ class Tool2VecRetriever(DenseRetriever):
             self.common = common_part(np.repeat(queries, times, axis=0))
             self.common_to_descriptions = common_part(descriptions)
         centroids = make_centroids(
-            take_out(self.common, queries),
-            take_out(self.common_to_descriptions, descriptions),
+            subtract_common(self.common, queries),
+            subtract_common(self.common_to_descriptions, descriptions),
             relevance.tools,
             relevance.weights,
             self.config.description_weight,
@@ -231,11 +231,11 @@ class Tool2VecRetriever(DenseRetriever):
 
     def embed(self, queries: Sequence[str]) -> NDArray[np.float32]:
         """Embed requests [n, d], with `common` subtracted."""
-        return take_out(self.common, super().embed(queries))
+        return subtract_common(self.common, super().embed(queries))
 
     def embed_tools(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
         """Embed descriptions [n, d], with their mean subtracted."""
-        return take_out(self.common_to_descriptions, super().embed_tools(tools))
+        return subtract_common(self.common_to_descriptions, super().embed_tools(tools))
 
     def own_vectors(self, bank: Bank) -> NDArray[np.float32]:
         """Return vectors [n_train, most, d] of each train query's own tools; zeros for padding.

@@ -14,7 +14,7 @@ from toolbank.bank.ranking import Hits, blocks, cosine_scores
 from toolbank.bank.records import Tool
 from toolbank.encoders.base import Encoder
 from toolbank.retrievers.base import all_words, title_and_summary
-from toolbank.retrievers.dense import common_part, take_out
+from toolbank.retrievers.dense import common_part, subtract_common
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.relevance import Relevance
 from toolbank.retrievers.stored import Arrays, Stored, Texts, floats
@@ -257,7 +257,7 @@ class DescriptionOdds(Stored):
         if len(queries):
             self.common_query = common_part(queries)
         self.common_description = common_part(described)
-        self.vectors = take_out(self.common_description, described)
+        self.vectors = subtract_common(self.common_description, described)
         self.documents = self.fitted = tuple(all_words(tool) for tool in tools)
         self.words = LexicalIndex.of(self.fitted)
         self.scale = _LOG_ODDS
@@ -358,7 +358,7 @@ class DescriptionOdds(Stored):
         """
         if encoder is not None:
             encoder = encoder.of_width(self.vectors.shape[1])
-        added = take_out(self.common_description, encode_tools(tools, encoder))
+        added = subtract_common(self.common_description, encode_tools(tools, encoder))
         grown = copy(self)
         grown.vectors = np.concatenate([self.vectors, added])
         grown.documents = (*self.documents, *(all_words(tool) for tool in tools))
@@ -391,7 +391,7 @@ class DescriptionOdds(Stored):
         words, rank = ranks.find(queries, tools)
         if not self.vectors.shape[1]:
             return (words / (1 + words)).astype(np.float64), 1 / rank
-        asked = take_out(self.common_query, encoded)
+        asked = subtract_common(self.common_query, encoded)
         if len(tools) < _FEW * len(self.vectors):
             near = cosine_scores(asked, self.vectors[tools])
         else:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolbank.llm.journal import Journal
     from toolbank.run.folder import RunFolder
     from toolbank.run.recipe import Recipe
-    from toolbank.sources.kind import Collected
+    from toolbank.sources.kind import ToolCollection
 
 
 class _Version(BaseModel):
@@ -141,7 +141,7 @@ def _versions_path(folder: RunFolder) -> Path:
     return folder.catalogue / "versions.json"
 
 
-def explain_loss(folder: RunFolder, collected: Collected) -> str:
+def explain_loss(folder: RunFolder, collected: ToolCollection) -> str:
     """Which source gives under half of its former tools, and what to do; "" if none does."""
     path = folder.bank / "sources.json"
     if not path.is_file():
@@ -171,7 +171,7 @@ def former_tools(folder: RunFolder) -> tuple[Tool, ...]:
         return ()
 
 
-def keep_labels(folder: RunFolder, collected: Collected) -> Collected:
+def keep_labels(folder: RunFolder, collected: ToolCollection) -> ToolCollection:
     """What was read, with the labels that its sources had where nothing else has changed.
 
     Earlier versions gave other labels, for which no retriever has to be trained again. Sources that
@@ -187,7 +187,7 @@ def keep_labels(folder: RunFolder, collected: Collected) -> Collected:
     return replace(collected, tools=former) if is_same else collected
 
 
-def advise_to_refresh(run: Path, collected: Collected) -> list[str]:
+def advise_to_refresh(run: Path, collected: ToolCollection) -> list[str]:
     """What to do about the parts of sources that could not be read."""
     if collected.complete:
         return []
@@ -206,7 +206,7 @@ def advise_to_force(run: Path) -> str:
 
 
 def keep_tools(
-    recipe: Recipe, folder: RunFolder, collected: Collected
+    recipe: Recipe, folder: RunFolder, collected: ToolCollection
 ) -> tuple[Path, ...]:
     """Write what was read, and give the files; as a version where anything was asked before.
 

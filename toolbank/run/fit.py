@@ -51,7 +51,9 @@ def load_labelled(folder: RunFolder, labels: Labels) -> Bank:
     from toolbank.bank.bank import Bank
 
     bank = Bank.load(folder.bank)
-    return bank.with_verified() if labels == "verified" else replace(bank, labels=())
+    return (
+        bank.with_labels_applied() if labels == "verified" else replace(bank, labels=())
+    )
 
 
 def fit_together(fit: Fit) -> Retriever:
@@ -98,7 +100,7 @@ def take_part() -> None:
 def _fit(fit: Fit) -> Retriever:
     from toolbank.retrievers import create_retriever, load_retriever
     from toolbank.retrievers.base import FitContext
-    from toolbank.system.extras import telling_extras
+    from toolbank.system.extras import naming_extras
 
     folder = RunFolder(fit.run)
     retriever = create_retriever(fit.config)
@@ -111,7 +113,7 @@ def _fit(fit: Fit) -> Retriever:
         logs=folder.logs / fit.config.label,
     )
     bank = load_labelled(folder, fit.labels)
-    with telling_extras():
+    with naming_extras():
         retriever.fit(bank, context)
     return retriever
 

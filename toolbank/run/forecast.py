@@ -20,7 +20,7 @@ from toolbank.llm.accounts import (
     resolve_price,
 )
 from toolbank.llm.engines import ENGINES
-from toolbank.llm.step import SAMPLED
+from toolbank.llm.step import SAMPLE_SIZE
 from toolbank.system.numbers import about, count, dollars, duration, rate, seconds, span
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ def read_history(
         identity = kind.identity(config, seed) or (likely.identity if likely else "")
         keys = (request.key(identity) for request in sample.first)
         known = (journal.get(key) is not None for key in keys)
-        attempts = {one.attempt for one in sample.first[:SAMPLED]} or range(SAMPLED)
+        attempts = {one.attempt for one in sample.first[:SAMPLE_SIZE]} or range(
+            SAMPLE_SIZE
+        )
         return History(
             usage={row.step: row for row in rows if row.identity == identity},
             is_of_prompts=sample.is_same or (not sample.is_all and any(known)),

@@ -61,7 +61,7 @@ from toolbank.system.consent import DEFAULT_KEY, Route, command_of, grant_to_sen
 from toolbank.system.errors import InputError
 from toolbank.system.files import reading
 from toolbank.system.folders import is_run_folder
-from toolbank.system.text import find_control_sign
+from toolbank.system.text import find_control_character
 
 BASELINES: tuple[RetrieverConfig, ...] = (
     settings.Bm25Config(),
@@ -119,14 +119,13 @@ class Recipe(Config):
     domain: str = Field(
         default="",
         max_length=100,
-        description="name of the API in prompts, and of prompts/examples/<domain>.jsonl; unset: that of "
-        "the only source, or the recipe's name",
+        description="name of the API in prompts, and in the file name prompts/examples/<domain>.jsonl; unset: the name of the only source, or else of the recipe",
     )
     seed: int = Field(
         default=0,
         ge=-(2**63),
         lt=2**63,
-        description="of everything that is drawn at random",
+        description="seed of everything that is random",
     )
     prompts: Path | None = Field(
         default=None,
@@ -145,15 +144,15 @@ class Recipe(Config):
     split: SplitConfig = SplitConfig()
     judge: JudgeConfig = Field(
         default=JudgeConfig(),
-        description="comparison of requests with others; datasets are judged only if this is set",
+        description="compare requests with their drafts or with others; datasets are judged only if this is set",
     )
     verify: VerifyConfig | None = Field(
         default=None,
-        description="checks and grades of labels; unset: none",
+        description="check and grade labels; unset: only `toolbank verify` checks them",
     )
     labels: Labels = Field(
         default="verified",
-        description="labels to learn from: `verified` if a request has such, or `first`",
+        description="labels to learn from: with `verified`, the verified labels of a request if it has some, else its first ones; with `first`, always the first",
     )
     baselines: bool = Field(
         default=True,
@@ -209,7 +208,7 @@ class Recipe(Config):
     @field_validator("domain")
     @classmethod
     def _check_domain(cls, domain: str) -> str:
-        if "/" in domain or "\\" in domain or find_control_sign(domain):
+        if "/" in domain or "\\" in domain or find_control_character(domain):
             raise ValueError(
                 "should be the name of the API, on one line and without a slash"
             )

@@ -35,7 +35,7 @@ from toolbank.system.numbers import count
 from toolbank.system.terminal import advise_to_finish, command
 
 if TYPE_CHECKING:
-    from toolbank.sources.kind import Collected
+    from toolbank.sources.kind import ToolCollection
 
 # What follows from other tools, or from the version that a label tells: it says nothing new.
 _DERIVED = {"source", "twins"}
@@ -195,7 +195,7 @@ def compare_tools(old: Sequence[Tool], new: Sequence[Tool]) -> Changes:
 
 def _collect(
     file: RecipeFile, folder: RunFolder, *, dry_run: bool, force: bool
-) -> tuple[Collected, tuple[str, ...]]:
+) -> tuple[ToolCollection, tuple[str, ...]]:
     """What the sources give, and the labels of those that can't be read."""
     with tempfile.TemporaryDirectory() as aside:
         cache = folder.cache

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from toolbank.config.assets import AssetFolders, current_folders, looking_in
 from toolbank.llm.placement import release_engines
-from toolbank.llm.searches import bring_replies
+from toolbank.llm.searches import copy_replies
 from toolbank.llm.templates import check_template
 from toolbank.run.assets import (
     AssetChange,
@@ -34,8 +34,8 @@ from toolbank.run.stages import find_leftovers, make_stages
 from toolbank.run.stages.dataset import note_left_out, suit_dataset
 from toolbank.run.version_0_7 import store_grades
 from toolbank.system.consent import require_consent
-from toolbank.system.errors import InputError, Interrupted
-from toolbank.system.extras import telling_extras
+from toolbank.system.errors import InputError, InterruptedByUserError
+from toolbank.system.extras import naming_extras
 from toolbank.system.files import write_text
 from toolbank.system.folders import set_aside
 from toolbank.system.terminal import advise_to_finish, command, print_message
@@ -64,7 +64,7 @@ class RunResult:
     lacks: tuple[str, ...] = ()
 
 
-@telling_extras()
+@naming_extras()
 def run_recipe(
     recipe: RecipeFile,
     out: Path | str,
@@ -248,7 +248,7 @@ def _run_chosen(
                 folder.forget(path)
                 print_message(f"{path}: not of this recipe; moved to {kept}")
         for config in recipe.recipe.search_models:
-            bring_replies(config)
+            copy_replies(config)
         write_text(folder.recipe, resolved)
         write_origin(folder, recipe.recipe, inputs_here(stages, recipe.path))
         own_recipe = [f"{recipe.path}: yours, used"] if recipe.own else []
@@ -434,7 +434,7 @@ def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
         rest = (
             f"{stage.keeps or 'Nothing is kept.'} The same command goes on from there."
         )
-        raise Interrupted(
+        raise InterruptedByUserError(
             f"stopped in stage {stage.name}. {str(error) or rest}"
         ) from error
     if not outcome.waiting:

@@ -34,8 +34,8 @@ from toolbank.search.folder import (
 )
 from toolbank.search.storage import write_packed
 from toolbank.system.consent import command_of, require_consent
-from toolbank.system.errors import InputError, Interrupted
-from toolbank.system.extras import telling_extras
+from toolbank.system.errors import InputError, InterruptedByUserError
+from toolbank.system.extras import naming_extras
 from toolbank.system.folders import check_no_link
 from toolbank.system.outputs import check_output, write_output
 from toolbank.system.terminal import advise_to_finish, command, print_message
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from toolbank.retrievers.calibration import Calibration
 
 
-@telling_extras()
+@naming_extras()
 def load(run: str | Path, retriever: str | None = None) -> Finder:
     """Load a retriever of a run, or what `Finder.save` or `toolbank pack` wrote.
 
@@ -84,7 +84,7 @@ def open_searched(
     """Open a retriever of a run, from its packed copy if there is one.
 
     Call the second result after the search: if there is no copy, it writes one for the next search,
-    which needs the extra `pack`. If that is interrupted (`Interrupted`) or fails, the next search
+    which needs the extra `pack`. If that is interrupted (`InterruptedByUserError`) or fails, the next search
     uses the fitted retriever and tries again. Without the libraries that read a copy, each search
     uses the fitted retriever.
 
@@ -111,7 +111,7 @@ def open_searched(
             check_no_link([folder.finders])
             write_version(place, write, packed=True, source=source)
         except KeyboardInterrupt as error:
-            raise Interrupted(
+            raise InterruptedByUserError(
                 "stopped. The hits are complete; the next search writes the copy."
             ) from error
         # The search has succeeded; torch, ONNX and the disk fail in many ways.
@@ -282,7 +282,7 @@ class Calibrator:
             )
             return
         folder, recipe = _open(run)
-        self._bank = Bank.load(folder.bank).without_gone()
+        self._bank = Bank.load(folder.bank).without_missing_tools()
         self.requests = choose_calibration_requests(self._bank, recipe.evaluate.on)
 
     def __call__(self, packed: Retriever, fitted: Retriever) -> Calibration | str:
@@ -308,7 +308,7 @@ def read_requests_of(run: Path) -> list[tuple[str, tuple[str, ...]]]:
     """
     from toolbank.bank.bank import Bank
 
-    bank = Bank.load(open_run(run).bank).with_verified().without_gone()
+    bank = Bank.load(open_run(run).bank).with_labels_applied().without_missing_tools()
     return [(query.query, query.tools) for query in bank.train_queries]
 
 

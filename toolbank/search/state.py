@@ -15,7 +15,7 @@ from toolbank.bank.records import Tool
 from toolbank.retrievers.calibration import DEPTH, Calibration
 from toolbank.search.catalogue import RequestIndex, ToolCatalogue
 from toolbank.system.errors import InputError
-from toolbank.system.extras import telling_extras
+from toolbank.system.extras import naming_extras
 
 if TYPE_CHECKING:
     from toolbank.encoders.onnx import OnnxNetwork
@@ -83,7 +83,7 @@ class FinderState:
         Raises:
             InputError: a library that it needs is missing.
         """
-        with telling_extras():
+        with naming_extras():
             return self.retrievers[label].search(queries, k)
 
     def find(

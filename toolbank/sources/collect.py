@@ -10,7 +10,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import HttpCall, McpCall, Tool
 from toolbank.config.assets import Asset, find_asset, has_asset
 from toolbank.sources import SOURCES
-from toolbank.sources.kind import Collected, SourceConfig, SourceKind
+from toolbank.sources.kind import SourceConfig, SourceKind, ToolCollection
 from toolbank.sources.merge import (
     ToolMerger,
     add_prefix,
@@ -29,7 +29,7 @@ _OPENAPI = "openapi:"
 
 def collect_tools(
     sources: Sequence[SourceConfig], cache: Path, former: Sequence[Tool] = ()
-) -> Collected:
+) -> ToolCollection:
     """Read every source and merge their tools, sorted by name and with their twins.
 
     Of two tools with a common name the first counts (`ToolMerger`). Sources may keep files, such as
@@ -46,7 +46,7 @@ def collect_tools(
 
 def collect_anew(
     sources: Sequence[SourceConfig], cache: Path, former: Sequence[Tool] = ()
-) -> tuple[Collected, dict[str, ToolbankError]]:
+) -> tuple[ToolCollection, dict[str, ToolbankError]]:
     """Collect tools as `collect_tools` does, also if some sources can't be read.
 
     The second value are the errors by label. The `former` tools of these sources are kept. Files
@@ -55,7 +55,7 @@ def collect_anew(
     Raises:
         InputError, ToolbankError: no source can be read, or as `collect_tools`.
     """
-    read: list[Collected] = []
+    read: list[ToolCollection] = []
     failed: dict[str, ToolbankError] = {}
     labels = name_sources(sources)
     for source, own in zip(sources, labels, strict=True):
@@ -66,7 +66,7 @@ def collect_anew(
             failed[label] = error
             unread = tuple(own.values())
             info = {"source": label}
-            read.append(Collected((), info, problems=(str(error),), unread=unread))
+            read.append(ToolCollection((), info, problems=(str(error),), unread=unread))
     if len(failed) == len(sources):
         raise next(iter(failed.values()))
     return _merge(sources, labels, read, former), failed
@@ -91,9 +91,9 @@ def name_sources(sources: Sequence[SourceConfig]) -> list[dict[str, str]]:
 def _merge(
     sources: Sequence[SourceConfig],
     labels: Sequence[Mapping[str, str]],
-    collected: Sequence[Collected],
+    collected: Sequence[ToolCollection],
     former: Sequence[Tool],
-) -> Collected:
+) -> ToolCollection:
     own = [names[source.label] for source, names in zip(sources, labels, strict=True)]
     merged = ToolMerger(sources, own)
     infos: list[dict[str, Any]] = []
@@ -112,7 +112,7 @@ def _merge(
     twins = [group for source in sources for group in _read_twins(source)]
     notes += _describe_unknown(twins, tools)
     tools = _keep_unread(collected, own, tools, former, infos)
-    return Collected(
+    return ToolCollection(
         mark_twins(tools, [names for _, groups in twins for names in groups]),
         {"tools": len(tools), "sources": infos},
         crawls=tuple(crawl for one in collected for crawl in one.crawls),
@@ -188,7 +188,7 @@ def describe_keeps(sources: Sequence[SourceConfig]) -> str:
     return " ".join(dict.fromkeys(filter(None, (_find(s).keeps for s in sources))))
 
 
-def _describe_repeated(label: str, read: Collected) -> list[str]:
+def _describe_repeated(label: str, read: ToolCollection) -> list[str]:
     """Describe the tools that a source lists more than once."""
     counts = Counter(tool.name for tool in read.tools)
     repeated = [name for name, count in counts.items() if count > 1]
@@ -197,7 +197,9 @@ def _describe_repeated(label: str, read: Collected) -> list[str]:
     return [f"{said}; the first of each counts"] if repeated else []
 
 
-def _read(source: SourceConfig, cache: Path, labels: Mapping[str, str]) -> Collected:
+def _read(
+    source: SourceConfig, cache: Path, labels: Mapping[str, str]
+) -> ToolCollection:
     """Read a source; its tools get the prefix and the labels of the recipe."""
     read = _find(source).read(source, cache)
     own = labels[source.label]
@@ -238,7 +240,7 @@ def _lead_with(label: str, former: str, line: str) -> str:
 
 
 def _keep_unread(
-    collected: Sequence[Collected],
+    collected: Sequence[ToolCollection],
     labels: Sequence[str],
     tools: Sequence[Tool],
     former: Sequence[Tool],

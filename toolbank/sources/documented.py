@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from toolbank.bank.records import (
-    Raised,
-    Returned,
+    RaisedException,
+    ReturnValue,
     SeeAlso,
     Tool,
     ToolKind,
@@ -40,8 +40,8 @@ class Documented:
     summary: str = ""
     description: str = ""
     parameters: tuple[Parameter, ...] = ()
-    returns: tuple[Returned, ...] = ()
-    raises: tuple[Raised, ...] = ()
+    returns: tuple[ReturnValue, ...] = ()
+    raises: tuple[RaisedException, ...] = ()
     notes: str = ""
     examples: str = ""
     see_also: tuple[SeeAlso, ...] = ()

@@ -121,7 +121,7 @@ class SourceConfig(Config):
 
 
 @dataclass(frozen=True)
-class Collected:
+class ToolCollection:
     """The tools of a source, or of all sources of a recipe.
 
     `info` goes into bank.json: the `source`, counts of skipped objects by reason (`left_out`),
@@ -167,7 +167,7 @@ class SourceKind(Generic[C]):
     """
 
     config: type[C]
-    read_tools: Callable[[C, Path], Collected]
+    read_tools: Callable[[C, Path], ToolCollection]
     content_id: Callable[[C], str]
     keeps: str = ""
     places: Callable[[C], tuple[Path, ...]] = lambda _: ()
@@ -177,7 +177,7 @@ class SourceKind(Generic[C]):
     anew: Callable[[C], C] = lambda config: config
     labels: Callable[[C], tuple[str, ...]] = lambda config: (config.label,)
 
-    def read(self, config: C, cache: Path) -> Collected:
+    def read(self, config: C, cache: Path) -> ToolCollection:
         """Read a source; it may keep files in `cache`.
 
         Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from toolbank.bank.bank import LeftOut
+from toolbank.bank.bank import SkipCounter
 from toolbank.bank.records import Tool
 from toolbank.sources.checks import SchemaCheck, is_too_deep
 from toolbank.system.numbers import count
@@ -105,7 +105,7 @@ class ToolList:
 
     def __init__(self) -> None:
         self.tools: dict[str, Tool] = {}
-        self.left_out = LeftOut()
+        self.left_out = SkipCounter()
         self._repaired: dict[str, list[str]] = {}
         self.check = SchemaCheck()
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from toolbank.system.errors import InputError
-from toolbank.system.extras import demand_library
+from toolbank.system.extras import require_library
 
 _ADDRESS = "RAY_ADDRESS"
 # Workers exchange small objects only.
@@ -32,7 +32,7 @@ def join(workers: int, key: str) -> bool:
     Raises:
         InputError: Ray is not installed, or no cluster answers at the address.
     """
-    demand_library("ray", key)
+    require_library("ray", key)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     import ray
 

@@ -13,11 +13,11 @@ class InputError(ToolbankError):
     exit_code = 2
 
 
-class Waiting(ToolbankError):  # noqa: N818 - not an error
+class ReplyPendingError(ToolbankError):
     """A batch is waiting for replies. The message says what to do until then. Exit code 3."""
 
     exit_code = 3
 
 
-class Interrupted(ToolbankError):  # noqa: N818 - not an error
+class InterruptedByUserError(ToolbankError):
     """Ctrl-C or SIGTERM stopped a command. The message says what is kept. Exit code 1."""

@@ -23,7 +23,7 @@ def install_command(extra: str) -> str:
     return f"pip install '.[{extra}]' -c {file}"
 
 
-def advise_to_install(extra: str) -> str:
+def install_advice(extra: str) -> str:
     """Return a sentence on how to install an extra."""
     where = "" if PUBLISHED else ", in a clone of this project"
     return f"Install it{where}: {install_command(extra)}"
@@ -97,13 +97,13 @@ class MissingLibraryError(InputError):
         extras = EXTRAS[library]
         extra = who if who in extras else extras[0]
         super().__init__(
-            f"{who or 'This'} needs {library}, which is not installed. {advise_to_install(extra)}"
+            f"{who or 'This'} needs {library}, which is not installed. {install_advice(extra)}"
         )
         self.library, self.who = library, who
 
 
 @contextmanager
-def telling_extras(who: str = "") -> Iterator[None]:
+def naming_extras(who: str = "") -> Iterator[None]:
     """Name the extra to install if an import in the block fails.
 
     Raises:
@@ -117,7 +117,7 @@ def telling_extras(who: str = "") -> Iterator[None]:
         raise MissingLibraryError(error.name, who) from error
 
 
-def demand_library(library: str, who: str = "") -> None:
+def require_library(library: str, who: str = "") -> None:
     """Check that a library is installed, without importing it.
 
     Raises:
@@ -127,11 +127,11 @@ def demand_library(library: str, who: str = "") -> None:
         raise MissingLibraryError(library, who)
 
 
-def demand_extra(command: str) -> None:
+def require_extra(command: str) -> None:
     """Check that the library that a command always needs is installed.
 
     Raises:
         MissingLibraryError: it is not.
     """
     if library := _COMMANDS.get(command):
-        demand_library(library, command)
+        require_library(library, command)

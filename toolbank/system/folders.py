@@ -266,7 +266,7 @@ def hash_files(folder: Path, paths: Iterable[Path] | None = None) -> dict[str, s
     return {p.relative_to(folder).as_posix(): sha256_file(p) for p in sorted(paths)}
 
 
-def is_left(folder: Path, name: str, files: Files) -> bool:
+def is_unchanged(folder: Path, name: str, files: Files) -> bool:
     """Check whether a file is listed and unchanged, and neither a link nor behind one."""
     path = folder / name
     return (
@@ -284,7 +284,11 @@ def foreign_files(folder: Path, names: Iterable[str], files: Files) -> Iterator[
         inside = top.rglob("*") if stat.S_ISDIR(_mode(top)) else ()
         for path in (top, *inside):
             mode, inner = _mode(path), path.relative_to(folder).as_posix()
-            if mode and not stat.S_ISDIR(mode) and not is_left(folder, inner, files):
+            if (
+                mode
+                and not stat.S_ISDIR(mode)
+                and not is_unchanged(folder, inner, files)
+            ):
                 yield path
 
 
@@ -307,7 +311,7 @@ def refuse_foreign(
 def remove_files(folder: Path, files: Files, path: Path) -> None:
     """Delete listed, unchanged files at or under `path`, and folders that are then empty."""
     for name in files:
-        if (folder / name).is_relative_to(path) and is_left(folder, name, files):
+        if (folder / name).is_relative_to(path) and is_unchanged(folder, name, files):
             (folder / name).unlink()
     if not path.is_symlink():
         for where, _, _ in os.walk(path, topdown=False):

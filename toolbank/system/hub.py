@@ -32,7 +32,7 @@ def check_repository(name: str) -> None:
 
 
 @contextmanager
-def asking_hub(repository: str) -> Iterator[str]:
+def explaining_hub_errors(repository: str) -> Iterator[str]:
     """Explain the hub's errors in the block, and hide its progress bars and notes.
 
     Gives the hub's address.

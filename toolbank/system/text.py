@@ -31,7 +31,7 @@ def replace_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def find_control_sign(text: str) -> str:
+def find_control_character(text: str) -> str:
     """Find the first control character, such as "U+001B"; "" if there is none.
 
     These are characters that control a terminal, change the direction of writing, or cannot be

@@ -33,7 +33,7 @@ from typing import Any
 
 from toolbank.bank.files import read_tools, write_tools
 from toolbank.config.assets import has_asset
-from toolbank.sources.kind import Collected, Location, SourceConfig, SourceKind
+from toolbank.sources.kind import Location, SourceConfig, SourceKind, ToolCollection
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.testing import check_model
 
@@ -57,7 +57,7 @@ class SourceCase:
     change: Callable[[], object] | None = None
     given: str = ""
 
-    def read(self) -> Collected:
+    def read(self) -> ToolCollection:
         """Read the sample with an empty cache."""
         with tempfile.TemporaryDirectory() as cache:
             try:

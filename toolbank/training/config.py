@@ -34,10 +34,12 @@ class TrainingConfig(Config):
     learning_rate: float = Field(default=5e-5, gt=0, description="peak")
     weight_decay: float = Field(default=0.01, ge=0, description="of AdamW")
     warmup: float = Field(
-        default=0.1, ge=0, description="share of the steps below 1, else steps"
+        default=0.1,
+        ge=0,
+        description="warm-up: a value below 1 is a share of the steps, any other a number of steps",
     )
     schedule: Literal["linear", "cosine", "constant"] = Field(
-        default="linear", description="after the warm-up"
+        default="linear", description="learning rate after the warm-up"
     )
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
         default="auto",
@@ -225,7 +227,7 @@ def _find_reporters(config: TrainingConfig) -> list[str]:
 
 
 @dataclass(frozen=True)
-class PlannedTraining:
+class TrainingPlan:
     """A training to come: its title in the progress, and its steps (None if not known)."""
 
     title: str

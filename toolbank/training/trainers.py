@@ -90,7 +90,7 @@ class EpochBatches(DefaultBatchSampler):
         rows.set_epoch(epoch)
 
 
-class CarefulTrainer(Trainer):
+class TrainerBase(Trainer):
     """How both Trainers validate, save, and resume within an epoch.
 
     `rows` may differ between epochs. `saving` times the saves and `best` keeps the best weights;
@@ -175,7 +175,7 @@ class EpochStart(TrainerCallback):
     the state as that of epoch 0, and thus in every checkpoint: an epoch is kept only if it is better.
     """
 
-    def __init__(self, trainer: CarefulTrainer) -> None:
+    def __init__(self, trainer: TrainerBase) -> None:
         self._trainer = trainer
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
@@ -189,7 +189,7 @@ class EpochStart(TrainerCallback):
             state.best_metric = metrics[f"eval_{METRIC}"]
 
 
-class ModelTrainer(CarefulTrainer):
+class ModelTrainer(TrainerBase):
     """Train a model whose forward returns the mean loss of a batch as "loss"."""
 
     def __init__(self, *, lengths: Sequence[int] | None, **settings: Any) -> None:
@@ -209,7 +209,7 @@ class ModelTrainer(CarefulTrainer):
         return self._order
 
 
-class EncoderTrainer(CarefulTrainer, SentenceTransformerTrainer):
+class EncoderTrainer(TrainerBase, SentenceTransformerTrainer):
     """Train a sentence encoder with a loss of sentence-transformers."""
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:

@@ -12,8 +12,8 @@ from scipy.stats import binomtest
 
 from toolbank.bank.ranking import (
     comp,
-    find_filled,
-    find_gold,
+    match_gold,
+    match_places,
     mrr,
     ndcg,
     recall,
@@ -60,7 +60,7 @@ def reference(measure, hits, gold):
 @given(judged_rankings(), st.sampled_from([1, 3, 5, 10, 20]))
 def test_metrics_equal_those_of_ir_measures(ranked, k):
     hits, gold = ranked
-    found, n_gold = find_gold(hits, pad(gold)), np.array([len(g) for g in gold])
+    found, n_gold = match_gold(hits, pad(gold)), np.array([len(g) for g in gold])
     np.testing.assert_allclose(recall(found, n_gold, k), reference(R @ k, hits, gold))
     np.testing.assert_allclose(ndcg(found, n_gold, k), reference(nDCG @ k, hits, gold))
     np.testing.assert_allclose(mrr(found), reference(RR, hits, gold))
@@ -69,7 +69,7 @@ def test_metrics_equal_those_of_ir_measures(ranked, k):
 @given(judged_rankings(), st.integers(1, 15))
 def test_comp_is_one_where_recall_is_complete(ranked, k):
     hits, gold = ranked
-    found, n_gold = find_gold(hits, pad(gold)), np.array([len(g) for g in gold])
+    found, n_gold = match_gold(hits, pad(gold)), np.array([len(g) for g in gold])
     complete = [
         set(g) <= set(row[:k].tolist()) for g, row in zip(gold, hits, strict=True)
     ]
@@ -79,14 +79,14 @@ def test_comp_is_one_where_recall_is_complete(ranked, k):
 def test_a_worked_example():
     # -1 fills up a row of few hits.
     hits = np.array([[4, 1, 2, 0], [3, 0, 1, 2], [1, -1, -1, -1], [-1, -1, -1, -1]])
-    found = find_gold(hits, pad([{1, 2}, {9}, {1, 5}, {1}]))
+    found = match_gold(hits, pad([{1, 2}, {9}, {1, 5}, {1}]))
     n_gold = np.array([2, 1, 2, 1])
     assert recall(found, n_gold, 2).tolist() == [0.5, 0, 0.5, 0]
     assert comp(found, n_gold, 3).tolist() == [1, 0, 0, 0]
     assert mrr(found).tolist() == [0.5, 0, 1, 0]
     dcg = 1 / np.log2(3) + 1 / np.log2(4)
     assert ndcg(found, n_gold, 3)[0] == pytest.approx(dcg / (1 + 1 / np.log2(3)))
-    nothing = find_gold(np.zeros((2, 0), np.int64), pad([{0}, {1}]))
+    nothing = match_gold(np.zeros((2, 0), np.int64), pad([{0}, {1}]))
     for metric in (recall, ndcg, comp):
         assert metric(nothing, np.array([1, 1]), 5).tolist() == [0, 0]
     assert mrr(nothing).tolist() == [0, 0]
@@ -122,7 +122,7 @@ def test_a_tool_is_found_where_it_or_a_twin_is(ranked, k, groups):
         for g, row in zip(gold, hits.tolist(), strict=True)
     ]
     np.testing.assert_allclose(found, expected)
-    strict = recall(find_gold(hits, pad(gold)), np.array([len(g) for g in gold]), k)
+    strict = recall(match_gold(hits, pad(gold)), np.array([len(g) for g in gold]), k)
     assert (found >= strict).all()
     # Which of the twins is found makes no difference.
     np.testing.assert_allclose(recall_or_twin(twins[hits], pad(gold), twins, k), found)
@@ -143,7 +143,7 @@ def ranked_places(draw):
 @given(ranked_places())
 def test_so_many_places_are_filled_by_each_prefix_as_a_matching_can_fill(ranked):
     hits, places = ranked
-    found = find_filled(np.array([hits]), [places])[0]
+    found = match_places(np.array([hits]), [places])[0]
     fits = np.array(
         [[tool in {n, *others} for n, others in places.items()] for tool in hits]
     )
@@ -156,13 +156,15 @@ def test_so_many_places_are_filled_by_each_prefix_as_a_matching_can_fill(ranked)
 def test_without_alternatives_places_are_filled_by_the_needed_tools_alone(ranked):
     hits, gold = ranked
     places = [dict.fromkeys(tools, ()) for tools in gold]
-    np.testing.assert_array_equal(find_filled(hits, places), find_gold(hits, pad(gold)))
+    np.testing.assert_array_equal(
+        match_places(hits, places), match_gold(hits, pad(gold))
+    )
 
 
 def test_an_alternative_fills_one_place_and_the_second_hit_for_it_none():
     places = [{1: {2}, 3: {2, 4}}]
     hits = np.array([[2, 1, 4, 3, -1]])
-    assert find_filled(hits, places).tolist() == [[True, True, False, False, False]]
+    assert match_places(hits, places).tolist() == [[True, True, False, False, False]]
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

@@ -62,7 +62,7 @@ def test_replace_keeps_all_that_the_other_recipe_made(project):
     found = toolbank("search", "runs/mine/replaced/1", "middle value", cwd=project)
     assert "statistics.median" in found.stdout
     again = toolbank("run", "runs/mine", cwd=project)
-    assert "Everything was done already" in again.stdout
+    assert "done already" in again.stdout
     refused(project, "run", "mine.yaml", told=["seed: 7 there, 0 in this recipe"])
 
 
@@ -205,4 +205,4 @@ def test_a_finished_run_that_can_not_be_written_to_prints_its_table(world, tmp_p
         done = toolbank("run", "mine.yaml", cwd=place)
     assert done.returncode == 0, done.stderr
     assert "R@5" in done.stdout
-    assert "Everything was done already" in done.stdout
+    assert "done already" in done.stdout

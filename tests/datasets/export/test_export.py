@@ -9,7 +9,7 @@ import datasets
 import pytest
 
 from toolbank.bank.bank import Bank, Label
-from toolbank.bank.records import Ask, Provenance, Query, Returned, Tool, hashed_name
+from toolbank.bank.records import Ask, Provenance, Query, ReturnValue, Tool, hashed_name
 from toolbank.datasets.export import FORMATS, export_bank, export_folder
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.folders import MARK
@@ -22,7 +22,7 @@ def bank():
         summary="Sum — of “elements”.",
         description="Over an axis.",
         parameters={"type": "object", "properties": {"a": {"type": "array"}}},
-        returns=(Returned(name="out", type="array"),),
+        returns=(ReturnValue(name="out", type="array"),),
         aliases=("np.add.reduce",),
     )
     provenance = Provenance(

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from tests.datasets.loaders.samples import MAKE, config
-from toolbank.bank.bank import LeftOut
+from toolbank.bank.bank import SkipCounter
 from toolbank.bank.function_reader import describe_tool
 from toolbank.bank.records import Query
 from toolbank.datasets import DATASETS
@@ -36,7 +36,7 @@ def read_tables(config: TableConfig) -> Dataset:
         Query(id=name, query=text, tools=tuple(used.split()), split=split)
         for name, text, used, split in rows(config, "queries")
     )
-    return gather(tools, queries, LeftOut())
+    return gather(tools, queries, SkipCounter())
 
 
 def rows(config, name):
@@ -70,7 +70,7 @@ def test_a_file_that_is_read_and_not_listed_is_found_out(tmp_path):
         dataset = read_tables(config)
         more = config.path / "more.csv"
         extra = [describe_tool(more.read_text(), "")] if more.is_file() else []
-        return gather((*dataset.tools, *extra), dataset.queries, LeftOut())
+        return gather((*dataset.tools, *extra), dataset.queries, SkipCounter())
 
     (tmp_path / "more.csv").write_text("another")
     with pytest.raises(AssertionError, match="not listed are read"):

@@ -17,7 +17,7 @@ from tests.datasets.loaders.samples import (
     table,
 )
 from tests.shared import shared
-from toolbank.bank.bank import Bank, Label, LeftOut
+from toolbank.bank.bank import Bank, Label, SkipCounter
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Ask, Provenance, Query, Tool
 from toolbank.datasets import DATASETS
@@ -391,6 +391,6 @@ A, B = (Label(query="1", tool=name, grade="needed") for name in "ab")
 def test_the_labels_of_a_request_count_together_or_not_at_all(given, kept):
     tools = [Tool(name="a"), Tool(name="b", kind="function")]
     query = Query(id="1", query="do it", tools=("a",))
-    dataset = gather(tools, [query], LeftOut(), labels=given)
+    dataset = gather(tools, [query], SkipCounter(), labels=given)
     assert len(dataset.labels) == kept
     assert sum(dataset.left_out.counts.values()) == len(given) - kept

@@ -29,8 +29,8 @@ from toolbank.papers.planner.config import (
 from toolbank.papers.planner.evaluate import RunPlanner, evaluate_setting
 from toolbank.papers.planner.language_model import (
     Prediction,
+    generate_steps,
     load_planner,
-    say_steps,
     train_planner,
 )
 from toolbank.papers.planner.plans import (
@@ -455,7 +455,7 @@ def test_a_hundred_plans_can_be_learnt_by_heart(tmp_path):
     shown = candidates.show(examples, chosen, history=True)
     context = TrainingContext(checkpoints=tmp_path)
     model, _ = train_planner(examples, shown, prompts, config, context)
-    speaker = partial(say_steps, model, prompts, config)
+    speaker = partial(generate_steps, model, prompts, config)
     found, _ = evaluate_setting(setting, examples, candidates, speaker)
     assert found["exact_match"] > 0.98
     assert found["tool_accuracy"] > 0.99

@@ -238,7 +238,7 @@ def test_an_error_after_an_interrupt_is_what_the_run_ends_with(run, monkeypatch)
     async def put(*_):
         raise ToolbankError("no room left on the disk")
 
-    class Interrupted(Swift):
+    class InterruptedByUserError(Swift):
         async def answer(self, request):
             if request.attempt == 5:
                 signal.raise_signal(signal.SIGINT)
@@ -247,4 +247,4 @@ def test_an_error_after_an_interrupt_is_what_the_run_ends_with(run, monkeypatch)
 
     monkeypatch.setattr(Journal, "put", put)
     with pytest.raises(ToolbankError, match=r"no room left .*by an interrupt"):
-        run(Interrupted())
+        run(InterruptedByUserError())

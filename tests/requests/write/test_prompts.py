@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.shared import shared
-from toolbank.bank.records import Returned, Tool
+from toolbank.bank.records import ReturnValue, Tool
 from toolbank.config.assets import shipped
 from toolbank.requests.write.checks import (
     Checker,
@@ -34,7 +34,7 @@ TOOLS = (
             "type": "object",
             "properties": {"values": {"description": "What to add up. More of it."}},
         },
-        returns=(Returned(name="total", description="The total."),),
+        returns=(ReturnValue(name="total", description="The total."),),
     ),
     Tool(name="shop.sort", summary="Order."),
     Tool(name="shop.sort2", summary="Again."),

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.bank.records import SeeAlso, Tool
-from toolbank.requests.write.config import GenerateConfig, describe_fit
+from toolbank.requests.write.config import GenerateConfig, describe_size_limits
 from toolbank.requests.write.sampling import make_offers
 from toolbank.system.errors import InputError
 
@@ -54,14 +54,14 @@ def test_a_small_bank_is_offered_whole(n, sampling):
         offer = made.offer(attempt)
         assert len(set(offer.tools)) == n
         assert 2 <= offer.at_most <= min(5, n)
-    told = describe_fit(config, tools(n))
+    told = describe_size_limits(config, tools(n))
     assert f"the bank has {n} tools" in told
     assert ("uses at most" in told) == (n < 5)
 
 
 def test_a_bank_is_told_how_its_size_limits_an_offer():
-    assert describe_fit(GenerateConfig(), tools(10)) == ""
-    told = describe_fit(GenerateConfig(families=True), CALENDAR[:12])
+    assert describe_size_limits(GenerateConfig(), tools(10)) == ""
+    told = describe_size_limits(GenerateConfig(families=True), CALENDAR[:12])
     assert "the bank has 3 tools (siblings count as one)" in told
     two = make_offers(tools(2), GenerateConfig(tools_per_query={1: 1, 4: 9}), 0)
     assert {two.offer(n).at_most for n in range(50)} == {1}

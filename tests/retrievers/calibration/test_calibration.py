@@ -9,11 +9,11 @@ from toolbank.bank.records import Query, Tool
 from toolbank.retrievers import calibration_fit as fit
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.calibration import DEPTH, leave_out, read_signals
+from toolbank.retrievers.calibration import DEPTH, read_signals, remove_hits
 from toolbank.retrievers.calibration_fit import (
     choose_threshold,
     find_families,
-    find_foreign,
+    find_foreign_requests,
     find_own,
     fit_calibration,
 )
@@ -75,7 +75,7 @@ def best(calibration, retriever, queries):
 
 def test_what_is_served_is_likelier_than_what_is_not(calibration, retriever):
     served = best(calibration, retriever, [q.query for q in make_bank().split("test")])
-    foreign = [one.query for one in find_foreign(retriever.tools)[::50]]
+    foreign = [one.query for one in find_foreign_requests(retriever.tools)[::50]]
     others = best(calibration, retriever, foreign)
     assert (served >= calibration.threshold).mean() > 0.9
     assert (others < calibration.threshold).mean() > 0.9
@@ -176,17 +176,17 @@ def test_a_family_is_left_out_with_a_tool_unless_it_is_much_of_the_bank():
 
 def test_hits_that_are_left_out_move_the_others_up():
     hits = (np.array([[3, 1, 2]]), np.array([[0.9, 0.5, 0.1]], np.float32))
-    indices, scores = leave_out(hits, [np.array([3])])
+    indices, scores = remove_hits(hits, [np.array([3])])
     assert indices.tolist() == [[1, 2, -1]]
     assert scores[0, :2].tolist() == hits[1][0, 1:].tolist()
     assert scores[0, 2] == -np.inf
 
 
 def test_requests_of_the_same_domain_are_not_foreign():
-    domains = {one.domain for one in find_foreign(())}
+    domains = {one.domain for one in find_foreign_requests(())}
     assert {"numpy", "mcp"} <= domains
-    one = next(one for one in find_foreign(()) if one.domain == "numpy")
-    assert "numpy" not in {other.domain for other in find_foreign([one.tool])}
+    one = next(one for one in find_foreign_requests(()) if one.domain == "numpy")
+    assert "numpy" not in {other.domain for other in find_foreign_requests([one.tool])}
 
 
 def test_tools_left_out_do_not_show_in_what_a_fusion_is_judged_by(retriever):

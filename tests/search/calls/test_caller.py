@@ -7,7 +7,7 @@ import pytest
 from tests.search.calls.apis import serving_api
 from toolbank.bank.records import Argument, HttpCall, McpCall, PythonCall, Tool
 from toolbank.search.calls import CallError, Credential, Target, http, read_targets
-from toolbank.search.calls.caller import ToolCaller, describe_leave
+from toolbank.search.calls.caller import ToolCaller, describe_permissions
 from toolbank.system.errors import InputError
 
 NUMBER = {
@@ -137,7 +137,7 @@ def test_a_schema_that_refers_elsewhere_is_not_fetched(api):
 
 def describe(*tools, **targets):
     caller = ToolCaller(["get*", "delete*", "run"], targets, writes=False)
-    return describe_leave(caller, tools)
+    return describe_permissions(caller, tools)
 
 
 def test_where_calls_go_is_shown_and_what_is_proposed_is_not_used():

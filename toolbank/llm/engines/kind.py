@@ -13,7 +13,7 @@ from toolbank.llm.chat import ChatReply, ChatRequest, Engine, Offer, Offers
 from toolbank.llm.config import DEFAULT_TIMEOUT_S, find_grants
 from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.extras import telling_extras
+from toolbank.system.extras import naming_extras
 from toolbank.system.secrets import hide
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class EngineKind(Generic[C]):
 
     def _make(self, config: C, context: EngineContext) -> Engine:
         try:
-            with telling_extras():
+            with naming_extras():
                 return self.make(config, context)
         except ToolbankError:
             raise

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from toolbank.system.errors import InputError
-from toolbank.system.extras import telling_extras
+from toolbank.system.extras import naming_extras
 from toolbank.system.files import get_text, read_lines
 
 _Row = TypeVar("_Row")
@@ -218,7 +218,7 @@ class _Instruction:
 
 
 def _tag(text: str) -> list[tuple[str, str]]:
-    with telling_extras("Reading instructions"):
+    with naming_extras("Reading instructions"):
         from textblob.en import tag
 
     found: Any = tag(text)

@@ -18,8 +18,7 @@ class LayersConfig(EncoderConfig):
     )
     pooling: Pooling = Field(
         default="mean",
-        description="of the states of the tokens; last: of the last token, for causal models; mask: "
-        "of a mask after the prompt, for masked ones",
+        description="how token states become one vector: their mean or sum; last: the state of the last token (causal models); mask: that of a mask token after the prompt (masked models)",
     )
     prompt: str = Field(
         default=TEXT,

@@ -24,10 +24,15 @@ def planner(
         Action, typer.Argument(metavar="ACTION", help="train, evaluate, or use.")
     ],
     run: RunArgument,
-    query: Annotated[str | None, typer.Argument(help="For use: a request.")] = None,
+    query: Annotated[
+        str | None, typer.Argument(help="The request; only with the action `use`.")
+    ] = None,
     setting: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="For use: the setting. Default: the first."),
+        typer.Option(
+            metavar="NAME",
+            help="With the action `use`: the name of an item of `planner.settings`. Default: the first.",
+        ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON.")

@@ -26,7 +26,9 @@ class PlannerTraining(TrainingWithoutValidation):
     learning_rate: float = Field(default=3e-5, gt=0, description="peak")
     weight_decay: float = Field(default=0, ge=0, description="of AdamW")
     warmup: float = Field(
-        default=20, ge=0, description="share of the steps below 1, else steps"
+        default=20,
+        ge=0,
+        description="warm-up: a value below 1 is a share of the steps, any other a number of steps",
     )
     max_length: int = Field(
         default=2048,
@@ -42,7 +44,9 @@ class NewModelSize(Config):
     width: int = Field(default=160, ge=8, description="of the hidden states")
     layers: int = Field(default=4, ge=1, description="transformer layers")
     heads: int = Field(
-        default=4, ge=1, description="of attention; width / (2 heads) is whole"
+        default=4,
+        ge=1,
+        description="attention heads; `width` must be divisible by 2 x `heads`",
     )
 
     @model_validator(mode="after")
@@ -65,7 +69,9 @@ class LoraConfig(Config):
 
     rank: int = Field(default=16, ge=1, description="rank of the update")
     alpha: int = Field(default=32, ge=1, description="scale: alpha / rank")
-    dropout: float = Field(default=0, ge=0, lt=1, description="before each update")
+    dropout: float = Field(
+        default=0, ge=0, lt=1, description="dropout before each low-rank matrix"
+    )
 
 
 class PlannerModelConfig(SearchModelConfig):
@@ -78,16 +84,19 @@ class PlannerModelConfig(SearchModelConfig):
 class PlannerSetting(Config):
     """The tools that a planner sees, in training and in the test, and whether it sees the history."""
 
-    name: str = Field(default="", description="of its row; unset: made of the others")
+    name: str = Field(
+        default="",
+        description="name of its row in the table; unset: made from the other keys",
+    )
     train: str = Field(
         default=RANDOM,
-        description="gold, random (gold and others), none, or a retriever (gold added)",
+        description="tools in training prompts: gold (the plan's own), random (gold and random others), none, or a retriever's hits (gold added)",
     )
     test: str = Field(default=RANDOM, description="gold, random, none, or a retriever")
     history: bool = Field(default=True, description="show the steps before")
     stepwise: bool = Field(
         default=False,
-        description="search at each step, minus the tools of the steps before",
+        description="search again at each step, without the tools of earlier steps",
     )
 
     @property
@@ -119,14 +128,14 @@ class PlannerConfig(Config):
         UnionChoice(
             "should be the name or folder of a causal model, or `{new: {...}}`"
         ),
-    ] = Field(default=None, description="to fine-tune")
+    ] = Field(default=None, description="the model to fine-tune, or {new: {}}")
     ask: PlannerModelConfig | None = Field(
-        default=None, description="an engine that plans without training"
+        default=None, description="a language model that plans without training"
     )
     lora: LoraConfig | None = None
     training: PlannerTraining = PlannerTraining()
     candidates: int = Field(default=10, ge=1, description="tools per prompt")
-    response: int = Field(default=128, ge=8, description="tokens of a step at most")
+    response: int = Field(default=128, ge=8, description="most tokens of a step")
     steps: int = Field(default=6, ge=1, description="of a plan at most")
     settings: tuple[PlannerSetting, ...] = Field(min_length=1)
 

@@ -16,10 +16,10 @@ from toolbank.llm.engines import find_engine
 from toolbank.papers.planner.config import PlannerConfig, PlannerSetting
 from toolbank.papers.planner.language_model import (
     Prediction,
-    Speaker,
-    ask_steps,
+    StepPredictor,
+    generate_steps,
     load_planner,
-    say_steps,
+    request_steps,
 )
 from toolbank.papers.planner.plans import (
     CandidateSampler,
@@ -143,7 +143,7 @@ def evaluate_setting(
     setting: PlannerSetting,
     examples: Sequence[PlanStepExample],
     candidates: CandidateSampler,
-    speaker: Speaker,
+    speaker: StepPredictor,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Predict each step given the true steps before it: figures and predictions, as JSON.
 
@@ -322,10 +322,12 @@ class RunPlanner:
                 )
         return CandidateSampler.of_run(recipe, folder, labels)
 
-    def speaker(self, setting: PlannerSetting, candidates: CandidateSampler) -> Speaker:
+    def speaker(
+        self, setting: PlannerSetting, candidates: CandidateSampler
+    ) -> StepPredictor:
         """The planner of a setting: the engine, or a trained model."""
         prompts = PlannerPrompts(candidates.bank.tools)
         if asks := self.config.ask:
-            return partial(ask_steps, asks, prompts)
+            return partial(request_steps, asks, prompts)
         model = load_planner(self.folder.planner / setting.model)
-        return partial(say_steps, model, prompts, self.config)
+        return partial(generate_steps, model, prompts, self.config)

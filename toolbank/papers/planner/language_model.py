@@ -11,12 +11,12 @@ import torch
 
 from toolbank.encoders.model import reading_model
 from toolbank.llm.chat import ChatReply, Rejection, check_finish, find_answer
-from toolbank.llm.searches import ask_searches, demand_replies
+from toolbank.llm.searches import ask_searches, require_replies
 from toolbank.papers.planner.config import LoraConfig, NewModelSize, PlannerModelConfig
 from toolbank.papers.planner.plans import LAST, STEP, PlannerPrompts, Situation
 from toolbank.retrievers.network import read_transformer
 from toolbank.system.errors import InputError
-from toolbank.system.extras import telling_extras
+from toolbank.system.extras import naming_extras
 from toolbank.training.config import find_inference_type
 from toolbank.training.ranks import quiet
 from toolbank.training.run import seed_weights, train_model
@@ -100,7 +100,7 @@ class LanguageModel:
         Raises:
             InputError: peft is not installed.
         """
-        with telling_extras("planner.lora"):
+        with naming_extras("planner.lora"):
             import peft
         self.model = peft.get_peft_model(
             self.model,
@@ -209,11 +209,11 @@ class Prediction:
     is_cut: bool = False
 
 
-Speaker = Callable[[Sequence[Situation]], list[Prediction]]
+StepPredictor = Callable[[Sequence[Situation]], list[Prediction]]
 """Predicts the next step of each situation."""
 
 
-def say_steps(
+def generate_steps(
     model: LanguageModel,
     prompts: PlannerPrompts,
     config: PlannerConfig,
@@ -230,7 +230,7 @@ def say_steps(
     return found
 
 
-def ask_steps(
+def request_steps(
     config: PlannerModelConfig,
     prompts: PlannerPrompts,
     situations: Sequence[Situation],
@@ -245,7 +245,7 @@ def ask_steps(
     """
     requests = [prompts.make_request(situation) for situation in situations]
     answers = ask_searches(requests, lambda _, reply: _read_step(reply), config)
-    demand_replies(answers, config.replies)
+    require_replies(answers, config.replies)
     return [
         Prediction("", True) if isinstance(one.value, Rejection) else one.value
         for one in answers

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, top_k
 from toolbank.bank.records import Query
-from toolbank.llm.chat import ChatRequest, Message, number_of
+from toolbank.llm.chat import ChatRequest, Message, number_from_text
 from toolbank.llm.templates import PromptTemplate
 from toolbank.papers.planner.config import GOLD, NONE, RANDOM, TEMPLATE
 from toolbank.retrievers.base import FitContext, Retriever, title_and_summary
@@ -352,7 +352,7 @@ class PlannerPrompts:
         """
         text = self.render(situation, as_json=True)
         return ChatRequest(
-            attempt=number_of(situation.request),
+            attempt=number_from_text(situation.request),
             step="plan",
             messages=(Message("user", text),),
             schema=self._template.schema,

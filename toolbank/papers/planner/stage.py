@@ -131,7 +131,7 @@ class PlannerStage(Stage):
 
     def plan(self, outlook: Outlook) -> Iterator[str]:
         """Yield the download and the trainings of all planners, for the first one to train."""
-        from toolbank.encoders.model import find_here
+        from toolbank.encoders.model import find_local_model
         from toolbank.papers.planner.plans import read_examples
         from toolbank.training.config import count_steps
 
@@ -140,7 +140,7 @@ class PlannerStage(Stage):
         if self.name != todo[0]:
             return
         for name in self._weights:
-            if find_here(name) is None:
+            if find_local_model(name) is None:
                 yield f"Planner {name}: is not on this machine; the run downloads it"
         training, trainings = self.config.training, count(len(todo), "training")
         if outlook.bank_changes and self.recipe.dataset is None:
@@ -158,7 +158,7 @@ class PlannerStage(Stage):
 
     def check(self) -> None:
         """Refuse a training or a model that this machine lacks, and more than one process."""
-        from toolbank.encoders.model import demand_model
+        from toolbank.encoders.model import require_model
         from toolbank.training.config import check_training
 
         if world_size() > 1:
@@ -168,7 +168,7 @@ class PlannerStage(Stage):
             )
         check_training(self.config.training)
         for name in self._weights:
-            demand_model(name)
+            require_model(name)
 
     def prepare(self) -> None:
         """Download the model."""

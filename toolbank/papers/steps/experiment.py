@@ -21,7 +21,7 @@ from toolbank.papers.experiment import EXPERIMENT, RECORD, Result, keeping_check
 from toolbank.papers.steps.perturb import PERTURBATIONS
 from toolbank.papers.steps.problems import ReasoningProblem, halve, read_problems
 from toolbank.papers.steps.training import (
-    Compared,
+    ChainComparison,
     StepsTraining,
     Values,
     compare_chains,
@@ -115,7 +115,10 @@ def _read_seed(record: Path) -> int | None:
 
 
 def _take_figures(
-    name: str, problems: Sequence[ReasoningProblem], compared: Compared, seed: int
+    name: str,
+    problems: Sequence[ReasoningProblem],
+    compared: ChainComparison,
+    seed: int,
 ) -> list[Figure]:
     whole = compared.of_problems
     datasets = np.array([one.dataset for one in problems])
@@ -141,7 +144,7 @@ def _figure(name: str, kind: str, values: Values, seed: int) -> Figure:
     return Figure(name, kind, "accuracy", None, mean, low, high, len(values))
 
 
-def _take_faithfulness(compared: Compared) -> dict[str, dict[str, float]]:
+def _take_faithfulness(compared: ChainComparison) -> dict[str, dict[str, float]]:
     """Mean Faithfulness-Step by kind, of the perturbed chains and of the same ones as given."""
     applies = ~np.isnan(compared.faithful)
     return {

@@ -164,7 +164,7 @@ Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Compared:
+class ChainComparison:
     """Each problem's chain compared with its perturbations, in columns of `PERTURBATIONS`.
 
     `nearer` [n, kinds] is 1 if the context's cosine with the reference chain is above that with the
@@ -187,7 +187,7 @@ class Compared:
 
 def compare_chains(
     encoder: Encoder, problems: Sequence[ReasoningProblem], seed: int
-) -> Compared:
+) -> ChainComparison:
     """Perturb each chain once in every way that applies, and compare the cosines."""
     rows: list[list[Steps | None]] = [
         [
@@ -217,7 +217,7 @@ def compare_chains(
                 vectors = np.stack([single[step] for step in steps])
                 faithful[i, j] = faithfulness(vectors, source)
     nearer = np.where(np.isnan(cosines[:, 1:]), np.nan, cosines[:, :1] > cosines[:, 1:])
-    return Compared(nearer, faithful[:, 1:], faithful[:, 0])
+    return ChainComparison(nearer, faithful[:, 1:], faithful[:, 0])
 
 
 def _encode(

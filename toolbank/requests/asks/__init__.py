@@ -20,7 +20,7 @@ _FEWEST_WORDS_TERSE = 3
 
 
 class AsksConfig(EngineConfig):
-    """Generate queries for each tool alone, one call per tool; default: none."""
+    """Generate queries for single tools, one call per tool. Without this section, none are generated."""
 
     section: ClassVar[str] = "asks"
     call_steps: ClassVar[tuple[str, ...]] = ("ask",)
@@ -31,13 +31,12 @@ class AsksConfig(EngineConfig):
         description="openai, vllm, batch, recorded, rules, or a plug-in",
     )
     per_tool: int = Field(
-        default=4, ge=1, le=_MOST, description="asks per tool, the kinds in turn"
+        default=4, ge=1, le=_MOST, description="asks per tool; the kinds take turns"
     )
     kinds: tuple[Kind, ...] = Field(
         default=KINDS,
         min_length=1,
-        description="plain: in a situation; voiced: in another tone; terse: typed in a hurry; "
-        "larger: the tool does one part",
+        description="plain: in a concrete situation; voiced: in the tone of another field; terse: typed in a hurry; larger: the tool does one part of the task",
     )
     replies: Path | None = Field(
         default=None, description="file that `recorded` replays"
@@ -48,7 +47,10 @@ class AsksConfig(EngineConfig):
     instructions: str = Field(default="", description="added to the prompt")
     max_words: int = Field(default=150, ge=_FEWEST_WORDS, description="of an ask")
     near_duplicate: float = Field(
-        default=0.8, gt=0, le=1, description="Jaccard of word 3-grams to reject"
+        default=0.8,
+        gt=0,
+        le=1,
+        description="reject a query whose Jaccard similarity of word 3-grams with another reaches this",
     )
 
     @property

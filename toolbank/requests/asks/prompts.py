@@ -23,7 +23,7 @@ from toolbank.llm.chat import (
     Rejection,
     check_finish,
     find_answer,
-    number_of,
+    number_from_text,
 )
 from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.asks import AsksConfig, fewest_words
@@ -128,7 +128,7 @@ class AskPrompts:
             instructions=config.instructions.strip(),
         )
         return ChatRequest(
-            attempt=number_of(tool.name),
+            attempt=number_from_text(tool.name),
             step="ask",
             messages=(Message("user", prompt),),
             schema=self._schema,

@@ -11,7 +11,13 @@ from typing import Any
 from toolbank.bank.catalogue import CatalogueVersion
 from toolbank.bank.records import Ask, Provenance, Tool
 from toolbank.llm.accounts import join_reasons
-from toolbank.llm.chat import ChatReply, ChatRequest, Engine, Rejection, number_of
+from toolbank.llm.chat import (
+    ChatReply,
+    ChatRequest,
+    Engine,
+    Rejection,
+    number_from_text,
+)
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.step import (
@@ -36,7 +42,7 @@ Outcomes = Mapping[str, str | AskLoss]
 """What became of each ask of a reply, by its key: a text, or why there is none."""
 
 
-def describe_loss(outcome: str, reason: str, detail: str) -> str:
+def describe_ask_ending(outcome: str, reason: str, detail: str) -> str:
     """Such as "rejected: too-long (212 words, at most 150)"."""
     return describe_ending(outcome, reason or "the writer left it empty", detail)
 
@@ -179,7 +185,7 @@ class AskStep(Step[Outcomes, AskSet]):
         return "\n".join(
             f"{key}: accepted: {one}"
             if isinstance(one, str)
-            else f"{key}: {describe_loss(one.outcome, one.reason, one.detail)}"
+            else f"{key}: {describe_ask_ending(one.outcome, one.reason, one.detail)}"
             for key, one in self.outcomes(answer).items()
         )
 
@@ -263,7 +269,7 @@ class AskStep(Step[Outcomes, AskSet]):
     ) -> Provenance:
         """Where the asks of a reply came from."""
         return Provenance(
-            attempt=number_of(group[0].name),
+            attempt=number_from_text(group[0].name),
             engine=engine.name,
             model=answer.model,
             prompt_hash=self._prompts.hash,

@@ -14,7 +14,7 @@ from toolbank.llm.engines import find_model
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.step import (
-    SAMPLED,
+    SAMPLE_SIZE,
     SampleCalls,
     Step,
     StepAnswer,
@@ -152,7 +152,7 @@ def sample_verdicts(
         make_request(template, number, criterion, draft.draft, draft.draft)
         for number, draft in enumerate(sample_drafts(domain))
         for criterion in config.criteria
-    ][:SAMPLED]
+    ][:SAMPLE_SIZE]
     answer = {"reason": SAMPLE_REASON, "winner": "A"}
     calls = SampleCalls("judge", requests, [answer], "comparison")
     total = pairs * len(config.criteria) * ORDERS

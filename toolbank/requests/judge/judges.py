@@ -50,7 +50,7 @@ class JudgeConfig(EngineConfig):
     criteria: tuple[Criterion, ...] = Field(
         default=("naturalness", "fluency", "coherence"),
         min_length=1,
-        description="each is judged in both orders",
+        description="each pair is judged in both orders",
     )
 
 

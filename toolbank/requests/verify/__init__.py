@@ -13,7 +13,7 @@ Check = Literal["deprecated", "alias", "unspoken", "round-trip"]
 
 
 class VerifyConfig(EngineConfig):
-    """Check the tools of each query, and grade candidates of the whole bank."""
+    """Check the labels of each query, and grade further tools of the whole bank for it."""
 
     section: ClassVar[str] = "verify"
     call_steps: ClassVar[tuple[str, ...]] = ("verify",)
@@ -32,11 +32,11 @@ class VerifyConfig(EngineConfig):
         default=20,
         ge=1,
         le=100,
-        description="top tools of BM25 and of Tool2Vec that are graded",
+        description="number of top tools of BM25, and of Tool2Vec, that are graded",
     )
     replies: Path | None = Field(
         default=None,
-        description="file of grades that `recorded` replays; its name names the grader",
+        description="file of grades for the engine `recorded`; the file name is the name of the grader",
     )
     grader: Literal["person", "model"] = Field(
         default="person",
@@ -44,9 +44,7 @@ class VerifyConfig(EngineConfig):
     )
     set_aside: tuple[Check, ...] = Field(
         default=(),
-        description="checks that exclude ungraded queries: deprecated, alias (a label is another "
-        "tool's old name), unspoken (no word of a label's reference in the explanation), round-trip "
-        "(no label in the top 50 of Tool2Vec fitted without it)",
+        description="checks whose findings exclude a query that nobody graded",
     )
 
 

@@ -19,10 +19,10 @@ from toolbank.llm.chat import (
     Message,
     Rejection,
     VerifyTask,
-    number_of,
+    number_from_text,
 )
 from toolbank.llm.step import (
-    SAMPLED,
+    SAMPLE_SIZE,
     SampleCalls,
     Step,
     StepResult,
@@ -64,7 +64,7 @@ class VerifyPrompts:
             tools=[brief(tool) for tool in tools],
         )
         return ChatRequest(
-            attempt=number_of(query.query),
+            attempt=number_from_text(query.query),
             step="verify",
             messages=(Message("user", prompt),),
             schema=self._template.schema,
@@ -83,7 +83,7 @@ def sample_grades(
     prompts = VerifyPrompts(Bank(tuple(tools)), domain, seed)
     most = min(2 * config.candidates, len(tools))
     requests = []
-    for number, draft in enumerate(sample_drafts(domain)[:SAMPLED]):
+    for number, draft in enumerate(sample_drafts(domain)[:SAMPLE_SIZE]):
         shown = Random(f"{seed}:plan:{number}").sample(range(len(tools)), most)
         candidates = [
             Candidate(query="", key="", tool=tools[place].name, found_by=())

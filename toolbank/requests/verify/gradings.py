@@ -11,7 +11,13 @@ from typing import Any, get_args
 
 from toolbank.bank.bank import Bank, GraderKind, Label, group_labels, read_labels
 from toolbank.llm.accounts import model_of
-from toolbank.llm.chat import ChatReply, Rejection, check_finish, find_answer, number_of
+from toolbank.llm.chat import (
+    ChatReply,
+    Rejection,
+    check_finish,
+    find_answer,
+    number_from_text,
+)
 from toolbank.llm.journal import Journal
 from toolbank.requests.verify import CHECKS_ALONE, RECORDED, Check, VerifyConfig
 from toolbank.requests.verify.candidates import (
@@ -430,7 +436,9 @@ def _read_replies(
     files = set()
     for query in bank.queries:
         of = [
-            one for one in journal.entries(number_of(query.query)) if one.step == _STEP
+            one
+            for one in journal.entries(number_from_text(query.query))
+            if one.step == _STEP
         ]
         for entry in sorted(of, key=lambda one: order.index(one.identity)):
             labels = read_grades(entry.reply, query.id, bank.index.keys())

@@ -44,7 +44,7 @@ CANDIDATES, FINDINGS = "candidates.parquet", "findings.parquet"
 
 
 @dataclass(frozen=True)
-class VerifiedLabels:
+class LabelVerification:
     """The labels in the order of queries, and the content of verify.json."""
 
     labels: Sequence[Label]
@@ -61,7 +61,7 @@ def verify_bank(
     seed: int,
     journal: Journal,
     earlier: Mapping[str, Any] | None = None,
-) -> StepResult[VerifiedLabels]:
+) -> StepResult[LabelVerification]:
     """Pool candidates, check the labels, grade them by an engine if one is set, and merge all grades.
 
     `folder` stores candidates.parquet, which is on disk before the first call, grades.parquet with
@@ -131,7 +131,7 @@ def verify_bank(
     }
     said = (_summarise(content) if not graded.waiting else "", graded.message)
     return StepResult(
-        VerifiedLabels(labels, content),
+        LabelVerification(labels, content),
         "; ".join(filter(None, said)),
         graded.lacks,
         (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from toolbank.bank.bank import Bank
 from toolbank.config.assets import shipped
 from toolbank.llm.chat import Rejection, find_answer
-from toolbank.system.text import find_control_sign, replace_surrogates
+from toolbank.system.text import find_control_character, replace_surrogates
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -139,7 +139,7 @@ def check_characters(text: str) -> Rejection | None:
 
     The text is not repaired, since its other characters may make no sense without these.
     """
-    sign = find_control_sign(text)
+    sign = find_control_character(text)
     return Rejection("control-sign", sign) if sign else None
 
 

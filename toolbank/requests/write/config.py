@@ -32,12 +32,12 @@ class ExplanationsConfig(Config):
     within: int = Field(
         default=10,
         ge=1,
-        description="a supported tool is among this many nearest to a sentence",
+        description="a tool is supported if it is among this many tools nearest to a sentence of the explanation",
     )
 
 
 class GenerateConfig(EngineConfig):
-    """Sample, write, check, polish, check, keep."""
+    """Write requests: sample tools, write a draft, check and polish it."""
 
     section: ClassVar[str] = "generate"
     call_steps: ClassVar[tuple[str, ...]] = ("write", "polish")
@@ -51,12 +51,14 @@ class GenerateConfig(EngineConfig):
         default=None,
         ge=1,
         le=_MOST,
-        description="accepted queries; default: 1000, all of `recorded`",
+        description="number of accepted queries to reach; default: 1000, or with `recorded` as many as there are",
     )
     replies: Path | None = Field(
         default=None, description="file that `recorded` replays"
     )
-    offered: int = Field(default=10, ge=2, description="T: tools shown in an attempt")
+    offered: int = Field(
+        default=10, ge=2, description="number of tools shown in an attempt"
+    )
     tools_per_query: (
         dict[Annotated[int, Field(ge=1)], Annotated[float, Field(gt=0, le=1e6)]] | None
     ) = Field(
@@ -74,8 +76,7 @@ class GenerateConfig(EngineConfig):
     examples: int = Field(default=5, ge=0, description="in-context examples")
     sampling: Literal["deck", "uniform", "related"] | None = Field(
         default=None,
-        description="deck: every tool equally often; uniform: as in the paper; related: prefer tools "
-        "needed together; default: deck, for `rules` related",
+        description="deck: every tool equally often; uniform: at random; related: prefer tools needed together; default: deck, but related with the engine `rules`",
     )
     families: bool = Field(
         default=False,
@@ -91,11 +92,14 @@ class GenerateConfig(EngineConfig):
     min_words: int = Field(default=6, ge=1, description="of a draft or query")
     max_words: int = Field(default=150, ge=1, description="of a draft or query")
     near_duplicate: float = Field(
-        default=0.8, gt=0, le=1, description="Jaccard of word 3-grams to reject"
+        default=0.8,
+        gt=0,
+        le=1,
+        description="reject a query whose Jaccard similarity of word 3-grams with another reaches this",
     )
     explanations: ExplanationsConfig | None = Field(
         default=None,
-        description="report explanations that do not support their tools",
+        description="report queries whose explanation does not mention their tools",
     )
     diverse_examples: AnyEncoder | None = Field(
         default=None,
@@ -155,7 +159,7 @@ _CACHED_NUMBERS = 10_000
 class Quotas:
     """How many queries of each number of tools a bank needs, and the number of each attempt.
 
-    `number_of` returns the number of an attempt, or None past the last one. A number without a
+    `number_from_text` returns the number of an attempt, or None past the last one. A number without a
     share has no limit.
     """
 
@@ -163,10 +167,10 @@ class Quotas:
         self,
         shares: Mapping[int, float],
         wanted: int,
-        number_of: Callable[[int], int | None],
+        number_from_text: Callable[[int], int | None],
     ) -> None:
         self.wanted = share_out(shares, wanted)
-        self.number_of = lru_cache(_CACHED_NUMBERS)(number_of)
+        self.number_of = lru_cache(_CACHED_NUMBERS)(number_from_text)
 
     def has_room(self, number: int, queries: int) -> bool:
         """Whether the bank needs more than these queries of a number of tools."""
@@ -253,7 +257,7 @@ def fit_to_tools(config: GenerateConfig, tools: Sequence[Tool]) -> GenerateConfi
     )
 
 
-def describe_fit(config: GenerateConfig, tools: Sequence[Tool]) -> str:
+def describe_size_limits(config: GenerateConfig, tools: Sequence[Tool]) -> str:
     """Describe what `fit_to_tools` changes; "" if nothing."""
     there = _count_groups(config, tools)
     if config.offered <= there:

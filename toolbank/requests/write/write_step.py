@@ -26,7 +26,7 @@ from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.step import (
-    SAMPLED,
+    SAMPLE_SIZE,
     UNUSABLE_AT_FIRST,
     FollowUp,
     SampleCalls,
@@ -48,7 +48,7 @@ from toolbank.requests.write.checks import Draft, read_draft, read_polished
 from toolbank.requests.write.config import GenerateConfig, Quotas, fit_to_tools
 from toolbank.requests.write.prompts import SAMPLE_REASON, sample_drafts
 from toolbank.requests.write.sampling import Sampler
-from toolbank.system.errors import Interrupted, ToolbankError
+from toolbank.system.errors import InterruptedByUserError, ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.terminal import command
 
@@ -169,7 +169,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         """Sample the first writes, and polishes of drafts as long as the examples."""
         drafts = sample_drafts(self._domain)
         writes, polishes = [], []
-        for number in self.sample(SAMPLED):
+        for number in self.sample(SAMPLE_SIZE):
             write = self.request(number)
             if not isinstance(task := write.task, WriteTask):
                 break
@@ -282,7 +282,7 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
                 " To make a bank of these queries, add:\n"
                 f"  --set generate.queries={builder.accepted}"
             )
-        return Interrupted(said)
+        return InterruptedByUserError(said)
 
     def _find_sampler(self, number: int) -> Sampler:
         """The sampler of the catalogue's version that an attempt was begun under."""
@@ -359,12 +359,12 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         shares = fit_to_tools(self.config, self._tools).tools_per_query or {}
         most = self._most_attempts
 
-        def number_of(attempt: int) -> int | None:
+        def number_from_text(attempt: int) -> int | None:
             is_past = most is not None and attempt >= most
             offer = None if is_past else self.offer(attempt)
             return None if offer is None else offer.at_most
 
-        return Quotas(shares, wanted, number_of)
+        return Quotas(shares, wanted, number_from_text)
 
     def _list_problems(self, missing: Mapping[str, int]) -> Iterator[str]:
         """List what the user should know of the bank."""

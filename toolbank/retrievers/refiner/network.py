@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from toolbank.bank.ranking import Hits, find_gold
+from toolbank.bank.ranking import Hits, match_gold
 from toolbank.encoders.config import Precision
 from toolbank.encoders.onnx_export import export_network
 from toolbank.retrievers.network import (
@@ -102,8 +102,8 @@ def train_rows(
 
     Gold tools that the first stage missed are not added: a search misses them as well.
     """
-    labels = find_gold(rows.candidates, relevance.tools).astype(np.int8)
-    labels[find_gold(rows.candidates, relevance.spared)] = -1
+    labels = match_gold(rows.candidates, relevance.tools).astype(np.int8)
+    labels[match_gold(rows.candidates, relevance.spared)] = -1
     return TrainRows(
         **vars(rows),
         labels=labels,

@@ -192,7 +192,7 @@ def read_split(recipe: Recipe) -> SplitDataset:
     """
     from toolbank.bank.split import (
         draw_withheld,
-        find_held_out,
+        find_held_out_tools,
         make_units,
         split_dataset,
     )
@@ -224,7 +224,7 @@ def read_split(recipe: Recipe) -> SplitDataset:
     splits[None] -= len(alike)
     held_out = set(withheld)
     if units and recipe.split.by != "set":
-        held_out |= find_held_out(queries, dataset.tools, units)
+        held_out |= find_held_out_tools(queries, dataset.tools, units)
         for ask in dataset.asks:
             if ask.tool in held_out:
                 dataset.left_out.add("ask: for a tool that is held out", ask.tool)

@@ -20,7 +20,7 @@ from toolbank.run.stage import (
     model_hashes,
     write_searches,
 )
-from toolbank.system.errors import InputError, Waiting
+from toolbank.system.errors import InputError, ReplyPendingError
 from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
@@ -110,7 +110,7 @@ class EvaluateStage(Stage):
             for retriever in _load_all(recipe, folder):
                 found.append(_measure(retriever, [validation, *sets], recipe.evaluate))
                 calibrated += _calibrate(retriever, bank, requests)
-        except Waiting as waiting:
+        except ReplyPendingError as waiting:
             return Outcome("waits for replies", (), waiting=str(waiting))
         chosen_by = _make_figures([of_one[:1] for of_one in found], recipe)
         measured = [of_one[1:] for of_one in found]
@@ -140,7 +140,7 @@ class EvaluateStage(Stage):
     def plan(self, outlook: Outlook) -> Iterator[str]:
         """What retrievers will ask a model at most: calls, tokens, cost and time."""
         from toolbank.datasets.jsonl import read_labelled
-        from toolbank.llm.step import SAMPLED, SampleCalls, StepSample
+        from toolbank.llm.step import SAMPLE_SIZE, SampleCalls, StepSample
         from toolbank.requests.write.prompts import sample_drafts
         from toolbank.run.forecast import (
             describe_forecast,
@@ -155,8 +155,8 @@ class EvaluateStage(Stage):
         files = [q for path in recipe.evaluate.on for q in read_labelled(path).queries]
         queries, splits = self._expect_queries(outlook)
         held_out = [query for query in queries if query.split in ("validation", "test")]
-        texts = [query.query for query in (*held_out, *files)][:SAMPLED] or [
-            draft.draft for draft in sample_drafts(recipe.domain_name)[:SAMPLED]
+        texts = [query.query for query in (*held_out, *files)][:SAMPLE_SIZE] or [
+            draft.draft for draft in sample_drafts(recipe.domain_name)[:SAMPLE_SIZE]
         ]
         for config, asked in asking:
             built_on = any(config.label in other.needs for other in recipe.retrievers)
@@ -288,11 +288,11 @@ def _calibrate(
 ) -> list[CalibrationQuality]:
     """What a retriever's probabilities are worth, where they can be learnt without asking a model."""
     from toolbank.retrievers.calibration_fit import measure_calibration
-    from toolbank.system.extras import telling_extras
+    from toolbank.system.extras import naming_extras
 
     if retriever.config.asks or requests.reason:
         return []
-    with telling_extras():
+    with naming_extras():
         measured = measure_calibration(retriever, bank, requests)
     return [] if measured is None else [measured]
 
@@ -303,9 +303,9 @@ def _measure(
     import numpy as np
 
     from toolbank.evaluation.evaluate import measure, search_depth
-    from toolbank.system.extras import telling_extras
+    from toolbank.system.extras import naming_extras
 
-    with telling_extras():
+    with naming_extras():
         if not retriever.config.asks:
             return [measure(retriever, one, config) for one in sets]
         # About all sets at once: a model that answers in rounds takes one.

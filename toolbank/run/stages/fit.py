@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from toolbank.run.folder import RunFolder
     from toolbank.run.outlook import Outlook
     from toolbank.run.recipe import Recipe
-    from toolbank.training.config import PlannedTraining
+    from toolbank.training.config import TrainingPlan
 
 
 # Of how many other settings, or banks, what a stop left stays: each may be of hours, and large.
@@ -164,14 +164,14 @@ class FitStage(Stage):
     def check(self) -> None:
         """Refuse a training, an encoder or a model that cannot be used here."""
         from toolbank.encoders.location import locate
-        from toolbank.encoders.model import demand_model
+        from toolbank.encoders.model import require_model
         from toolbank.training.config import check_training
 
         super().check()
         for training in self.config.trainings:
             check_training(training)
         for encoder in self.config.encoders:
-            demand_model(locate(encoder))
+            require_model(locate(encoder))
 
     def prepare(self) -> None:
         """Refuse a model without its key, and workers without Ray; download encoders."""
@@ -194,11 +194,11 @@ def _saved_at(checkpoints: Path) -> float:
 def _list_downloads(stages: Sequence[FitStage]) -> Iterator[str]:
     """The encoders that a run has to download."""
     from toolbank.encoders.location import locate
-    from toolbank.encoders.model import find_here
+    from toolbank.encoders.model import find_local_model
 
     encoders = [locate(one) for stage in stages for one in stage.config.encoders]
     for name in dict.fromkeys(encoders):
-        if find_here(name) is None:
+        if find_local_model(name) is None:
             yield f"Encoder {name}: is not on this machine; the run downloads it"
 
 
@@ -222,7 +222,7 @@ def _describe_ahead(stages: Sequence[FitStage], outlook: Outlook) -> Iterator[st
 
 def plan_trainings(
     recipe: Recipe, todo: Collection[str], bank: Bank
-) -> list[PlannedTraining]:
+) -> list[TrainingPlan]:
     """The trainings of the retrievers that are to be fitted on a bank, in their order.
 
     Raises:
@@ -237,7 +237,7 @@ def plan_trainings(
 
 
 def describe_trainings(
-    planned: Sequence[PlannedTraining], *, exact: bool, begun: Sequence[str] = ()
+    planned: Sequence[TrainingPlan], *, exact: bool, begun: Sequence[str] = ()
 ) -> Iterator[str]:
     """A line for each training, those of held-out fits among them, and one for all of them.
 

@@ -68,7 +68,7 @@ class GenerateStage(WritingStage):
     def ask(self, journal: Journal) -> StepResult[BankQueries]:
         """Write the queries."""
         from toolbank.bank.files import write_attempts
-        from toolbank.requests.write.config import describe_fit
+        from toolbank.requests.write.config import describe_size_limits
         from toolbank.requests.write.write_step import (
             NothingAcceptedError,
             generate,
@@ -82,7 +82,7 @@ class GenerateStage(WritingStage):
         tools = catalogue.tools
         # Engines without a number of their own are offered tools of the bank.
         has_own = self.engine is not None and self.engine.default_queries is None
-        if not has_own and (fit := describe_fit(recipe.generate, tools)):
+        if not has_own and (fit := describe_size_limits(recipe.generate, tools)):
             print_message(fit)
         if most := most_queries(recipe.generate):
             for line in advise_before(recipe, len(tools), most):
@@ -256,11 +256,11 @@ class GenerateStage(WritingStage):
     def check(self) -> None:
         """Refuse an engine that can't be made, and an encoder that can't be had."""
         from toolbank.encoders.location import locate
-        from toolbank.encoders.model import demand_model
+        from toolbank.encoders.model import require_model
 
         super().check()
         for encoder in self.recipe.generate.encoders:
-            demand_model(locate(encoder))
+            require_model(locate(encoder))
 
     def prepare(self) -> None:
         """Refuse an engine whose key or package isn't here, and workers without Ray."""
@@ -317,10 +317,10 @@ class GenerateStage(WritingStage):
 
 def _describe_offers(config: GenerateConfig, tools: Sequence[Tool]) -> Iterator[str]:
     """How many tools are asked for, and what is smaller than set since the bank is."""
-    from toolbank.requests.write.config import describe_fit, fit_to_tools
+    from toolbank.requests.write.config import describe_size_limits, fit_to_tools
     from toolbank.run.forecast import format_paragraph
 
-    if fit := describe_fit(config, tools):
+    if fit := describe_size_limits(config, tools):
         yield from format_paragraph("offered", fit.removeprefix("offered: "))
     if shares := fit_to_tools(config, tools).tools_per_query:
         total = sum(shares.values())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from toolbank.config.assets import Asset
     from toolbank.run.folder import RunFolder
     from toolbank.run.recipe import Recipe
-    from toolbank.sources.kind import Collected
+    from toolbank.sources.kind import ToolCollection
 
 
 class SourcesStage(Stage):
@@ -107,7 +107,7 @@ class SourcesStage(Stage):
         return source_files(self.recipe.sources)
 
 
-def current_tools(recipe: Recipe, folder: RunFolder, path: Path) -> Collected:
+def current_tools(recipe: Recipe, folder: RunFolder, path: Path) -> ToolCollection:
     """The tools of a recipe: from the run folder if they are up to date, else read anew.
 
     Where reading them starts commands, those count that were read of the same sources before.
@@ -150,19 +150,19 @@ def _command_to_read(recipe: Recipe, folder: RunFolder, path: Path) -> str:
     return f"{command('run', path)}{out} --until sources"
 
 
-def kept_tools(folder: RunFolder) -> Collected:
+def kept_tools(folder: RunFolder) -> ToolCollection:
     """The tools as they were read last, and what was said of them.
 
     Raises:
         InputError: a file can't be read.
     """
     from toolbank.bank.files import read_tools
-    from toolbank.sources.kind import Collected
+    from toolbank.sources.kind import ToolCollection
 
     info = folder.bank / "sources.json"
     noted = read_json(info) if info.is_file() else {}
     tools = read_tools(folder.bank / "tools.parquet")
-    return Collected(
+    return ToolCollection(
         tools,
         noted,
         problems=tuple(noted.get("problems", ())),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolbank.config.assets import Asset
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult, StepSample
-    from toolbank.requests.verify.verify import VerifiedLabels
+    from toolbank.requests.verify.verify import LabelVerification
     from toolbank.run.folder import RunFolder
     from toolbank.run.forecast import Forecast
     from toolbank.run.outlook import Outlook
@@ -67,7 +67,7 @@ class VerifyStage(AskingStage):
             "toolbank": __version__,
         }
 
-    def ask(self, journal: Journal) -> StepResult[VerifiedLabels]:
+    def ask(self, journal: Journal) -> StepResult[LabelVerification]:
         """Get grades, and merge all."""
         from dataclasses import replace
 
@@ -118,7 +118,7 @@ class VerifyStage(AskingStage):
         )
 
     def write(
-        self, value: VerifiedLabels, calls: Mapping[str, Any]
+        self, value: LabelVerification, calls: Mapping[str, Any]
     ) -> tuple[tuple[Path, ...], Sequence[str]]:
         """The labels, and what they follow from."""
         from toolbank.bank.bank import write_labels

@@ -253,7 +253,7 @@ def _only_reads(call: HttpCall | McpCall, target: Target) -> bool:
     return any(fnmatchcase(call.tool, pattern) for pattern in target.read_only)
 
 
-def describe_leave(caller: ToolCaller, tools: Iterable[Tool]) -> list[str]:
+def describe_permissions(caller: ToolCaller, tools: Iterable[Tool]) -> list[str]:
     """Report where calls go, and propose targets for sources without one; one line each."""
     counts: dict[str, int] = {}
     targets = caller.targets

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from toolbank.sources.kind import Collected, Location, SourceConfig, SourceKind
+from toolbank.sources.kind import Location, SourceConfig, SourceKind, ToolCollection
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 
@@ -40,7 +40,7 @@ _TOLD = 50
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 
 
-def _read_tools(config: FunctionsSource, _: Path) -> Collected:
+def _read_tools(config: FunctionsSource, _: Path) -> ToolCollection:
     from toolbank.bank.function_reader import read_entry
     from toolbank.sources.functions.rows import read_rows
     from toolbank.sources.tool_list import ToolList
@@ -70,7 +70,7 @@ def _read_tools(config: FunctionsSource, _: Path) -> Collected:
             f"{config.path}: it lists no function that can be read. "
             + (problems[0] + "." if problems else _EXPECTED)
         )
-    return Collected(
+    return ToolCollection(
         tuple(found.tools[name] for name in sorted(found.tools)),
         {"source": config.label, **found.left_out.as_info()},
         problems=tuple(problems),

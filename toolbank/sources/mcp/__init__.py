@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from toolbank.sources.kind import Collected, Location, SourceKind
+from toolbank.sources.kind import Location, SourceKind, ToolCollection
 from toolbank.sources.mcp.client_config import (
     ClientConfig,
     list_names,
@@ -58,7 +58,7 @@ def _refuse_ambiguous_names(server: Server, label: str) -> None:
 _LARGEST_FILE = 1024 * 1024
 
 
-def _read_tools(config: McpSource, _: Path) -> Collected:
+def _read_tools(config: McpSource, _: Path) -> ToolCollection:
     try:
         from toolbank.sources.mcp.read import read_servers
     except ImportError as error:

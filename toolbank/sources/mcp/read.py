@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from toolbank.bank.function_reader import parse_function
 from toolbank.bank.records import McpCall
-from toolbank.sources.kind import Collected
+from toolbank.sources.kind import ToolCollection
 from toolbank.sources.mcp.client_config import ClientConfig
 from toolbank.sources.mcp.connection import Connection, ServerError
 from toolbank.sources.mcp.http import connect
@@ -34,7 +34,7 @@ from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.http import PrivateAddressError
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
-from toolbank.system.text import find_control_sign
+from toolbank.system.text import find_control_character
 from toolbank.system.version import __version__
 
 _SHOWN = 300
@@ -284,7 +284,7 @@ def read_tools(
         name = entry.get("name") if isinstance(entry, dict) else None
         if not isinstance(name, str) or not name.strip():
             found.left_out.add("it has no name", f"{server}/")
-        elif sign := find_control_sign(name):
+        elif sign := find_control_character(name):
             reason = "its name has a sign in it that no name has"
             found.left_out.add(reason, f"{server}/{sign}")
         elif not _is_writable(entry):
@@ -329,7 +329,7 @@ class ServerResults:
     disabled: list[str] = field(default_factory=list)
 
 
-def read_servers(config: McpSource, found: ClientConfig) -> Collected:
+def read_servers(config: McpSource, found: ClientConfig) -> ToolCollection:
     """Read the tools of servers, at most eight at once.
 
     Raises:
@@ -390,7 +390,7 @@ async def _show_progress(
         bar.set_description_str(one_line(said, width))
 
 
-def _collect(config: McpSource, read: ServerResults) -> Collected:
+def _collect(config: McpSource, read: ServerResults) -> ToolCollection:
     found = ToolList()
     problems = list(_describe_failed(config, read))
     notes = [
@@ -416,7 +416,7 @@ def _collect(config: McpSource, read: ServerResults) -> Collected:
     if not found.tools and not read.failed:
         empty = f"{config.label}: the server lists no tools. Check that it is the right server"
         raise InputError(f"sources: {next(iter(problems), empty)}.")
-    return Collected(
+    return ToolCollection(
         tuple(found.tools[name] for name in sorted(found.tools)),
         {
             "source": config.label,

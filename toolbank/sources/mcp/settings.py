@@ -26,7 +26,7 @@ _Header = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]
 
 
 class McpSource(SourceConfig):
-    """MCP servers: one started by `command`, one at `url`, or those of a client's file.
+    """One MCP server that `command` starts, one at `url`, or those in the file of an MCP client (`config`).
 
     Tools are named server/tool, where server is the key in the file, else `name`, else the server's
     own name. A command starts only with the user's permission, without a shell, and sees only the
@@ -41,7 +41,7 @@ class McpSource(SourceConfig):
     )
     env: tuple[_Variable, ...] = Field(
         default=(),
-        description="NAMES of further environment variables for the command",
+        description="NAMES of environment variables that the command gets",
     )
     url: str | None = Field(
         default=None,
@@ -53,12 +53,11 @@ class McpSource(SourceConfig):
     )
     headers: dict[_Header, _Variable] = Field(
         default={},
-        description="headers for `url`, each with the NAME of an environment variable",
+        description="headers for `url`; for each, the NAME of the environment variable that has its value",
     )
     config: Path | None = Field(
         default=None,
-        description="a client's file with `mcpServers` (VS Code: `servers`); only the names are "
-        "copied",
+        description="the file of an MCP client with `mcpServers` (VS Code: `servers`)",
     )
     servers: tuple[str, ...] | None = Field(
         default=None,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from toolbank.sources.kind import Collected, Location, SourceKind
+from toolbank.sources.kind import Location, SourceKind, ToolCollection
 from toolbank.sources.openapi.settings import OpenApiSource, hash_files
 from toolbank.system.text import decode_json
 
@@ -18,7 +18,7 @@ _NESTED = re.compile(rb"[{\[]")
 _IN_YAML = re.compile(rb"""^["']?(openapi|swagger)["']?\s*:\s*["']?\d""", re.M)
 
 
-def _read_tools(config: OpenApiSource, _: Path) -> Collected:
+def _read_tools(config: OpenApiSource, _: Path) -> ToolCollection:
     from toolbank.sources.openapi.reader import read_description
 
     with _collector_paused():

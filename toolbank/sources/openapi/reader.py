@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 from toolbank.bank.records import HttpCall, Tool
 from toolbank.sources.documented import split_summary
 from toolbank.sources.documents import Documents
-from toolbank.sources.kind import Collected
+from toolbank.sources.kind import ToolCollection
 from toolbank.sources.openapi.operations import (
     Operation,
     OperationParameter,
@@ -234,7 +234,7 @@ _MOST_PARAMETERS = 1_000_000
 """Of all tools: 4,000 operations with an object of 4,000 properties would need gigabytes."""
 
 
-def read_description(config: OpenApiSource) -> Collected:
+def read_description(config: OpenApiSource) -> ToolCollection:
     """Read the tools of a description.
 
     Raises:
@@ -265,7 +265,7 @@ class _OpenApiReader:
             what = "no `info`, which should name the API"
             self._findings.note(what, root.place)
 
-    def read(self) -> Collected:
+    def read(self) -> ToolCollection:
         operations = list_operations(self._root, self._references, self._version)
         names = name_operations(operations, self._findings)
         tools: list[Tool] = []
@@ -293,7 +293,7 @@ class _OpenApiReader:
         problems = describe(self._label, findings.problems)
         if not tools:
             raise InputError(_explain_nothing(self._root, findings, problems))
-        return Collected(
+        return ToolCollection(
             tuple(sorted(tools, key=lambda tool: tool.name)),
             {"source": self._label, **findings.left_out.as_info()},
             problems=problems,

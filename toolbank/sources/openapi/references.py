@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from toolbank.bank.bank import LeftOut
+from toolbank.bank.bank import SkipCounter
 from toolbank.sources.documents import Document, Documents
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.text import escape, unescape
@@ -85,7 +85,7 @@ class Findings:
 
     problems: dict[str, list[str]] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
-    left_out: LeftOut = field(default_factory=LeftOut)
+    left_out: SkipCounter = field(default_factory=SkipCounter)
 
     def problem(self, what: str, place: str) -> None:
         """Add a place that could not be read."""

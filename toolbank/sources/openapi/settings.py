@@ -30,7 +30,7 @@ class OpenApiSource(SourceConfig):
     )
     root: Path | None = Field(
         default=None,
-        description="folder that references to files may lead into; default: its own",
+        description="references to files may lead only into this folder; default: the folder of `spec`",
     )
     hosts: tuple[str, ...] = Field(
         default=(), description="other hosts that references may lead to"

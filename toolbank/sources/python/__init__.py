@@ -9,7 +9,7 @@ from typing import Any
 
 from toolbank.bank.records import Tool
 from toolbank.config.explain import reading_content
-from toolbank.sources.kind import Collected, Location, SourceKind
+from toolbank.sources.kind import Location, SourceKind, ToolCollection
 from toolbank.sources.python.settings import (
     PythonSource,
     package_places,
@@ -17,7 +17,7 @@ from toolbank.sources.python.settings import (
     source_hash,
 )
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.extras import demand_library
+from toolbank.system.extras import require_library
 
 # Ends packages whose import or `repr` hangs; the largest packages take a minute.
 _LONGEST = 600.0  # seconds
@@ -33,7 +33,7 @@ answer(request["source"])
 """
 
 
-def read_apart(config: PythonSource) -> Collected:
+def read_apart(config: PythonSource) -> ToolCollection:
     """Run `read_package` in a new process of the same Python, on the same path.
 
     Importing a package changes it: sub-modules become attributes, and warnings are shown once.
@@ -43,7 +43,7 @@ def read_apart(config: PythonSource) -> Collected:
         InputError: as `read_package`; or the package ends the process or takes more than ten
             minutes; or the extra that reads packages is missing.
     """
-    demand_library("numpydoc")
+    require_library("numpydoc")
     request = {"path": sys.path, "source": config.model_dump(mode="json")}
     try:
         process = subprocess.run(  # noqa: S603 - this Python; the request goes to stdin
@@ -69,7 +69,7 @@ def read_apart(config: PythonSource) -> Collected:
         ) from error
     if refusal := result.get("refusal"):
         raise InputError(refusal)
-    return Collected(
+    return ToolCollection(
         tuple(Tool.model_validate(tool) for tool in result["tools"]),
         result["info"],
         problems=tuple(result["problems"]),
@@ -103,7 +103,7 @@ def answer(source: dict[str, Any]) -> None:
     os._exit(0)
 
 
-def _read_tools(config: PythonSource, _: Path) -> Collected:
+def _read_tools(config: PythonSource, _: Path) -> ToolCollection:
     if config.folder is not None:
         from toolbank.sources.python.folder import read_folder
 

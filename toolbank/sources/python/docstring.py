@@ -10,7 +10,7 @@ from typing import Any
 
 from numpydoc.docscrape import NumpyDocString
 
-from toolbank.bank.records import Raised, Returned, SeeAlso, VersionNote
+from toolbank.bank.records import RaisedException, ReturnValue, SeeAlso, VersionNote
 from toolbank.sources.documented import VERSION_CHANGES, Documented, split_summary
 from toolbank.sources.typetext import Parameter
 
@@ -197,21 +197,23 @@ def _entries(body: str) -> Iterator[re.Match[str]]:
             yield match
 
 
-def _raised(body: str) -> Iterator[Raised]:
+def _raised(body: str) -> Iterator[RaisedException]:
     for item in re.split(r"\n(?=\S)", body):
         if match := _RAISED.fullmatch(item.strip()):
-            yield Raised(type=match["type"], description=plain_line(match["text"]))
+            yield RaisedException(
+                type=match["type"], description=plain_line(match["text"])
+            )
         elif item.strip():
-            yield Raised(type="", description=plain_line(item))
+            yield RaisedException(type="", description=plain_line(item))
 
 
-def _returned(body: str) -> Returned:
+def _returned(body: str) -> ReturnValue:
     match = _RETURN.fullmatch(body)
     if match:
-        return Returned(
+        return ReturnValue(
             type=match["type"].strip(), description=plain_line(match["text"])
         )
-    return Returned(description=plain_line(body))
+    return ReturnValue(description=plain_line(body))
 
 
 _FIELD = re.compile(
@@ -231,7 +233,7 @@ def read_fields(text: str) -> Documented:
     """Read a field list; the text outside of it is prose."""
     types: dict[str, str] = {}
     described: dict[str, str] = {}
-    raised: list[Raised] = []
+    raised: list[RaisedException] = []
     returned = returned_type = ""
     for field in _FIELD.finditer(text):
         words = (field["argument"] or "").replace("\\", "").split()
@@ -243,7 +245,9 @@ def read_fields(text: str) -> Documented:
         elif field["kind"] == "type" and words:
             types.setdefault(words[-1], inline(line))
         elif field["kind"].startswith("raise"):
-            raised.append(Raised(type=inline(" ".join(words)), description=line))
+            raised.append(
+                RaisedException(type=inline(" ".join(words)), description=line)
+            )
         elif field["kind"].startswith("return"):
             returned = returned or line
         elif field["kind"] == "rtype":
@@ -254,7 +258,7 @@ def read_fields(text: str) -> Documented:
             Parameter(name=name, classifier=types.get(name, ""), description=line)
             for name, line in described.items()
         ),
-        returns=(Returned(type=returned_type, description=returned),)
+        returns=(ReturnValue(type=returned_type, description=returned),)
         if has_returned
         else (),
         raises=tuple(raised),
@@ -403,7 +407,7 @@ def _from_sections(sections: dict[str, Any]) -> Documented:
         for parameter in _parameters(entry)
     ]
     returns = [
-        Returned(
+        ReturnValue(
             name=inline(entry.name),
             type=inline(entry.type),
             description=plain_line("\n".join(entry.desc)),
@@ -412,7 +416,7 @@ def _from_sections(sections: dict[str, Any]) -> Documented:
         for entry in sections.get(section) or ()
     ]
     raises = [
-        Raised(
+        RaisedException(
             type=inline(entry.name or entry.type),
             description=plain_line("\n".join(entry.desc)),
         )

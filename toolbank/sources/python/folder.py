@@ -14,10 +14,10 @@ from typing import Any, TypeGuard, cast
 
 import griffe
 
-from toolbank.bank.bank import LeftOut
+from toolbank.bank.bank import SkipCounter
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.sources.documented import Signature, read_signature
-from toolbank.sources.kind import Collected
+from toolbank.sources.kind import ToolCollection
 from toolbank.sources.python.docstring import read_docstring
 from toolbank.sources.python.folder_files import find_broken, find_roots, is_api
 from toolbank.sources.python.settings import (
@@ -284,7 +284,7 @@ _NO_DOCSTRING = "without documentation"
 _TYPING = re.compile(r"\b(?:typing|typing_extensions|collections\.abc|t|te)\.(?=[A-Z])")
 
 
-def read_folder(config: PythonSource, folder: Path) -> Collected:
+def read_folder(config: PythonSource, folder: Path) -> ToolCollection:
     """Read the public functions, methods and classes of a folder, or the kinds of its scope.
 
     Files are parsed, and nothing is imported or run. A file that can't be parsed is skipped and
@@ -309,7 +309,7 @@ def read_folder(config: PythonSource, folder: Path) -> Collected:
             f"sources: {config.label}: {folder} has no public functions or classes with a "
             f"docstring. {' '.join(one + '.' for one in details if one)}".strip()
         )
-    return Collected(
+    return ToolCollection(
         tuple(reader.tools[name] for name in sorted(reader.tools)),
         {
             "source": config.label,
@@ -327,7 +327,7 @@ class _FolderReader:
     def __init__(self, scope: PackageScope, label: str) -> None:
         self.scope = scope
         self.tools: dict[str, Tool] = {}
-        self.left_out = LeftOut()
+        self.left_out = SkipCounter()
         self.undocumented: list[str] = []
         self.other_kinds: Counter[Kind] = Counter()
         self.problems: list[str] = []

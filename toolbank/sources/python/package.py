@@ -21,7 +21,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.sources.documented import Documented, Signature, read_signature
-from toolbank.sources.kind import Collected
+from toolbank.sources.kind import ToolCollection
 from toolbank.sources.python.attributes import is_within, own_docstring
 from toolbank.sources.python.docstring import read_docstring
 from toolbank.sources.python.public import import_module, walk_package
@@ -239,7 +239,7 @@ _HIDDEN = "method of a private class"
 _NO_ARGUMENTS = "class that is made without arguments"
 
 
-def read_package(config: PythonSource) -> Collected:
+def read_package(config: PythonSource) -> ToolCollection:
     """Read the public functions, methods and classes of a package, or the kinds of its scope.
 
     The package is imported; of its objects, only the `repr` of default values is called.
@@ -273,7 +273,7 @@ def read_package(config: PythonSource) -> Collected:
             f"in its __all__ and add docstrings.{note and f' Found: {note}.'}"
         )
     skipped = dict(sorted(walk.skipped.items()))
-    return Collected(
+    return ToolCollection(
         tuple(taken[name] for name in sorted(taken)),
         {
             "source": source,

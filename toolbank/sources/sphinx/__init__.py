@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from toolbank.sources.document_parser import is_page
-from toolbank.sources.kind import Collected, Location, SourceKind
+from toolbank.sources.kind import Location, SourceKind, ToolCollection
 from toolbank.sources.sphinx.settings import SphinxSource
 
 _MADE_BY = re.compile(
@@ -13,11 +13,11 @@ _MADE_BY = re.compile(
 """Marks of pages of Sphinx's themes, and of pages that redirect to one."""
 
 
-def _read_tools(config: SphinxSource, cache: Path) -> Collected:
+def _read_tools(config: SphinxSource, cache: Path) -> ToolCollection:
     from toolbank.sources.sphinx.crawl import count, crawl_site, problems, record
 
     crawl = crawl_site(config, cache)
-    return Collected(
+    return ToolCollection(
         tuple(crawl.tools),
         {"source": config.label, **count(crawl)},
         crawls=({"source": config.label, **record(crawl)},),

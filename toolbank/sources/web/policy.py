@@ -46,7 +46,7 @@ class CrawlPolicy(Config):
         default=16,
         gt=0,
         le=1024,
-        description="maximum size of a page, packed and unpacked",
+        description="maximum size of a page in MB, before and after decompression",
     )
     request_s: Transport[float] = Field(
         default=30, gt=0, description="timeout of a request in seconds"

@@ -19,7 +19,7 @@ from toolbank.llm.engines.vllm.thread import (
     return_model,
 )
 from toolbank.system.errors import InputError
-from toolbank.system.extras import demand_library
+from toolbank.system.extras import require_library
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
@@ -165,7 +165,7 @@ def check_installed(config: EngineConfig) -> None:
     Raises:
         InputError: it is not installed.
     """
-    demand_library("vllm", f"{config.section}.engine")
+    require_library("vllm", f"{config.section}.engine")
 
 
 def make_identity(config: EngineConfig, seed: int) -> str:

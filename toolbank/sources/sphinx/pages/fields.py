@@ -7,7 +7,7 @@ from typing import Any
 
 from selectolax.lexbor import LexborNode
 
-from toolbank.bank.records import Raised, Returned
+from toolbank.bank.records import RaisedException, ReturnValue
 from toolbank.sources.sphinx.pages.items import Item, fill_in, read_item, read_structure
 from toolbank.sources.sphinx.pages.text import (
     blocks,
@@ -206,24 +206,24 @@ class Fields:
     """
 
     parameters: list[Parameter] = field(default_factory=list)
-    returns: list[Returned] = field(default_factory=list)
-    raises: list[Raised] = field(default_factory=list)
+    returns: list[ReturnValue] = field(default_factory=list)
+    raises: list[RaisedException] = field(default_factory=list)
     return_type: str = ""
     type: str = ""
     others: dict[str, str] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     owners: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
-    def all_returns(self) -> tuple[Returned, ...]:
+    def all_returns(self) -> tuple[ReturnValue, ...]:
         """Return the results, with the type of a separate field."""
         return add_type(tuple(self.returns), self.return_type or self.type)
 
 
-def add_type(returns: tuple[Returned, ...], kind: str) -> tuple[Returned, ...]:
+def add_type(returns: tuple[ReturnValue, ...], kind: str) -> tuple[ReturnValue, ...]:
     """Add the type of the result, if it is known and no entry has it; kind may be ""."""
     if not kind or len(returns) > 1 or (returns and returns[0].type):
         return returns
-    lone = returns[0] if returns else Returned()
+    lone = returns[0] if returns else ReturnValue()
     return (lone.model_copy(update={"type": kind}),)
 
 
@@ -270,7 +270,7 @@ def read_value(item: Item, fields: Fields) -> str:
     description: str = structure.pop("description", "")
     is_nested = len(structure) > 1 and structure.get("type") in ("array", "object")
     fields.returns.append(
-        Returned(type=item.type, structure=structure if is_nested else None)
+        ReturnValue(type=item.type, structure=structure if is_nested else None)
     )
     return description
 
@@ -280,9 +280,9 @@ def _read_unread(
 ) -> None:
     """Read a field that Sphinx did not convert: "param int x", "return bool"."""
     if role.startswith("raise"):
-        fields.raises.append(Raised(type=words, description=_words(content)))
+        fields.raises.append(RaisedException(type=words, description=_words(content)))
     elif role.startswith("return"):
-        fields.returns.append(Returned(type=words, description=_words(content)))
+        fields.returns.append(ReturnValue(type=words, description=_words(content)))
     elif role != "type":
         kind, _, name = words.rpartition(" ")
         if _NAME.fullmatch(name):
@@ -396,7 +396,7 @@ def _parameter(name: str, item: Item) -> Parameter:
     )
 
 
-def _read_returns(content: Sequence[LexborNode]) -> list[Returned]:
+def _read_returns(content: Sequence[LexborNode]) -> list[ReturnValue]:
     prose: list[LexborNode] = []
     structure: dict[str, Any] = {}
     syntax: dict[str, Any] = {}
@@ -419,14 +419,14 @@ def _read_returns(content: Sequence[LexborNode]) -> list[Returned]:
     own = structure.pop("description", "")
     if structure:
         fill_in(structure, syntax)
-    return [Returned(description=description or own, structure=structure or syntax)]
+    return [ReturnValue(description=description or own, structure=structure or syntax)]
 
 
-def _plain_returns(content: Sequence[LexborNode]) -> list[Returned]:
+def _plain_returns(content: Sequence[LexborNode]) -> list[ReturnValue]:
     items = [item for item, _ in _entries(content)]
     if items and all(item.name or item.type or item.label for item in items):
         return [
-            Returned(
+            ReturnValue(
                 name=item.name,
                 type=item.type or item.label,
                 description=item.described(),
@@ -435,11 +435,11 @@ def _plain_returns(content: Sequence[LexborNode]) -> list[Returned]:
         ]
     words = _words(content)
     if words in _NOTHING:
-        return [Returned(type=words)]
-    return [Returned(description=words)] if words else []
+        return [ReturnValue(type=words)]
+    return [ReturnValue(description=words)] if words else []
 
 
-def _read_raises(content: Sequence[LexborNode]) -> Iterator[Raised]:
+def _read_raises(content: Sequence[LexborNode]) -> Iterator[RaisedException]:
     for item, _ in _entries(content):
         kind, text = item.name or item.label, item.described()
         if kind and item.type:
@@ -452,7 +452,7 @@ def _read_raises(content: Sequence[LexborNode]) -> Iterator[Raised]:
             kind = match["type"]
         kind = kind.strip("~: ")
         if kind or text:
-            yield Raised(type=kind, description=text)
+            yield RaisedException(type=kind, description=text)
 
 
 def _words(content: Iterable[LexborNode]) -> str:
