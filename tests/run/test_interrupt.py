@@ -226,7 +226,7 @@ def test_an_interrupt_at_any_moment_loses_no_reply(tmp_path):
         assert len(server.calls) == 60
 
 
-NOTHING = "Nothing is kept."
+NOTHING = "Nothing is kept"
 
 
 @pytest.mark.parametrize(

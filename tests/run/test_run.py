@@ -1,11 +1,12 @@
 """Running a recipe whose engine answers in rounds, or not at all."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from tests.engines import kind_of
-from tests.requests.write.test_attempts import Rounds
+from tests.requests.write.test_attempts import Swift, answer
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good, write_recipe
 from toolbank.commands.preview import preview_attempts
@@ -17,6 +18,33 @@ from toolbank.run.stages.generate import GenerateStage
 from toolbank.system.errors import InputError, ToolbankError
 
 
+class Rounds(Swift):
+    """An engine that answers requests in rounds, the first `patience` of them at once."""
+
+    name = "rounds"
+
+    def __init__(self, patience=0):
+        super().__init__()
+        self.failures, self.rounds = {}, 0
+        self.patience = patience
+
+    def fill(self, _, journal, __):
+        self.journal = journal
+        return self
+
+    def holds(self, key):
+        return False
+
+    async def exchange(self, missing):
+        self.rounds += 1
+        if self.rounds > self.patience:
+            return f"{len(missing)} requests wait"
+        for request in missing:
+            key = request.key(self.identity)
+            await self.journal.put(key, self.identity, request, answer(request))
+        return ""
+
+
 def recipe(folder, *settings, base_url="http://127.0.0.1:1/v1"):
     path = write_recipe(folder, base_url=base_url, model="m", queries=12)
     return load_recipe(path, settings)
@@ -26,9 +54,8 @@ def recipe(folder, *settings, base_url="http://127.0.0.1:1/v1"):
 def run(tmp_path, monkeypatch):
 
     def run_with(engine):
-        monkeypatch.setattr(
-            "toolbank.requests.write.write_step.find_engine", lambda _: kind_of(engine)
-        )
+        kind = replace(kind_of(engine), fill=engine.fill)
+        monkeypatch.setattr("toolbank.llm.step.find_engine", lambda _: kind)
         return run_recipe(recipe(tmp_path), tmp_path / "out", until="judge")
 
     return run_with

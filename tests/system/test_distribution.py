@@ -44,7 +44,7 @@ def test_every_extra_that_a_message_names_is_there():
         extra
         for path in TEXTS
         for extra in re.findall(
-            r"(?:install_command|advise_to_install)\([\"'](\w+)|pip install '\.\[(\w+)",
+            r"(?:install_command|install_advice)\([\"'](\w+)|pip install '\.\[(\w+)",
             path.read_text("utf-8"),
         )
     }

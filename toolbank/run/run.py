@@ -431,9 +431,9 @@ def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
     try:
         outcome = stage.work()
     except KeyboardInterrupt as error:
-        rest = (
-            f"{stage.keeps or 'Nothing is kept.'} The same command goes on from there."
-        )
+        rest = "Nothing is kept; the same command starts it again."
+        if stage.keeps:
+            rest = f"{stage.keeps} The same command goes on from there."
         raise InterruptedByUserError(
             f"stopped in stage {stage.name}. {str(error) or rest}"
         ) from error

@@ -54,9 +54,7 @@ class Swift:
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     def run_engine(engine, **settings):
-        monkeypatch.setattr(
-            "toolbank.requests.write.write_step.find_engine", lambda _: kind_of(engine)
-        )
+        monkeypatch.setattr("toolbank.llm.step.find_engine", lambda _: kind_of(engine))
         config = GenerateConfig(model="m", **{"queries": 20, **settings})
         with Journal(tmp_path / "journal.sqlite") as journal:
             made = generate(SHOP, config, domain="shop", seed=0, journal=journal)

@@ -35,9 +35,7 @@ def picky(request):
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     def run_engine(engine, folder="run", **settings):
-        monkeypatch.setattr(
-            "toolbank.requests.write.write_step.find_engine", lambda _: kind_of(engine)
-        )
+        monkeypatch.setattr("toolbank.llm.step.find_engine", lambda _: kind_of(engine))
         settings = {"queries": 40, "tools_per_query": SHARES, "offered": 4} | settings
         config = GenerateConfig(model="m", **settings)
         (tmp_path / folder).mkdir(exist_ok=True)
