@@ -122,10 +122,10 @@ def test_twins_have_a_second_figure_and_are_told_of_a_tool(alike):
 
 def test_the_first_line_says_what_the_score_is(odd):
     chosen = toolbank("search", "runs/odd", "knife", cwd=odd).stderr.splitlines()[-1]
-    assert re.match(r"by \S+, whose score is .+; another: --retriever NAME$", chosen)
+    assert re.match(r"Retriever: \S+ \(.+\)\. .*--retriever NAME", chosen)
     words = toolbank("search", "runs/odd", "knife", "--retriever", "bm25", cwd=odd)
     assert words.stderr.splitlines()[-1] == (
-        "by bm25, whose score is BM25, a sum over the words in common: 0 without any"
+        "Retriever: bm25 (BM25, a sum over the words in common: 0 without any)"
     )
 
 

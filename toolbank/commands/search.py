@@ -110,8 +110,8 @@ def search(
     if lacks := describe_lacks(run):
         print_message(lacks)
     print_message(
-        f"by {finder.retriever.name}, whose score is {finder.retriever.config.score}"
-        + ("" if retriever else "; another: --retriever NAME")
+        f"Retriever: {finder.retriever.name} ({finder.retriever.config.score})"
+        + ("" if retriever else ". Choose another with --retriever NAME.")
     )
     if query is not None:
         hits = _search(finder, query, k)

@@ -378,10 +378,7 @@ class FusionConfig(TwoStageConfig):
     """The sum of several retrievers' scores, each brought to one scale: hybrid search."""
 
     needs_queries: ClassVar[bool] = False
-    score: ClassVar[str] = (
-        "standard deviations above the hits of each retriever, on average: compare it within one "
-        "search"
-    )
+    score: ClassVar[str] = "mean z-score; compare scores only within one search"
     scores_compare: ClassVar[bool] = False
     combines: ClassVar[bool] = True
 
