@@ -12,8 +12,6 @@ import typer
 from toolbank.commands.options import echo
 from toolbank.run.recipe import recipe_schema
 
-# As many keys as this, or more, are named and not described again.
-_SHARED = 3
 _OPENING = """\
 # Recipe keys
 
@@ -34,7 +32,7 @@ Schema = Mapping[str, Any]
 def describe_keys(schema: Schema) -> str:
     """Write the Markdown page of all keys: the recipe's own, then those of each part.
 
-    A key with the same meaning and default as in an earlier part is only named.
+    A key with the same description and default as in an earlier part is only named.
     """
     lines = [_OPENING, *_list(schema["properties"].items(), schema)]
     seen: dict[str, str] = {}
@@ -46,15 +44,16 @@ def describe_keys(schema: Schema) -> str:
         for key, value in rows:
             known.setdefault(seen.get(_content(key, value), ""), []).append(key)
         own = known.pop("", [])
-        for section, keys in list(known.items()):
-            if len(keys) < _SHARED:
-                own += known.pop(section)
         lines += _list([row for row in rows if row[0] in own], schema)
-        for section, keys in known.items():
-            names = ", ".join(f"`{key}`" for key in keys)
-            lines += ["", f"As in {_link(section)}: {names}."]
+        shared = [
+            f"{_link(section)}: {', '.join(f'`{key}`' for key in keys)}"
+            for section, keys in known.items()
+        ]
+        if shared:
+            lines += ["", f"As in {'; in '.join(shared)}."]
         for key, value in rows:
-            seen.setdefault(_content(key, value), title)
+            if "description" in value:
+                seen.setdefault(_content(key, value), title)
     return "\n".join(lines)
 
 
@@ -79,8 +78,6 @@ def _parts(schema: Schema) -> Iterator[tuple[str, Schema]]:
 
 def _list(rows: Any, schema: Schema) -> list[str]:
     rows = [(key, value) for key, value in rows if "const" not in value]
-    if not rows:
-        return ["No keys of its own."]
     titles = {id(part): title for title, part in _parts(schema)}
     lines = []
     for key, value in rows:
