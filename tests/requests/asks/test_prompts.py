@@ -4,7 +4,7 @@ from tests.world import SHOP
 from toolbank.bank.records import Tool
 from toolbank.bank.twins import group_siblings
 from toolbank.requests.asks import AsksConfig
-from toolbank.requests.asks.prompts import AskPrompts, Neighbours
+from toolbank.requests.asks.write import AskPrompts, Neighbours
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.system.errors import InputError
 

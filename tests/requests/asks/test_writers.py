@@ -11,8 +11,7 @@ from toolbank.llm.engines import ENGINES
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.requests.asks import AsksConfig
-from toolbank.requests.asks.prompts import AskPrompts
-from toolbank.requests.asks.write import ask_for_tools
+from toolbank.requests.asks.write import AskPrompts, ask_for_tools
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.python.settings import PythonSource
 from toolbank.system.errors import InputError

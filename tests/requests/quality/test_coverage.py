@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.requests.quality.banks import bank
-from toolbank.requests.quality.coverage import (
+from toolbank.requests.quality.measure import (
     draw_lorenz,
     measure_coverage,
     measure_gini,

@@ -7,8 +7,11 @@ import pytest
 
 from tests.requests.quality.banks import bank
 from toolbank.bank.bank import Label
-from toolbank.requests.quality.coverage import measure_dispersion
-from toolbank.requests.quality.measure import add_dispersion, measure_quality
+from toolbank.requests.quality.measure import (
+    add_dispersion,
+    measure_dispersion,
+    measure_quality,
+)
 
 THINGS = [
     "ships",

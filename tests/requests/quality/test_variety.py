@@ -3,11 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
-from toolbank.requests.quality.texts import (
-    measure_distinct,
-    measure_self_bleu,
-    measure_variety,
-)
+from toolbank.requests.quality.texts import measure_self_bleu, measure_variety
 
 WORDS = st.sampled_from(["red", "blue", "green", "cold", "warm", "sea", "hill", "road"])
 TEXTS = st.lists(
@@ -42,25 +38,10 @@ def test_self_bleu_of_the_same_and_of_nothing_alike():
 
 
 def test_distinct_by_hand():
-    texts = ["The sea, the hill", "the sea"]
     # the sea the hill the sea: 3 of 6 words; the-sea sea-the the-hill the-sea: 3 of 4 pairs.
-    assert measure_distinct(texts, 1) == 3 / 6
-    assert measure_distinct(texts, 2) == 3 / 4
-    assert measure_distinct(texts, 3) == 1
-    assert measure_distinct(texts, 5) is None
-
-
-@settings(max_examples=40, deadline=None)
-@given(TEXTS, st.integers(1, 3))
-def test_distinct_is_a_share_and_knows_no_order(texts, n):
-    found = measure_distinct(texts, n)
-    grams = [
-        tuple(words[i : i + n])
-        for words in map(str.split, texts)
-        for i in range(len(words) - n + 1)
-    ]
-    assert found == (len(set(grams)) / len(grams) if grams else None)
-    assert found == measure_distinct(texts[::-1], n)
+    found = measure_variety(["The sea, the hill", "the sea"], seed=0)
+    assert found.distinct == {1: 3 / 6, 2: 3 / 4, 3: 1}
+    assert measure_variety(["the sea"], seed=0).distinct == {1: 1, 2: 1}
 
 
 def test_samples_are_of_one_size_and_of_no_order():

@@ -1,5 +1,4 @@
 import tracemalloc
-from dataclasses import replace
 from secrets import token_hex
 
 import pytest
@@ -8,19 +7,22 @@ from hypothesis import strategies as st
 
 from tests.small_disk import small_disk
 from tests.world import adds_up
-from toolbank.bank.records import Query
+from toolbank.bank.records import AttemptRecord, Query
 from toolbank.requests.write.bank_builder import Attempt, BankBuilder
 from toolbank.system.errors import ToolbankError
 
 kinds = st.sampled_from(["accepted", "same", "declined", "rejected", "failed"])
 
 
-def attempt(number, kind):
+def attempt(number, kind, text="", detail=""):
+    keys = {"attempt": number, "requests": (f"key {number}",)}
     if kind not in ("accepted", "same"):
-        return Attempt(number, kind, reason="because")
-    text = "one text that comes again" if kind == "same" else f"{number} " * 9
-    query = Query(id=str(number), query=text, tools=("a",))
-    return Attempt(number, "accepted", query=query)
+        return Attempt(
+            AttemptRecord(**keys, outcome=kind, reason="because", detail=detail)
+        )
+    text = text or ("a text that comes again" if kind == "same" else f"{number} " * 9)
+    query = Query(id=str(number), query=text, draft=text, tools=("a",))
+    return Attempt(AttemptRecord(**keys, outcome="accepted", query_id=query.id), query)
 
 
 @given(st.lists(kinds, max_size=30), st.randoms(), st.integers(1, 12))
@@ -41,7 +43,7 @@ def test_the_bank_is_the_same_in_whatever_order_attempts_come(made, random, want
 def test_no_example_of_a_reason_is_kept_twice():
     builder = BankBuilder(9, 0.8)
     for number, detail in enumerate(["one", "one", "two", "one", "three", "four"]):
-        builder.accept(Attempt(number, "rejected", "because", detail))
+        builder.accept(attempt(number, "rejected", detail=detail))
     assert builder.losses.examples == {"because": ["one", "two", "three"]}
 
 
@@ -60,7 +62,7 @@ def test_counts_add_up_and_the_builder_stops_at_what_is_wanted(made, wanted):
 def test_every_attempt_that_counts_leaves_a_row_with_its_calls():
     builder = BankBuilder(None, 0.8)
     for number, kind in enumerate(["same", "declined", "same", "failed", "accepted"]):
-        builder.accept(replace(attempt(number, kind), requests=(f"key {number}",)))
+        builder.accept(attempt(number, kind))
     rows = [
         (row.outcome, row.reason, row.detail, row.query_id) for row in builder.ended
     ]
@@ -90,8 +92,7 @@ def test_what_is_accepted_takes_no_room_in_memory():
     def grow(first, last):
         for number in range(first, last):
             words = " ".join(f"{number}-{place}" for place in range(20))
-            query = Query(id=str(number), query=words, draft=words, tools=("a", "b"))
-            builder.accept(Attempt(number, "accepted", query=query, requests=("k",)))
+            builder.accept(attempt(number, "accepted", words))
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()
@@ -120,6 +121,4 @@ def test_a_full_folder_for_temporary_files_is_told(tmp_path, monkeypatch):
         builder = BankBuilder(None, 0.8)
         with pytest.raises(ToolbankError, match="TMPDIR"):
             for number in range(2000):
-                words = token_hex(100)
-                query = Query(id=str(number), query=words, draft=words, tools=("a",))
-                builder.accept(Attempt(number, "accepted", query=query))
+                builder.accept(attempt(number, "accepted", token_hex(100)))

@@ -9,11 +9,11 @@ from tests.tiny_models import tiny_encoder
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.requests.write.config import ExplanationsConfig
-from toolbank.requests.write.explanations import (
+from toolbank.requests.quality.texts import (
     check_explanations,
     describe_explanations,
 )
+from toolbank.requests.write.config import ExplanationsConfig
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.files import read_json

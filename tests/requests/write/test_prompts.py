@@ -236,7 +236,7 @@ def test_a_users_examples_make_a_new_domain(user_file):
     assert [example.query for example in load_examples("cakes")] == ["Bake a cake."]
     assert find_examples("cakes").own
     user_file(name, json.dumps(example) + '\n{"query": 1}')
-    with pytest.raises(InputError, match=r"cakes.jsonl, line 2: .*tools"):
+    with pytest.raises(InputError, match=r"cakes.jsonl: (.|\n)*line 2: tools"):
         load_examples("cakes")
 
 

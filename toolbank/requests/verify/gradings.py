@@ -398,28 +398,22 @@ def read_earlier_gradings(
         ToolbankError: the journal is damaged.
     """
     info = read_json(verified)
-    has_labels = info.get("engine") != CHECKS_ALONE or bool(info.get("graders"))
-    order: list[str] = []
-    if journal.is_file():
-        with Journal(journal, read_only=True) as opened:
-            order = [one.identity for one in opened.usage() if one.step == _STEP]
-    if not (has_labels or order):
-        return [], []
     bank = replace(Bank.load(labels.parent), labels=())
     found: list[Grading] = []
     files: set[str] = set()
-    if order:
+    if journal.is_file():
         with Journal(journal, read_only=True) as opened:
-            found, files = _read_replies(opened, bank, order)
+            found, files = _read_replies(opened, bank)
     found = add_gradings((), found)
-    if has_labels:
+    if info.get("engine") != CHECKS_ALONE or info.get("graders"):
         source = str(info.get("model") or info.get("engine") or "model")
         files |= {source} if info.get("engine") == RECORDED else set()
-        last = _grade_by_labels(read_labels(labels), bank, "model", source)
+        last = _grade_by_labels(read_labels(labels), bank, source)
         found = add_gradings(found, last)
+    people = files - {*models}
     return (
-        [_by_person(one) if one.source in files - {*models} else one for one in found],
-        sorted(files - {*models}),
+        [_by_person(one) if one.source in people else one for one in found],
+        sorted(people),
     )
 
 
@@ -428,10 +422,9 @@ def _by_person(one: Grading) -> Grading:
     return replace(one, kind="person", labels=labels)
 
 
-def _read_replies(
-    journal: Journal, bank: Bank, order: Sequence[str]
-) -> tuple[list[Grading], set[str]]:
+def _read_replies(journal: Journal, bank: Bank) -> tuple[list[Grading], set[str]]:
     """Read the gradings in a journal, in the order of their graders, and the names of files."""
+    order = [one.identity for one in journal.usage() if one.step == _STEP]
     found = []
     files = set()
     for query in bank.queries:
@@ -453,26 +446,21 @@ def _read_replies(
 
 def grade_by_dataset(labels: Iterable[Label], bank: Bank) -> list[Grading]:
     """Make gradings of the labels of a dataset, with the sources that they name."""
-    found = _grade_by_labels(labels, bank, "model", "dataset", checks=True)
+    found = _grade_by_labels(labels, bank, "dataset", checks=True)
     return [one for one in found if one.labels]
 
 
 def _grade_by_labels(
-    labels: Iterable[Label],
-    bank: Bank,
-    kind: GraderKind,
-    source: str,
-    *,
-    checks: bool = False,
+    labels: Iterable[Label], bank: Bank, source: str, *, checks: bool = False
 ) -> list[Grading]:
-    """One grading per request; labels of earlier versions, without a source, get this one."""
+    """One grading per request; labels without a source are a model's, of this one."""
     texts = {query.id: query.query for query in bank.queries}
     of: dict[str, list[Label]] = {}
     for label in labels:
         of.setdefault(label.query, []).append(label)
     found = []
     for query, rows in of.items():
-        named, own = rows[0].kind or kind, rows[0].source or source
+        named, own = rows[0].kind or "model", rows[0].source or source
         if not rows[0].kind and is_of_checks(rows):
             named, own = "check", "rules"
         if query in texts and (checks or named != "check"):

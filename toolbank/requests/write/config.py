@@ -207,11 +207,6 @@ class SiblingGroups:
     def __len__(self) -> int:
         return len(self.members)
 
-    @property
-    def has_siblings(self) -> bool:
-        """Whether a group has several members."""
-        return len(self.members) < len(self.group_of)
-
     def choose(
         self, groups: Sequence[int], random: Random, chosen: Sequence[int] = ()
     ) -> list[int]:

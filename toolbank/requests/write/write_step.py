@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -40,7 +38,6 @@ from toolbank.llm.step import (
 )
 from toolbank.requests.write.bank_builder import (
     Attempt,
-    AttemptEnding,
     BankBuilder,
     describe_writer,
 )
@@ -53,9 +50,6 @@ from toolbank.system.numbers import count
 from toolbank.system.terminal import command
 
 _ATTEMPTS_PER_QUERY = 5
-# Most objects live as long as their attempt, and few are in cycles: the default of 700 takes a tenth
-# of the CPU.
-_OBJECTS_BEFORE_COLLECTION = 20_000
 
 
 class NothingAcceptedError(ToolbankError):
@@ -303,12 +297,18 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
     def _make_attempt(
         self, number: int, answer: StepAnswer[Draft | PolishedDraft], engine: Engine
     ) -> Attempt:
-        value, keys = answer.value, answer.keys
+        value = answer.value
+        make = partial(AttemptRecord, attempt=number, requests=answer.keys)
         if isinstance(value, Rejection):
-            outcome: AttemptEnding = "failed" if answer.failed else "rejected"
-            return Attempt(number, outcome, value.reason, value.detail, requests=keys)
+            return Attempt(
+                make(
+                    outcome="failed" if answer.failed else "rejected",
+                    reason=value.reason,
+                    detail=value.detail,
+                )
+            )
         if isinstance(value, Draft):
-            return Attempt(number, "declined", detail=value.reason, requests=keys)
+            return Attempt(make(outcome="declined", detail=value.reason))
         query = Query(
             id=f"{self._domain}-{number:06d}",
             query=value.query,
@@ -322,16 +322,11 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
                 model=answer.model,
                 prompt_hash=self._find_sampler(number).prompts.hash,
                 seed=self._seed,
-                requests=keys,
+                requests=answer.keys,
             ),
         )
-        return Attempt(
-            number,
-            "accepted",
-            query=query,
-            leak_words=value.leak_words,
-            requests=keys,
-        )
+        record = make(outcome="accepted", query_id=query.id)
+        return Attempt(record, query, value.leak_words)
 
     def _has_next(self, run: StepRun) -> bool:
         is_near = run.missing or self._builder.has_room_for(self._next)
@@ -427,13 +422,8 @@ def generate(
             finished, and every reply is in the journal.
     """
     context = EngineContext(tools, seed, journal.path.parent, earlier)
-    with _fewer_collections():
-        return run_step(
-            config,
-            journal,
-            context,
-            partial(WriteStep, tools, config, domain, seed, earlier),
-        )
+    make_step = partial(WriteStep, tools, config, domain, seed, earlier)
+    return run_step(config, journal, context, make_step)
 
 
 def wanted_queries(config: GenerateConfig) -> int | None:
@@ -456,16 +446,6 @@ def most_attempts(config: GenerateConfig) -> int | None:
     """Return how many attempts a run makes at most; None means all offers."""
     wanted = wanted_queries(config)
     return config.max_attempts or (wanted and wanted * _ATTEMPTS_PER_QUERY)
-
-
-@contextmanager
-def _fewer_collections() -> Iterator[None]:
-    before = gc.get_threshold()
-    gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _count_numbers(quotas: Quotas, builder: BankBuilder) -> dict[str, dict[str, int]]:

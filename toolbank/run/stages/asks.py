@@ -115,7 +115,7 @@ class AsksStage(WritingStage):
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt."""
-        from toolbank.requests.asks.prompts import ask_assets
+        from toolbank.requests.asks.write import ask_assets
 
         return ask_assets()
 

@@ -102,7 +102,7 @@ class VerifyStage(AskingStage):
 
     def sample(self, outlook: Outlook) -> StepSample | None:
         """Grades of drafts."""
-        from toolbank.requests.verify.grader import sample_grades
+        from toolbank.requests.verify.verify import sample_grades
 
         if (queries := outlook.most_queries) is None:
             return None
@@ -160,7 +160,7 @@ class VerifyStage(AskingStage):
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt, where a model reads it."""
-        from toolbank.requests.verify.grader import verify_assets
+        from toolbank.requests.verify.verify import verify_assets
 
         return verify_assets() if self.reads_assets else ()
 
