@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,14 +15,13 @@ import numpy as np
 from toolbank.bank.catalogue import CatalogueVersion
 from toolbank.bank.records import Ask, Provenance, Tool
 from toolbank.bank.twins import group_siblings
-from toolbank.config.assets import Asset, find_asset
+from toolbank.config.assets import find_asset
 from toolbank.llm.accounts import join_reasons
 from toolbank.llm.chat import (
     AskTask,
     ChatReply,
     ChatRequest,
     Engine,
-    Message,
     Rejection,
     check_finish,
     find_answer,
@@ -113,12 +112,6 @@ class AskPrompts:
         self._newest = _Edition(tools, withheld)
         before = [_Edition(version.tools, withheld) for version in earlier]
         self._before = before[::-1]
-        keys = list(config.keys)
-        self._schema = {
-            **self._template.schema,
-            "properties": {key: {"type": "string"} for key in keys},
-            "required": keys,
-        }
 
     def ask(self, group: Sequence[Tool]) -> ChatRequest:
         """Make the request for the asks of a sibling group.
@@ -134,7 +127,10 @@ class AskPrompts:
                 break
             edition, tool = before, former[0]
         neighbours = edition.neighbours.find(tool, config.neighbours)
-        prompt = self._template.render(
+        request = self._template.request(
+            number_from_text(tool.name),
+            "ask",
+            AskTask(group[0], config.keys),
             domain=self._domain,
             tool=shown,
             neighbours=[
@@ -144,13 +140,10 @@ class AskPrompts:
             asks=[{"key": key, "kind": kind} for key, kind in config.keys.items()],
             instructions=config.instructions.strip(),
         )
-        return ChatRequest(
-            attempt=number_from_text(tool.name),
-            step="ask",
-            messages=(Message("user", prompt),),
-            schema=self._schema,
-            task=AskTask(group[0], config.keys),
-        )
+        keys = list(config.keys)
+        properties = {key: {"type": "string"} for key in keys}
+        schema = {**request.schema, "properties": properties, "required": keys}
+        return replace(request, schema=schema)
 
 
 def _drop_withheld(
@@ -159,11 +152,6 @@ def _drop_withheld(
     for group in groups:
         if left := tuple(tool for tool in group if tool.name not in withheld):
             yield left
-
-
-def ask_assets() -> tuple[Asset, ...]:
-    """List the files of the prompts."""
-    return (find_asset("prompts", TEMPLATE),)
 
 
 class _Edition:

@@ -19,7 +19,7 @@ from toolbank.llm.chat import (
     number_from_text,
 )
 from toolbank.llm.journal import Journal
-from toolbank.requests.verify import CHECKS_ALONE, RECORDED, Check, VerifyConfig
+from toolbank.requests.verify import CHECKS_ALONE, RECORDED, Check
 from toolbank.requests.verify.candidates import (
     Finding,
     own_labels,
@@ -37,7 +37,7 @@ _REPLACED = {"deprecated": "deprecated", "alias": "another name of it"}
 
 
 def fold_labels(
-    bank: Bank, graded: Graded, findings: Sequence[Finding], config: VerifyConfig
+    bank: Bank, graded: Graded, findings: Sequence[Finding], set_aside: Collection[str]
 ) -> Iterator[Label]:
     """Fold grades and findings into the labels of a bank, in its order.
 
@@ -54,7 +54,7 @@ def fold_labels(
             yield from sorted(graded[query.id], key=lambda one: _order(one, first))
             continue
         found = of[query.id]
-        if bad := [one for one in found if one.check in config.set_aside]:
+        if bad := [one for one in found if one.check in set_aside]:
             reason = f"{bad[0].check}: {bad[0].tool}"
             yield Label(query=query.id, grade="aside", reason=reason, **_BY_CHECKS)
             continue
@@ -277,12 +277,12 @@ class Grading:
 
 @dataclass(frozen=True)
 class EffectiveGradings:
-    """The grading that counts for each request, by its id.
+    """The labels of the grading that counts for each request, by its id.
 
     `unused` counts the stored gradings that do not apply to the bank, by reason.
     """
 
-    of: Mapping[str, Grading]
+    of: Mapping[str, tuple[Label, ...]]
     unused: Mapping[str, int]
 
 
@@ -344,18 +344,19 @@ def choose_gradings(bank: Bank, gradings: Iterable[Grading]) -> EffectiveGrading
             rival = chosen.get(one.query)
             if rival is None or one.rank > rival.rank:
                 chosen[one.query] = one
-    return EffectiveGradings(chosen, dict(sorted(unused.items())))
+    labels = {query: one.labels for query, one in chosen.items()}
+    return EffectiveGradings(labels, dict(sorted(unused.items())))
 
 
 def last_of_sources(
     bank: Bank, gradings: Sequence[Grading]
-) -> dict[tuple[GraderKind, str], dict[str, Grading]]:
-    """Find by kind and source the latest grading of each request that applies, people first."""
+) -> dict[tuple[GraderKind, str], Graded]:
+    """Find by kind and source the last labels of each request that apply, people first."""
     sources = {(one.kind, one.source) for one in gradings}
-    found = {}
+    found: dict[tuple[GraderKind, str], Graded] = {}
     for kind, source in sorted(sources, key=lambda one: (-_RANKS[one[0]], one[1])):
         own = [one for one in gradings if (one.kind, one.source) == (kind, source)]
-        found[kind, source] = dict(choose_gradings(bank, own).of)
+        found[kind, source] = choose_gradings(bank, own).of
     return found
 
 

@@ -13,13 +13,12 @@ from typing import Any
 from toolbank.bank.bank import Bank, GraderKind, Label
 from toolbank.bank.files import read_records, write_records
 from toolbank.bank.records import Query, Tool
-from toolbank.config.assets import Asset, find_asset
+from toolbank.config.assets import find_asset
 from toolbank.llm.accounts import join_reasons
 from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
     Engine,
-    Message,
     Rejection,
     VerifyTask,
     number_from_text,
@@ -87,17 +86,13 @@ class VerifyPrompts:
         names = [row.tool for row in candidates]
         Random(f"{self._seed}:verify:{query.id}").shuffle(names)
         tools = [self._bank.tools[self._bank.index[name]] for name in names]
-        prompt = self._template.render(
+        return self._template.request(
+            number_from_text(query.query),
+            "verify",
+            VerifyTask(query.id, tuple(names)),
             domain=self._domain,
             request=query.query,
             tools=[brief(tool) for tool in tools],
-        )
-        return ChatRequest(
-            attempt=number_from_text(query.query),
-            step="verify",
-            messages=(Message("user", prompt),),
-            schema=self._template.schema,
-            task=VerifyTask(query.id, tuple(names)),
         )
 
 
@@ -124,11 +119,6 @@ def sample_grades(
     answer = {"needed": [label] * 3, "alternatives": [label] * 2, "aside": ""}
     calls = SampleCalls("verify", requests, [answer], "verify")
     return StepSample(queries, (calls,))
-
-
-def verify_assets() -> tuple[Asset, ...]:
-    """List the files of the prompts."""
-    return (find_asset("prompts", TEMPLATE),)
 
 
 @dataclass(frozen=True)
@@ -260,9 +250,7 @@ def verify_bank(
         read_grades_file(config.replies, bank.tools, {q.id for q in bank.queries})
     graded, findings, shown = StepResult(Grades(), ""), list[Finding](), 0
     before: Mapping[str, Any] = earlier or {} if config is None else {}
-    checks = config or VerifyConfig.model_validate(
-        {"set_aside": before.get("set_aside", ())}
-    )
+    set_aside = config.set_aside if config else before.get("set_aside", ())
     has_findings = bool(before) and (folder / FINDINGS).is_file()
     if has_findings:
         findings = select_findings(bank, read_records(folder / FINDINGS, Finding))
@@ -284,8 +272,7 @@ def verify_bank(
         if not has_findings:
             write_records(folder / FINDINGS, Finding, findings)
     chosen = choose_gradings(bank, [*given, *stored])
-    merged = {query: one.labels for query, one in chosen.of.items()}
-    labels = tuple(fold_labels(bank, merged, findings, checks))
+    labels = tuple(fold_labels(bank, chosen.of, findings, set_aside))
     content = {
         "engine": config.engine if config else CHECKS_ALONE,
         "candidates": before.get("candidates")
@@ -293,10 +280,10 @@ def verify_bank(
             "requests": len(bank.queries),
             "mean": shown / len(bank.queries) if bank.queries else 0,
         },
-        "set_aside": list(checks.set_aside),
+        "set_aside": list(set_aside),
         "findings": _describe_findings(findings),
         **graded.value.content,
-        **_describe_graders(bank, merged, [*given, *stored]),
+        **_describe_graders(bank, chosen.of, [*given, *stored]),
         "unused": dict(chosen.unused),
         "counts": _count(labels),
     }
@@ -329,8 +316,8 @@ def _describe_graders(
             "kind": kind,
             "source": source,
             "requests": len(of),
-            "used": sum(merged[query] == one.labels for query, one in of.items()),
-            "agreement": measure_agreement(bank, _labels(of)),
+            "used": sum(merged[query] == labels for query, labels in of.items()),
+            "agreement": measure_agreement(bank, of),
         }
         for (kind, source), of in last_of_sources(bank, gradings).items()
         if kind != "check" and of
@@ -339,16 +326,12 @@ def _describe_graders(
         choose_gradings(bank, [one for one in gradings if one.kind == kind]).of
         for kind in ("person", "model")
     )
-    both = compare_graders(_labels(models), _labels(people))
+    both = compare_graders(models, people)
     return {
         "agreement": measure_agreement(bank, by_hand),
         "graders": rows,
         **({"people_and_models": both} if both["requests"] else {}),
     }
-
-
-def _labels(gradings: Mapping[str, Grading]) -> dict[str, Sequence[Label]]:
-    return {query: one.labels for query, one in gradings.items()}
 
 
 def _list_graders(content: Mapping[str, Any]) -> Iterator[str]:

@@ -7,6 +7,7 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from random import Random
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ from toolbank.bank.records import Tool
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.explain import first_problem
 from toolbank.encoders.config import EncoderConfig
-from toolbank.llm.chat import ChatRequest, Message, PolishTask, WriteTask
+from toolbank.llm.chat import ChatRequest, PolishTask, WriteTask
 from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.write.checks import Draft
 from toolbank.requests.write.config import GenerateConfig
@@ -206,7 +207,10 @@ class WriterPrompts:
             InputError: the user's own template is broken.
         """
         at_least = at_least or self._config.fewest_tools
-        prompt = self._write.render(
+        request = self._write.request(
+            attempt,
+            "write",
+            WriteTask(tuple(tools), at_most, at_least),
             domain=self._domain,
             tools=self._show_tools(tools),
             min_tools=at_least,
@@ -214,21 +218,12 @@ class WriterPrompts:
             examples=self.draw_examples(attempt, at_most, at_least),
             instructions=self._config.instructions.strip(),
         )
-        schema = self._write.schema
+        names = {"type": "string", "enum": [tool.name for tool in tools]}
         properties = {
-            **schema["properties"],
-            "tools": {
-                "type": "array",
-                "items": {"type": "string", "enum": [tool.name for tool in tools]},
-            },
+            **request.schema["properties"],
+            "tools": {"type": "array", "items": names},
         }
-        return ChatRequest(
-            attempt=attempt,
-            step="write",
-            messages=(Message("user", prompt),),
-            schema={**schema, "properties": properties},
-            task=WriteTask(tuple(tools), at_most, at_least),
-        )
+        return replace(request, schema={**request.schema, "properties": properties})
 
     def polish(self, attempt: int, draft: Draft, tools: Sequence[Tool]) -> ChatRequest:
         """Make the request for a fluent version of a draft that needs `tools`, in this order.
@@ -236,18 +231,14 @@ class WriterPrompts:
         Raises:
             InputError: the user's prompts/polish.j2 is broken.
         """
-        prompt = self._polish.render(
+        return self._polish.request(
+            attempt,
+            "polish",
+            PolishTask(draft.draft, tuple(tools)),
             domain=self._domain,
             tools=self._show_tools(tools),
             draft=draft.draft,
             explanation=draft.explanation,
-        )
-        return ChatRequest(
-            attempt=attempt,
-            step="polish",
-            messages=(Message("user", prompt),),
-            schema=self._polish.schema,
-            task=PolishTask(draft.draft, tuple(tools)),
         )
 
     def draw_examples(

@@ -315,8 +315,8 @@ def make_offers(tools: Sequence[Tool], config: GenerateConfig, seed: int) -> Off
     return RandomOffers(tools, config, seed)
 
 
-# An offer is read when its attempt begins, and again a moment later.
-_CACHED_OFFERS = 2048
+# More than the attempts that are open at a time: an offer is read while its attempt runs.
+_CACHED_OFFERS = 8192
 
 
 class Sampler:

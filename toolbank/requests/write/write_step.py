@@ -42,7 +42,12 @@ from toolbank.requests.write.bank_builder import (
     describe_writer,
 )
 from toolbank.requests.write.checks import Draft, read_draft, read_polished
-from toolbank.requests.write.config import GenerateConfig, Quotas, fit_to_tools
+from toolbank.requests.write.config import (
+    GenerateConfig,
+    Quotas,
+    fit_to_tools,
+    share_out,
+)
 from toolbank.requests.write.prompts import SAMPLE_REASON, sample_drafts
 from toolbank.requests.write.sampling import Sampler
 from toolbank.system.errors import InterruptedByUserError, ToolbankError
@@ -352,14 +357,13 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         if not (self.config.tools_per_query and wanted):
             return None
         shares = fit_to_tools(self.config, self._tools).tools_per_query or {}
+        return Quotas(share_out(shares, wanted), self._number_of)
+
+    def _number_of(self, attempt: int) -> int | None:
+        """The number of tools that an attempt is asked for; None past the last attempt."""
         most = self._most_attempts
-
-        def number_from_text(attempt: int) -> int | None:
-            is_past = most is not None and attempt >= most
-            offer = None if is_past else self.offer(attempt)
-            return None if offer is None else offer.at_most
-
-        return Quotas(shares, wanted, number_from_text)
+        offer = None if most and attempt >= most else self.offer(attempt)
+        return None if offer is None else offer.at_most
 
     def _list_problems(self, missing: Mapping[str, int]) -> Iterator[str]:
         """List what the user should know of the bank."""
