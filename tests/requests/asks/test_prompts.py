@@ -1,17 +1,19 @@
-import pytest
-
 from tests.world import SHOP
 from toolbank.bank.records import Tool
 from toolbank.bank.twins import group_siblings
 from toolbank.requests.asks import AsksConfig
 from toolbank.requests.asks.write import AskPrompts, Neighbours
 from toolbank.retrievers.lexical import LexicalIndex
-from toolbank.system.errors import InputError
 
 
 def tool(name, summary="", kind="function", **parameters):
     schema = {"type": "object", "properties": parameters}
     return Tool(name=name, kind=kind, summary=summary, parameters=schema)
+
+
+def prompt_for(tools, group=1):
+    request = AskPrompts(tools, AsksConfig(), "shop").ask(tools[:group])
+    return request.messages[0].content
 
 
 def names(tools):
@@ -57,7 +59,7 @@ def test_siblings_are_no_neighbours_and_one_stands_for_all():
 
 
 def test_a_prompt_shows_the_tool_and_what_it_could_be_taken_for():
-    prompt = AskPrompts(SHOP, AsksConfig(), "shop").ask(SHOP[:1]).messages[0].content
+    prompt = prompt_for(SHOP)
     head, _, neighbours = prompt.partition("# Its nearest neighbours")
     assert SHOP[0].name in head
     assert SHOP[0].summary in head
@@ -72,34 +74,18 @@ def test_a_prompt_says_on_how_many_other_classes_a_tool_is_the_same():
         tool(f"t.{kind}.is_open", "Whether a day is open.", "method")
         for kind in ("Bank", "Shop", "Church")
     ]
-    prompt = AskPrompts(tools, AsksConfig(), "t").ask(tools).messages[0].content
+    prompt = prompt_for(tools, 3)
     assert "the same on 2 other classes, such as t.Shop.is_open" in prompt
-
-
-def own_template(folder, monkeypatch, text):
-    (folder / "prompts").mkdir()
-    (folder / "prompts/asks.j2").write_text(text)
-    monkeypatch.chdir(folder)
-    return AskPrompts(SHOP, AsksConfig(), "shop")
 
 
 def test_the_users_own_prompt_is_used(tmp_path, monkeypatch):
     text = "{{ tool.name }} | {{ asks | map(attribute='key') | join(' ') }}"
-    prompts = own_template(tmp_path, monkeypatch, text)
-    [message] = prompts.ask(SHOP[:1]).messages
-    assert message.content == f"{SHOP[0].name} | plain voiced terse larger"
-
-
-@pytest.mark.parametrize(
-    "text", ["{{ tool.__class__ }}", "{{ nobody }}", "{% for tool in tools"]
-)
-def test_a_prompt_that_reaches_out_or_is_broken_is_refused(tmp_path, monkeypatch, text):
-    prompts = own_template(tmp_path, monkeypatch, text)
-    with pytest.raises(InputError, match=r"asks\.j2, line 1"):
-        prompts.ask(SHOP[:1])
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts/asks.j2").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert prompt_for(SHOP) == f"{SHOP[0].name} | plain voiced terse larger"
 
 
 def test_what_the_reference_says_is_never_read_as_a_template():
     evil = tool("e.vil", "{{ tool.__class__.__mro__ }} {% raw %}")
-    prompt = AskPrompts([evil], AsksConfig(), "e").ask([evil]).messages[0].content
-    assert evil.summary in prompt
+    assert evil.summary in prompt_for([evil])

@@ -87,13 +87,8 @@ def test_of_a_reply_that_is_bad_in_parts_the_good_asks_stay(tmp_path):
     with ChatServer(script) as server:
         written = ask(server, tmp_path)
     counts = written.value.content["counts"]
-    assert counts["rejected"] == {
-        "identifier": 1,
-        "missing": 1,
-        "not-english": 1,
-        "too-short": 2,
-        "wrong-schema": 1,
-    }
+    once = ("identifier", "missing", "not-english", "wrong-schema")
+    assert counts["rejected"] == {**dict.fromkeys(once, 1), "too-short": 2}
     assert counts["declined"] == 1
     assert counts["accepted"] == 4 * len(SHOP) - 7
     assert adds_up(counts)

@@ -1,11 +1,9 @@
 """The engines that write asks without a model."""
 
-import json
-
 import pytest
 
 from tests.shared import shared
-from tests.world import SHOP, asks_for
+from tests.world import SHOP, asks_for, write_lines
 from toolbank.bank.records import Tool
 from toolbank.llm.engines import ENGINES
 from toolbank.llm.engines.kind import EngineContext
@@ -21,8 +19,7 @@ TEXTS = list(asks_for("any").values())
 
 
 def record(folder, *lines):
-    path = folder / "asks.jsonl"
-    path.write_text("\n".join(map(json.dumps, lines)))
+    path = write_lines(folder / "asks.jsonl", lines)
     return AsksConfig(engine="recorded", replies=path)
 
 
@@ -84,19 +81,15 @@ def test_recorded_asks_that_are_not_played_are_counted(tmp_path):
     ("line", "said"),
     [
         ({"tool": "shop.gone", "asks": ["x"]}, "none of its tools, such as shop.gone"),
-        ({"tool": SHOP[0].name, "asks": []}, "asks"),
-        ({"tool": SHOP[0].name}, "asks"),
+        ({"tool": SHOP[0].name, "asks": []}, "line 1: asks"),
+        ({"tool": SHOP[0].name}, "line 1: asks"),
+        (None, r"asks\.replies"),
     ],
 )
 def test_a_file_that_cannot_be_played_is_refused(tmp_path, line, said):
+    config = record(tmp_path, line) if line else AsksConfig(engine="recorded")
     with pytest.raises(InputError, match=said):
-        write(tmp_path, record(tmp_path, line))
-
-
-def test_the_recorded_engine_wants_a_file():
-    config = AsksConfig(engine="recorded")
-    with pytest.raises(InputError, match=r"asks\.replies"):
-        ENGINES.find("recorded", "").create(config, EngineContext(SHOP))
+        write(tmp_path, config)
 
 
 def test_rules_write_plain_and_terse_asks_and_say_that_they_write_no_other(tmp_path):

@@ -53,15 +53,9 @@ def test_a_tool_that_no_step_speaks_of_is_told(encoder):
     [said] = describe_explanations(found)
     assert "1 of 3 explanations" in said
     assert "half (read email)" in said
-
-
-def test_with_room_for_all_tools_none_is_told(encoder):
-    config = ExplanationsConfig(encoder=encoder, within=3)
-    found = check_explanations(
-        [query("any", "Go.", *(tool.name for tool in TOOLS))], TOOLS, config
-    )
-    assert found["queries"] == []
-    assert describe_explanations(found) == []
+    with_room = ExplanationsConfig(encoder=encoder, within=3)
+    found = check_explanations(queries, TOOLS, with_room)
+    assert (found["queries"], describe_explanations(found)) == ([], [])
 
 
 def test_a_run_reports_them_where_its_recipe_says_so(tmp_path, monkeypatch, encoder):

@@ -6,11 +6,9 @@ import re
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.shared import shared
 from toolbank.bank.records import ReturnValue, Tool
 from toolbank.config.assets import shipped
 from toolbank.requests.write.checks import (
-    Checker,
     Draft,
     is_english,
     read_draft,
@@ -98,19 +96,20 @@ def test_one_tool_is_shown_with_examples_of_one_tool():
     assert all(len(answer["tools"]) == 1 for answer in answers)
 
 
+def example(query, tools):
+    tools = [{"name": name, "description": f"To {name}."} for name in tools]
+    return json.dumps({"tools": tools, "query": query, "explanation": "It chains."})
+
+
 def test_examples_of_ones_own_that_need_one_tool_go_where_one_is_asked_for(user_file):
-    tools = [{"name": n, "description": "d"} for n in ("mix", "bake")]
-    one, two = (
-        {"tools": tools[:n], "query": f"Needs {n}.", "explanation": "e"} for n in (1, 2)
-    )
-    lines = "\n".join(map(json.dumps, (one, two)))
-    user_file("examples/cakes.jsonl", lines)
+    lines = [example("one", ["mix"]), example("two", ["mix", "bake"])]
+    user_file("examples/cakes.jsonl", "\n".join(lines))
     mixed = {"domain": "cakes", "tools_per_query": {1: 1.0, 2: 1.0}}
-    for number, shown in ((1, one), (2, two)):
+    for number, shown in ((1, "one"), (2, "two")):
         [drawn] = prompts(**mixed).draw_examples(0, number, number)
-        assert drawn["query"] == shown["query"]
+        assert drawn["query"] == shown
     [drawn] = prompts(domain="cakes").draw_examples(0, 5, 2)
-    assert drawn["query"] == two["query"]
+    assert drawn["query"] == "two"
 
 
 def test_the_schema_allows_the_shown_names_only():
@@ -162,10 +161,7 @@ def test_tools_and_drafts_are_never_read_as_templates():
 
 
 def test_all_that_a_template_may_use_is_there(user_file):
-    tools = [{"name": n, "description": f"To {n}."} for n in ("mix", "bake")]
-    example = {"tools": tools, "query": "Bake it, crème?", "explanation": "It chains."}
-    lines = json.dumps(example)
-    user_file("examples/cakes.jsonl", lines)
+    user_file("examples/cakes.jsonl", example("Bake it, crème?", ["mix", "bake"]))
     user_file(
         "write.j2",
         """{{ domain }} {{ min_tools }} {{ at_most }} {{ instructions }}
@@ -214,11 +210,8 @@ def test_a_users_own_template_wins_and_changes_the_hash(user_file):
     [
         ("fine\n{% for tool in tools %}\n", 2),
         ("fine\n\n{{ toolz }}", 3),
-        ("{{ tools[0].nothing }}", 1),
         ("a\n{{ 1 / 0 }}", 2),
-        ("a\n{{ ''.__class__.__mro__ }}", 2),
         ("a\n{% include 'polish.j2' %}", 2),
-        ("a\n{{ domain | nothing }}", 2),
     ],
 )
 def test_a_broken_template_is_told_by_file_and_line(user_file, content, line):
@@ -229,13 +222,11 @@ def test_a_broken_template_is_told_by_file_and_line(user_file, content, line):
 
 
 def test_a_users_examples_make_a_new_domain(user_file):
-    tools = [{"name": n, "description": "d"} for n in ("a", "b")]
-    example = {"tools": tools, "query": "Bake a cake.", "explanation": "It chains."}
-    name = "examples/cakes.jsonl"
-    user_file(name, json.dumps(example) + "\n\n")
-    assert [example.query for example in load_examples("cakes")] == ["Bake a cake."]
+    good, name = example("Bake a cake.", ["a", "b"]), "examples/cakes.jsonl"
+    user_file(name, f"{good}\n\n")
+    assert [one.query for one in load_examples("cakes")] == ["Bake a cake."]
     assert find_examples("cakes").own
-    user_file(name, json.dumps(example) + '\n{"query": 1}')
+    user_file(name, good + '\n{"query": 1}')
     with pytest.raises(InputError, match=r"cakes.jsonl: (.|\n)*line 2: tools"):
         load_examples("cakes")
 
@@ -249,7 +240,7 @@ def test_a_domain_without_examples_gets_those_for_any_api(domain):
 def test_shipped_examples_are_what_we_ask_a_writer_for(domain):
     examples = load_examples(domain)
     assert len(examples) >= {"numpy": 30, "generic": 8}.get(domain, 10)
-    openings = [" ".join(example.query.split()[:2]).lower() for example in examples]
+    openings = [" ".join(one.query.split()[:2]).lower() for one in examples]
     assert len(set(openings)) == len(examples)
     for example in examples:
         names = [tool.name for tool in example.tools]
@@ -257,17 +248,6 @@ def test_shipped_examples_are_what_we_ask_a_writer_for(domain):
         assert 12 <= len(example.query.split()) <= 60
         assert is_english(example.query)
         assert "_" not in example.query
-
-
-@pytest.mark.parametrize(
-    ("domain", "names"), [("numpy", "numpy"), ("pandas", "pandas"), ("aws", "boto3")]
-)
-def test_shipped_examples_hold_no_identifier(domain, names):
-    lines = shared(f"data/toolbank-names/{names}.txt").read_text().split()
-    tools = [Tool(name=name) for name in lines]
-    checker = Checker(tools, GenerateConfig())
-    for example in load_examples(domain):
-        assert checker.check_text(example.query) is None, example.query
 
 
 def test_whose_prompts_are_used_is_told(user_file):
