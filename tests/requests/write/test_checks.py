@@ -1,5 +1,4 @@
 import json
-import re
 
 import pytest
 from hypothesis import given
@@ -139,29 +138,6 @@ def test_signs_that_steer_a_terminal_or_are_halves_are_rejected_and_not_repaired
         assert CHECKER.check_draft(written, TOOLS[:5], 3) == rejected
     polished = read_polished(json.dumps({"query": text}), "")
     assert CHECKER.check_text(polished) == rejected
-
-
-PIECES = st.sampled_from(
-    [
-        *("7", "a", "é", ".", "_", "..", "()", "mean", "log2", "the", "numpy", "np"),
-        *("nan_to_num", "Nan_To_Num", "DataFrame", "sort"),
-    ]
-) | st.just(" ")
-
-
-@given(st.lists(PIECES, max_size=12).map("".join))
-def test_an_identifier_is_found_wherever_it_stands(text):
-    coined = {"log2", "nan_to_num", "DataFrame"}
-    words = re.findall(r"\w+", text)
-    dotted = re.findall(r"[^\W\d]\w*(?:\.\w+)+", text)
-    called = re.findall(r"\b([^\W\d]\w*)\(\)", text)
-    last_parts = {tool.name.rsplit(".", 1)[-1] for tool in TOOLS} | {"abs"}
-    if any(w in coined or ("_" in w and w.lower() in coined) for w in words):
-        assert CHECKER.texts.find_identifier(text) in words
-    elif last_parts & set(called) and not dotted:
-        assert CHECKER.texts.find_identifier(text).endswith("()")
-    elif not dotted and not called:
-        assert CHECKER.texts.find_identifier(text) is None
 
 
 def test_plain_names_that_stand_in_a_query_are_counted_for_its_own_tools_only():

@@ -2,12 +2,15 @@ import hashlib
 import itertools
 import json
 import re
+from collections import Counter
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.tiny_models import tiny_encoder
 from toolbank.bank.records import ReturnValue, Tool
 from toolbank.config.assets import shipped
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.requests.write.checks import (
     Draft,
     is_english,
@@ -117,14 +120,6 @@ def test_the_schema_allows_the_shown_names_only():
     answer = {"declined": False, "reason": "", "explanation": "e", "draft": "d"}
     assert validator.is_valid({**answer, "tools": ["shop.sort2", "shop.nan_total"]})
     assert not validator.is_valid({**answer, "tools": ["sort"]})
-
-
-def test_requests_carry_the_same_as_data_for_engines_that_read_no_prompts():
-    request = write(at_most=2)
-    assert (request.task.tools, request.task.at_most) == (TOOLS, 2)
-    polish = prompts().polish(3, DRAFT, TOOLS[:2])
-    assert (polish.attempt, polish.step) == (3, "polish")
-    assert (polish.task.draft, polish.task.tools) == (DRAFT.draft, TOOLS[:2])
 
 
 def test_examples_are_a_function_of_seed_and_attempt():
@@ -260,3 +255,50 @@ def test_whose_prompts_are_used_is_told(user_file):
         notes = prompt_notes(domain, GenerateConfig(**config))
         assert len(notes) == len(told)
         assert all(map(re.search, told, notes))
+
+
+TASKS = {
+    "jazz": ["play jazz in the room", "please play jazz in my room"],
+    "email": [
+        f"delete every email of {day} and send a reply" for day in ("today", "monday")
+    ],
+    "rain": [f"will it rain {word} or get cold" for word in ("again", "then", "there")],
+}
+
+
+@pytest.fixture
+def encoder(tmp_path, user_file):
+    """A tiny encoder; in ./prompts, examples of three tasks."""
+    pairs = [(task, query) for task, queries in TASKS.items() for query in queries]
+    lines = [example(query, [task, "other"]) for task, query in pairs]
+    user_file("examples/tasks.jsonl", "\n".join(lines))
+    return SentenceConfig(model=str(tiny_encoder(tmp_path / "tiny")))
+
+
+def draw(encoder=None, examples=3, attempts=30):
+    made = prompts("tasks", 1, examples=examples, diverse_examples=encoder)
+    return [
+        [one["tools"][0]["name"] for one in made.draw_examples(attempt, 3, 2)]
+        for attempt in range(attempts)
+    ]
+
+
+def test_each_prompt_shows_one_of_each_task_in_any_order(encoder):
+    drawn = draw(encoder)
+    assert {tuple(sorted(tasks)) for tasks in drawn} == {("email", "jazz", "rain")}
+    assert len({tuple(tasks) for tasks in drawn}) > 1
+    assert draw(encoder) == drawn
+    # Without it the most frequent task comes twice in some, and another one in none.
+    assert any(len(set(tasks)) < 3 for tasks in draw())
+
+
+def test_all_of_a_group_have_their_turn(encoder):
+    made = prompts("tasks", diverse_examples=encoder, examples=2)
+    shown = [one["query"] for n in range(60) for one in made.draw_examples(n, 3, 2)]
+    assert Counter(shown).keys() == {text for one in TASKS.values() for text in one}
+
+
+@pytest.mark.parametrize("examples", [0, 1, 7, 50])
+def test_any_number_of_examples_can_be_asked_for(encoder, examples):
+    for tasks in draw(encoder, examples, attempts=3):
+        assert len(tasks) == min(examples, 7)

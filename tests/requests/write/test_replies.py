@@ -99,21 +99,13 @@ def test_no_text_raises(text):
     assert isinstance(read_polished(text, "draft"), str | Rejection)
 
 
-@given(st.recursive(st.none() | st.text() | st.booleans() | st.floats(), st.lists))
-def test_no_json_value_in_a_field_raises(value):
-    for key in DRAFT:
-        assert read_draft(json.dumps({**DRAFT, key: value}))
-    for key in POLISHED_SCHEMA["properties"]:
-        assert read_polished(json.dumps({"query": "q", key: value}), "draft")
-
-
 # Of the right type often enough that many answers are right.
 values = st.one_of(
     st.booleans(),
     texts,
     st.lists(texts | st.integers(), max_size=2),
     st.none(),
-    st.integers(0, 1),
+    st.integers(0, 1) | st.floats(),
     st.dictionaries(texts, st.none(), max_size=1),
 )
 
