@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -73,14 +75,8 @@ class Sets:
 
 def measure_coverage(requests: pl.DataFrame, tools: pl.DataFrame) -> Coverage | None:
     """Measure the coverage of a bank; None if no request uses a tool."""
-    used = requests.select(pl.col("tools").explode().alias("tool")).drop_nulls()
-    counts = used.group_by("tool").len("uses")
-    uses = (
-        tools.select("tool")
-        .join(counts, on="tool", how="left")
-        .select(pl.col("uses").fill_null(0).cast(pl.Int64))
-        .to_series()
-    )
+    counts = Counter(chain.from_iterable(requests["tools"].to_list()))
+    uses = pl.Series([counts[name] for name in tools["tool"]], dtype=pl.Int64)
     if not uses.sum():
         return None
     return Coverage(

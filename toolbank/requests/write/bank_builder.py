@@ -147,10 +147,6 @@ class BankBuilder:
         """Whether the wanted number of queries is reached."""
         return self.wanted is not None and self.accepted >= self.wanted
 
-    def progress(self) -> tuple[int, int]:
-        """How many queries are accepted, and how many attempts came to nothing."""
-        return self.accepted, self.attempts - self.accepted
-
     def has_room_for(self, number: int) -> bool:
         """Whether an attempt is close enough to the next one to wait in memory."""
         return number < self._next + _WINDOW

@@ -219,21 +219,16 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
     def accept(
         self, number: int, answer: StepAnswer[Draft | PolishedDraft], run: StepRun
     ) -> None:
-        """Take an attempt, which counts once all before it have ended.
-
-        Raises:
-            NothingAcceptedError: none of the first few gave a query.
-        """
+        """Take an attempt, which counts once all before it have ended."""
         builder = self._builder
         if builder.quotas and (asked := builder.quotas.number_of(number)) is not None:
             self._open[asked] -= 1
         builder.accept(self._make_attempt(number, answer, run.pool.engine))
-        if builder.attempts >= UNUSABLE_AT_FIRST and not builder.accepted:
-            raise self._explain_nothing(run)
 
     def progress(self) -> tuple[int, int]:
         """Count the accepted queries, and the attempts without one."""
-        return self._builder.progress()
+        accepted = self._builder.accepted
+        return accepted, self._builder.attempts - accepted
 
     def fold(self, run: StepRun) -> StepResult[BankQueries]:
         """Collect the queries of all attempts that count.
