@@ -25,18 +25,30 @@ SISTERS = [
 ]
 
 
-def ask(server, folder, tools=SHOP, withheld=(), **settings):
-    config = AsksConfig(
-        **{"model": "m", "base_url": getattr(server, "url", ""), **settings}
-    )
+def write(folder, config, tools=SHOP, seed=0, withheld=()):
     with Journal(folder / "journal.sqlite") as journal:
         return ask_for_tools(
-            tools, config, domain="shop", seed=0, journal=journal, withheld=withheld
+            tools, config, domain="shop", seed=seed, journal=journal, withheld=withheld
         )
+
+
+def ask(server, folder, tools=SHOP, withheld=(), **settings):
+    url = getattr(server, "url", "")
+    config = AsksConfig(**{"model": "m", "base_url": url, **settings})
+    return write(folder, config, tools, withheld=withheld)
 
 
 def told(written):
     return [(ask.tool, ask.kind, ask.ask) for ask in written.value.asks]
+
+
+def expect(tools, writer=""):
+    """The asks of a good model, which are for `writer`, or for each tool."""
+    return [
+        (tool.name, kind, text)
+        for tool in tools
+        for kind, text in asks_for(writer or tool.name).items()
+    ]
 
 
 def adds_up(counts, per_tool=4):
@@ -52,12 +64,7 @@ def test_a_good_model_is_asked_once_a_tool_and_its_asks_are_the_banks(tmp_path):
     with ChatServer(good) as server:
         written = ask(server, tmp_path)
     assert len(server.calls) == len(SHOP)
-    expected = [
-        (tool.name, kind, text)
-        for tool in SHOP
-        for kind, text in asks_for(tool.name).items()
-    ]
-    assert told(written) == expected
+    assert told(written) == expect(SHOP)
     assert not (written.lacks or written.problems[1:])
     assert adds_up(written.value.content["counts"])
 
@@ -135,19 +142,14 @@ def test_an_ask_that_was_written_before_is_rejected_whoever_wrote_it_first(tmp_p
 
 
 def test_siblings_are_asked_for_once_and_have_the_same_asks(tmp_path):
-    tools = [*SISTERS, Tool(name="cal.is_open", summary="Open?")]
+    other = Tool(name="cal.is_open", summary="Open?")
+    first = SISTERS[0].name
     with ChatServer(good) as server:
-        written = ask(server, tmp_path, tools)
-    assert [call.asked_for for call in server.calls].count(SISTERS[0].name) == 1
-    assert len(server.calls) == 2
-    texts = {tool.name: [] for tool in tools}
-    for tool, _, text in told(written):
-        texts[tool].append(text)
-    assert texts["cal.Bank.is_open"] == texts["cal.Church.is_open"]
-    assert texts["cal.Bank.is_open"] == texts["cal.Shop.is_open"]
-    assert texts["cal.is_open"] == list(asks_for("cal.is_open").values())
-    assert written.value.content["counts"]["accepted"] == 8
-    assert written.value.content["counts"]["tools"] == 4
+        written = ask(server, tmp_path, [*SISTERS, other])
+    assert sorted(call.asked_for for call in server.calls) == [first, other.name]
+    assert told(written) == expect(SISTERS, first) + expect([other])
+    counts = written.value.content["counts"]
+    assert (counts["accepted"], counts["tools"]) == (8, 4)
     assert "siblings share theirs" in written.message
 
 

@@ -2,14 +2,14 @@
 
 import pytest
 
+from tests.requests.asks.test_write import write
 from tests.shared import shared
 from tests.world import SHOP, asks_for, write_lines
 from toolbank.bank.records import Tool
 from toolbank.llm.engines import ENGINES
 from toolbank.llm.engines.kind import EngineContext
-from toolbank.llm.journal import Journal
 from toolbank.requests.asks import AsksConfig
-from toolbank.requests.asks.write import AskPrompts, ask_for_tools
+from toolbank.requests.asks.write import AskPrompts
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.python.settings import PythonSource
 from toolbank.system.errors import InputError
@@ -23,11 +23,6 @@ def record(folder, *lines):
     return AsksConfig(engine="recorded", replies=path)
 
 
-def write(folder, config, tools=SHOP, seed=0):
-    with Journal(folder / "journal.sqlite") as journal:
-        return ask_for_tools(tools, config, domain="shop", seed=seed, journal=journal)
-
-
 def by_tool(written):
     found = {}
     for ask in written.value.asks:
@@ -35,18 +30,19 @@ def by_tool(written):
     return found
 
 
+def lines_for(*tools):
+    return [{"tool": one.name, "asks": [*asks_for(one.name).values()]} for one in tools]
+
+
 def test_recorded_asks_are_played_in_the_order_of_their_kinds(tmp_path):
-    lines = [
-        {"tool": tool.name, "asks": [*asks_for(tool.name).values()]} for tool in SHOP
-    ]
-    written = write(tmp_path, record(tmp_path, *lines))
-    assert by_tool(written) == {tool.name: asks_for(tool.name) for tool in SHOP}
-
-
-def test_of_recorded_asks_the_kinds_that_are_wanted_are_taken(tmp_path):
-    config = record(tmp_path, {"tool": SHOP[0].name, "asks": TEXTS})
-    config = config.model_copy(update={"kinds": ("terse",), "per_tool": 1})
-    assert by_tool(write(tmp_path, config)) == {SHOP[0].name: {"terse": TEXTS[2]}}
+    config = record(tmp_path, *lines_for(*SHOP))
+    assert by_tool(write(tmp_path, config)) == {
+        tool.name: asks_for(tool.name) for tool in SHOP
+    }
+    wanted = config.model_copy(update={"kinds": ("terse",), "per_tool": 1})
+    assert by_tool(write(tmp_path, wanted)) == {
+        tool.name: {"terse": asks_for(tool.name)["terse"]} for tool in SHOP
+    }
 
 
 def test_which_tools_are_siblings_is_what_the_file_says(tmp_path):
@@ -61,20 +57,13 @@ def test_which_tools_are_siblings_is_what_the_file_says(tmp_path):
 
 
 def test_recorded_asks_that_are_not_played_are_counted(tmp_path):
-    first, second = (tool.name for tool in SHOP[:2])
-    more = [*asks_for(first).values(), "One ask more than there are kinds."]
-    lines = [
-        {"tool": first, "asks": more},
-        {"tool": second, "asks": [*asks_for(second).values()]},
-        {"tool": second, "asks": ["Another line of a tool that stood above."]},
-    ]
-    said = "not used: 2 recorded asks of 2 tools, such as"
-    assert any(
-        p.startswith(said) for p in write(tmp_path, record(tmp_path, *lines)).problems
-    )
-    (tmp_path / "other").mkdir()
-    written = write(tmp_path / "other", record(tmp_path, *lines[1:2]))
-    assert not any("not used" in line for line in written.problems)
+    first, second = lines_for(*SHOP[:2])
+    first["asks"].append("One ask more than there are kinds.")
+    again = {**second, "asks": ["Another line of a tool that stood above."]}
+    problems = write(tmp_path, record(tmp_path, first, second, again)).problems
+    assert any("2 recorded asks of 2 tools" in line for line in problems)
+    problems = write(tmp_path, record(tmp_path, second)).problems
+    assert not any("not used" in line for line in problems)
 
 
 @pytest.mark.parametrize(

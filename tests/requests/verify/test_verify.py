@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from tests.servers.chat import Answer, ChatServer
-from tests.world import SHOP, write_lines
+from tests.world import SHOP
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.llm.journal import Journal
@@ -196,17 +196,6 @@ def test_agreement_counts_first_labels_that_stay_fall_or_were_missing(tmp_path):
     assert found.value.content["agreement"] == agreement
     # First labels come before others, whatever the model's order.
     assert found.value.labels[0].tool == one
-
-
-def test_recorded_grades_are_played_and_those_that_lack_are_told(tmp_path):
-    tool = BANK.queries[0].tools[0]
-    line = {"query": "q0", "needed": [{"tool": tool, "why": "it finds"}]}
-    path = write_lines(tmp_path / "grades.jsonl", [line])
-    found = verify(None, tmp_path, engine="recorded", replies=path, model="")
-    assert rows(found, "query", "tool", "reason", "kind", "source") == [
-        ("q0", tool, "it finds", "person", "grades.jsonl")
-    ]
-    assert not found.lacks
 
 
 def checked(folder, *queries, **settings):

@@ -38,15 +38,14 @@ def count(folder):
 
 
 def check_counts(made, attempts):
+    counts = made.value.counts
     outcomes = Counter(row.outcome for row in made.value.attempts)
     assert [row.attempt for row in made.value.attempts] == list(range(attempts))
-    assert made.value.counts["attempts"] == attempts
-    assert (
-        made.value.counts["accepted"] == len(made.value.queries) == outcomes["accepted"]
-    )
-    assert made.value.counts["declined"] == outcomes["declined"]
-    assert sum(made.value.counts["rejected"].values()) == outcomes["rejected"]
-    assert sum(made.value.counts["failed"].values()) == outcomes["failed"]
+    assert counts["attempts"] == attempts
+    assert counts["accepted"] == len(made.value.queries) == outcomes["accepted"]
+    assert counts["declined"] == outcomes["declined"]
+    for outcome in ("rejected", "failed"):
+        assert sum(counts[outcome].values()) == outcomes[outcome]
 
 
 def without_usage(call):

@@ -65,10 +65,7 @@ def test_a_decline_is_told_apart():
         ('{"draft": "Sort and add.", "tools": ["sorter"]}', "wrong-schema"),
         (json.dumps({**DRAFT, "draft": "  \n "}), "empty-draft"),
         (json.dumps(DRAFT)[:-1] + ', "draft": "Something else."}', "repeated-key"),
-        (
-            json.dumps(DRAFT) + json.dumps({**DRAFT, "draft": "Another one."}),
-            "several-objects",
-        ),
+        (f'{json.dumps(DRAFT)} {{"draft": "Another one."}}', "several-objects"),
         (json.dumps(DRAFT) + " " * MAX_REPLY_CHARACTERS, "reply-too-long"),
         ('{"draft": ' + "9" * 5000 + "}", "not-json"),
         ('{"draft": ' * 20_000, "reply-too-long"),
@@ -155,12 +152,7 @@ def test_schemas_are_what_strict_servers_take(schema):
 
 @pytest.mark.parametrize(
     ("finish", "told"),
-    [
-        ("cut-off", "max_tokens"),
-        ("content-filter", "refused"),
-        ("too-large", "4 MB"),
-        ("empty", ""),
-    ],
+    [("cut-off", "max_tokens"), ("content-filter", "refused"), ("too-large", "4 MB")],
 )
 def test_a_reply_that_is_no_whole_answer_is_rejected_with_what_is_known(finish, told):
     rejection = check_finish(ChatReply("x", "m", finish=finish))
