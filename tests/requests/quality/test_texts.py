@@ -167,8 +167,7 @@ def test_openings_are_the_first_three_words():
 
 def test_overlap_by_hand_and_by_kind_of_asking():
     shop = bank(
-        # Of find, order, sum it says find and sum; of find, customer, sum, money three... two are
-        # of the tools' texts: find, customer, sum.
+        # It says find and sum of find, order, sum; find, customer and sum are of the tools' texts.
         ("Find the customer, and sum the money.", ["shop.find_order", "shop.sum"]),
         ("heavy box", ["shop.weigh", "not.there"]),
         ("of the", ["shop.weigh"]),

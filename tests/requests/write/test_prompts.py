@@ -93,10 +93,8 @@ def test_the_prompts_stay_as_they_are(settings, numbers, expected):
 
 def test_one_tool_is_shown_with_examples_of_one_tool():
     prompt = text(write(at_most=1, tools_per_query={1: 1.0}))
-    shown = [line for line in prompt.splitlines() if line.startswith("Answer: ")]
-    answers = [json.loads(line.removeprefix("Answer: ")) for line in shown]
-    assert len(answers) == 5
-    assert all(len(answer["tools"]) == 1 for answer in answers)
+    answers = re.findall(r"^Answer: (.*)$", prompt, re.MULTILINE)
+    assert [len(json.loads(answer)["tools"]) for answer in answers] == [1] * 5
 
 
 def example(query, tools):
@@ -134,12 +132,10 @@ def test_examples_are_a_function_of_seed_and_attempt():
 
 
 def test_what_the_prompts_show_as_an_answer_is_one_that_can_be_read():
-    lines = text(write()).splitlines()
-    shown = [line.removeprefix("Answer: ") for line in lines if '{"declined"' in line]
+    shown = re.findall(r"^(?:To decline|Answer): ({.declined.*)$", text(write()), re.M)
+    shown += re.findall(r'^{"declined".*$', text(write()), re.M)
     assert len(shown) == 5 + 2
-    for line in shown:
-        line = line.removeprefix("To decline: ")
-        assert isinstance(read_draft(line), Draft), line
+    assert all(isinstance(read_draft(line), Draft) for line in shown)
     polish = text(prompts().polish(0, DRAFT, TOOLS[:2]))
     for line in re.findall(r"^Answer: (.*)$", polish, re.MULTILINE):
         answer = json.loads(line)
