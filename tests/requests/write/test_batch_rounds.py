@@ -65,12 +65,9 @@ def by_hand(folder, script, **settings):
 
 
 def queries(made):
-    return [
-        query.model_copy(
-            update={"provenance": query.provenance.model_copy(update={"engine": ""})}
-        )
-        for query in made.value.queries
-    ]
+    """The queries without the name of their engine."""
+    rows = [query.model_dump() for query in made.value.queries]
+    return [row | {"provenance": row["provenance"] | {"engine": ""}} for row in rows]
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +88,14 @@ def test_rounds_by_hand_give_the_bank_that_an_endpoint_gives(tmp_path, by_endpoi
     assert len(made.value.queries) == 12
 
 
-def test_a_hosted_batch_gives_the_bank_that_an_endpoint_gives(tmp_path, by_endpoint):
+def submit(folder, **settings):
     with BatchServer(written) as server:
-        made = run(tmp_path, "batch", server.url, options={"submit": True})
-    assert not made.waiting
-    assert not made.lacks
+        return run(folder, "batch", server.url, options={"submit": True}, **settings)
+
+
+def test_a_hosted_batch_gives_the_bank_that_an_endpoint_gives(tmp_path, by_endpoint):
+    made = submit(tmp_path)
+    assert not (made.waiting or made.lacks)
     assert queries(made) == queries(by_endpoint)
 
 
@@ -150,7 +150,6 @@ def test_an_interrupt_does_not_wait_for_a_batch_that_takes_a_day(tmp_path, by_en
             if "/batches/" in path and not asked.is_set():
                 asked.set()
                 os.kill(os.getpid(), signal.SIGINT)
-            return
 
         server.after = interrupt
         with pytest.raises(ToolbankError, match="stopped in generate"):
@@ -179,20 +178,15 @@ def test_a_preview_shows_the_prompts_and_how_to_see_replies(tmp_path):
     assert not (tmp_path / "batch").exists()
 
 
-def sent(folder):
-    """The requests of each file, by its name."""
-    files = sorted((folder / "batch").glob("round-???-*-???.jsonl"))
-    return {path.name: len(path.read_text().splitlines()) for path in files}
-
-
-def submit(folder, **settings):
-    with BatchServer(written) as server:
-        return run(folder, "batch", server.url, options={"submit": True}, **settings)
+def count_sent(folder):
+    """The requests in all files."""
+    files = (folder / "batch").glob("round-???-*-???.jsonl")
+    return sum(len(path.read_text().splitlines()) for path in files)
 
 
 def test_a_call_counts_once_where_it_is_put_into_a_file(tmp_path):
     whole = submit(tmp_path / "whole")
-    calls = sum(sent(tmp_path / "whole").values())
+    calls = count_sent(tmp_path / "whole")
     made = submit(tmp_path / "bounded", budget={"calls": calls})
     assert not made.lacks
     assert list(made.value.queries) == list(whole.value.queries)
@@ -201,19 +195,19 @@ def test_a_call_counts_once_where_it_is_put_into_a_file(tmp_path):
 @pytest.mark.parametrize("calls", [15, 20, 24])
 def test_a_spent_budget_of_calls_bounds_a_round_whose_replies_are_read(tmp_path, calls):
     made = submit(tmp_path, budget={"calls": calls})
-    count = sum(sent(tmp_path).values())
+    count = count_sent(tmp_path)
     assert calls - 1 <= count <= calls
     assert made.value.queries
     assert made.lacks
     assert any(f"budget of {calls} calls" in problem for problem in made.problems)
     again = submit(tmp_path, budget={"calls": calls})
-    assert sum(sent(tmp_path).values()) == count
+    assert count_sent(tmp_path) == count
     assert list(again.value.queries) == list(made.value.queries)
 
 
 def test_by_hand_a_budget_of_calls_holds_over_all_commands(tmp_path):
     made, _ = by_hand(tmp_path, written, budget={"calls": 20})
-    assert 19 <= sum(sent(tmp_path).values()) <= 20
+    assert 19 <= count_sent(tmp_path) <= 20
     assert made.value.queries
 
 
@@ -224,7 +218,7 @@ def test_tokens_and_dollars_bound_a_round_before_a_reply_is_counted(tmp_path, bu
     price = {"input": 1, "output": 10}
     made = run(tmp_path, "batch", queries=500, budget=budget, price=price)
     assert made.waiting
-    assert 0 < sum(sent(tmp_path).values()) < 50
+    assert 0 < count_sent(tmp_path) < 50
     assert "is spent" in made.problems[0]
 
 
@@ -241,13 +235,8 @@ def test_the_minutes_of_a_command_end_the_wait_for_a_batch(tmp_path):
         BatchServer(written, on_create=endless) as server,
         pytest.raises(ToolbankError, match=r"budget of 0\.005 minutes"),
     ):
-        run(
-            tmp_path,
-            "batch",
-            server.url,
-            options={"submit": True},
-            budget={"minutes": 0.005},
-        )
+        options, budget = {"submit": True}, {"minutes": 0.005}
+        run(tmp_path, "batch", server.url, options=options, budget=budget)
 
 
 @pytest.mark.slow
