@@ -45,8 +45,7 @@ from toolbank.report.sections import (
 )
 from toolbank.report.svg import Point, lay_out, overlay
 from toolbank.report.vectors import MADE_OF, Space, compare_cosines, read_space
-from toolbank.requests.quality.coverage import measure_dispersion
-from toolbank.requests.quality.measure import measure_quality
+from toolbank.requests.quality.measure import measure_dispersion, measure_quality
 from toolbank.retrievers.calibration_requests import REMEDY
 from toolbank.system.errors import InputError
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toolbank.requests.write.explanations import faithfulness
+from toolbank.requests.quality.texts import faithfulness
 
 EAST, NORTH, WEST = ([1.0, 0.0], [0.0, 1.0], [-1.0, 0.0])
 

@@ -18,7 +18,7 @@ from toolbank.encoders.model import SentenceEncoder, load_model
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.papers.steps.perturb import PERTURBATIONS, Steps, perturb
 from toolbank.papers.steps.problems import ReasoningProblem, draw_others, join_steps
-from toolbank.requests.write.explanations import Vectors, faithfulness
+from toolbank.requests.quality.texts import Vectors, faithfulness
 from toolbank.system.errors import InputError
 from toolbank.training.config import TrainingContext, TrainingWithoutValidation
 from toolbank.training.run import Training, train_encoder

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
 from toolbank.run.stage import hash_file
 from toolbank.run.stages.asking import WritingStage
@@ -15,7 +16,6 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.bank.catalogue import Catalogue
-    from toolbank.config.assets import Asset
     from toolbank.llm.chat import Engine
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
@@ -115,9 +115,9 @@ class AsksStage(WritingStage):
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt."""
-        from toolbank.requests.asks.prompts import ask_assets
+        from toolbank.requests.asks.write import TEMPLATE
 
-        return ask_assets()
+        return (find_asset("prompts", TEMPLATE),)
 
     @property
     def config(self) -> AsksConfig:

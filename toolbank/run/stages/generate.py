@@ -239,7 +239,7 @@ class GenerateStage(WritingStage):
         self, queries: Collection[Query], tools: Sequence[Tool]
     ) -> tuple[tuple[Path, ...], list[str]]:
         """The file of the check, and what it tells; nothing where none is asked for."""
-        from toolbank.requests.write.explanations import (
+        from toolbank.requests.quality.texts import (
             check_explanations,
             describe_explanations,
         )

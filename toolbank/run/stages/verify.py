@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
 from toolbank.requests.verify import VerifyConfig
 from toolbank.run.stage import Stage, bank_hashes, has_grades, hash_file
@@ -18,7 +19,6 @@ from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.config.assets import Asset
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult, StepSample
     from toolbank.requests.verify.verify import LabelVerification
@@ -102,7 +102,7 @@ class VerifyStage(AskingStage):
 
     def sample(self, outlook: Outlook) -> StepSample | None:
         """Grades of drafts."""
-        from toolbank.requests.verify.grader import sample_grades
+        from toolbank.requests.verify.verify import sample_grades
 
         if (queries := outlook.most_queries) is None:
             return None
@@ -160,9 +160,9 @@ class VerifyStage(AskingStage):
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt, where a model reads it."""
-        from toolbank.requests.verify.grader import verify_assets
+        from toolbank.requests.verify.verify import TEMPLATE
 
-        return verify_assets() if self.reads_assets else ()
+        return (find_asset("prompts", TEMPLATE),) if self.reads_assets else ()
 
     def refresh(self) -> tuple[Path, ...]:
         """The calls in verify.json."""
