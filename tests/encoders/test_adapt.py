@@ -1,5 +1,3 @@
-"""The adapter that comes along: what it changes, and where it is merged in."""
-
 import shutil
 
 import numpy as np

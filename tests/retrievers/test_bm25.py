@@ -1,8 +1,5 @@
-"""BM25 reads names as words, and scores as the reference does."""
-
 import bm25s
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +9,6 @@ from toolbank.bank.records import Tool
 from toolbank.retrievers.base import all_words
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.settings import Bm25Config
-from toolbank.system.errors import InputError
 
 
 def fit(bank):
@@ -50,11 +46,6 @@ def test_a_tool_that_shares_no_word_is_no_hit_whatever_the_order_of_the_file():
         assert indices[0].tolist() == [-1, -1, -1]
         assert [retriever.tools[indices[1, 0]], *indices[1, 1:]] == ["t3", -1, -1]
         assert np.isinf(scores[indices < 0]).all()
-
-
-def test_tools_without_any_word_are_refused():
-    with pytest.raises(InputError, match="none of the tools has a word"):
-        fit(Bank((Tool(name="?", kind="function"),)))
 
 
 def test_with_requests_a_tool_is_found_by_the_words_of_those_that_use_it(asked):

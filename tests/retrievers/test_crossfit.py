@@ -1,5 +1,3 @@
-"""Cross-fitting: no query is searched for by a retriever that was fitted on it."""
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -74,30 +72,6 @@ def test_folds_follow_the_seed_and_not_the_order_of_the_texts():
     assert {texts[i] for i in assign_folds(texts, 2, seed=1)[0]} == first
     others = [{texts[i] for i in assign_folds(texts, 2, seed=s)[0]} for s in range(9)]
     assert any(other != first for other in others)
-
-
-@pytest.mark.parametrize("folds", [2, 3, 100])
-def test_each_query_is_searched_by_one_that_was_not_fitted_on_it(
-    own_tools, monkeypatch, folds
-):
-    fitted, asked = [], []
-    fit, search = Bm25Retriever.fit, Bm25Retriever.search
-
-    def remember(self, bank, context):
-        fitted.append(self)
-        self.seen = {query.query for query in bank.split("train")}
-        fit(self, bank, context)
-
-    def check(self, queries, k):
-        asked.extend(queries)
-        assert self.seen == set(TEXTS) - set(queries)
-        return search(self, queries, k)
-
-    monkeypatch.setattr(Bm25Retriever, "fit", remember)
-    monkeypatch.setattr(Bm25Retriever, "search", check)
-    cross_fit_anew(Bm25Config(), own_tools, 7, CONTEXT, folds)
-    assert sorted(asked) == sorted(TEXTS)
-    assert len(fitted) == min(folds, len(TEXTS))
 
 
 def test_hits_are_in_the_order_of_the_train_queries(own_tools):

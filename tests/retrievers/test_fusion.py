@@ -1,5 +1,3 @@
-"""Scores of several retrievers on one scale, worked by hand."""
-
 import numpy as np
 import pytest
 

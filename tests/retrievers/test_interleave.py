@@ -1,5 +1,3 @@
-"""Lists interleaved, worked by hand."""
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

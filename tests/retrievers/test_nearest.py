@@ -1,5 +1,3 @@
-"""Nearest neighbours: votes first, and the rest by description."""
-
 import numpy as np
 import pytest
 
@@ -41,10 +39,16 @@ def test_tools_without_a_vote_follow_in_the_order_of_their_descriptions(bank):
     assert nearest[0, 2:].tolist() == rest
 
 
-def test_without_queries_descriptions_decide(bank):
-    indices, _ = fit(Bank(bank.tools), neighbours=5).search([REQUEST], 6)
-    descriptions = fit_one(DescriptionsConfig(), bank)
-    np.testing.assert_array_equal(indices, descriptions.search([REQUEST], 6)[0])
+@pytest.mark.parametrize(
+    ("by", "other"),
+    [("embedding", DescriptionsConfig()), ("bm25", Bm25Config())],
+)
+def test_without_queries_descriptions_decide(bank, by, other):
+    request = ["silence the song and the speakers"]
+    expected = fit_one(other, bank).search(request, 2)[0]
+    assert (expected >= 0).all()
+    found = fit_one(NearestConfig(by=by), Bank(bank.tools)).search(request, 2)[0]
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_by_bm25_the_query_that_shares_words_votes(bank):
@@ -67,15 +71,6 @@ def test_a_tool_that_no_query_uses_stands_where_its_description_says(bank, monke
     slope, intercept = retriever.described.scale
     odds = retriever.described.log_odds(request, retriever._encoder)
     assert scores[0, place] * slope + intercept == pytest.approx(odds.max(), abs=1e-4)
-
-
-def test_by_bm25_tools_without_a_vote_follow_in_the_order_of_their_texts(bank):
-    retriever = fit_one(NearestConfig(by="bm25"), Bank(bank.tools))
-    by_text = fit_one(Bm25Config(), bank)
-    request = ["silence the song and the speakers"]
-    found = by_text.search(request, 2)[0]
-    assert (found >= 0).all()
-    np.testing.assert_array_equal(retriever.search(request, 2)[0], found)
 
 
 @pytest.mark.parametrize("by", ["embedding", "bm25"])

@@ -1,5 +1,3 @@
-"""The trainings of a fit are known before it is made: which ones, and how many steps each."""
-
 import pytest
 
 from tests.retrievers.small_methods import configure, encoder_for, fit, fit_one

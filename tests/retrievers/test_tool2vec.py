@@ -1,5 +1,3 @@
-"""Tool2Vec: worked by hand, and what a tool without use falls back to."""
-
 from dataclasses import replace
 
 import numpy as np
@@ -14,24 +12,19 @@ from toolbank.retrievers.base import title_and_summary
 from toolbank.retrievers.dense import common_part, subtract_common
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.settings import Tool2VecConfig
-from toolbank.retrievers.tool2vec import Tool2VecRetriever, tool_sums, unit_vectors
-
-
-def tool_vectors(queries, descriptions, uses, description_weight):
-    sums = tool_sums(queries, descriptions, uses, description_weight)
-    return unit_vectors(sums, descriptions)
-
+from toolbank.retrievers.tool2vec import Centroids, Tool2VecRetriever
 
 E1, E2, E3 = np.eye(3, dtype=np.float32)
 
 
 def test_a_vector_is_the_sum_of_its_queries_and_its_weighted_description():
-    vectors = tool_vectors(
+    vectors = Centroids(
         queries=np.stack([E1, E2]),
         descriptions=np.stack([E3, E3, E3]),
         uses=np.array([[0, -1], [0, 1]]),
+        weights=np.ones(2),
         description_weight=2.0,
-    )
+    ).vectors
     np.testing.assert_allclose(vectors[0], np.array([1, 1, 2]) / np.sqrt(6), atol=1e-6)
     np.testing.assert_allclose(vectors[1], np.array([0, 1, 2]) / np.sqrt(5), atol=1e-6)
     np.testing.assert_allclose(vectors[2], E3)
@@ -44,8 +37,8 @@ def test_without_queries_or_with_those_that_cancel_it_is_the_description(
 ):
     uses = np.zeros((len(queries), 1), np.int64)
     embedded = np.reshape(queries, (-1, 3)).astype(np.float32)
-    vectors = tool_vectors(embedded, np.stack([E2]), uses, weight)
-    np.testing.assert_allclose(vectors[0], E2)
+    found = Centroids(embedded, np.stack([E2]), uses, np.ones(len(queries)), weight)
+    np.testing.assert_allclose(found.vectors[0], E2)
 
 
 def test_taking_out_what_is_common_leaves_unit_vectors():

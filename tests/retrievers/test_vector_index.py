@@ -1,5 +1,3 @@
-"""An index of very many vectors: it finds what a comparison with each finds, nearly always."""
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, Order, Ties, hash_texts
 from toolbank.bank.records import Ask, Tool
-from toolbank.config.explain import first_problem, read_checked
+from toolbank.config.explain import read_checked
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
 from toolbank.encoders.config import EncoderConfig, OnnxConfig, Precision
@@ -81,11 +80,6 @@ def write_head(folder: Path, config: RetrieverConfig, tools: Sequence[str]) -> N
     write_json(folder / _TOOLS, list(tools))
 
 
-def is_retriever(folder: Path) -> bool:
-    """Whether a folder holds a saved retriever."""
-    return (folder / CONFIG).is_file()
-
-
 def read_settings(folder: Path) -> dict[str, Any]:
     """Read the settings of a saved retriever, with its `type`.
 
@@ -99,22 +93,6 @@ def read_settings(folder: Path) -> dict[str, Any]:
     if content.pop("layout", None) != LAYOUT:
         raise InputError(f"{folder}: saved by another version of toolbank. {AGAIN}")
     return dict(content)
-
-
-def read_config(
-    folder: Path, kind: type[RetrieverConfig], settings: dict[str, Any]
-) -> RetrieverConfig:
-    """Parse the settings of a saved retriever.
-
-    Raises:
-        InputError: they are not a configuration of this kind.
-    """
-    try:
-        return kind.model_validate(settings)
-    except ValidationError as error:
-        raise InputError(
-            f"{folder / CONFIG}: {first_problem(error)}. {AGAIN}"
-        ) from error
 
 
 def read_tools(folder: Path) -> tuple[str, ...]:

@@ -69,11 +69,10 @@ class VectorIndex:
 
         try:
             index = Index.restore(str(path), view=True, expansion_search=_EFFORT)
-            fits = index is not None and (len(index), index.ndim) == shape
+            if index is None or (len(index), index.ndim) != shape:
+                raise ValueError("of other vectors")
         except (RuntimeError, ValueError) as error:
             raise InputError(f"{path}: damaged ({error}). Pack it again.") from error
-        if not fits:
-            raise InputError(f"{path}: damaged (of other vectors). Pack it again.")
         return cls(index)
 
     @staticmethod
@@ -281,7 +280,7 @@ class DenseRetriever(Retriever):
             return validation_recall(self.search, bank)
 
         relevance = train_relevance(bank)
-        found = fine_tune(
+        self.tuned, trained, counts = fine_tune(
             config,
             training,
             make_texts(
@@ -295,12 +294,11 @@ class DenseRetriever(Retriever):
             validate if validation_queries(bank) else None,
             self.name,
         )
-        self.tuned = found.encoder
         self.card = make_card(
             self.config,
             method=self.summary,
-            counts=found.counts,
-            trainings={"encoder": found.training},
+            counts=counts,
+            trainings={"encoder": trained},
         )
 
 

@@ -12,6 +12,7 @@ from toolbank.bank.ranking import Hits, rank_blocks
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.settings import FusionConfig
 from toolbank.retrievers.two_stage import TwoStage
+from toolbank.retrievers.unseen import mark_uses
 
 
 class FusionRetriever(TwoStage):
@@ -41,7 +42,7 @@ class FusionRetriever(TwoStage):
                 standardise((i[rows, :first], s[rows, :first]), n_tools)
                 for i, s in hits
             ]
-            found = np.max([mark(i[rows], n_tools) for i, _ in hits], axis=0)
+            found = np.max([mark_uses(i[rows], n_tools) for i, _ in hits], axis=0)
             means = np.round(np.mean(parts, axis=0), 6).astype(np.float32)
             return np.where(found, means, np.float32(-np.inf))
 
@@ -66,10 +67,3 @@ def standardise(hits: Hits, n_tools: int) -> NDArray[np.float64]:
     every = np.repeat(last, n_tools + 1, axis=1)
     np.put_along_axis(every, indices, spread, axis=1)
     return every[:, :n_tools]
-
-
-def mark(indices: NDArray[np.int64], n_tools: int) -> NDArray[np.bool_]:
-    """Mark the tools [n, n_tools] that are among each request's hits [n, k]."""
-    marked = np.zeros((len(indices), n_tools + 1), np.bool_)
-    np.put_along_axis(marked, indices, True, axis=1)
-    return marked[:, :n_tools]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import mmap
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -189,21 +187,17 @@ def _map_arrays(path: Path) -> dict[str, NDArray[Any]]:
     from safetensors import safe_open
 
     # safe_open validates the file, but does not return the offsets of the arrays.
-    with safe_open(path, "numpy") as sound:
-        kinds = {name: sound.get_slice(name).get_dtype() for name in sound.keys()}  # noqa: SIM118
-    with path.open("rb") as file:
-        start = 8 + int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(start - 8))
-        bytes_of_all = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return {
-        name: np.frombuffer(
-            bytes_of_all,
-            _DTYPES[kind],
-            count=math.prod(header[name]["shape"]),
-            offset=start + header[name]["data_offsets"][0],
-        ).reshape(header[name]["shape"])
-        for name, kind in kinds.items()
-    }
+    with safe_open(path, "numpy"):
+        content = np.asarray(np.memmap(path, np.uint8, "r"))
+    start = 8 + int.from_bytes(content[:8].tobytes(), "little")
+    header = json.loads(content[8:start].tobytes())
+    header.pop("__metadata__", None)
+    arrays = {}
+    for name, entry in header.items():
+        first, last = (start + offset for offset in entry["data_offsets"])
+        values = content[first:last].view(_DTYPES[entry["dtype"]])
+        arrays[name] = values.reshape(entry["shape"])
+    return arrays
 
 
 def demand(holds: bool, path: Path, what: str) -> None:

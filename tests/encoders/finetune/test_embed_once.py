@@ -1,5 +1,3 @@
-"""The same vectors and gradients as text by text, with less to compute."""
-
 import numpy as np
 import pytest
 import torch

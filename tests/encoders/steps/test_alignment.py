@@ -1,5 +1,3 @@
-"""Step alignment by hand-made vectors."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""What a first stage's scores and ranks say of a candidate."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""ToolRefiner from fit to search, with tiny encoders of every shape."""
-
 from shutil import copytree
 
 import numpy as np
@@ -13,16 +11,13 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
-from toolbank.retrievers.nearest import NearestRetriever
 from toolbank.retrievers.settings import (
     Bm25Config,
     DescriptionsConfig,
-    NearestConfig,
     RefinerConfig,
     RefinerTraining,
     Tool2VecConfig,
 )
-from toolbank.retrievers.tool2vec import Tool2VecRetriever
 from toolbank.system.errors import InputError
 
 REQUESTS = ["soak the plants", "", "refund order 17", "give me a song " * 200]
@@ -87,28 +82,6 @@ def test_first_stage_and_vectors_are_saved_once_where_they_are_one(fitted, tmp_p
     card = (tmp_path / "README.md").read_text()
     assert "2409.02141" in card
     assert "recall@5" in card
-
-
-def test_no_train_query_is_searched_by_what_has_seen_it(encoders, bank, monkeypatch):
-    encoder = encoders["minilm"]
-    asked = []
-    for kind in (NearestRetriever, Tool2VecRetriever):
-        search = kind.search
-        monkeypatch.setattr(
-            kind,
-            "search",
-            lambda self, queries, k, search=search: (
-                asked.extend(queries) or search(self, queries, k)
-            ),
-        )
-    held_back = Query(id="v", query="quiet", tools=("music.stop",), split="validation")
-    fit(
-        refiner(encoder, first_stage="nearest"),
-        Bank(bank.tools, (*bank.queries, held_back)),
-        NearestConfig(encoder=encoder),
-        Tool2VecConfig(encoder=encoder),
-    )
-    assert set(asked) == {"quiet"}
 
 
 def test_a_first_stage_that_finds_few_tools_or_none_will_do(encoders, bank, tmp_path):
@@ -178,11 +151,6 @@ def paired_tools():
     ]
     bank = make_bank({f"t.{w}": f"{w} {w} thing" for w in (*named, *others)}, uses)
     return bank, np.array([[i % 8, 8 + i % 8] for i in range(16)])
-
-
-def test_train_queries_are_needed(encoders, bank):
-    with pytest.raises(InputError, match="no train queries"):
-        fit(refiner(encoders["minilm"]), Bank(bank.tools))
 
 
 @pytest.fixture(scope="module")
