@@ -9,9 +9,9 @@ from tests.world import make_bank
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
-from toolbank.retrievers import create_retriever
+from toolbank.retrievers import RETRIEVERS, create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.llm_settings import DecompositionConfig
+from toolbank.retrievers.llm_settings import DecompositionConfig, LlmConfig
 from toolbank.retrievers.settings import (
     Bm25Config,
     DescriptionsConfig,
@@ -19,6 +19,7 @@ from toolbank.retrievers.settings import (
     FusionConfig,
     MlcConfig,
     MlcTraining,
+    NearestConfig,
     NnnConfig,
     ProtipConfig,
     ProtipTraining,
@@ -26,6 +27,7 @@ from toolbank.retrievers.settings import (
     RefinerTraining,
     Tool2VecConfig,
 )
+from toolbank.testing.retrievers import REQUESTS, RetrieverCase
 
 NAMES = ("rain", "song", "light", "parcel", "mail", "road", "rose", "house")
 
@@ -137,3 +139,31 @@ def fit_one(config, bank: Bank, *stages, **context):
     fitted = {stage.name: stage for stage in stages}
     retriever.fit(bank, FitContext(fitted=fitted, **context))
     return retriever
+
+
+CONFIGS = {
+    config.label: config
+    for config in (
+        Bm25Config(),
+        Bm25Config(name="bm25-requests", requests=True),
+        DescriptionsConfig(),
+        NearestConfig(),
+        NearestConfig(name="nearest-bm25", by="bm25"),
+        Tool2VecConfig(),
+    )
+}
+LABELS = [*CONFIGS, *TRAINED, "llm"]
+
+
+def make_cases(bank: Bank, folder, server):
+    """Every method on a bank; the trained ones have a tiny encoder, and `server` is the model."""
+    bell = "Ring the bell of a house."
+    small = configure(encoder_for(folder / "tiny", bank, bell, *REQUESTS))
+    llm = LlmConfig(base_url=server.url, model="m", replies=folder / "replies.sqlite")
+    configs = {**{label: small[label] for label in TRAINED}, **CONFIGS, "llm": llm}
+    return {
+        label: RetrieverCase(
+            RETRIEVERS.load(config.type), config, bank, needed_by(config, small)
+        )
+        for label, config in configs.items()
+    }

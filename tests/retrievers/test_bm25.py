@@ -20,7 +20,7 @@ def test_camel_case_and_separators_are_split():
     assert "np linalg Lin Alg Error2d x" in all_words(tool)
 
 
-def test_scores_equal_those_of_the_library(bank):
+def test_scores_equal_those_of_the_library(bank, cases):
     library = bm25s.BM25()
     texts = [all_words(tool) for tool in bank.tools]
     library.index(bm25s.tokenize(texts, stopwords="en", show_progress=False))
@@ -29,7 +29,7 @@ def test_scores_equal_those_of_the_library(bank):
         request, stopwords="en", show_progress=False, return_ids=False
     )
     _, expected = library.retrieve(words, k=6, show_progress=False)
-    scores = fit(bank).search([request], 6)[1][0]
+    scores = cases["bm25"].fitted.search([request], 6)[1][0]
     found = scores[np.isfinite(scores)]
     assert len(found) > 1
     np.testing.assert_allclose(found, expected[0, : len(found)])

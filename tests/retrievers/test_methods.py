@@ -2,33 +2,25 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from tests.retrievers.llm.reranker import answer_by_words
 from tests.retrievers.small_methods import (
-    TRAINED,
+    CONFIGS,
+    LABELS,
     assert_same_hits,
-    configure,
-    encoder_for,
     fit_one,
-    needed_by,
+    make_cases,
 )
-from tests.servers.chat import ChatServer
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.retrievers import RETRIEVERS, load_retriever
 from toolbank.retrievers.base import ALONE
 from toolbank.retrievers.bm25 import Bm25Retriever
-from toolbank.retrievers.llm_settings import LlmConfig
 from toolbank.retrievers.settings import (
     Bm25Config,
-    DescriptionsConfig,
-    NearestConfig,
-    Tool2VecConfig,
 )
 from toolbank.retrievers.unseen import DescriptionOdds
 from toolbank.system.errors import InputError
 from toolbank.testing.retrievers import (
     CHECKS,
-    REQUESTS,
     RetrieverCase,
     check_adding_tools,
     check_saving,
@@ -37,50 +29,14 @@ from toolbank.testing.retrievers import (
     check_without_train,
 )
 
-CONFIGS = {
-    config.label: config
-    for config in (
-        Bm25Config(),
-        Bm25Config(name="bm25-requests", requests=True),
-        DescriptionsConfig(),
-        NearestConfig(),
-        NearestConfig(name="nearest-bm25", by="bm25"),
-        Tool2VecConfig(),
-    )
-}
-LABELS = [*CONFIGS, *TRAINED, "llm"]
 BELL = Tool(name="door.bell", kind="function", summary="Ring the bell of a house.")
 
 
 @pytest.fixture(scope="module")
-def server():
-    """A language model."""
-    with ChatServer(answer_by_words) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def cases(bank, tmp_path_factory, server):
-    """Every method on the small bank; the trained ones have a tiny encoder."""
-    return make_cases(bank, tmp_path_factory.mktemp("encoder"), server)
-
-
-@pytest.fixture(scope="module")
-def asked_cases(asked, tmp_path_factory, server):
+def asked_cases(asked, tmp_path_factory, reranker):
     """Every method on the small bank with asks, and no queries."""
     bank = Bank(asked.tools, info=asked.info, asks=asked.asks)
-    return make_cases(bank, tmp_path_factory.mktemp("asked"), server)
-
-
-def make_cases(bank, folder, server):
-    small = configure(encoder_for(folder / "tiny", bank, BELL.summary, *REQUESTS))
-    kinds = {name: RETRIEVERS.load(name) for name in RETRIEVERS.own}
-    llm = LlmConfig(base_url=server.url, model="m", replies=folder / "replies.sqlite")
-    configs = {**{label: small[label] for label in TRAINED}, **CONFIGS, "llm": llm}
-    return {
-        label: RetrieverCase(kinds[config.type], config, bank, needed_by(config, small))
-        for label, config in configs.items()
-    }
+    return make_cases(bank, tmp_path_factory.mktemp("asked"), reranker)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

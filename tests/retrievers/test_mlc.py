@@ -14,11 +14,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Provenance
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
-from toolbank.retrievers.mlc.network import (
-    multi_label_loss,
-    prior_log_odds,
-    stack_vectors,
-)
+from toolbank.retrievers.mlc.network import multi_label_loss, stack_vectors
 from toolbank.retrievers.relevance import validation_recall
 from toolbank.retrievers.settings import MlcConfig, MlcTraining
 from toolbank.system.errors import InputError
@@ -70,11 +66,6 @@ def test_the_loss_is_binary_cross_entropy_by_hand():
     for weight in (1.0, 0.25):
         found = multi_label_loss(logits, labels, torch.tensor([1.0, weight]))
         assert found.item() == pytest.approx((first + weight * second) / 2, rel=1e-5)
-
-
-def test_a_label_begins_at_its_share_of_the_examples():
-    odds = prior_log_odds(torch.tensor([0.0, 9.5]), 99.0)
-    assert odds.tolist() == pytest.approx([math.log(0.5 / 99.5), math.log(10 / 90)])
 
 
 QUICK = [("minilm", "mean"), ("deberta", "cls")]

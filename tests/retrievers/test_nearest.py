@@ -3,7 +3,6 @@ import pytest
 
 from tests.retrievers.small_methods import fit_one
 from toolbank.bank.bank import Bank
-from toolbank.retrievers.nearest import NearestRetriever
 from toolbank.retrievers.settings import Bm25Config, DescriptionsConfig, NearestConfig
 from toolbank.retrievers.unseen import DescriptionOdds
 
@@ -83,23 +82,3 @@ def test_a_train_query_has_no_vote_for_itself_but_its_twin_has(bank, by):
     indices, _ = retriever.search_train(Bank(bank.tools, (*train, twin)), 1)
     assert retriever.tools[indices[0, 0]] == "music.stop"
     assert retriever.tools[indices[-1, 0]] == "garden.water"
-
-
-def test_a_calibration_compares_few_pairs_however_many_train_queries(bank, monkeypatch):
-    monkeypatch.setattr("toolbank.retrievers.unseen._PAIRS", 120)
-    train = tuple(
-        bank.split("train")[0].model_copy(update={"id": str(i), "query": f"lawn {i}"})
-        for i in range(60)
-    )
-    retriever = NearestRetriever(NearestConfig(by="bm25"))
-    sizes = []
-    score = NearestRetriever._score
-    monkeypatch.setattr(
-        NearestRetriever,
-        "_score",
-        lambda self, to_queries, to_tools: (
-            sizes.append(to_queries.shape) or score(self, to_queries, to_tools)
-        ),
-    )
-    retriever.fit(Bank(bank.tools, train))
-    assert sizes == [(2, 60)]

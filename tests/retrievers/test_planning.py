@@ -14,7 +14,7 @@ from toolbank.retrievers.settings import (
     Tool2VecConfig,
 )
 from toolbank.training import run
-from toolbank.training.config import TrainingConfig, count_steps
+from toolbank.training.config import TrainingConfig
 
 TRAINING = {"epochs": 1.5, "batch_size": 3, "warmup": 0}
 SEED = 5
@@ -126,15 +126,6 @@ def test_the_steps_that_are_planned_are_those_that_are_done(
     assert [(each.title, each.steps) for each in planned] == done
 
 
-def test_held_out_fits_say_for_what_they_are(bank, configs):
-    titles = [p.title for p in plan_fit(configs["over-tuned"], configs, bank, SEED)]
-    assert titles == [
-        "tuned-tool2vec, held-out part 1 of 2, for over-tuned",
-        "tuned-tool2vec, held-out part 2 of 2, for over-tuned",
-        "over-tuned",
-    ]
-
-
 def test_a_method_that_does_not_say_has_trainings_of_unknown_length(bank):
     class MineConfig(RetrieverConfig):
         type: str = "mine"
@@ -142,17 +133,3 @@ def test_a_method_that_does_not_say_has_trainings_of_unknown_length(bank):
 
     [planned] = plan_fit(MineConfig(), {}, bank, SEED)
     assert (planned.title, planned.steps) == ("mine", None)
-
-
-@pytest.mark.parametrize(
-    ("examples", "settings", "steps"),
-    [
-        (64, {"batch_size": 16, "epochs": 3}, 12),
-        (65, {"batch_size": 16, "epochs": 3}, 15),
-        (64, {"batch_size": 10, "accumulation": 2, "epochs": 3}, 12),
-        (3, {"batch_size": 16, "epochs": 2.5}, 3),
-        (64, {"batch_size": 16, "epochs": 0.3}, 2),
-    ],
-)
-def test_steps_are_counted_as_they_are_done(examples, settings, steps):
-    assert count_steps(examples, TrainingConfig(**settings)) == steps

@@ -8,7 +8,6 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Provenance
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.retrievers.base import title_and_summary
 from toolbank.retrievers.dense import common_part, subtract_common
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.settings import Tool2VecConfig
@@ -22,11 +21,15 @@ def test_a_vector_is_the_sum_of_its_queries_and_its_weighted_description():
         queries=np.stack([E1, E2]),
         descriptions=np.stack([E3, E3, E3]),
         uses=np.array([[0, -1], [0, 1]]),
-        weights=np.ones(2),
+        weights=np.array([1, 0.5]),
         description_weight=2.0,
     ).vectors
-    np.testing.assert_allclose(vectors[0], np.array([1, 1, 2]) / np.sqrt(6), atol=1e-6)
-    np.testing.assert_allclose(vectors[1], np.array([0, 1, 2]) / np.sqrt(5), atol=1e-6)
+    np.testing.assert_allclose(
+        vectors[0], np.array([1, 0.5, 2]) / np.sqrt(5.25), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        vectors[1], np.array([0, 0.5, 2]) / np.sqrt(4.25), atol=1e-6
+    )
     np.testing.assert_allclose(vectors[2], E3)
 
 
@@ -53,15 +56,8 @@ def test_few_texts_have_little_in_common():
     assert common_part(np.zeros((0, 3), np.float32)).tolist() == [0, 0, 0]
 
 
-def test_without_queries_and_mean_centering_it_is_the_descriptions(bank):
-    retriever = fit_one(Tool2VecConfig(centre=False), Bank(bank.tools))
-    encoder = load_encoder(SentenceConfig())
-    described = encoder.encode_documents([title_and_summary(t) for t in bank.tools])
-    np.testing.assert_allclose(retriever.vectors, described, atol=1e-6)
-
-
-def test_scores_of_used_tools_are_cosines_with_the_embedded_requests(bank):
-    retriever = fit_one(Tool2VecConfig(), bank)
+def test_scores_of_used_tools_are_cosines_with_the_embedded_requests(bank, cases):
+    retriever = cases["tool2vec"].fitted
     embedded = retriever.embed(["water the lawn"])
     assert np.linalg.norm(embedded[0]) == pytest.approx(1, abs=1e-5)
     indices, scores = retriever.search(["water the lawn"], 6)
@@ -77,14 +73,6 @@ def test_a_query_written_by_rules_counts_for_a_quarter(bank):
     by_rules = bank.queries[0].model_copy(update={"provenance": made})
     relevance = train_relevance(Bank(bank.tools, (by_rules, *bank.queries[1:])))
     assert relevance.weights.tolist() == [0.25, 1, 1, 1]
-    retriever = fit_one(Tool2VecConfig(centre=False), Bank(bank.tools, (by_rules,)))
-    encoder = load_encoder(SentenceConfig())
-    (query,) = encoder.encode_queries([by_rules.query])
-    (described,) = encoder.encode_documents([title_and_summary(bank.tools[2])])
-    expected = 0.25 * query + 2 * described
-    np.testing.assert_allclose(
-        retriever.vectors[2], expected / np.linalg.norm(expected), atol=1e-5
-    )
 
 
 @pytest.mark.parametrize("weight", [0.0, 2.0])

