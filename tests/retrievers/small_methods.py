@@ -8,23 +8,19 @@ from tests.tiny_models import tiny_encoder
 from tests.world import make_bank
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
-from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import RETRIEVERS, create_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.llm_settings import DecompositionConfig, LlmConfig
 from toolbank.retrievers.settings import (
     Bm25Config,
     DescriptionsConfig,
-    DescriptionsTraining,
     FusionConfig,
     MlcConfig,
-    MlcTraining,
     NearestConfig,
     NnnConfig,
     ProtipConfig,
-    ProtipTraining,
     RefinerConfig,
-    RefinerTraining,
     Tool2VecConfig,
 )
 from toolbank.testing.retrievers import REQUESTS, RetrieverCase
@@ -80,42 +76,24 @@ def words_of(bank: Bank, *texts):
 
 def configure(encoder: SentenceConfig, **training):
     """A configuration of each method, trained or built on others, by its label."""
-    settings = SHORT | training
+    frozen = {"encoder": encoder}
+    trained = {"encoder": encoder, "training": SHORT | training}
     configs = (
-        Tool2VecConfig(encoder=encoder),
-        DescriptionsConfig(encoder=encoder),
-        MlcConfig(encoder=encoder, training=MlcTraining(**settings)),
-        MlcConfig(
-            name="mlc-frozen",
-            encoder=encoder,
-            frozen=True,
-            training=MlcTraining(**settings),
-        ),
+        Bm25Config(),
+        Tool2VecConfig(**frozen),
+        DescriptionsConfig(**frozen),
+        MlcConfig(**trained),
+        MlcConfig(name="mlc-frozen", frozen=True, **trained),
+        RefinerConfig(candidates=4, **trained),
         RefinerConfig(
-            encoder=encoder, candidates=4, training=RefinerTraining(**settings)
+            name="refiner-on-nnn", first_stage="nnn", candidates=4, **trained
         ),
-        RefinerConfig(
-            name="refiner-on-nnn",
-            first_stage="nnn",
-            encoder=encoder,
-            candidates=4,
-            training=RefinerTraining(**settings),
-        ),
-        ProtipConfig(encoder=encoder, training=ProtipTraining(**settings)),
+        ProtipConfig(**trained),
         NnnConfig(),
         DecompositionConfig(),
         FusionConfig(beside=("bm25",)),
-        Bm25Config(),
-        Tool2VecConfig(
-            name="tuned-tool2vec",
-            encoder=encoder,
-            training=EncoderTraining(**settings),
-        ),
-        DescriptionsConfig(
-            name="tuned-descriptions",
-            encoder=encoder,
-            training=DescriptionsTraining(**settings),
-        ),
+        Tool2VecConfig(name="tuned-tool2vec", **trained),
+        DescriptionsConfig(name="tuned-descriptions", **trained),
     )
     return {config.label: config for config in configs}
 

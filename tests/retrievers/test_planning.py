@@ -4,15 +4,8 @@ from tests.retrievers.small_methods import configure, encoder_for, fit, fit_one
 from tests.world import make_bank
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Ask
-from toolbank.encoders.sentence import EncoderTraining
 from toolbank.retrievers.kind import RetrieverConfig, plan_fit
-from toolbank.retrievers.settings import (
-    ProtipConfig,
-    ProtipTraining,
-    RefinerConfig,
-    RefinerTraining,
-    Tool2VecConfig,
-)
+from toolbank.retrievers.settings import ProtipConfig, RefinerConfig, Tool2VecConfig
 from toolbank.training import run
 from toolbank.training.config import TrainingConfig
 
@@ -43,41 +36,25 @@ def bank():
 @pytest.fixture(scope="module")
 def configs(bank, tmp_path_factory):
     encoder = encoder_for(tmp_path_factory.mktemp("encoder"), bank)
-    short = TRAINING
+    short = {"encoder": encoder, "training": TRAINING}
+    triplets = {"loss": "triplet", "pairs": ("query-query",)} | TRAINING
+    hard = {"hard_negatives": 2, "accumulation": 2} | TRAINING
     more = (
-        Tool2VecConfig(
-            name="triplets",
-            encoder=encoder,
-            training=EncoderTraining(loss="triplet", pairs=("query-query",), **short),
-        ),
-        Tool2VecConfig(
-            name="hard",
-            encoder=encoder,
-            training=EncoderTraining(hard_negatives=2, accumulation=2, **short),
-        ),
+        Tool2VecConfig(name="triplets", encoder=encoder, training=triplets),
+        Tool2VecConfig(name="hard", encoder=encoder, training=hard),
         *(
             RefinerConfig(
-                name=name,
-                first_stage=first_stage,
-                vectors=vectors,
-                encoder=encoder,
-                candidates=4,
-                training=RefinerTraining(**short),
+                name=name, first_stage=first, vectors=vectors, candidates=4, **short
             )
-            for name, first_stage, vectors in (
+            for name, first, vectors in (
                 ("over-tuned", "tuned-tool2vec", "triplets"),
                 ("over-frozen", "mlc-frozen", "tool2vec"),
                 ("over-refiner", "over-tuned", "tool2vec"),
             )
         ),
-        ProtipConfig(
-            name="hard-protip",
-            encoder=encoder,
-            negatives="hard",
-            training=ProtipTraining(**short),
-        ),
+        ProtipConfig(name="hard-protip", negatives="hard", **short),
     )
-    return configure(encoder, **short) | {config.label: config for config in more}
+    return configure(encoder, **TRAINING) | {config.label: config for config in more}
 
 
 LABELS = (

@@ -115,20 +115,6 @@ def test_if_no_epoch_is_better_the_weights_stay_as_they_were(
     assert not second.model.training
 
 
-def test_patience_ends_the_training(folder):
-    classifier, seen = Classifier(folder), []
-    config = SHORT.model_copy(update={"epochs": 9, "patience": 2})
-    training = classifier.train(
-        config,
-        FitContext(),
-        scripted(classifier, [0.1, 0.4, 0.3, 0.5, 0.5, 0.4, 1], seen),
-    )
-    assert training.history == (0.1, 0.4, 0.3, 0.5, 0.5, 0.4)
-    assert training.best_epoch == 3
-    assert difference(classifier.weights(), seen[3]) == 0
-    assert difference(classifier.weights(), seen[4]) > 0
-
-
 def test_without_validation_all_is_trained_and_the_last_weights_stay(folder):
     classifier = Classifier(folder)
     before = classifier.loss()
@@ -191,26 +177,21 @@ def test_a_damaged_checkpoint_is_skipped(folder, whole, tmp_path, name, damage):
     assert difference(whole.weights(), second.weights()) == 0
 
 
-def test_checkpoints_may_be_moved(folder, tmp_path):
-    seen = train_killed(folder, tmp_path / "here", [0.1, 0.9, 0.6])
-    (tmp_path / "here").rename(tmp_path / "there")
-    second = slow(folder)
-    context = FitContext(checkpoints=tmp_path / "there")
-    training = second.train(SHORT, context, scripted(second, [0.5]))
-    assert training.best_epoch == 1
-    assert difference(second.weights(), seen[1]) == 0
-
-
-def test_a_training_that_patience_ended_is_not_gone_on_with(folder, tmp_path):
-    config = SHORT.model_copy(update={"epochs": 6, "patience": 1})
+def test_patience_ends_the_training_for_good(folder, tmp_path):
+    config = SHORT.model_copy(update={"epochs": 9, "patience": 2})
     context = FitContext(checkpoints=tmp_path)
     first, seen = slow(folder), []
-    first.train(config, context, scripted(first, [0.1, 0.9, 0.6], seen))
+    values = [0.1, 0.4, 0.3, 0.5, 0.5, 0.4]
+    training = first.train(config, context, scripted(first, [*values, 1], seen))
+    assert training.history == tuple(values)
+    assert training.best_epoch == 3
+    assert difference(first.weights(), seen[4]) > 0
     second = slow(folder)
-    training = second.train(config, context, scripted(second, []))
-    assert training.history == (0.1, 0.9, 0.6)
+    again = second.train(config, context, scripted(second, []))
+    assert again.history == tuple(values)
     assert second.rows.read == []
-    assert difference(second.weights(), seen[1]) == 0
+    for one in (first, second):
+        assert difference(one.weights(), seen[3]) == 0
 
 
 @pytest.mark.parametrize(

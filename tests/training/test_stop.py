@@ -310,8 +310,8 @@ def test_what_rows_keep_of_an_epoch_comes_back_before_it_goes_on(folder, tmp_pat
     assert draws == [0, 1, 2]
 
 
-def test_the_best_epochs_weights_are_beside_each_later_checkpoint(folder, tmp_path):
-    context = FitContext(checkpoints=tmp_path)
+def test_later_checkpoints_have_the_best_weights_and_may_be_moved(folder, tmp_path):
+    context = FitContext(checkpoints=tmp_path / "here")
     first, seen = Classifier(folder, clock=Clock(PAUSE_S)), []
     figures = iter([0.1, 0.9, 0.2, 0.3])
     first.on_step[12] = kill
@@ -319,8 +319,10 @@ def test_the_best_epochs_weights_are_beside_each_later_checkpoint(folder, tmp_pa
         first.train(
             CONFIG, context, lambda: seen.append(first.weights()) or next(figures)
         )
-    assert checkpoints(tmp_path) == ["checkpoint-10", "checkpoint-11"]
+    moved = (tmp_path / "here").rename(tmp_path / "there")
+    assert checkpoints(moved) == ["checkpoint-10", "checkpoint-11"]
     second = Classifier(folder)
+    context = FitContext(checkpoints=moved)
     training = second.train(CONFIG, context, lambda: next(figures))
     assert training.best_epoch == 1
     assert difference(second.weights(), seen[1]) == 0

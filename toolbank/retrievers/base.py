@@ -29,7 +29,7 @@ from toolbank.encoders.location import encoder_identity
 from toolbank.retrievers.crossfit import Search, cross_fit
 from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.retrievers.relevance import Relevance, train_relevance
-from toolbank.retrievers.stored import AGAIN, Stored, demand
+from toolbank.retrievers.stored import AGAIN, Stored, demand, load_texts
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, read_text, sha256_file, write_json
 from toolbank.system.version import __version__
@@ -101,10 +101,7 @@ def read_tools(folder: Path) -> tuple[str, ...]:
     Raises:
         InputError: the file is missing or damaged.
     """
-    names = read_json(folder / _TOOLS)
-    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    demand(is_list, folder / _TOOLS, "not a list of names")
-    return tuple(names)
+    return load_texts(folder / _TOOLS)
 
 
 ENCODERS = "encoders"

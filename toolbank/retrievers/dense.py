@@ -15,7 +15,7 @@ from toolbank.bank.ranking import Hits, Ties, top_k
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
-from toolbank.encoders.location import saved_encoder
+from toolbank.encoders.location import TUNED
 from toolbank.encoders.model import SentenceEncoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.base import (
@@ -265,7 +265,8 @@ class DenseRetriever(Retriever):
         return config
 
     def _saved(self, folder: Path) -> SentenceConfig:
-        return saved_encoder(folder, self._trainable)
+        place = {"model": str(folder.resolve() / TUNED), "run": None, "retriever": ""}
+        return self._trainable.model_copy(update=place)
 
     def _fine_tune(self, bank: Bank, context: FitContext) -> None:
         from toolbank.encoders.finetune import fine_tune

@@ -103,7 +103,7 @@ class Stored:
             for name, array in found.items():
                 setattr(self, name, array[()])
         for name, length in self.texts.items():
-            texts = _load_texts(folder / f"{name}.json")
+            texts = load_texts(folder / f"{name}.json")
             wanted = lengths.setdefault(length, len(texts))
             demand(
                 len(texts) == wanted,
@@ -239,21 +239,23 @@ def _check_values(
     demand(
         np.issubdtype(values.dtype, kind), path, f"{name} has values of another kind"
     )
-    if kind is np.bool_:
-        return
-    if not values.size:
+    if kind is np.bool_ or not values.size:
         return
     # The minimum is NaN if any value is.
     least, most = values.min(), values.max()
-    finite = bool(np.isfinite(least) and np.isfinite(most))
-    demand(finite, path, f"{name} has numbers that are not finite")
     high = lengths[wanted.high] if isinstance(wanted.high, str) else wanted.high
     below = most < high if kind is np.integer else most <= high
-    in_range = bool(least >= wanted.low and below)
+    finite = np.isfinite(least) and np.isfinite(most)
+    in_range = bool(finite and least >= wanted.low and below)
     demand(in_range, path, f"{name} has numbers out of their range")
 
 
-def _load_texts(path: Path) -> tuple[str, ...]:
+def load_texts(path: Path) -> tuple[str, ...]:
+    """Read a list of texts.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
     texts = read_json(path)
     is_list = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
     demand(is_list, path, "not a list of texts")

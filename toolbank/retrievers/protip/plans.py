@@ -68,10 +68,8 @@ def read_plans(bank: Bank, queries: Sequence[Query]) -> list[ToolPlan]:
     for query in queries:
         known = (bank.index[name] for name in query.tools if name in bank.index)
         if tools := tuple(dict.fromkeys(known)):
-            others = {
-                bank.index[n] for n in bank.alternatives(query) if n in bank.index
-            }
-            spared = tuple(sorted(others.difference(tools)))
+            others = {bank.index.get(n, -1) for n in bank.alternatives(query)}
+            spared = tuple(sorted(others.difference(tools, [-1])))
             plans.append(ToolPlan(query.query, tools, spared=spared))
     return plans
 
