@@ -111,7 +111,7 @@ def test_killed_between_folds_it_goes_on_with_the_next(
     own_tools, tmp_path, monkeypatch
 ):
     context = FitContext(seed=3, checkpoints=tmp_path / "kept")
-    whole = cross_fit_anew(NEIGHBOUR, own_tools, 3, FitContext(seed=3))
+    whole = cross_fit_anew(NEIGHBOUR, own_tools, 3, CONTEXT)
     fits = []
     fit = NearestRetriever.fit
 

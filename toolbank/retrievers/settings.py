@@ -91,7 +91,7 @@ class DescriptionsConfig(DenseConfig):
 
 DESCRIPTIONS = RetrieverKind(
     DescriptionsConfig,
-    "toolbank.retrievers.descriptions:DescriptionsRetriever",
+    "toolbank.retrievers.dense:DescriptionsRetriever",
 )
 
 
@@ -399,4 +399,4 @@ class FusionConfig(TwoStageConfig):
         return tuple(dict.fromkeys((self.first_stage, *self.beside)))
 
 
-FUSION = RetrieverKind(FusionConfig, "toolbank.retrievers.fusion:FusionRetriever")
+FUSION = RetrieverKind(FusionConfig, "toolbank.retrievers.two_stage:FusionRetriever")

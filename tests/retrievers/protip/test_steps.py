@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import draw_ties
@@ -10,6 +12,7 @@ from toolbank.retrievers.protip.plans import (
     ToolPlan,
     divide_plans,
     hold_back,
+    interleave,
     search_plans,
     trace_search,
 )
@@ -24,7 +27,6 @@ from toolbank.retrievers.protip.training import (
     mine_negatives,
     plan_loss,
 )
-from toolbank.retrievers.two_stage import interleave
 
 # Tools a, b, c, d of the examples worked by hand.
 VECTORS = np.array([[3, 0], [0, 4], [1, 1], [-2, 0]], np.float32)
@@ -262,3 +264,25 @@ def test_the_end_is_no_worse_than_any_other():
     best = mean_f1(choose_threshold(steps, plans))
     choices = np.quantile(steps.residuals, np.linspace(0, 1, 100), method="lower")
     assert best == pytest.approx(max(mean_f1(choice) for choice in choices))
+
+
+def test_without_requests_nothing_is_interleaved():
+    indices, scores = interleave(
+        np.zeros((0, 2, 3), np.int64), np.zeros(0, np.int64), n_tools=3, k=3
+    )
+    assert indices.shape == scores.shape == (0, 3)
+
+
+@given(st.data())
+def test_interleaving_is_what_walking_through_the_lists_gives(data):
+    n_tools = data.draw(st.integers(1, 7))
+    k = data.draw(st.integers(1, n_tools))
+    depth = data.draw(st.integers(k, n_tools))
+    most = data.draw(st.integers(1, 4))
+    length = data.draw(st.integers(1, most))
+    tools = st.permutations(range(n_tools))
+    lists = [data.draw(tools)[:depth] for _ in range(most)]
+    walked = [lists[j][rank] for rank in range(depth) for j in range(length)]
+    indices, scores = interleave(np.array([lists]), np.array([length]), n_tools, k)
+    assert indices[0].tolist() == list(dict.fromkeys(walked))[:k]
+    np.testing.assert_allclose(scores[0], 1 / np.arange(1, k + 1), rtol=1e-6)
