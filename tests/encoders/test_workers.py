@@ -3,10 +3,12 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from pydantic import ValidationError
 
@@ -106,24 +108,12 @@ def start_fit(folder, out):
 
 def find_workers(above):
     """The processes below one that Ray Data has made workers of."""
-    listed = subprocess.run(
-        ["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
-    )
-    rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
-    parents = {int(pid): int(parent) for pid, parent, *_ in rows}
-
-    def is_below(pid):
-        while pid in parents:
-            pid = parents[pid]
-            if pid == above:
-                return True
-        return False
-
-    return [
-        int(pid)
-        for pid, _, *args in rows
-        if args and "MapWorker(Map(_Worker))" in args[0] and is_below(int(pid))
-    ]
+    found = []
+    for process in psutil.Process(above).children(recursive=True):
+        with suppress(psutil.Error):
+            if "MapWorker(Map(_Worker))" in " ".join(process.cmdline()):
+                found.append(process.pid)
+    return found
 
 
 @pytest.mark.slow
