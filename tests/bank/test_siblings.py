@@ -1,5 +1,4 @@
-from toolbank.bank.records import Tool
-from toolbank.bank.twins import group_siblings
+from toolbank.bank.records import Tool, group_siblings
 
 
 def tool(name, kind="method", summary="Whether a date is one."):

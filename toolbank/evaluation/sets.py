@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank, QueryLabels
-from toolbank.bank.records import Query
-from toolbank.bank.twins import find_first_twins
+from toolbank.bank.records import Query, find_first_twins
 from toolbank.evaluation import TEST_PARTS, VERIFIED
 from toolbank.evaluation.figures import SetLabels
 

@@ -8,10 +8,8 @@ from functools import cached_property
 from itertools import cycle, islice
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.catalogue import Catalogue
-from toolbank.bank.records import Ask, Query, Tool
-from toolbank.bank.split import draw_withheld, split_queries
-from toolbank.bank.twins import group_siblings
+from toolbank.bank.records import Ask, Query, Tool, group_siblings
+from toolbank.bank.split import Catalogue, draw_withheld, split_queries
 from toolbank.requests.write.config import fit_to_tools
 from toolbank.requests.write.write_step import most_queries
 from toolbank.run.catalogue import read_catalogue

@@ -1,8 +1,7 @@
 import pytest
 
 from tests.world import SHOP
-from toolbank.bank.records import Tool
-from toolbank.bank.twins import group_siblings
+from toolbank.bank.records import Tool, group_siblings
 from toolbank.requests.asks import AsksConfig
 from toolbank.requests.asks.prompts import AskPrompts, Neighbours
 from toolbank.retrievers.lexical import LexicalIndex

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from toolbank.bank.catalogue import CatalogueVersion
-from toolbank.bank.records import Tool
-from toolbank.bank.twins import group_siblings
+from toolbank.bank.records import Tool, group_siblings
+from toolbank.bank.split import CatalogueVersion
 from toolbank.config.assets import Asset, find_asset
 from toolbank.llm.chat import (
     AskTask,

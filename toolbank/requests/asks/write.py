@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
-from toolbank.bank.catalogue import CatalogueVersion
 from toolbank.bank.records import Ask, Provenance, Tool
+from toolbank.bank.split import CatalogueVersion
 from toolbank.llm.accounts import join_reasons
 from toolbank.llm.chat import (
     ChatReply,
