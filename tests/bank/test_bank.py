@@ -276,7 +276,7 @@ def test_a_damaged_or_foreign_file_is_named(tmp_path):
             read_tools(path)
     path.write_bytes(whole)
     (tmp_path / "bank.json").write_text("[1]")
-    with pytest.raises(InputError, match=r"bank\.json: not a file of this version"):
+    with pytest.raises(InputError, match=r"bank\.json: not what a run writes"):
         Bank.load(tmp_path)
 
 

@@ -3,11 +3,11 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.bank.records import Query
+from toolbank.bank.records import Query, Tool
 from toolbank.bank.split import (
+    Catalogue,
     SplitConfig,
     assign_splits,
-    draw_withheld,
     split_dataset,
     split_queries,
 )
@@ -34,7 +34,12 @@ def make_queries(splits):
     ]
 
 
+def make_tools(names):
+    return tuple(Tool(name=name) for name in names)
+
+
 TOOLS = [f"t{i}" for i in range(10)]
+BEFORE = Catalogue(make_tools(TOOLS))
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers())
@@ -61,9 +66,9 @@ def test_a_datasets_own_validation_stays_and_without_splits_it_gets_all_three():
 @given(st.floats(0, 0.9), st.integers())
 def test_no_query_of_training_uses_a_withheld_tool(share, seed):
     config = SplitConfig(test=0.3, withhold_tools=share)
-    withheld = draw_withheld(TOOLS, config, seed)
+    withheld = BEFORE.draw_withheld(config, seed)
     assert len(withheld) == round(10 * share)
-    assert withheld == draw_withheld(TOOLS, config, seed)
+    assert withheld == BEFORE.draw_withheld(config, seed)
     queries = make_queries([None] * 50)
     whole = list(split_queries(queries, config, seed))
     for split in (
@@ -79,9 +84,9 @@ def test_no_query_of_training_uses_a_withheld_tool(share, seed):
 @given(st.floats(0, 0.9), st.integers())
 def test_tools_that_come_and_go_leave_the_others_withheld_or_not(share, seed):
     config = SplitConfig(withhold_tools=share)
-    before = draw_withheld(TOOLS, config, seed)
+    before = BEFORE.draw_withheld(config, seed)
     now = [*TOOLS[3:], *(f"new-{n}" for n in range(10))]
-    after = draw_withheld(now, config, seed, [TOOLS])
+    after = BEFORE.followed_by(make_tools(now), 1).draw_withheld(config, seed)
     assert after.intersection(TOOLS) == before.intersection(now)
     assert len(after.difference(TOOLS)) == round(10 * share)
 

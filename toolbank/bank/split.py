@@ -240,26 +240,6 @@ def split_dataset(
     ]
 
 
-def draw_withheld(
-    tools: Sequence[str],
-    config: SplitConfig,
-    seed: int,
-    earlier: Sequence[Sequence[str]] = (),
-) -> frozenset[str]:
-    """Draw the names of the tools that are withheld from training.
-
-    Tools of `earlier` versions stay withheld or not.
-    """
-    withheld: set[str] = set()
-    known: set[str] = set()
-    for number, names in enumerate((*earlier, tools)):
-        new = [name for name in names if name not in known]
-        random = Random(f"{seed}:withhold{f':{number}' if number else ''}")
-        withheld.update(random.sample(new, round(config.withhold_tools * len(new))))
-        known.update(new)
-    return frozenset(withheld.intersection(tools))
-
-
 def assign_splits(count: int, config: SplitConfig, seed: int) -> list[Split]:
     """Assign positions to splits; shares are rounded.
 
@@ -320,12 +300,19 @@ class Catalogue:
         return frozenset(name for name in names if name not in known)
 
     def draw_withheld(self, config: SplitConfig, seed: int) -> frozenset[str]:
-        """Draw the names of the tools that are withheld from training."""
-        *earlier, names = (
-            [tool.name for tool in tools]
-            for tools in (*(version.tools for version in self.earlier), self.tools)
-        )
-        return draw_withheld(names, config, seed, earlier)
+        """Draw the names of the tools that are withheld from training.
+
+        Tools of earlier versions stay withheld or not.
+        """
+        withheld: set[str] = set()
+        known: set[str] = set()
+        versions = (*(version.tools for version in self.earlier), self.tools)
+        for number, tools in enumerate(versions):
+            new = [tool.name for tool in tools if tool.name not in known]
+            random = Random(f"{seed}:withhold{f':{number}' if number else ''}")
+            withheld.update(random.sample(new, round(config.withhold_tools * len(new))))
+            known.update(new)
+        return frozenset(withheld.intersection(tool.name for tool in self.tools))
 
 
 def find_version(attempt: int, earlier: Sequence[CatalogueVersion]) -> int:

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from toolbank.bank.bank import SkipCounter
 from toolbank.bank.function_reader import parse_tool
-from toolbank.bank.records import Ask, Provenance, Query, Split, Tool
+from toolbank.bank.records import Ask, Provenance, Query, Tool
 from toolbank.datasets.gather import Dataset, gather
 from toolbank.datasets.kind import SPLIT_NAMES, SPLITS, DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
@@ -45,8 +45,10 @@ def read_jsonl(config: JsonlConfig) -> Dataset:
     tools = read_tool_lines(config.path / "tools.jsonl")
     queries = []
     rows = read_lines(config.path / "queries.jsonl", _parse_query)
+    splits = {name: split for name, split in SPLITS.items() if name != "test"}
+    splits[config.test] = "test"
     for query, name in rows:
-        split = _name_split(name, config.test)
+        split = splits.get(name)
         if name and split is None:
             left_out.add(f"query: of the split {name!r}", query.id)
         else:
@@ -58,14 +60,14 @@ def read_jsonl(config: JsonlConfig) -> Dataset:
             f"{config.path / 'queries.jsonl'}: no query of the split {config.test!r} (found: "
             f"{names}). Set dataset.test to the name of the test split. {SPLIT_NAMES}"
         )
-    asks = _asks_file(config)
-    read = read_lines(asks, _parse_ask) if asks.is_file() else ()
-    return gather(tools, queries, left_out, read)
+    *_, last = jsonl_files(config)
+    asks = read_lines(last, _parse_ask) if last.name == "asks.jsonl" else ()
+    return gather(tools, queries, left_out, asks)
 
 
 def jsonl_files(config: JsonlConfig) -> tuple[Path, ...]:
     """List the files that are read."""
-    asks = _asks_file(config)
+    asks = config.path / "asks.jsonl"
     required = config.path / "tools.jsonl", config.path / "queries.jsonl"
     return (*required, asks) if asks.is_file() else required
 
@@ -87,16 +89,6 @@ def read_query_lines(path: Path) -> list[Query]:
     """
     rows = read_lines(path, _parse_query)
     return [query for query, _ in rows if query.tools and query.query.strip()]
-
-
-def _asks_file(config: JsonlConfig) -> Path:
-    return config.path / "asks.jsonl"
-
-
-def _name_split(name: str, test: str) -> Split | None:
-    if name == test:
-        return "test"
-    return SPLITS.get(name) if name != "test" else None
 
 
 def _parse_query(row: dict[str, Any], number: int) -> tuple[Query, str]:
@@ -190,11 +182,7 @@ def read_requests(path: Path) -> list[tuple[str, str]]:
     Raises:
         InputError: the file can't be read, or has broken lines.
     """
-    return read_lines(path, _parse_request)
-
-
-def _parse_request(row: dict[str, Any], number: int) -> tuple[str, str]:
-    return get_id(row, number), get_text(row, "query")
+    return read_lines(path, lambda row, n: (get_id(row, n), get_text(row, "query")))
 
 
 def read_table(

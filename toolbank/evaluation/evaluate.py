@@ -77,12 +77,6 @@ def measure(
             f"{retriever.name} was fitted on {count(len(retriever.tools), 'tool')}, and the bank "
             f"has {len(evaluated.tools):,} other ones. Fit it again: toolbank train RUN."
         )
-    if not evaluated.queries:
-        nothing = np.zeros((0, 0))
-        hits, scores = nothing.astype(np.int64), nothing.astype(np.float32)
-        n_metrics = len(list_metrics(config, twins=evaluated.has_twins))
-        values = np.zeros((0, n_metrics))
-        return Measured(retriever.name, evaluated, hits, scores, values)
     hits, scores = searched or retriever.search(evaluated.queries, search_depth(config))
     gold = evaluated.padded_gold()
     found = (
@@ -131,19 +125,14 @@ def _summarise(
     name: str, measured: Measured, values: Values, config: EvaluateConfig, seed: int
 ) -> list[Figure]:
     metrics = measured.metrics(config)
-    means: list[tuple[float | None, float | None, float | None]]
-    means = [(None, None, None)] * len(metrics)
-    if len(values):
-        intervals = mean_intervals(values, config.resamples, seed)
-        means = [
-            (mean, *interval)
-            for mean, interval in zip(
-                values.mean(axis=0).tolist(), intervals, strict=True
-            )
-        ]
+    n = len(values)
+    means = values.mean(axis=0).tolist() if n else [None] * len(metrics)
+    intervals = mean_intervals(values, config.resamples, seed)
     return [
-        Figure(measured.retriever, name, metric, k, *mean, n=len(values))
-        for (metric, k), mean in zip(metrics, means, strict=True)
+        Figure(measured.retriever, name, metric, k, mean, low, high, n)
+        for (metric, k), mean, (low, high) in zip(
+            metrics, means, intervals, strict=True
+        )
     ]
 
 

@@ -82,7 +82,7 @@ def test_all_broken_lines_are_counted_and_the_first_five_named(tmp_path):
 
 
 def test_missing_empty_and_foreign_files_are_told(tmp_path):
-    with pytest.raises(InputError, match=r"gone\.jsonl: can't read"):
+    with pytest.raises(InputError, match=r"gone\.jsonl: cannot be read"):
         read_labelled(tmp_path / "gone.jsonl")
     with pytest.raises(InputError, match="no lines"):
         read_labelled(write(tmp_path, ""))

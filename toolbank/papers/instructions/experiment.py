@@ -214,7 +214,7 @@ def evaluate_instructions(
     """Cluster the instructions of eft_test.jsonl, and compare the pairs, by each model and prompt.
 
     Raises:
-        InputError: a file or a model is missing, or can't be read.
+        InputError: a file or a model is missing, or cannot be read.
     """
     instructions, labels = read_labelled(data)
     left, right, same = read_pairs(data)

@@ -39,6 +39,12 @@ def pool(states: torch.Tensor, mask: torch.Tensor, pooling: Pooling) -> torch.Te
     return total if pooling == "sum" else total / mask.sum(dim=1, keepdim=True)
 
 
+def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale vectors [n, d] to length one."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
+
+
 def put_in_prompt(
     tokenizer: Any, texts: Sequence[str], prompt: str, most: int
 ) -> list[str]:
@@ -251,6 +257,4 @@ class LayersEncoder(Encoder):
         states, mask = self._model.states(tokens)
         if is_mask:
             mask = self._model.find_masks(tokens)
-        vectors = pool(states[config.layer], mask, config.pooling).cpu().numpy()
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
+        return unit(pool(states[config.layer], mask, config.pooling).cpu().numpy())

@@ -284,11 +284,10 @@ def train_planner(
     ]
     seed_weights(context.seed)
     length = config.training.max_length
-    if config.model is None:
-        raise ValueError("planner.ask is not trained")
     if isinstance(config.model, str):
         model = read_model(config.model)
     else:
+        assert config.model, "`ask` is not trained"
         rendered = [prompts.render(situation) for situation in situations]
         model = make_model(config.model.new, [*rendered, *texts], length)
     if config.lora:

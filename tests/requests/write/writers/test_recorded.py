@@ -101,7 +101,7 @@ def test_broken_files_are_told_by_line(tmp_path, lines, message):
 
 def test_files_that_can_not_be_read(tmp_path):
     config = GenerateConfig(engine="recorded", replies=tmp_path / "none.jsonl")
-    with pytest.raises(InputError, match=r"none.jsonl: can't read"):
+    with pytest.raises(InputError, match=r"none.jsonl: cannot be read"):
         create_engine(config, tools=TOOLS, seed=0)
     config.replies.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="not UTF-8"):
