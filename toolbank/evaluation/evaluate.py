@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -223,25 +224,18 @@ def compare(
         [one.values - against.values for one, against, _ in pairs], axis=1
     )
     columns = [
-        (one.retriever, against.retriever, baseline, metric, k)
+        partial(Difference, one.retriever, against.retriever, baseline, metric=m, k=k)
         for one, against, baseline in pairs
-        for metric, k in one.metrics(config)
+        for m, k in one.metrics(config)
     ]
     found = []
     for name, rows in measured[0].evaluated.selections().items():
-        chosen = differences[rows]
-        means = chosen.mean(axis=0).tolist()
-        intervals = difference_intervals(chosen, config.resamples, seed)
-        for (retriever, against, baseline, metric, k), mean, interval in zip(
-            columns, means, intervals, strict=True
-        ):
-            found.append(
-                Difference(
-                    *(retriever, against, baseline),
-                    *(name, metric, k),
-                    *(mean, *interval, len(rows)),
-                )
-            )
+        means = differences[rows].mean(axis=0).tolist()
+        intervals = difference_intervals(differences[rows], config.resamples, seed)
+        found += [
+            make(set=name, difference=mean, low=low, high=high, n=len(rows))
+            for make, mean, (low, high) in zip(columns, means, intervals, strict=True)
+        ]
     return found
 
 
