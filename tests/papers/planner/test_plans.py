@@ -10,7 +10,7 @@ from tests.papers.planner.data import TOOLS, make_bank, make_rows, steps_of
 from tests.shared import shared
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.papers.planner.plans import read_plans, read_step, read_tool, unroll
+from toolbank.papers.planner.plans import read_plans, read_step, unroll
 from toolbank.system.errors import InputError
 
 NAMES = [tool.name for tool in TOOLS]
@@ -75,11 +75,6 @@ def test_lines_that_name_no_tool_are_counted_and_left_out():
 def test_a_step_is_read_without_its_number(line, text, tool):
     step = read_step(line, {"a.b"})
     assert (step.text, step.tool) == (text, tool)
-
-
-def test_a_tool_is_read_whether_it_exists_or_not():
-    assert read_tool("Call no_such_tool to win") == "no_such_tool"
-    assert read_tool("Do it yourself") == ""
 
 
 def test_an_unordered_bank_has_no_plans():
