@@ -9,7 +9,6 @@ from tests.datasets.loaders.samples import (
     API,
     MAKE,
     config,
-    lines,
     make_jsonl,
     make_toolbank,
     make_toolbench,
@@ -17,6 +16,7 @@ from tests.datasets.loaders.samples import (
     table,
 )
 from tests.shared import shared
+from tests.world import write_dataset, write_lines
 from toolbank.bank.bank import Bank, Label, SkipCounter
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Ask, Provenance, Query, Tool
@@ -52,7 +52,7 @@ def test_jsonl_of_functions_as_models_are_told_of_them(tmp_path):
     ]
     queries = [{"query": "is it dry?", "tools": ["rain", "shine"]}]
     for name, rows in (("tools", tools), ("queries", queries)):
-        lines(tmp_path / f"{name}.jsonl", rows)
+        write_lines(tmp_path / f"{name}.jsonl", rows)
     dataset = read("jsonl", tmp_path)
     assert [tool.summary for tool in dataset.tools] == ["Tell if it rains."] * 2
     assert all(tool.parameters == schema for tool in dataset.tools)
@@ -74,8 +74,8 @@ def test_any_schema_of_an_object_is_kept(tmp_path, key):
         for n, schema in enumerate(schemas)
     ]
     make_jsonl(tmp_path)
-    lines(tmp_path / "tools.jsonl", tools)
-    lines(tmp_path / "queries.jsonl", [{"query": "do", "tools": ["t0"]}])
+    write_lines(tmp_path / "tools.jsonl", tools)
+    write_lines(tmp_path / "queries.jsonl", [{"query": "do", "tools": ["t0"]}])
     assert [tool.parameters for tool in read("jsonl", tmp_path).tools] == schemas
 
 
@@ -87,9 +87,29 @@ def test_any_schema_of_an_object_is_kept(tmp_path, key):
 def test_what_is_no_schema_of_an_object_is_told(tmp_path, schema, more):
     make_jsonl(tmp_path)
     tool = {"name": "a", "description": "Do.", "parameters": schema, **more}
-    lines(tmp_path / "tools.jsonl", [tool])
+    write_lines(tmp_path / "tools.jsonl", [tool])
     with pytest.raises(InputError, match=r'line 1: "parameters" is not a schema'):
         read("jsonl", tmp_path)
+
+
+SUM = Tool(name="np.sum", summary="Sum.", aliases=("np.add",), tags=("math",))
+MAX = Tool(name="np.max", summary="Largest.", twins=("np.amax",))
+MADE = Provenance(
+    attempt=3, engine="rules", model="", prompt_hash="h", seed=0, requests=("k",)
+)
+QUERIES = tuple(
+    Query(
+        id=f"q{i}",
+        query=f"what of {i}?",
+        draft="Do.",
+        tools=("np.max", "np.sum"),
+        explanation="why",
+        domain="numpy",
+        split=split,
+        provenance=MADE,
+    )
+    for i, split in enumerate(("train", "validation", "test"))
+)
 
 
 def test_functions_of_alike_names_are_read_back_with_their_queries(tmp_path):
@@ -170,22 +190,23 @@ def test_documents_of_one_name_are_tools_of_their_own(tmp_path):
 
 
 def test_what_can_not_be_used_is_counted_with_its_reason(tmp_path):
-    make_jsonl(tmp_path)
-    tools = (tmp_path / "tools.jsonl").read_text()
-    (tmp_path / "tools.jsonl").write_text(tools + '{"name": "a"}\n')
     rows = [
-        {"id": "1", "query": "do a", "tools": ["a"], "split": "train"},
-        {"id": "1", "query": "do a", "tools": ["a"], "split": "train"},
-        {"id": "1", "query": "another", "tools": ["a"], "split": "train"},
-        {"id": "2", "query": "  ", "tools": ["a"], "split": "train"},
-        {"id": "3", "query": "nothing", "tools": [], "split": "train"},
-        {"id": "4", "query": "strange", "tools": ["a", "z"], "split": "train"},
-        {"id": "5", "query": "twice", "tools": ["a", "a"], "split": "train"},
-        {"id": "6", "query": "exam", "tools": ["a"], "split": "train"},
-        {"id": "7", "query": "exam", "tools": ["a"], "split": "test"},
-        {"id": "8", "query": "other exam", "tools": ["a"], "split": "test_hard"},
+        ("1", "do a", "a", "train"),
+        ("1", "do a", "a", "train"),
+        ("1", "another", "a", "train"),
+        ("2", "  ", "a", "train"),
+        ("3", "nothing", "", "train"),
+        ("4", "strange", "az", "train"),
+        ("5", "twice", "aa", "train"),
+        ("6", "exam", "a", "train"),
+        ("7", "exam", "a", "test"),
+        ("8", "other exam", "a", "test_hard"),
     ]
-    lines(tmp_path / "queries.jsonl", rows)
+    queries = [
+        {"id": name, "query": text, "tools": list(used), "split": split}
+        for name, text, used, split in rows
+    ]
+    write_dataset(tmp_path, ["a", "b", "a"], queries)
     dataset = read("jsonl", tmp_path)
     assert [query.id for query in dataset.queries] == ["1", "5", "7"]
     assert dataset.queries[1].tools == ("a",)
@@ -208,15 +229,13 @@ def test_what_can_not_be_used_is_counted_with_its_reason(tmp_path):
 
 
 def test_tools_of_toolbank_may_be_a_list(tmp_path):
-    tools = (Tool(name="np.sum", summary="Sum."), Tool(name="np.max", summary="Most."))
-    query = Query(id="q", query="which?", tools=("np.max", "np.sum"), split="train")
-    export_bank(Bank(tools, (query,)), "toolbank", tmp_path / "out")
+    export_bank(Bank((SUM, MAX), QUERIES), "toolbank", tmp_path / "out")
     described = tmp_path / "list.json"
-    rows = [{"name": tool.name, "description": tool.summary} for tool in tools]
+    rows = [{"name": tool.name, "description": tool.summary} for tool in (SUM, MAX)]
     described.write_text(json.dumps(rows))
     dataset = read("toolbank", tmp_path / "out", tools=described)
-    assert labels(dataset) == {"which?": (query.tools, "train")}
-    assert [tool.summary for tool in dataset.tools] == ["Sum.", "Most."]
+    assert labels(dataset) == {q.query: (q.tools, q.split) for q in QUERIES}
+    assert [tool.summary for tool in dataset.tools] == ["Sum.", "Largest."]
     described.write_text('[{"description": "no name"}]')
     with pytest.raises(InputError, match='entry 1: no "name"'):
         read("toolbank", tmp_path / "out", tools=described)
@@ -224,55 +243,26 @@ def test_tools_of_toolbank_may_be_a_list(tmp_path):
 
 @pytest.mark.parametrize("form", ["datasets", "toolbank"])
 def test_what_export_writes_is_read_back(tmp_path, form):
-    tools = (
-        Tool(name="np.sum", summary="Sum.", aliases=("np.add",)),
-        Tool(name="np.max", summary="Largest."),
-    )
-    queries = tuple(
-        Query(
-            id=f"q{i}", query=f"what of {i}?", tools=("np.max", "np.sum"), split=split
-        )
-        for i, split in enumerate(("train", "validation", "test"))
-    )
-    export_bank(Bank(tools, queries), form, tmp_path / "out")
-    write_tools(tmp_path / "tools.parquet", tools)
+    export_bank(Bank((SUM, MAX), QUERIES), form, tmp_path / "out")
     described = tmp_path / "tools.parquet"
+    write_tools(described, (SUM, MAX))
     dataset = read("toolbank", tmp_path / "out", tools=described)
-    assert dataset.tools == tools
-    assert labels(dataset) == {q.query: (q.tools, q.split) for q in queries}
+    assert dataset.tools == (SUM, MAX)
+    assert labels(dataset) == {q.query: (q.tools, q.split) for q in QUERIES}
     assert not dataset.left_out.counts
 
 
 def test_a_bank_is_exported_and_read_back_with_its_asks_and_labels(tmp_path):
-    made = Provenance(
-        attempt=3, engine="rules", model="", prompt_hash="h", seed=0, requests=("k",)
-    )
-    tools = (
-        Tool(name="np.sum", summary="Sum.", aliases=("np.add",), tags=("math",)),
-        Tool(name="np.max", summary="Largest.", twins=("np.amax",)),
-    )
-    queries = tuple(
-        Query(
-            id=f"q{i}",
-            query=f"what of {i}?",
-            draft="Do.",
-            tools=("np.max", "np.sum"),
-            explanation="why",
-            domain="numpy",
-            split=split,
-            provenance=made,
-        )
-        for i, split in enumerate(("train", "validation", "test"))
-    )
     asks = (
-        Ask(tool="np.sum", kind="terse", ask="add up", provenance=made),
+        Ask(tool="np.sum", kind="terse", ask="add up", provenance=MADE),
         Ask(tool="np.max", kind="terse", ask="add up"),
     )
     graded = (Label(query="q0", tool="np.max", grade="needed"),)
-    export_bank(Bank(tools, queries, asks=asks, labels=graded), "jsonl", tmp_path)
+    bank = Bank((SUM, MAX), QUERIES, asks=asks, labels=graded)
+    export_bank(bank, "jsonl", tmp_path)
     dataset = read("jsonl", tmp_path)
-    merged = (queries[0].model_copy(update={"tools": ("np.max",)}), *queries[1:])
-    assert (dataset.tools, dataset.queries, dataset.asks) == (tools, merged, asks)
+    merged = (QUERIES[0].model_copy(update={"tools": ("np.max",)}), *QUERIES[1:])
+    assert (dataset.tools, dataset.queries, dataset.asks) == (bank.tools, merged, asks)
     stored = (tmp_path / "labels.jsonl").read_text()
     assert Label.model_validate_json(stored) == graded[0]
     first = (tmp_path / "queries.jsonl").read_text().partition("\n")[0]
@@ -288,7 +278,7 @@ def test_asks_that_can_not_be_used_are_counted_with_their_reason(tmp_path):
         {"tool": "z", "ask": "z please"},
         {"tool": "a", "ask": "do b"},
     ]
-    lines(tmp_path / "asks.jsonl", asks)
+    write_lines(tmp_path / "asks.jsonl", asks)
     dataset = read("jsonl", tmp_path)
     assert dataset.asks == (Ask(tool="a", kind="plain", ask="a please"),)
     assert dataset.left_out.counts == {
@@ -296,7 +286,7 @@ def test_asks_that_can_not_be_used_are_counted_with_their_reason(tmp_path):
         "ask: for a tool that is not listed": 1,
         "ask: the same text is in the test": 1,
     }
-    lines(tmp_path / "asks.jsonl", [*asks, {"tool": "a"}])
+    write_lines(tmp_path / "asks.jsonl", [*asks, {"tool": "a"}])
     with pytest.raises(InputError, match=r'asks\.jsonl(.|\n)*line 5: no "ask"'):
         read("jsonl", tmp_path)
 
@@ -312,17 +302,16 @@ def test_toolbank_in_parquet_parts(tmp_path):
     assert part in DATASETS.load("toolbank").find_files(found)
 
 
+OTHER_SPLIT = '{"query": "x", "tools": ["a"], "split": "no"}'
+QRELS = "query-id\tcorpus-id\tscore\n"
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "content", "told"),
     [
         ("jsonl", "queries.jsonl", '{"query": "x"}', 'line 1: no "tools"'),
         ("jsonl", "tools.jsonl", '{"name": " "}', "line 1"),
-        (
-            "jsonl",
-            "queries.jsonl",
-            '{"query": "x", "tools": ["a"], "split": "no"}',
-            "'no'",
-        ),
+        ("jsonl", "queries.jsonl", OTHER_SPLIT, "'no'"),
         ("toolbank", "train.json", '[{"functions": []}]', "row 1"),
         ("toolbank", "train.json", "{}", "not a list"),
         ("toolbank", "tools.json", '{"a": 3}', "'a'"),
@@ -334,12 +323,7 @@ def test_toolbank_in_parquet_parts(tmp_path):
         ("toolbench", "qrels.test.tsv", "5\t0\t1\tyes\n", "line 1"),
         ("toollens", "corpus.jsonl", '{"text": "x"}', "line 1"),
         ("toollens", "qrels/train.tsv", "query-id\tcorpus-id\n", "line 1"),
-        (
-            "toollens",
-            "qrels/test.tsv",
-            "query-id\tcorpus-id\tscore\n8\t1\ta\n",
-            "line 2",
-        ),
+        ("toollens", "qrels/test.tsv", f"{QRELS}8\t1\ta\n", "line 2"),
     ],
 )
 def test_a_broken_file_is_told_with_its_place(tmp_path, kind, name, content, told):
