@@ -33,6 +33,7 @@ def table(path, rows):
 
 
 def make_jsonl(folder):
+    folder.mkdir(parents=True, exist_ok=True)
     write_lines(
         folder / "tools.jsonl",
         [
@@ -49,6 +50,7 @@ def make_jsonl(folder):
 
 
 def make_toolbank(folder):
+    folder.mkdir(parents=True, exist_ok=True)
     content = {
         "np.acos": {"new_func": "inverse_cosine", "description": "The angle."},
         "np.arccos": {"new_func": "inverse_cosine", "description": "The angle, again."},
@@ -111,6 +113,7 @@ def make_conversations(folder):
 
 
 def make_toollens(folder):
+    folder.mkdir(parents=True, exist_ok=True)
     documents = [
         {"_id": "0", "title": "", "text": DOCUMENT, "metadata": {}},
         {"_id": "1", "title": "Other", "text": "Something else."},

@@ -9,10 +9,10 @@ from tests.datasets.loaders.samples import (
     API,
     MAKE,
     config,
+    make_conversations,
     make_jsonl,
     make_toolbank,
     make_toolbench,
-    make_toollens,
     table,
 )
 from tests.shared import shared
@@ -34,13 +34,57 @@ def labels(dataset):
     return {q.query: (q.tools, q.split) for q in dataset.queries}
 
 
-def test_jsonl(tmp_path):
-    make_jsonl(tmp_path)
-    dataset = read("jsonl", tmp_path)
-    first, second = dataset.tools
+COCKTAILS = ("Cocktails::List", "Cocktails::One")
+READ = {
+    "jsonl": (
+        ("a", "b"),
+        {"do a": (("a",), "train"), "do b": (("b", "a"), "test")},
+    ),
+    "toolbank": (
+        ("np.acos", "np.sum"),
+        {
+            "What is the train?": (("np.sum", "np.acos"), "train"),
+            "What is the test?": (("np.acos",), "test"),
+        },
+    ),
+    "toolbench": (
+        COCKTAILS,
+        {
+            'a "list"\tof them': (COCKTAILS, "train"),
+            "one of them": (COCKTAILS[1:], "test"),
+        },
+    ),
+    "toollens": (
+        ("Cocktails::List", "Other"),
+        {
+            "list them": (("Cocktails::List", "Other"), "train"),
+            "else": (("Other",), "test"),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_tools_and_labels_are_read(tmp_path, kind):
+    MAKE[kind](tmp_path)
+    dataset = read(kind, tmp_path)
+    assert (tuple(tool.name for tool in dataset.tools), labels(dataset)) == READ[kind]
+    merged = {"tool: named as another": 1} if kind == "toolbank" else {}
+    assert dataset.left_out.counts == merged
+
+
+def test_descriptions_and_parameters_are_read(tmp_path):
+    for kind in READ:
+        MAKE[kind](tmp_path / kind)
+    first, second = read("jsonl", tmp_path / "jsonl").tools
     assert (first.summary, first.description) == ("Does a.", "At length.")
     assert second.parameters["properties"] == {"n": {}}
-    assert labels(dataset) == {"do a": (("a",), "train"), "do b": (("b", "a"), "test")}
+    for kind in ("toolbench", "toollens"):
+        tool = read(kind, tmp_path / kind).tools[0]
+        assert (tool.kind, tool.summary) == ("operation", "All of them.")
+        assert tool.parameters["required"] == ["q"]
+    tool = read("toolbench", tmp_path / "toolbench").tools[0]
+    assert tool.parameters["properties"]["n"]["type"] == "number"
 
 
 def test_jsonl_of_functions_as_models_are_told_of_them(tmp_path):
@@ -128,47 +172,9 @@ def test_functions_of_alike_names_are_read_back_with_their_queries(tmp_path):
     }
 
 
-def test_toolbank_names_tools_as_its_queries_do(tmp_path):
-    make_toolbank(tmp_path)
-    dataset = read("toolbank", tmp_path)
-    assert [tool.name for tool in dataset.tools] == ["np.acos", "np.sum"]
-    assert labels(dataset) == {
-        "What is the train?": (("np.sum", "np.acos"), "train"),
-        "What is the test?": (("np.acos",), "test"),
-    }
-    assert dataset.left_out.describe()["tool: named as another"]["count"] == 1
-
-
-def test_toolbench(tmp_path):
-    make_toolbench(tmp_path)
-    dataset = read("toolbench", tmp_path)
-    tool = dataset.tools[0]
-    assert (tool.name, tool.kind, tool.summary) == (
-        *("Cocktails::List", "operation", "All of them."),
-    )
-    assert tool.parameters["required"] == ["q"]
-    assert tool.parameters["properties"]["n"]["type"] == "number"
-    assert labels(dataset) == {
-        'a "list"\tof them': (("Cocktails::List", "Cocktails::One"), "train"),
-        "one of them": (("Cocktails::One",), "test"),
-    }
-    assert not dataset.left_out.counts
-
-
-def test_toollens(tmp_path):
-    make_toollens(tmp_path)
-    dataset = read("toollens", tmp_path)
-    assert [tool.name for tool in dataset.tools] == ["Cocktails::List", "Other"]
-    assert dataset.tools[0].parameters["required"] == ["q"]
-    assert labels(dataset) == {
-        "list them": (("Cocktails::List", "Other"), "train"),
-        "else": (("Other",), "test"),
-    }
-
-
 @pytest.mark.parametrize("kind", ["toolbench", "toollens"])
 def test_files_of_train_may_be_missing(tmp_path, kind):
-    {"toolbench": make_toolbench, "toollens": make_toollens}[kind](tmp_path)
+    MAKE[kind](tmp_path)
     whole = labels(read(kind, tmp_path))
     for path in [path for path in tmp_path.rglob("*") if "train" in path.name]:
         path.unlink()
@@ -378,3 +384,64 @@ def test_the_labels_of_a_request_count_together_or_not_at_all(given, kept):
     dataset = gather(tools, [query], SkipCounter(), labels=given)
     assert len(dataset.labels) == kept
     assert sum(dataset.left_out.counts.values()) == len(given) - kept
+
+
+CONVERSATIONS = "toolbench-conversations"
+
+
+def test_each_assistant_turn_is_a_step_and_finish_is_none(tmp_path):
+    make_conversations(tmp_path)
+    dataset = read(CONVERSATIONS, tmp_path)
+    both = ("list_for_cocktails", "one_for_cocktails")
+    assert tuple(tool.name for tool in dataset.tools) == both
+    assert "q" in dataset.tools[0].parameters["properties"]
+    train, test = dataset.queries
+    assert (train.split, test.split) == ("train", "test")
+    assert train.query.startswith("Which cocktails are there?")
+    assert train.tools == both
+    assert train.explanation.splitlines() == [
+        "Call list_for_cocktails First all.",
+        "Call one_for_cocktails",
+    ]
+
+
+@pytest.mark.parametrize("row", [{"id": "x"}, "text"])
+def test_a_broken_conversation_is_named_by_its_place(tmp_path, row):
+    make_conversations(tmp_path)
+    file = tmp_path / "toolllama_G123_dfs_train.json"
+    file.write_text(json.dumps([*json.loads(file.read_text()), row]))
+    with pytest.raises(InputError, match=r"dfs_train.json, /1: not a conversation"):
+        read(CONVERSATIONS, tmp_path)
+
+
+def test_of_a_conversation_that_stands_there_step_by_step_the_longest_counts(tmp_path):
+    make_conversations(tmp_path)
+    whole = read(CONVERSATIONS, tmp_path)
+    for file in tmp_path.glob("*.json"):
+        [row] = json.loads(file.read_text())
+        turns = row["conversations"]
+        steps = [n for n, turn in enumerate(turns, 1) if turn["from"] == "assistant"]
+        rows = [
+            {"id": f"Step {number}: x", "conversations": turns[:end]}
+            for number, end in enumerate(steps, 1)
+        ]
+        file.write_text(json.dumps(rows))
+    dataset = read(CONVERSATIONS, tmp_path)
+    assert [(q.query, q.tools, q.explanation) for q in dataset.queries] == [
+        (q.query, q.tools, q.explanation) for q in whole.queries
+    ]
+    told = "query: a conversation up to an earlier step"
+    assert dataset.left_out.counts[told] == 2 * (len(steps) - 1)
+
+
+def test_a_list_of_apis_may_hold_others_and_a_broken_one_is_counted(tmp_path):
+    make_conversations(tmp_path)
+    file = tmp_path / "toolllama_G123_dfs_train.json"
+    text = file.read_text().replace("All of them.", "Such as [{}] and [{1: 2}].")
+    broken = json.loads(text)[0]
+    broken["conversations"][0]["value"] = "the following APIs: [{import os}]"
+    file.write_text(json.dumps([*json.loads(text), broken]))
+    dataset = read(CONVERSATIONS, tmp_path)
+    assert dataset.tools[0].name == "list_for_cocktails"
+    assert "[{1: 2}]" in (dataset.tools[0].summary + dataset.tools[0].description)
+    assert dataset.left_out.counts["query: its list of APIs can't be read"] == 1
