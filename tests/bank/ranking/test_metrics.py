@@ -152,15 +152,6 @@ def test_so_many_places_are_filled_by_each_prefix_as_a_matching_can_fill(ranked)
         assert found[:k].sum() == (matched >= 0).sum()
 
 
-@given(judged_rankings())
-def test_without_alternatives_places_are_filled_by_the_needed_tools_alone(ranked):
-    hits, gold = ranked
-    places = [dict.fromkeys(tools, ()) for tools in gold]
-    np.testing.assert_array_equal(
-        match_places(hits, places), match_gold(hits, pad(gold))
-    )
-
-
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_interval_is_scipys_wilson(case):
     count, n = case

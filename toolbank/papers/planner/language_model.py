@@ -113,11 +113,6 @@ class LanguageModel:
             ),
         )
 
-    def merge(self) -> None:
-        """Merge the weights of `adapt`."""
-        if hasattr(self.model, "merge_and_unload"):
-            self.model = self.model.merge_and_unload()
-
 
 def read_model(name: str) -> LanguageModel:
     """Read a causal model from a folder, the cache of the hub, or the hub.
@@ -320,7 +315,8 @@ def train_planner(
         lengths=[len(row["prompt"]) + len(row["said"]) for row in rows],
         title="train planner",
     )
-    model.merge()
+    if config.lora:
+        model.model = model.model.merge_and_unload()
     model.model.eval()
     return model, {
         "examples": training.examples,
