@@ -158,7 +158,10 @@ class _Instruction:
             asking = [addressed] if addressed else asking
             if not asking:
                 return Task(opener, KNOWLEDGE)
-        elif opener in _AUXILIARIES | _MODALS and not self._is_addressed():
+        elif opener in _AUXILIARIES | _MODALS and self._lower[1:2] not in (
+            ["you"],
+            ["i"],
+        ):
             about = "task" if _GIVEN & set(self._lower) else KNOWLEDGE
             return Task("yes-no", about)
         for i in asking:
@@ -189,9 +192,6 @@ class _Instruction:
         if before in _MODALS:
             return "you" in back[-2:]
         return before == "please"
-
-    def _is_addressed(self) -> bool:
-        return self._lower[1:2] in (["you"], ["i"])
 
     def _after_address(self) -> int:
         """Where "how would you" or "what do I" goes on with a verb; 0 if it does not."""
