@@ -11,9 +11,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from toolbank.encoders.location import merge_adapter
 from toolbank.system.errors import InputError
 from toolbank.system.files import json_text, read_lines, write_text
 from toolbank.system.folders import FolderKind, replacing
+from toolbank.training.config import find_inference_type
 
 T = TypeVar("T")
 
@@ -57,6 +59,30 @@ def read_rows(path: Path, parse: Callable[[dict[str, Any], int], T]) -> list[T]:
     if not rows:
         raise InputError(f"{path}: there is nothing in it.")
     return rows
+
+
+def read_frozen(
+    folder: Path, kind: str, *, is_adapted: bool = False
+) -> tuple[Any, Any]:
+    """Read a model by a class of transformers, such as "AutoModel", and its tokenizer.
+
+    With `is_adapted`, the bundled low-rank change is added. On a GPU, the model is in half precision.
+    """
+    import torch
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = getattr(transformers, kind).from_pretrained(
+        folder,
+        local_files_only=True,
+        trust_remote_code=False,
+        use_safetensors=True,
+        dtype=find_inference_type(),
+    )
+    if is_adapted:
+        merge_adapter(model)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return model.to(device).eval(), tokenizer
 
 
 @contextmanager
