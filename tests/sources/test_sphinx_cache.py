@@ -182,7 +182,7 @@ def test_a_cache_that_cant_be_written_ends_the_crawl_with_its_path(
     small: SiteServer,
 ) -> None:
     Path("cache").write_text("a file where the folder should be")
-    with pytest.raises(ToolbankError, match=r"cache.*can't write"):
+    with pytest.raises(ToolbankError, match=r"cache.*cannot be written"):
         crawl_small(small)
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.sources.packages import MakePackage
-from toolbank.bank.records import Tool, ToolKind
-from toolbank.bank.twins import find_first_twins
+from toolbank.bank.records import Tool, ToolKind, find_first_twins
 from toolbank.config.assets import find_asset
 from toolbank.sources.collect import collect_tools, source_versions
 from toolbank.sources.merge import mark_twins, read_named

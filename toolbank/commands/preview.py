@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolbank.bank.catalogue import Catalogue
+from toolbank.bank.split import Catalogue
 from toolbank.commands.options import (
     OutOption,
     RecipeArgument,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolbank.bank.twins import find_first_twins
+from toolbank.bank.records import find_first_twins
 from toolbank.commands.options import OverwriteOption, RunArgument, echo
 from toolbank.system.numbers import count
 from toolbank.system.terminal import command, one_line, print_message

@@ -16,9 +16,9 @@ from toolbank.publish.data import QrelCounts, RowCounts
 from toolbank.publish.from_run import MODELS, PublishedRetriever, RunResults
 from toolbank.report.quality import list_figures
 from toolbank.requests.judge.summary import VerdictShare
-from toolbank.system.cards import fill_template
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
+from toolbank.system.text import fill_template
 from toolbank.system.version import __version__
 
 _LONGEST = 300

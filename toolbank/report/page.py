@@ -12,8 +12,7 @@ from random import Random
 from typing import Any
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Ask, Query, Tool
-from toolbank.bank.twins import find_first_twins
+from toolbank.bank.records import Ask, Query, Tool, find_first_twins
 from toolbank.config.yaml import dump_mapping
 from toolbank.evaluation import main_k
 from toolbank.evaluation.figures import FEWEST, Difference

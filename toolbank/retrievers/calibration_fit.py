@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query
+from toolbank.bank.records import Query, find_first_twins, group_siblings
 from toolbank.bank.split import find_family
-from toolbank.bank.twins import find_first_twins, group_siblings
 from toolbank.config.explain import read_checked
 from toolbank.retrievers.base import Retriever
 from toolbank.retrievers.calibration import (

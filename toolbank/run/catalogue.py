@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from toolbank.bank.catalogue import Catalogue, CatalogueVersion
 from toolbank.bank.files import explain_foreign_file, read_tools, write_tools
 from toolbank.bank.records import McpCall
+from toolbank.bank.split import Catalogue, CatalogueVersion
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.run.recipe import load_recipe
 from toolbank.system.errors import InputError

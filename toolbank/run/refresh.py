@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.bank.catalogue import Catalogue
 from toolbank.bank.files import read_column, read_frame
 from toolbank.bank.records import Tool
+from toolbank.bank.split import Catalogue
 from toolbank.run.assets import keep_assets, using_assets
 from toolbank.run.catalogue import (
     count_begun,

@@ -16,8 +16,7 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import McpCall, Tool
-from toolbank.bank.twins import group_siblings, join_pairs
+from toolbank.bank.records import McpCall, Tool, group_siblings, join_pairs
 from toolbank.config.assets import Asset
 from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError

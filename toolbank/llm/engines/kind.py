@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from toolbank.bank.catalogue import CatalogueVersion, find_version
+from toolbank.bank.split import CatalogueVersion, find_version
 from toolbank.llm.chat import ChatReply, ChatRequest, Engine, Offer, Offers
 from toolbank.llm.config import DEFAULT_TIMEOUT_S, find_grants
 from toolbank.system.consent import require_consent

@@ -68,7 +68,7 @@ def train_on_steps(
     Supervised SimCSE (arXiv 2104.08821, eq. 5) on the triples of ROSCOE (arXiv 2212.07919).
 
     Raises:
-        InputError: no chain can be perturbed, or the encoder can't be had or trained.
+        InputError: no chain can be perturbed, or the encoder cannot be read or trained.
     """
     from toolbank.encoders.ranking_loss import MaskedRankingLoss, SharedTools
 

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from toolbank.bank.catalogue import CatalogueVersion
-from toolbank.bank.records import Ask, Provenance, Tool
-from toolbank.bank.twins import group_siblings
+from toolbank.bank.records import Ask, Provenance, Tool, group_siblings
+from toolbank.bank.split import CatalogueVersion
 from toolbank.config.assets import find_asset
 from toolbank.llm.accounts import join_reasons
 from toolbank.llm.chat import (

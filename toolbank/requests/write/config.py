@@ -11,8 +11,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from toolbank.bank.records import Tool
-from toolbank.bank.twins import group_siblings
+from toolbank.bank.records import Tool, group_siblings
 from toolbank.config.base import Config
 from toolbank.encoders import AnyEncoder
 from toolbank.encoders.config import EncoderConfig

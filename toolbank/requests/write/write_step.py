@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from toolbank.bank.catalogue import CatalogueVersion, find_version
 from toolbank.bank.records import AttemptRecord, Provenance, Query, Tool
+from toolbank.bank.split import CatalogueVersion, find_version
 from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,

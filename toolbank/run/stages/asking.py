@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from toolbank.run.stage import Outcome, Stage, refresh_calls
 
 if TYPE_CHECKING:
-    from toolbank.bank.catalogue import Catalogue
+    from toolbank.bank.split import Catalogue
     from toolbank.llm.chat import Engine
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.engines.kind import EngineKind

@@ -15,7 +15,7 @@ from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.bank.catalogue import Catalogue
+    from toolbank.bank.split import Catalogue
     from toolbank.llm.chat import Engine
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
@@ -91,7 +91,7 @@ class AsksStage(WritingStage):
 
     def describe_calls(self, outlook: Outlook, forecast: Forecast) -> str:
         """How many calls, and for how many tools one is."""
-        from toolbank.bank.twins import group_siblings
+        from toolbank.bank.records import group_siblings
         from toolbank.run.outlook import find_asked
 
         asked = find_asked(self.recipe, outlook.catalogue)

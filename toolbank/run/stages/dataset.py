@@ -191,7 +191,7 @@ def read_split(recipe: Recipe) -> SplitDataset:
             are asks and the recipe has others written.
     """
     from toolbank.bank.split import (
-        draw_withheld,
+        Catalogue,
         find_held_out_tools,
         make_units,
         split_dataset,
@@ -200,13 +200,12 @@ def read_split(recipe: Recipe) -> SplitDataset:
 
     config = _config(recipe)
     dataset = _find_kind(config).read(config)
-    names = [tool.name for tool in dataset.tools]
     if dataset.asks and recipe.asks is not None:
         raise InputError(
             f"{config.place}: the dataset has {count(len(dataset.asks), 'ask')} of its own, and the "
             "recipe's `asks` has others written. Leave one of the two out."
         )
-    withheld = draw_withheld(names, recipe.split, recipe.seed)
+    withheld = Catalogue(dataset.tools).draw_withheld(recipe.split, recipe.seed)
     for ask in dataset.asks:
         if ask.tool in withheld:
             dataset.left_out.add("ask: for a tool that is withheld", ask.tool)

@@ -19,8 +19,8 @@ from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.bank.catalogue import Catalogue
     from toolbank.bank.records import Query, Tool
+    from toolbank.bank.split import Catalogue
     from toolbank.config.assets import Asset
     from toolbank.llm.chat import Engine
     from toolbank.llm.journal import Journal

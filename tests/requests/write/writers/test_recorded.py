@@ -97,7 +97,7 @@ def test_broken_files_are_told_by_line(tmp_path, lines, message):
 def test_settings_and_files_that_can_not_be_used(tmp_path):
     path = tmp_path / "none.jsonl"
     for settings, message in (
-        ({"replies": path}, r"none\.jsonl: can"),
+        ({"replies": path}, r"none\.jsonl: cannot"),
         ({}, r"generate\.replies"),
         ({"replies": path, "tools_per_query": {1: 1}}, r"generate\.tools_per_query"),
     ):
