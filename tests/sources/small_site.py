@@ -20,8 +20,7 @@ from tests.sources.sphinx_server import (
 from toolbank.sources.sphinx.crawl import count, crawl_site
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.sphinx.tools import Crawl
-from toolbank.sources.web import download as throttle
-from toolbank.sources.web.download import Clock
+from toolbank.sources.web import download
 from toolbank.sources.web.policy import CrawlPolicy
 
 FIRST = "/small.f0.html"
@@ -42,11 +41,13 @@ class Hours:
         self.waits: list[tuple[float, int]] = []
         self._server = server
 
-    def clock(self) -> Clock:
-        """A clock that goes by this time, and stands at `NOON` to begin with."""
-        return Clock(lambda: self.passed, lambda: NOON + self.passed, self._wait)
+    def monotonic(self) -> float:
+        return self.passed
 
-    async def _wait(self, _: asyncio.Event, seconds: float) -> None:
+    def time(self) -> float:
+        return NOON + self.passed
+
+    async def wait(self, _: asyncio.Event, seconds: float) -> None:
         self.waits.append((seconds, len(self._server.asked)))
         self.passed += seconds
 
@@ -84,7 +85,8 @@ def failure(result: Crawl, path: str = FIRST) -> str:
 def hours(small: SiteServer, monkeypatch: pytest.MonkeyPatch) -> Hours:
     """The time that crawls of the site go by."""
     passing = Hours(small)
-    monkeypatch.setattr(throttle, "CLOCK", passing.clock())
+    monkeypatch.setattr(download, "time", passing)
+    monkeypatch.setattr(download, "_wait", passing.wait)
     return passing
 
 

@@ -238,9 +238,9 @@ def city(schema: object) -> dict[str, Any]:
         ("a.b", {"type": "strng"}, 'of a.b .*its type is not "object"'),
         ("a.b", {"type": "object", "properties": []}, "properties: "),
         ("a.b", city("string"), "properties.city: not an object"),
-        ("a.b", city({"type": "strng"}), r"properties.city.type: 'strng' is not valid"),
-        ("a.b", {"type": "object", "required": "city"}, r"\(required: 'city' is not"),
-        ("a.b", city({"pattern": "("}), r"city.pattern: '\(' is not a 'regex'"),
+        ("a.b", city({"type": "strng"}), r"properties.city.type: .*strng"),
+        ("a.b", {"type": "object", "required": "city"}, r"\(required: "),
+        ("a.b", city({"pattern": "("}), r"city.pattern: .*regex"),
     ],
 )
 def test_a_tool_that_can_not_be_called_is_told_with_its_source(

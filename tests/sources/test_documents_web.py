@@ -146,13 +146,10 @@ def test_bytes_and_files_are_bounded_in_sum(
         Documents().open(str(tmp_path / "site" / "large.json"))
 
 
-def test_a_server_that_says_nothing_is_left(
-    site: SiteServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bounds, "_MOST_S", 0.3)
+def test_a_server_that_says_nothing_is_left(site: SiteServer) -> None:
     site.hanging.add("/spec.json")
     with pytest.raises(ToolbankError, match="timed out"):
-        Documents().open(f"{site.url}spec.json")
+        Documents(most_s=0.3).open(f"{site.url}spec.json")
 
 
 def test_no_secret_of_an_address_is_shown(site: SiteServer) -> None:

@@ -180,8 +180,8 @@ def test_a_crawl_without_tools_still_lists_every_object(
     ("why", "told"),
     [
         ("empty", "it is empty"),
-        (401, "without a login"),
-        (403, "without a login"),
+        (401, "a login"),
+        (403, "a login"),
         ("robots", "does not want to be read by programs"),
     ],
 )

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _METASCHEMA = "https://json-schema.org/draft/2020-12/schema"
 _DEEPEST = 800
 """Levels of a schema. The stack of a thread, 512 kB on macOS, is full at about 1,500."""
-_MOST_INVALID_NAMES = 100
+_DEEPEST_LOCATED = 200
+"""Levels of a schema whose error is located, which takes more stack than the check."""
 
 
 def explain_unsound(schema: dict[str, Any]) -> str:
@@ -28,11 +29,12 @@ def explain_unsound(schema: dict[str, Any]) -> str:
     try:
         if _metaschema().is_valid(schema):
             return ""
-    except ValueError:  # a key that is not a string
-        pass
-    if place := _find_flood(schema):
-        return f": {place} lists over {_MOST_INVALID_NAMES} values that are not strings"
-    return _first_error(schema)
+        if is_too_deep(schema, _DEEPEST_LOCATED):
+            return ": it is unsound, and nested too deep to say where"
+        error = next(_metaschema().iter_errors(schema))
+    except ValueError as not_json:  # a key that is not a string
+        return f": {not_json}"
+    return "".join(f".{part}" for part in error.instance_path) + f": {error.message}"
 
 
 def is_too_deep(schema: Any, levels: int) -> bool:
@@ -65,46 +67,6 @@ def _metaschema() -> Draft202012Validator:
     )
 
 
-def _first_error(schema: dict[str, Any]) -> str:
-    """What jsonschema finds wrong; its check takes hundreds of times longer."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
-
-    validator = Draft202012Validator(
-        Draft202012Validator.META_SCHEMA,
-        format_checker=Draft202012Validator.FORMAT_CHECKER,
-    )
-    try:
-        error = best_match(validator.iter_errors(schema))
-    except RecursionError:
-        return ": it is unsound, and nested too deep to say where"
-    return (
-        "" if error is None else f"{error.json_path.removeprefix('$')}: {error.message}"
-    )
-
-
-def _find_flood(schema: Any) -> str:
-    """The keyword of a list of names that has too many other values to be checked, or "".
-
-    jsonschema compares each of them with each other.
-    """
-    waiting = [schema]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, list):
-            waiting += part
-        elif isinstance(part, dict):
-            waiting += part.values()
-            for keyword in ("type", "required", "dependentRequired", "dependencies"):
-                value = part.get(keyword)
-                lists = value.values() if isinstance(value, dict) else [value]
-                for names in (one for one in lists if isinstance(one, list)):
-                    invalid = sum(not isinstance(name, str) for name in names)
-                    if invalid > _MOST_INVALID_NAMES:
-                        return keyword
-    return ""
-
-
 @cache
 def is_pattern(text: str) -> bool:
     """Check that Python can compile a regular expression."""
@@ -132,7 +94,7 @@ def check_tools(
         InputError: names the source by its label, the tool, and what is wrong with it.
     """
     check = check or SchemaCheck()
-    writer = _Writer()
+    written: dict[int, Any] = {}
     for tool in tools:
         if not tool.name.strip():
             text = (tool.summary or tool.description or "without description")[:_SHOWN]
@@ -140,7 +102,7 @@ def check_tools(
                 f"sources: {label}: a tool has no name ({text}). Give each tool its full name, "
                 "such as weather.forecast."
             )
-        if trouble := writer.explain(tool):
+        if trouble := _explain_unwritable(tool, written):
             raise InputError(
                 f"sources: {label}: the tool {tool.name[:_SHOWN]!a} cannot be written as JSON "
                 f"({trouble}). Remove values that JSON in UTF-8 does not have, such as NaN or half "
@@ -174,64 +136,42 @@ class SchemaCheck:
         """Say what is wrong with any JSON Schema, after its path, or ""."""
         if id(schema) in self._sound:
             return ""
-        parts = {
-            key: {k: v for k, v in part.items() if id(v) not in self._sound}
-            for key in _HOLDERS
-            if isinstance(part := schema.get(key), dict)
-        }
-        if trouble := explain_unsound({**schema, **parts}):
+        if trouble := explain_unsound(_without_known(schema, self._sound)):
             return trouble[:_SHOWN]
-        for part in (*parts.values(), {"": schema}):
-            self._sound |= {id(one): one for one in part.values()}
+        self._sound |= _parts(schema) | {id(schema): schema}
         return ""
 
 
-class _Writer:
-    """Writes the fields of tools as JSON; objects that tools share are written once."""
-
-    def __init__(self) -> None:
-        self._written: dict[int, Any] = {}
-
-    def explain(self, tool: Tool) -> str:
-        """Say which field can't be written and why, or ""."""
-        for field in Tool.model_fields:
-            value = getattr(tool, field)
-            try:
-                if isinstance(value, dict):
-                    _write(self._new_parts(value))
-                elif value:
-                    _write(_plain(value))
-            except (TypeError, ValueError, RecursionError) as error:
-                return f"{field}: {error}"[:_SHOWN]
-        return ""
-
-    def _new_parts(self, value: dict[str, Any]) -> list[Any]:
-        """The parts of a schema that were not written before."""
-        parts: list[Any] = []
-        for key, part in value.items():
-            if not isinstance(part, dict) or key not in _HOLDERS:
-                parts.append({key: part})
-                continue
-            parts.append([*part])
-            for inner in part.values():
-                if id(inner) not in self._written:
-                    self._written[id(inner)] = inner
-                    parts.append(inner)
-        return parts
+def _explain_unwritable(tool: Tool, written: dict[int, Any]) -> str:
+    """Say which field can't be written as JSON in UTF-8 and why, or ""."""
+    for field in Tool.model_fields:
+        value = getattr(tool, field)
+        new = _without_known(value, written) if isinstance(value, dict) else value
+        try:
+            text = json.dumps(new, default=_dump, allow_nan=False, ensure_ascii=False)
+            text.encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            return f"{field}: {error}"[:_SHOWN]
+        written |= _parts(value) if isinstance(value, dict) else {}
+    return ""
 
 
-def _plain(value: Any) -> Any:
+def _dump(value: Any) -> dict[str, Any]:
     if isinstance(value, Record):
         return value.model_dump()
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+    raise TypeError(f"a {type(value).__name__} is not JSON")
 
 
-def _write(value: Any) -> None:
-    """Write a value.
+def _parts(schema: dict[str, Any]) -> dict[int, Any]:
+    """The schemas that several tools may share as the same objects, by identity."""
+    holders = (part for key in _HOLDERS if isinstance(part := schema.get(key), dict))
+    return {id(one): one for part in holders for one in part.values()}
 
-    Raises:
-        TypeError, ValueError: JSON in UTF-8 can't hold it.
-    """
-    if isinstance(value, str) and value.isascii():
-        return
-    json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+
+def _without_known(schema: dict[str, Any], known: dict[int, Any]) -> dict[str, Any]:
+    """The schema with an empty one in place of each part that is known."""
+    return schema | {
+        key: {name: {} if id(one) in known else one for name, one in part.items()}
+        for key in _HOLDERS
+        if isinstance(part := schema.get(key), dict)
+    }

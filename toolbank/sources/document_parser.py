@@ -7,12 +7,13 @@ import json
 import re
 from collections import Counter
 from typing import Any, NoReturn
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import yaml
 
 from toolbank.config.yaml import BoundedLoader
 from toolbank.system.errors import InputError
+from toolbank.system.terminal import printable
 from toolbank.system.text import escape, replace_surrogates
 
 _LINK = re.compile(
@@ -30,8 +31,6 @@ def is_page(content: bytes) -> bool:
 
 def explain_page(content: str, where: str) -> str:
     """Write the message for a page at `where` (a file or a URL) in place of a document."""
-    from toolbank.sources.document_fetch import shown
-
     if found := _LINK.search(content, 0, _MOST):
         advice = (
             f"It links to {shown(urljoin(where, html.unescape(found[1])))}; give that."
@@ -42,6 +41,17 @@ def explain_page(content: str, where: str) -> str:
             "swagger.json. For a Sphinx site, use `type: sphinx`."
         )
     return f"{where}: is a web page (HTML or XML), not JSON or YAML. {advice}"
+
+
+def shown(url: str) -> str:
+    """Write a URL for messages, without user name, password and query: they may be secrets."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an invalid address"
+    host = parts.netloc.rpartition("@")[2]
+    query = "..." if parts.query else ""
+    return printable(urlunsplit((parts.scheme, host, parts.path, query, "")))
 
 
 _MOST_YAML_MB = 32

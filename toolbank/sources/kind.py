@@ -13,9 +13,8 @@ from pydantic import Field, StringConstraints
 from toolbank.bank.records import Tool
 from toolbank.config.base import Config, paths_in
 from toolbank.config.explain import reading_content
-from toolbank.system.errors import InputError
 from toolbank.system.files import reading
-from toolbank.system.net import is_loopback, is_url, origin
+from toolbank.system.net import is_url
 
 if TYPE_CHECKING:
     from toolbank.sources.checks import SchemaCheck
@@ -54,28 +53,13 @@ class Location:
             ToolbankError: the URL can't be read now.
         """
         if self.is_url:
-            return self._fetch()
+            from toolbank.sources.documents import Documents
+
+            return Documents(most_s=_MOST_S).download(self.text)[1]
         if self.path is None or not self.path.is_file():
             return b""
         with reading(self.path), self.path.open("rb") as file:
             return file.read(_MOST_BYTES)
-
-    def _fetch(self) -> bytes:
-        from toolbank.sources.document_fetch import fetch, shown
-
-        own = origin(self.text)
-        is_here = is_loopback(self.text)
-        try:
-            _, body = fetch(
-                self.text,
-                most_bytes=_MOST_BYTES,
-                most_s=_MOST_S,
-                may_lead_to=lambda _: True,
-                is_let_in=lambda url: is_here and origin(url) == own,
-            )
-        except ValueError as error:
-            raise InputError(f"{shown(self.text)}: is no address ({error}).") from error
-        return body
 
 
 _Name = Annotated[

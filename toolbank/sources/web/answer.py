@@ -10,6 +10,7 @@ from w3lib.encoding import html_to_unicode
 from w3lib.html import get_meta_refresh
 from w3lib.url import safe_url_string
 
+from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.terminal import printable
 
 # Encodings that decode most bytes, so pages often declare them by mistake.
@@ -90,6 +91,16 @@ class BrokenOffError(RequestError):
 def may_pass_status(status: int) -> bool:
     """Whether a request with this status may succeed later."""
     return status >= 500 or status in (408, 425, 429)
+
+
+def status_error(
+    address: str, status: int, if_denied: str, otherwise: str
+) -> ToolbankError:
+    """Return the error of a response that is not a document; the last two are remedies."""
+    said = f"{address}: the server answers with HTTP status {status}."
+    if may_pass_status(status):
+        return ToolbankError(f"{said} Try again later.")
+    return InputError(f"{said} {if_denied if status in (401, 403) else otherwise}")
 
 
 MOVED = frozenset({301, 302, 303, 307, 308})

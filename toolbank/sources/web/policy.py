@@ -80,9 +80,6 @@ class CrawlPolicy(Config):
         return value
 
 
-_MB = 1024 * 1024
-
-
 @dataclass(frozen=True)
 class CrawlSettings:
     """A crawl's policy with the defaults of its site filled in.
@@ -121,7 +118,7 @@ def crawl_settings(base_url: str, policy: CrawlPolicy) -> CrawlSettings:
         delay_s=delay_s,
         adapts=not is_near,
         first_wait_s=0.2 if is_near else 2.0,
-        max_bytes=int(policy.page_mb * _MB),
+        max_bytes=int(policy.page_mb * 1024 * 1024),
         verifies=not is_loopback(base_url),
         guards=not (is_near or policy.private_addresses or proxy),
         proxy=proxy,
