@@ -13,7 +13,7 @@ from tests.sources.small_site import ALL, FIRST, GOOD, crawl_small, names
 from tests.sources.sphinx_server import SiteServer
 from toolbank.sources.web.answer import WebResponse, decode_html
 from toolbank.sources.web.download import Throttle
-from toolbank.sources.web.policy import CrawlPolicy, crawl_settings
+from toolbank.sources.web.policy import CrawlPolicy, CrawlSettings
 
 # What Python knows by name, with codecs that are none of text.
 NAMES = sorted(
@@ -90,6 +90,6 @@ def test_any_bytes_said_to_be_in_any_encoding_are_read(
 )
 def test_any_words_in_retry_after_are_borne(words: str, status: int) -> None:
     url = "http://small.example/"
-    throttle = Throttle(crawl_settings(url, CrawlPolicy()))
+    throttle = Throttle(CrawlSettings(url, CrawlPolicy()))
     throttle.note(WebResponse(url, status, {"retry-after": words}), latency_s=0.1)
     assert throttle.ended == "" or status != 200

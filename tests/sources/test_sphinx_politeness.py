@@ -29,7 +29,7 @@ from tests.sources.sphinx_server import SiteServer
 from toolbank.sources.sphinx.crawl import count, crawl_site, problems, record
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.web.client import PageCache
-from toolbank.sources.web.policy import CrawlPolicy, crawl_settings
+from toolbank.sources.web.policy import CrawlPolicy, CrawlSettings
 from toolbank.system.errors import InputError, ToolbankError
 
 
@@ -58,15 +58,15 @@ def test_a_contact_that_would_break_the_header_is_refused(contact: str) -> None:
 def test_a_public_site_is_asked_gently_and_a_private_one_at_full_speed(
     small: SiteServer,
 ) -> None:
-    public = crawl_settings("https://numpy.org/doc/2.0/", CrawlPolicy())
+    public = CrawlSettings("https://numpy.org/doc/2.0/", CrawlPolicy())
     assert public.adapts
     assert public.delay_s >= 0.25
     assert public.concurrency == 2
     assert public.guards
-    private = crawl_settings(small.url, CrawlPolicy())
+    private = CrawlSettings(small.url, CrawlPolicy())
     assert not private.adapts
     assert private.delay_s == 0
-    assert crawl_settings(small.url, CrawlPolicy(delay_s=1)).delay_s == 1
+    assert CrawlSettings(small.url, CrawlPolicy(delay_s=1)).delay_s == 1
 
 
 def test_obeys_robots_txt(small: SiteServer) -> None:

@@ -83,17 +83,14 @@ _HOLDERS = ("properties", "$defs")
 _EXAMPLE = '{"type": "object", "properties": {"city": {"type": "string"}}}'
 
 
-def check_tools(
-    tools: Iterable[Tool], label: str, check: SchemaCheck | None = None
-) -> None:
+def check_tools(tools: Iterable[Tool], label: str) -> None:
     """Refuse tools without a name, that JSON in UTF-8 can't hold, or with unsound parameters.
 
-    Parameters are a JSON Schema of an object. Schemas that `check` knows are not checked again.
+    Parameters are a JSON Schema of an object.
 
     Raises:
         InputError: names the source by its label, the tool, and what is wrong with it.
     """
-    check = check or SchemaCheck()
     written: dict[int, Any] = {}
     for tool in tools:
         if not tool.name.strip():
@@ -108,51 +105,44 @@ def check_tools(
                 f"({trouble}). Remove values that JSON in UTF-8 does not have, such as NaN or half "
                 "a surrogate pair."
             )
-        if trouble := check.explain(tool.parameters):
+        if trouble := explain_parameters(tool.parameters):
             raise InputError(
                 f"sources: {label}: the parameters of {tool.name[:_SHOWN]} are not a JSON Schema "
                 f"of an object ({trouble}). Write them like {_EXAMPLE}."
             )
 
 
-class SchemaCheck:
-    """Checks each schema once; tools share schemas as the same objects."""
-
-    def __init__(self) -> None:
-        # By identity. The objects are kept so that no other one gets the identity.
-        self._sound: dict[int, Any] = {}
-
-    def explain(self, parameters: dict[str, Any]) -> str:
-        """Say what is wrong with the schema of parameters, or ""."""
-        if parameters.get("type") != "object":
-            return 'its type is not "object"'
-        properties = parameters.get("properties")
-        for name, schema in properties.items() if isinstance(properties, dict) else ():
-            if not isinstance(schema, dict):
-                return f"properties.{name}: not an object"[:_SHOWN]
-        return self.explain_schema(parameters).lstrip(".: ")
-
-    def explain_schema(self, schema: dict[str, Any]) -> str:
-        """Say what is wrong with any JSON Schema, after its path, or ""."""
-        if id(schema) in self._sound:
-            return ""
-        if trouble := explain_unsound(_without_known(schema, self._sound)):
-            return trouble[:_SHOWN]
-        self._sound |= _parts(schema) | {id(schema): schema}
-        return ""
+def explain_parameters(parameters: dict[str, Any]) -> str:
+    """Say what is wrong with the schema of parameters, or ""."""
+    if parameters.get("type") != "object":
+        return 'its type is not "object"'
+    properties = parameters.get("properties")
+    for name, schema in properties.items() if isinstance(properties, dict) else ():
+        if not isinstance(schema, dict):
+            return f"properties.{name}: not an object"[:_SHOWN]
+    return explain_unsound(parameters).lstrip(".: ")[:_SHOWN]
 
 
 def _explain_unwritable(tool: Tool, written: dict[int, Any]) -> str:
-    """Say which field can't be written as JSON in UTF-8 and why, or ""."""
+    """Say which field can't be written as JSON in UTF-8 and why, or "".
+
+    `written` has the schemas that tools share as the same objects, by identity: each is written
+    once.
+    """
     for field in Tool.model_fields:
         value = getattr(tool, field)
-        new = _without_known(value, written) if isinstance(value, dict) else value
+        shared: dict[int, Any] = {}
+        for key in _HOLDERS if isinstance(value, dict) else ():
+            if isinstance(part := value.get(key), dict):
+                shared |= {id(one): one for one in part.values()}
+                new = {n: {} if id(one) in written else one for n, one in part.items()}
+                value = {**value, key: new}
         try:
-            text = json.dumps(new, default=_dump, allow_nan=False, ensure_ascii=False)
+            text = json.dumps(value, default=_dump, allow_nan=False, ensure_ascii=False)
             text.encode()
         except (TypeError, ValueError, RecursionError) as error:
             return f"{field}: {error}"[:_SHOWN]
-        written |= _parts(value) if isinstance(value, dict) else {}
+        written |= shared
     return ""
 
 
@@ -160,18 +150,3 @@ def _dump(value: Any) -> dict[str, Any]:
     if isinstance(value, Record):
         return value.model_dump()
     raise TypeError(f"a {type(value).__name__} is not JSON")
-
-
-def _parts(schema: dict[str, Any]) -> dict[int, Any]:
-    """The schemas that several tools may share as the same objects, by identity."""
-    holders = (part for key in _HOLDERS if isinstance(part := schema.get(key), dict))
-    return {id(one): one for part in holders for one in part.values()}
-
-
-def _without_known(schema: dict[str, Any], known: dict[int, Any]) -> dict[str, Any]:
-    """The schema with an empty one in place of each part that is known."""
-    return schema | {
-        key: {name: {} if id(one) in known else one for name, one in part.items()}
-        for key in _HOLDERS
-        if isinstance(part := schema.get(key), dict)
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
@@ -17,7 +17,7 @@ from toolbank.sources.web.answer import (
     status_error,
 )
 from toolbank.sources.web.download import Downloader
-from toolbank.sources.web.policy import CrawlPolicy, crawl_settings
+from toolbank.sources.web.policy import CrawlPolicy, CrawlSettings
 from toolbank.system.aio import run
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.net import is_loopback, is_private, is_url, origin
@@ -233,7 +233,8 @@ class Documents:
 
 
 async def _send(url: str, policy: CrawlPolicy, most_bytes: int) -> WebResponse:
-    settings = replace(crawl_settings(url, policy), max_bytes=most_bytes)
+    settings = CrawlSettings(url, policy)
+    settings.max_bytes = most_bytes
     async with aclosing(Downloader(settings)) as downloader:
         return (await downloader.send(url, {"Accept": _ACCEPT}))[0]
 

@@ -3,10 +3,10 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import Field, StringConstraints
 
@@ -15,10 +15,6 @@ from toolbank.config.base import Config, paths_in
 from toolbank.config.explain import reading_content
 from toolbank.system.files import reading
 from toolbank.system.net import is_url
-
-if TYPE_CHECKING:
-    from toolbank.sources.checks import SchemaCheck
-
 
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_S = 60.0
@@ -113,7 +109,7 @@ class ToolCollection:
     (`undocumented`). `crawls` list what became of every object and page of a crawl. `problems` are
     messages on what could not be read, `notes` on what was skipped on purpose. If it is not
     `complete`, reading again may give more; `unread` are then the labels of the missing tools, by
-    default all labels of the source. `check` knows the schemas that are already checked.
+    default all labels of the source.
     """
 
     tools: tuple[Tool, ...]
@@ -123,7 +119,6 @@ class ToolCollection:
     notes: tuple[str, ...] = ()
     complete: bool = True
     unread: tuple[str, ...] = ()
-    check: "SchemaCheck | None" = None
 
 
 C = TypeVar("C", bound=SourceConfig)
@@ -172,8 +167,8 @@ class SourceKind(Generic[C]):
 
         with self._reading(config):
             collected = self.read_tools(config, cache)
-            check_tools(collected.tools, config.label, collected.check)
-        return replace(collected, check=None)
+            check_tools(collected.tools, config.label)
+        return collected
 
     def version(self, config: C) -> str:
         """Identify the content of a source.

@@ -30,7 +30,7 @@ from toolbank.sources.web.answer import (
     may_pass_status,
 )
 from toolbank.sources.web.download import Downloader, Throttle
-from toolbank.sources.web.policy import CrawlPolicy, crawl_settings
+from toolbank.sources.web.policy import CrawlPolicy, CrawlSettings
 from toolbank.system.files import write_error
 from toolbank.system.net import origin
 
@@ -199,7 +199,7 @@ class SiteClient:
     """
 
     def __init__(self, base_url: str, policy: CrawlPolicy, cache: Path) -> None:
-        settings = crawl_settings(base_url, policy)
+        settings = CrawlSettings(base_url, policy)
         self.concurrency = settings.concurrency
         self.throttle = Throttle(settings)
         self._site = origin(base_url)

@@ -12,6 +12,7 @@ from toolbank.sources.documented import VERSION_CHANGES, Documented, split_summa
 from toolbank.sources.sphinx.pages.fields import (
     HEADINGS,
     Fields,
+    add_type,
     is_field,
     read_field,
     read_field_list,
@@ -244,6 +245,7 @@ def read_body(
         is_other = is_module and is_section(child) and child.css_first(_LISTING)
         if not is_title and not is_other:
             _read_block(child, parts)
+    fields = parts.fields
     prose = parts.text.pop("", [])
     if prose:
         summary, description = _opening([*prose[:1], *parts.asides, *prose[1:]])
@@ -257,18 +259,18 @@ def read_body(
         if title.lower() in _EXAMPLES
         for part in parts.text.pop(title)
     ]
-    known = {item.name.lstrip("*") for item in parts.fields.parameters}.union(names)
+    known = {item.name.lstrip("*") for item in fields.parameters}.union(names)
     versions = tuple(
         note
         for part in (node, *after)
-        for note in read_versions(part, parts.fields.owners, known)
+        for note in read_versions(part, fields.owners, known)
     )
     return Documented(
         summary=summary,
         description=description,
         parameters=tuple(_parameters(parts)),
-        returns=parts.fields.all_returns(),
-        raises=tuple(parts.fields.raises),
+        returns=add_type(tuple(fields.returns), fields.return_type or fields.type),
+        raises=tuple(fields.raises),
         notes=_notes(parts),
         examples="\n\n".join(examples or parts.doctests),
         see_also=tuple(parts.see_also.values()),

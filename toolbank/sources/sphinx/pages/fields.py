@@ -214,10 +214,6 @@ class Fields:
     types: dict[str, str] = field(default_factory=dict)
     owners: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
-    def all_returns(self) -> tuple[ReturnValue, ...]:
-        """Return the results, with the type of a separate field."""
-        return add_type(tuple(self.returns), self.return_type or self.type)
-
 
 def add_type(returns: tuple[ReturnValue, ...], kind: str) -> tuple[ReturnValue, ...]:
     """Add the type of the result, if it is known and no entry has it; kind may be ""."""

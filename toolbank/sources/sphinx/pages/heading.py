@@ -29,11 +29,6 @@ _OPEN = "([{<"
 _CLOSED = ")]}>"
 
 
-def is_declaration(term: LexborNode) -> bool:
-    """Whether a `dt` documents something of C or C++."""
-    return not classes(term).isdisjoint({"c", "cpp"})
-
-
 def read_declaration(term: LexborNode) -> tuple[str, str, str, tuple[Parameter, ...]]:
     """Return name, signature, type of the result and parameters; no signature without "(".
 
@@ -140,7 +135,7 @@ def read_heading(term: LexborNode) -> Heading:
     """
     if "http" in classes(term):
         return Heading(parameters=tuple(_path_parameters(term)))
-    if is_declaration(term):
+    if not classes(term).isdisjoint({"c", "cpp"}):
         name, signature, returned, parameters = read_declaration(term)
         return Heading(name, signature, returned, parameters=parameters)
     first = _read(term)
