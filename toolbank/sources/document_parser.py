@@ -55,9 +55,6 @@ def shown(url: str) -> str:
 
 
 _MOST_YAML_MB = 32
-_LOOKED_THROUGH = 5_000_000
-"""Longer JSON is not searched for repeated keys: a program wrote it, and the search costs a quarter
-of the time."""
 _MOST_VALUES = 5_000_000
 """Values of a YAML document with its aliases expanded; nine levels of nine make 387 million."""
 _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
@@ -83,9 +80,9 @@ _PLAIN = (
 def parse_document(data: bytes, where: str) -> tuple[Any, list[str]]:
     """Parse a mapping or list of JSON or YAML; `where` names it in messages.
 
-    Also return the JSON pointers of repeated keys, of which the last counts. JSON of over 5 MB is
-    not searched for them. Keys of YAML are texts, and so are values that JSON has no type for, such
-    as dates. An alias is the same object as its anchor.
+    Also return the JSON pointers of repeated keys, of which the last counts. Keys of YAML are
+    texts, and so are values that JSON has no type for, such as dates. An alias is the same object as
+    its anchor.
 
     Raises:
         InputError: it is neither, holds values that JSON can't, or is too large; with the line.
@@ -136,7 +133,7 @@ def _parse_json(text: str, where: str) -> tuple[Any, list[str]]:
             text,
             parse_constant=_refuse_constant,
             parse_float=_read_number,
-            object_pairs_hook=make if len(text) <= _LOOKED_THROUGH else None,
+            object_pairs_hook=make,
         )
         places = _places(value, repeated)
         if _HALF_CHARACTER.search(text):

@@ -20,6 +20,7 @@ from toolbank.sources.web.download import Downloader
 from toolbank.sources.web.policy import CrawlPolicy, CrawlSettings
 from toolbank.system.aio import run
 from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.files import reading
 from toolbank.system.net import is_loopback, is_private, is_url, origin
 from toolbank.system.terminal import printable
 
@@ -196,18 +197,13 @@ class Documents:
         return run(_send(url, policy, most_bytes))
 
     def _read_file(self, path: Path, said: str) -> Document:
-        try:
+        with reading(path):
             if path.is_dir():
                 raise InputError(f"{said}: is a folder. Give a file in it.")
             if path.exists() and not path.is_file():
                 raise InputError(f"{said}: is not a regular file.")
             self._count(path.stat().st_size, said)
             data = path.read_bytes()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError(
-                f"{said}: cannot be read ({reason}). Check that the file exists and is readable."
-            ) from error
         return self._keep(str(path.resolve()), said, data)
 
     def _keep(self, place: str, address: str, data: bytes) -> Document:

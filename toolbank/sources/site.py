@@ -12,6 +12,7 @@ from toolbank.config.base import Config
 from toolbank.config.explain import explain
 from toolbank.config.yaml import parse_mapping
 from toolbank.system.errors import InputError
+from toolbank.system.files import read_text
 from toolbank.system.net import checked_address
 
 Domain = Literal["py", "js", "c", "cpp", "http"]
@@ -99,11 +100,7 @@ def load_site(name: str) -> Site:
             the message names file, line and key.
     """
     path = find_asset("crawlers", f"{name}.yaml").path
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: can't be read ({error}).") from error
-    data, lines = parse_mapping(text, str(path))
+    data, lines = parse_mapping(read_text(path), str(path))
     try:
         return Site.model_validate(data)
     except ValidationError as error:

@@ -6,7 +6,7 @@ from collections import Counter
 import yaml
 
 from toolbank.sources.site import ROLES, Domain, Objects, Site, covers
-from toolbank.sources.sphinx.inventory import Inventory, SiteScope
+from toolbank.sources.sphinx.inventory import Inventory, InventoryObject, SiteScope
 from toolbank.system.errors import InputError
 
 # Roles of callable objects, by domain. Data is a tool if its page shows it called, as ufuncs are.
@@ -30,18 +30,15 @@ def guess_site(inventory: Inventory, base_url: str) -> Site:
     Raises:
         InputError: the inventory lists no callable object.
     """
-    counts: Counter[Domain] = Counter()
-    for domain, roles in _CALLABLE.items():
-        for item in inventory.objects:
-            counts[domain] += item.domain == domain and item.role in roles
-    domain, count = max(counts.items(), key=lambda item: item[1], default=("py", 0))
-    if not count:
+    counts = Counter(item.domain for item in _find_callable(inventory))
+    if not counts:
         listed = Counter(f"{item.domain}:{item.role}" for item in inventory.objects)
         raise InputError(
             f"{base_url}: its inventory lists nothing that can be called "
             f"({_counted(listed) or 'it is empty'}). Give the address of a reference of "
             "functions, methods, classes or HTTP routes; it may be another part of the site."
         )
+    domain = max(_CALLABLE, key=lambda one: counts[one])
     own = [item for item in inventory.objects if item.domain == domain]
     present = {item.role for item in own}
     private = any(covers(item.name, _PRIVATE) for item in own)
@@ -76,14 +73,19 @@ def site_yaml(scope: SiteScope) -> str:
         )
     others = Counter(
         f"{item.domain}:{item.role}"
-        for item in inventory.objects
-        if item.domain != rules.domain and item.role in _CALLABLE.get(item.domain, ())  # type: ignore[call-overload]
+        for item in _find_callable(inventory)
+        if item.domain != rules.domain
     )
     if others:
         comments.append(f"In other domains: {_counted(others)}.")
     lines = [line for text in comments for line in _comment(text)]
     content = site.model_dump(mode="json", exclude_defaults=True)
     return "\n".join([*lines, yaml.safe_dump(content, sort_keys=False)])
+
+
+def _find_callable(inventory: Inventory) -> list[InventoryObject]:
+    places = {(domain, role) for domain, roles in _CALLABLE.items() for role in roles}
+    return [item for item in inventory.objects if (item.domain, item.role) in places]
 
 
 def _counted(counts: Counter[str]) -> str:

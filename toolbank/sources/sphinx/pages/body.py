@@ -1,7 +1,7 @@
 """Read the body of a documented object: prose, field lists, sections, references."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from toolbank.sources.sphinx.pages.fields import (
 from toolbank.sources.sphinx.pages.items import Item, fill_in, read_item
 from toolbank.sources.sphinx.pages.text import (
     LISTS,
+    after,
     blocks,
     children,
     classes,
@@ -163,11 +164,12 @@ def deprecated_parameters(notes: Iterable[VersionNote]) -> set[str]:
 def parameter_of(box: LexborNode, names: Set[str]) -> str:
     """Return the parameter that a note begins with or consists of, or ""."""
     label = box.css_first(".versionmodified")
-    node = label.next if label is not None else None
-    while (
-        node is not None and node.tag == "-text" and not node.text(deep=False).strip()
-    ):
-        node = node.next
+    nodes = (
+        one
+        for one in after(label)
+        if one.tag != "-text" or one.text(deep=False).strip()
+    )
+    node = next(nodes, None)
     if node is None or node.tag not in _MARKED:
         return ""
     name = node.text(deep=True).strip()
@@ -231,16 +233,15 @@ class _Parts:
 
 
 def read_body(
-    node: LexborNode, names: Iterable[str] = (), after: Iterable[LexborNode] = ()
+    node: LexborNode, names: Iterable[str] = (), more: Sequence[LexborNode] = ()
 ) -> Documented:
     """Read the `dd` of an object, or the `section` of a module with its sections of prose.
 
-    `names` are the parameters of its signature; `after` are further elements that belong to it.
+    `names` are the parameters of its signature; `more` are further elements that belong to it.
     """
-    after = list(after)
     parts = _Parts()
     is_module = node.tag != "dd"
-    for child in [*children(node), *after]:
+    for child in [*children(node), *more]:
         is_title = is_module and child.tag in HEADINGS
         is_other = is_module and is_section(child) and child.css_first(_LISTING)
         if not is_title and not is_other:
@@ -262,7 +263,7 @@ def read_body(
     known = {item.name.lstrip("*") for item in fields.parameters}.union(names)
     versions = tuple(
         note
-        for part in (node, *after)
+        for part in (node, *more)
         for note in read_versions(part, fields.owners, known)
     )
     return Documented(
@@ -378,10 +379,7 @@ def _title(node: LexborNode) -> str:
 
 
 def _is_followed(node: LexborNode) -> bool:
-    after = node.next
-    while after is not None and after.tag == "-text":
-        after = after.next
-    return after is not None
+    return any(one.tag != "-text" for one in after(node))
 
 
 def _holds_fields(node: LexborNode) -> bool:

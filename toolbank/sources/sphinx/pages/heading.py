@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from selectolax.lexbor import LexborNode
 
 from toolbank.sources.documented import read_signature
-from toolbank.sources.sphinx.pages.text import classes, is_section
+from toolbank.sources.sphinx.pages.text import after, classes, is_section
 from toolbank.sources.typetext import Parameter, literal_or_none
 
 _WHOLE = r"(?:unsigned|signed|short|long|int|u?int\d+_t|s?size_t|Py_ssize_t|ptrdiff_t)"
@@ -139,9 +139,11 @@ def read_heading(term: LexborNode) -> Heading:
         name, signature, returned, parameters = read_declaration(term)
         return Heading(name, signature, returned, parameters=parameters)
     first = _read(term)
+    to_body = takewhile(lambda node: node.tag != "dd", after(term))
+    same_body = (node for node in to_body if node.tag == "dt")
     others = [
         heading
-        for heading in map(_read, islice(_siblings(term), _MAX_VARIANTS))
+        for heading in map(_read, islice(same_body, _MAX_VARIANTS))
         if heading.name == first.name and heading.signature
     ]
     if not others:
@@ -156,10 +158,7 @@ def read_heading(term: LexborNode) -> Heading:
 
 def body_of(term: LexborNode) -> LexborNode | None:
     """Return the `dd` of a `dt`, after further `dt` of the same object."""
-    node = term.next
-    while node is not None and node.tag != "dd":
-        node = node.next
-    return node
+    return next((node for node in after(term) if node.tag == "dd"), None)
 
 
 def following(term: LexborNode) -> list[LexborNode]:
@@ -168,24 +167,13 @@ def following(term: LexborNode) -> list[LexborNode]:
     Some authors write an object's text below its directive instead of inside of it.
     """
     found: list[LexborNode] = []
-    node = term.parent.next if term.parent is not None else None
-    while node is not None and len(found) < _MAX_FOLLOWING:
+    for node in islice(after(term.parent), _MAX_FOLLOWING):
         if node.tag in _ENDS or is_section(node) or "rubric" in classes(node):
             break
         if node.tag == "dl" and node.css_first("dt[id]") is not None:
             break
         found.append(node)
-        node = node.next
     return [node for node in found if node.tag != "-text"]
-
-
-def _siblings(term: LexborNode) -> Iterator[LexborNode]:
-    """The terms after this one that have the same body."""
-    node = term.next
-    while node is not None and node.tag != "dd":
-        if node.tag == "dt":
-            yield node
-        node = node.next
 
 
 def _read(term: LexborNode) -> Heading:
