@@ -1,15 +1,12 @@
 import sys
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from tests.sources.packages import MakePackage
 from toolbank.bank.files import read_tools, write_tools
 from toolbank.bank.records import SeeAlso, Tool
 from toolbank.sources.collect import collect_tools, source_versions
-from toolbank.sources.kind import SourceConfig, SourceKind, ToolCollection
+from toolbank.sources.kind import SourceKind, ToolCollection
 from toolbank.sources.python.settings import PythonSource
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.system.errors import InputError
@@ -17,9 +14,7 @@ from toolbank.system.errors import InputError
 Lists = dict[str, tuple[Tool, ...]]
 
 
-def test_sources_are_read_into_one_sorted_list(
-    make_package: MakePackage, tmp_path: Path
-) -> None:
+def test_sources_are_read_into_one_sorted_list(make_package, tmp_path):
     first = make_package('def b(): "Count the rows."')
     second = make_package('def a(): "Draw a line."\nX = 1')
     collected = collect_tools(
@@ -35,9 +30,7 @@ def test_sources_are_read_into_one_sorted_list(
     assert read_tools(tmp_path / "tools.parquet") == collected.tools
 
 
-def test_of_two_tools_of_one_name_the_first_counts(
-    make_package: MakePackage, tmp_path: Path
-) -> None:
+def test_of_two_tools_of_one_name_the_first_counts(make_package, tmp_path):
     package = make_package(
         {"__init__.py": '__all__ = ["deep"]', "deep.py": 'def f(): "Do."'}
     )
@@ -56,9 +49,7 @@ def test_of_two_tools_of_one_name_the_first_counts(
     )
 
 
-def test_a_source_that_is_listed_twice_is_told(
-    make_package: MakePackage, tmp_path: Path
-) -> None:
+def test_a_source_that_is_listed_twice_is_told(make_package, tmp_path):
     package = make_package('def f(): "Do."\nclass Wrong(Exception): "Went wrong."')
     source = PythonSource(package=package)
     collected = collect_tools([source, source], tmp_path)
@@ -68,8 +59,8 @@ def test_a_source_that_is_listed_twice_is_told(
 
 
 def test_a_tool_that_another_source_has_by_another_name_counts_once(
-    make_package: MakePackage, tmp_path: Path
-) -> None:
+    make_package, tmp_path
+):
     package = make_package(
         {
             "__init__.py": "from PKG.deep import f",
@@ -86,11 +77,11 @@ def test_a_tool_that_another_source_has_by_another_name_counts_once(
 
 
 @pytest.fixture
-def lists(monkeypatch: pytest.MonkeyPatch) -> Lists:
+def lists(monkeypatch):
     """The tools that are read, by the label of their source: what it reads is replaced."""
-    held: Lists = {}
+    held = {}
 
-    def read(config: SourceConfig, _: Path) -> ToolCollection:
+    def read(config, _):
         return ToolCollection(held[config.label], {"source": config.label})
 
     kinds = {
@@ -102,9 +93,7 @@ def lists(monkeypatch: pytest.MonkeyPatch) -> Lists:
     return held
 
 
-def test_a_tool_of_the_same_text_is_one_of_two_sources(
-    lists: Lists, tmp_path: Path
-) -> None:
+def test_a_tool_of_the_same_text_is_one_of_two_sources(lists, tmp_path):
     said = Tool(name="pay", summary="Pay a bill.")
     lists["python:a"] = (
         said.model_copy(update={"source": "python:a 1", "url": "http://a"}),
@@ -120,9 +109,7 @@ def test_a_tool_of_the_same_text_is_one_of_two_sources(
     assert "python:c: 1 of its 1 tool is in python:a too" in collected.notes[1]
 
 
-def test_a_tool_is_kept_that_an_unrelated_one_is_called_by_too(
-    lists: Lists, tmp_path: Path
-) -> None:
+def test_a_tool_is_kept_that_an_unrelated_one_is_called_by_too(lists, tmp_path):
     lists["python:crm"] = (
         Tool(name="show", summary="Show a customer.", aliases=("see", "view")),
     )
@@ -141,9 +128,7 @@ def test_a_tool_is_kept_that_an_unrelated_one_is_called_by_too(
         assert [one["repeated"] for one in collected.info["sources"]] == [0, 0]
 
 
-def test_two_tools_of_one_name_are_told_apart_by_a_prefix(
-    lists: Lists, tmp_path: Path
-) -> None:
+def test_two_tools_of_one_name_are_told_apart_by_a_prefix(lists, tmp_path):
     lists["python:crm"] = (
         Tool(name="list", summary="List the customers."),
         Tool(
@@ -172,9 +157,7 @@ def test_two_tools_of_one_name_are_told_apart_by_a_prefix(
     ]
 
 
-def test_of_a_package_and_its_pages_the_first_counts(
-    lists: Lists, tmp_path: Path
-) -> None:
+def test_of_a_package_and_its_pages_the_first_counts(lists, tmp_path):
     lists["python:numpy"] = (Tool(name="numpy.sum", summary="Sum of elements."),)
     lists["sphinx:numpy"] = (Tool(name="numpy.sum", summary="Sum."),)
     sources = [PythonSource(package="numpy"), SphinxSource(site="numpy")]
@@ -184,10 +167,10 @@ def test_of_a_package_and_its_pages_the_first_counts(
 
 
 def test_twins_that_a_file_names_are_found_behind_a_prefix(
-    lists: Lists,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    lists,
+    tmp_path,
+    monkeypatch,
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "crawlers").mkdir()
     (tmp_path / "crawlers" / "shop.twins").write_text("buy order\n")
@@ -197,16 +180,14 @@ def test_twins_that_a_file_names_are_found_behind_a_prefix(
     assert [tool.twins for tool in tools] == [("my/order",), ("my/buy",)]
 
 
-def test_a_source_goes_by_its_name(make_package: MakePackage, tmp_path: Path) -> None:
+def test_a_source_goes_by_its_name(make_package, tmp_path):
     package = make_package('def f(): "Do."')
     collected = collect_tools([PythonSource(package=package, name="mine")], tmp_path)
     assert [tool.source for tool in collected.tools] == ["python:mine"]
     assert collected.info["sources"][0]["source"] == "python:mine"
 
 
-def test_of_two_tools_of_one_name_in_a_source_the_first_counts(
-    lists: Lists, tmp_path: Path
-) -> None:
+def test_of_two_tools_of_one_name_in_a_source_the_first_counts(lists, tmp_path):
     lists["python:a"] = tuple(Tool(name="a.b", summary=text) for text in ("1.", "2."))
     collected = collect_tools([PythonSource(package="a")], tmp_path)
     assert [tool.summary for tool in collected.tools] == ["1."]
@@ -217,12 +198,12 @@ def test_of_two_tools_of_one_name_in_a_source_the_first_counts(
 
 
 @pytest.mark.usefixtures("lists")
-def test_what_a_kind_did_not_foresee_names_the_source(tmp_path: Path) -> None:
+def test_what_a_kind_did_not_foresee_names_the_source(tmp_path):
     with pytest.raises(InputError, match=r"python:a can't be read \(KeyError: 'pyth"):
         collect_tools([PythonSource(package="a")], tmp_path)
 
 
-def city(schema: object) -> dict[str, Any]:
+def city(schema):
     """Parameters of which one is sound, and one may not be."""
     return {"type": "object", "properties": {"a": {}, "city": schema}}
 
@@ -244,15 +225,15 @@ def city(schema: object) -> dict[str, Any]:
     ],
 )
 def test_a_tool_that_can_not_be_called_is_told_with_its_source(
-    lists: Lists, tmp_path: Path, name: str, parameters: dict[str, Any], said: str
-) -> None:
+    lists, tmp_path, name, parameters, said
+):
     tool = Tool(name=name, kind="function", summary="Forecast.", parameters=parameters)
     lists["python:a"] = (tool,)
     with pytest.raises(InputError, match=f"^sources: python:a: .*{said}"):
         collect_tools([PythonSource(package="a")], tmp_path)
 
 
-def test_what_is_left_out_is_said(make_package: MakePackage, tmp_path: Path) -> None:
+def test_what_is_left_out_is_said(make_package, tmp_path):
     package = make_package('def f(): "Do."\ndef g(): pass')
     collected = collect_tools([PythonSource(package=package)], tmp_path)
     source = collected.info["sources"][0]
@@ -260,12 +241,12 @@ def test_what_is_left_out_is_said(make_package: MakePackage, tmp_path: Path) -> 
     assert source["left_out_examples"] == {"without documentation": [f"{package}.g"]}
 
 
-def test_no_source_is_bad_input(tmp_path: Path) -> None:
+def test_no_source_is_bad_input(tmp_path):
     with pytest.raises(InputError, match="no tool was found"):
         collect_tools([], tmp_path)
 
 
-def test_versions_stand_for_the_content_of_sources() -> None:
+def test_versions_stand_for_the_content_of_sources():
     import numpy
 
     version = f"python:numpy=={numpy.__version__}"
@@ -276,9 +257,7 @@ def test_versions_stand_for_the_content_of_sources() -> None:
     assert scoped != bare
 
 
-def test_the_version_of_a_site_follows_its_crawler_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_version_of_a_site_follows_its_crawler_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     crawler = tmp_path / "crawlers" / "mine.yaml"
     crawler.parent.mkdir()
@@ -291,8 +270,8 @@ def test_the_version_of_a_site_follows_its_crawler_file(
 
 
 def test_a_package_that_changes_under_one_version_is_collected_again(
-    make_package: MakePackage, tmp_path: Path
-) -> None:
+    make_package, tmp_path
+):
     package = make_package({"__init__.py": "", "deep/mod.py": 'def f(): "Do."'})
     source = PythonSource(package=f"{package}.deep")
     before = source_versions([source])
@@ -303,9 +282,7 @@ def test_a_package_that_changes_under_one_version_is_collected_again(
 
 
 @pytest.mark.parametrize("name", [".json", "..json", "json.", "a b", ".", "a..b"])
-def test_a_name_that_nothing_can_be_imported_by_is_refused(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_name_that_nothing_can_be_imported_by_is_refused(name, tmp_path):
     source = PythonSource(package=name)
     with pytest.raises(InputError, match="no import name"):
         source_versions([source])

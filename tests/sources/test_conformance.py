@@ -1,19 +1,14 @@
 """Every kind of source does what all have to do."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import shlex
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from tests.sources.light_mcp import __file__ as LIGHT  # noqa: N812
-from tests.sources.packages import MakePackage
-from tests.sources.sphinx_server import PAGE, SiteServer, described, signed
+from tests.sources.sphinx_server import PAGE, described, signed
 from toolbank.sources import SOURCES
 from toolbank.sources.functions import FunctionsSource
 from toolbank.sources.mcp.settings import McpSource
@@ -58,14 +53,14 @@ CODE = '__import__("pathlib").Path("CANARY").touch()'
 
 
 @pytest.fixture
-def python(make_package: MakePackage, tmp_path: Path) -> SourceCase:
+def python(make_package, tmp_path):
     """A package that runs nothing but its import."""
     canary = tmp_path / "canary"
     package = make_package({"__init__.py": MODULE.replace("CANARY", str(canary))})
     empty = make_package("X = 1")
     broken = make_package("1 / 0")
 
-    def change() -> None:
+    def change():
         file = tmp_path / package / "__init__.py"
         file.write_text(
             file.read_text() + '\ndef more(): "More."\n__all__ += ["more"]\n'
@@ -85,7 +80,7 @@ def python(make_package: MakePackage, tmp_path: Path) -> SourceCase:
 
 
 @pytest.fixture
-def sphinx(small: SiteServer, tmp_path: Path) -> SourceCase:
+def sphinx(small, tmp_path):
     """A site of four functions, one of which is missing."""
     canary = tmp_path / "canary"
     code = CODE.replace("CANARY", str(canary))
@@ -110,7 +105,7 @@ def sphinx(small: SiteServer, tmp_path: Path) -> SourceCase:
 
 
 @pytest.fixture
-def mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceCase:
+def mcp(tmp_path, monkeypatch):
     """A client's file of servers, of which one is not to be had."""
     canary = tmp_path / "canary"
     code = CODE.replace("CANARY", str(canary))
@@ -126,7 +121,7 @@ def mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceCase:
     one = {"command": command[0], "args": command[1:]}
     file = tmp_path / "servers.json"
 
-    def write(servers: dict[str, object]) -> None:
+    def write(servers):
         file.write_text(json.dumps({"mcpServers": servers}))
 
     write({"one": one, "gone": {"command": f"{tmp_path}/none", "args": ["; touch x"]}})
@@ -150,13 +145,13 @@ def mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceCase:
 
 
 @pytest.fixture
-def openapi(tmp_path: Path) -> SourceCase:
+def openapi(tmp_path):
     """A description of an operation, with code wherever a text may stand."""
     canary = tmp_path / "canary"
     code = CODE.replace("CANARY", str(canary))
     file = tmp_path / "pets.json"
 
-    def write(**more: object) -> None:
+    def write(**more):
         schema = {"type": "string", "default": code, "pattern": code, "format": code}
         said = {
             "summary": f"{{{{ 7 * 7 }}}} {code}",
@@ -186,14 +181,14 @@ def openapi(tmp_path: Path) -> SourceCase:
 
 
 @pytest.fixture
-def functions(tmp_path: Path) -> SourceCase:
+def functions(tmp_path):
     """A list of functions in two forms, one of which is broken."""
     canary = tmp_path / "canary"
     code = CODE.replace("CANARY", str(canary))
     file = tmp_path / "tools.json"
     schema = {"type": "object", "properties": {code: {"default": code}}}
 
-    def write(*names: str) -> None:
+    def write(*names):
         listed = [
             {"type": "function", "function": {"name": name, "description": code}}
             for name in names
@@ -219,7 +214,5 @@ def functions(tmp_path: Path) -> SourceCase:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("source", SOURCES.own)
-def test_source(
-    source: str, check: Callable[[SourceCase], None], request: pytest.FixtureRequest
-) -> None:
+def test_source(source, check, request):
     check(request.getfixturevalue(source))

@@ -1,16 +1,12 @@
 """Schemas of parameters that are none keep all of them that is right."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.sources.checks import explain_parameters
 from toolbank.sources.tool_list import repair_parameters
 
-_SOUND: dict[str, Any] = {
+_SOUND = {
     "type": "number",
     "minimum": 0,
     "default": 3,
@@ -23,9 +19,7 @@ _SOUND: dict[str, Any] = {
     st.sampled_from([True, {}]),
     st.integers(0, 3),
 )
-def test_a_wrong_keyword_is_dropped_alone_at_any_depth(
-    key: str, wrong: Any, depth: int
-) -> None:
+def test_a_wrong_keyword_is_dropped_alone_at_any_depth(key, wrong, depth):
     given_, expected = {**_SOUND, key: wrong}, _SOUND
     for level in range(depth):
         if level % 2:

@@ -1,9 +1,6 @@
 """The check of schemas says what jsonschema says, and survives hostile ones."""
 
-from __future__ import annotations
-
 import threading
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -30,7 +27,7 @@ VALUES = st.one_of(
     st.sampled_from([0.5, 2.0, "string", "object", "a", "(", "", "#/$defs/a b"]),
     st.lists(st.sampled_from(["string", "null", "a", "a", 1]), max_size=3),
 )
-SCHEMAS: st.SearchStrategy[Any] = st.recursive(
+SCHEMAS = st.recursive(
     VALUES | st.dictionaries(KEYWORDS, VALUES, max_size=3),
     lambda inner: st.one_of(
         st.dictionaries(KEYWORDS, inner, max_size=3),
@@ -43,7 +40,7 @@ SCHEMAS: st.SearchStrategy[Any] = st.recursive(
 
 @settings(max_examples=100, deadline=None)
 @given(schema=st.dictionaries(KEYWORDS, SCHEMAS, max_size=4))
-def test_it_says_what_the_metaschema_says(schema: dict[str, Any]) -> None:
+def test_it_says_what_the_metaschema_says(schema):
     metaschema = Draft202012Validator(
         Draft202012Validator.META_SCHEMA,
         format_checker=Draft202012Validator.FORMAT_CHECKER,
@@ -73,10 +70,10 @@ def test_a_flood_in_a_list_of_names_is_refused_at_once(keyword, schema):
 def test_a_deep_schema_does_not_overflow_the_stack_of_a_thread(
     keyword, depth, is_sound
 ):
-    schema: dict[str, Any] = {"type": "string"}
+    schema = {"type": "string"}
     for _ in range(depth):
         schema = {keyword: schema}
-    said: list[str] = []
+    said = []
     before = threading.stack_size(512 * 1024)  # as on macOS
     try:
         thread = threading.Thread(target=lambda: said.append(explain_unsound(schema)))
@@ -88,7 +85,7 @@ def test_a_deep_schema_does_not_overflow_the_stack_of_a_thread(
 
 
 def test_an_unsound_schema_that_is_deep_is_refused():
-    schema: dict[str, Any] = {"type": "strng"}
+    schema = {"type": "strng"}
     for _ in range(300):
         schema = {"anyOf": [schema]}
     assert "too deep" in explain_unsound(schema)

@@ -1,11 +1,6 @@
 """Crawling a Sphinx site: names, what a tool carries, and what goes wrong."""
 
-from __future__ import annotations
-
-import asyncio
 import socket
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,11 +14,9 @@ from tests.sources.sphinx_server import (
     write_inventory,
 )
 from toolbank.bank.records import ReturnValue, SeeAlso
-from toolbank.commands.crawl import crawl_to_folder
 from toolbank.sources.collect import collect_tools
-from toolbank.sources.sphinx.crawl import count, crawl_site, problems
+from toolbank.sources.sphinx.crawl import count, crawl_site
 from toolbank.sources.sphinx.settings import SphinxSource
-from toolbank.sources.sphinx.tools import Crawl
 from toolbank.system.errors import InputError, ToolbankError
 
 YAML = """
@@ -63,7 +56,7 @@ ADD = """
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SiteServer]:
+def site(tmp_path, monkeypatch):
     """A site of two functions, one of them under two names, an object, a constant, a module."""
     folder = tmp_path / "site"
     for part in ("api", "more"):
@@ -136,15 +129,13 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SiteServer
         yield server
 
 
-def crawl(server: SiteServer, tmp_path: Path) -> Crawl:
+def crawl(server, tmp_path):
     return crawl_site(
         SphinxSource(site="sample", base_url=server.url), tmp_path / "cache"
     )
 
 
-def test_takes_what_the_tables_list_and_the_rules_allow(
-    site: SiteServer, tmp_path: Path
-) -> None:
+def test_an_object_is_a_tool_another_name_or_skipped_with_its_reason(site, tmp_path):
     result = crawl(site, tmp_path)
     box = tool(result, "sample.Box")
     assert box.description == "", "the words of its methods are not its own"
@@ -157,12 +148,7 @@ def test_takes_what_the_tables_list_and_the_rules_allow(
         ("sample.plus", "function"),
         ("sample.sub", "module"),
     ]
-
-
-def test_every_object_of_the_inventory_is_a_tool_an_alias_or_skipped_with_a_reason(
-    site: SiteServer, tmp_path: Path
-) -> None:
-    info = count(crawl(site, tmp_path))
+    info = count(result)
     assert info["left_out"] == {
         "a constant": 1,
         "in no table": 1,
@@ -177,7 +163,7 @@ def test_every_object_of_the_inventory_is_a_tool_an_alias_or_skipped_with_a_reas
     assert info["failed_pages"] == {"api/sample.dead.html": "HTTP status 404"}
 
 
-def test_a_tool_carries_what_its_page_says(site: SiteServer, tmp_path: Path) -> None:
+def test_a_tool_carries_what_its_page_says(site, tmp_path):
     add = tool(crawl(site, tmp_path), "sample.add")
     assert add.summary == "Add two things, a and b."
     assert add.description == "More words, with x^2.\n\n- one\n- two\n\none | 1"
@@ -205,49 +191,23 @@ def test_a_tool_carries_what_its_page_says(site: SiteServer, tmp_path: Path) -> 
     assert add.source == "sphinx:Sample 1.2"
 
 
-@pytest.mark.parametrize(
-    ("html", "said"),
-    [
-        ("<div>" * 5_000, "nested too deeply"),
-        ("<em>" * 5_000, "nested too deeply"),
-        (f"<p{' a=1' * 9_000}>", "a tag has too many attributes"),
-    ],
-)
-def test_a_page_that_would_take_minutes_is_named(
-    site: SiteServer, tmp_path: Path, html: str, said: str
-) -> None:
-    body = described("sample.add", html)
-    path = tmp_path / "site" / "api" / "sample.add.html"
-    path.write_text(PAGE.format(body), encoding="utf-8")
+def test_a_page_that_would_take_minutes_is_named(site, tmp_path):
+    page = PAGE.format(described("sample.add", "<div>" * 5_000))
+    (tmp_path / "site/api/sample.add.html").write_text(page, encoding="utf-8")
     result = crawl(site, tmp_path)
     failed = count(result)["failed_pages"]
-    assert failed["api/sample.add.html"] == said
+    assert failed["api/sample.add.html"] == "nested too deeply"
     assert len(result.tools) == 4
 
 
-def test_works_inside_a_running_loop(site: SiteServer, tmp_path: Path) -> None:
-    async def in_a_notebook() -> Crawl:
-        return crawl(site, tmp_path)
-
-    assert asyncio.run(in_a_notebook()).tools
-
-
-def test_a_page_that_keeps_failing_is_named_and_the_crawl_goes_on(
-    site: SiteServer, tmp_path: Path
-) -> None:
+def test_what_only_a_table_lists_that_failed_is_lost(site, tmp_path):
     site.statuses["/more/rest.html"] = [500]
     result = crawl(site, tmp_path)
     assert {t.name for t in result.tools} == {"sample.add", "sample.plus"}
-    assert count(result)["failed_pages"]["more/rest.html"] == "HTTP status 500"
     assert count(result)["left_out"]["in no table that could be read"] == 5
-    assert any(
-        f"(HTTP status 500): {site.url}more" in line for line in problems(result)
-    )
 
 
-def test_what_a_crawl_lost_is_told_and_got_by_the_next_one(
-    site: SiteServer, tmp_path: Path
-) -> None:
+def test_what_a_crawl_lost_is_told_and_got_by_the_next_one(site, tmp_path):
     source = SphinxSource(site="sample", base_url=site.url)
     site.statuses["/api/sample.add.html"] = [503]
     collected = collect_tools([source], tmp_path / "cache")
@@ -265,29 +225,17 @@ def test_what_a_crawl_lost_is_told_and_got_by_the_next_one(
     assert [line for line in again.problems if "503" in line] == []
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"<html>no</html>",
-        b"# Sphinx inventory version 2\n# Project: x\n# Version: 1\n# zlib\nrubbish",
-        b"# Sphinx inventory version 2\n",
-        b"",
-    ],
-)
-def test_a_false_inventory_is_told_and_not_kept(
-    site: SiteServer, tmp_path: Path, content: bytes
-) -> None:
+def test_a_false_inventory_is_told_and_not_kept(site, tmp_path):
     path = tmp_path / "site" / "objects.inv"
     good = path.read_bytes()
-    path.write_bytes(content)
+    path.write_bytes(b"<html>no</html>")
     with pytest.raises(InputError, match="not a Sphinx inventory"):
         crawl(site, tmp_path)
     path.write_bytes(good)
-    if not content.startswith(b"#"):
-        assert crawl(site, tmp_path).tools
+    assert crawl(site, tmp_path).tools
 
 
-def test_a_site_that_is_down_is_told(site: SiteServer, tmp_path: Path) -> None:
+def test_a_site_that_is_down_is_told(site, tmp_path):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
@@ -298,9 +246,7 @@ def test_a_site_that_is_down_is_told(site: SiteServer, tmp_path: Path) -> None:
     assert raised.value.exit_code == 1
 
 
-def test_an_inventory_that_lies_elsewhere_is_told(
-    site: SiteServer, tmp_path: Path
-) -> None:
+def test_an_inventory_that_lies_elsewhere_is_told(site, tmp_path):
     site.redirects["/objects.inv"] = "https://sample.example/objects.inv"
     with pytest.raises(InputError, match=r"leads to another site.*sample.example"):
         crawl(site, tmp_path)
@@ -319,26 +265,11 @@ def test_an_inventory_that_lies_elsewhere_is_told(
         ("reference.html, more/*.html", "none.html", "no page of this site fits"),
     ],
 )
-def test_a_wrong_yaml_is_told_with_file_and_key(
-    site: SiteServer, tmp_path: Path, old: str, new: str, message: str | None
-) -> None:
+def test_a_wrong_yaml_is_told_with_file_and_key(site, tmp_path, old, new, message):
     (tmp_path / "crawlers" / "sample.yaml").write_text(YAML.replace(old, new))
     if message is None:
         assert crawl(site, tmp_path).tools
         return
     with pytest.raises(InputError, match=message) as caught:
         crawl(site, tmp_path)
-    assert "hunter2" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("address", "said"),
-    [
-        ("nowhere", "base_url: 'nowhere' is no site's address"),
-        ("https://me:hunter2@sample.example/", "base_url: .*password"),
-    ],
-)
-def test_a_wrong_address_is_told(tmp_path: Path, address: str, said: str) -> None:
-    with pytest.raises(InputError, match=said) as caught:
-        crawl_to_folder(tmp_path / "out", site="sample", base_url=address)
     assert "hunter2" not in str(caught.value)

@@ -1,9 +1,5 @@
 """What a crawl makes of answers that are no pages, or not the pages that were asked for."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.sources import faults
@@ -18,28 +14,12 @@ from tests.sources.small_site import (
     forget,
     names,
 )
-from tests.sources.sphinx_server import SiteServer, described, write_inventory
+from tests.sources.sphinx_server import described, write_inventory
 from toolbank.sources.sphinx.crawl import count
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-def test_a_bomb_is_refused(small: SiteServer, encoding: str) -> None:
-    small.answers[FIRST] = faults.bomb(encoding, unpacked_mb=3)
-    result = crawl_small(small, page_mb=1)
-    assert failure(result) == "too large when unpacked"
-    assert names(result) == REST
-
-
-def test_a_page_without_end_is_refused(small: SiteServer) -> None:
-    small.answers[FIRST] = faults.endless
-    small.answers["/small.f1.html"] = answer(b"", content_length=str(2**40))
-    result = crawl_small(small, page_mb=1)
-    assert failure(result) == failure(result, "/small.f1.html") == "too large"
-    assert names(result) == ["f2", "f3"]
-
-
 @pytest.mark.parametrize("kind", ["silent", "dripping"])
-def test_a_page_that_takes_too_long_is_given_up(small: SiteServer, kind: str) -> None:
+def test_a_page_that_takes_too_long_is_given_up(small, kind):
     assert names(crawl_small(small)) == ALL
     # Only this page is asked for again, so that a slow machine makes no other one late.
     forget(FIRST)
@@ -59,30 +39,30 @@ def test_a_page_that_takes_too_long_is_given_up(small: SiteServer, kind: str) ->
         (faults.reset, "broken off"),
         (answer(b"<p>", content_length="99"), "broken off"),
         (answer(b"no gzip", content_encoding="gzip"), "broken off"),
-        (answer(b"x", content_encoding="snappy"), "packed in an unknown way"),
         (faults.rubbish, "connection failed"),
+        (answer(b"x", content_encoding="snappy"), "packed in an unknown way"),
         (answer(b"", "304 Not Modified"), "HTTP status 304"),
         (
             answer(b"%PDF", content_type="application/pdf"),
             "not HTML, but 'application/pdf'",
         ),
+        (faults.bomb("gzip", unpacked_mb=3), "too large when unpacked"),
+        (faults.bomb("deflate", unpacked_mb=3), "too large when unpacked"),
+        (faults.endless, "too large"),
+        (answer(b"", content_length=str(2**40)), "too large"),
     ],
 )
-def test_a_broken_answer_has_its_reason_and_may_come_right(
-    small: SiteServer, fault: faults.Answer, reason: str
-) -> None:
+def test_a_broken_answer_has_its_reason_and_may_come_right(small, fault, reason):
     small.answers[FIRST] = fault
-    result = crawl_small(small, retries=0)
+    result = crawl_small(small, retries=0, page_mb=1)
     assert failure(result) == reason
-    assert bool(result.may_pass) is not (
-        reason not in ("broken off", "connection failed")
-    )
+    assert bool(result.may_pass) is (reason in ("broken off", "connection failed"))
     assert names(result) == REST
     del small.answers[FIRST]
     assert names(crawl_small(small)) == ALL
 
 
-def test_a_page_that_was_broken_off_once_is_read(small: SiteServer) -> None:
+def test_a_page_that_was_broken_off_once_is_read(small):
     small.answers[FIRST] = faults.in_turn(faults.reset, answer(GOOD))
     assert names(crawl_small(small)) == ALL
 
@@ -96,24 +76,20 @@ def test_a_page_that_was_broken_off_once_is_read(small: SiteServer) -> None:
         b"<dl class='py'><dt class='sig sig-object' id='small.other'>x</dt></dl>",
     ],
 )
-def test_a_page_that_lacks_its_objects_is_told_with_them(
-    small: SiteServer, body: bytes
-) -> None:
+def test_a_page_that_lacks_its_objects_is_told_with_them(small, body):
     small.answers[FIRST] = answer(body)
     result = crawl_small(small)
     assert names(result) == REST
     assert count(result)["left_out"] == {"not on its page": 1}
 
 
-def test_broken_html_is_read_as_a_browser_would(small: SiteServer) -> None:
+def test_broken_html_is_read_as_a_browser_would(small):
     broken = described("small.f0", "<p>Do <b>it.").replace("</dd></dl>", "")
     small.answers[FIRST] = answer(broken.encode())
     assert crawl_small(small).tools[0].summary == "Do it."
 
 
-def test_an_inventory_that_lies_costs_no_more_than_its_lies(
-    small: SiteServer, tmp_path: Path
-) -> None:
+def test_an_inventory_that_lies_costs_no_more_than_its_lies(small, tmp_path):
     truth = [("py:function", f"small.f{n}", f"small.f{n}.html#$") for n in range(4)]
     lies = [
         ("py:function", "small.gone", "gone.html#$"),

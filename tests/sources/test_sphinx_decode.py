@@ -1,7 +1,5 @@
 """Pages in whatever encoding they come, and headers that say anything."""
 
-from __future__ import annotations
-
 import encodings.aliases
 
 import pytest
@@ -10,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.sources.faults import answer
 from tests.sources.small_site import ALL, FIRST, GOOD, crawl_small, names
-from tests.sources.sphinx_server import SiteServer
 from toolbank.sources.web.answer import WebResponse, decode_html
 from toolbank.sources.web.download import Throttle
 from toolbank.sources.web.policy import CrawlPolicy, CrawlSettings
@@ -40,9 +37,7 @@ NAMES = sorted(
         ("text/html; charset=utf-16-le", b"", "utf-16-le"),
     ],
 )
-def test_a_page_in_any_encoding_is_read(
-    small: SiteServer, sent_as: str, start: bytes, written_in: str
-) -> None:
+def test_a_page_in_any_encoding_is_read(small, sent_as, start, written_in):
     words = "あ" if written_in == "shift_jis" else "Café"
     page = GOOD.decode().replace("¶", "").replace("Do it.", words)
     small.answers[FIRST] = answer(start + page.encode(written_in), content_type=sent_as)
@@ -51,9 +46,7 @@ def test_a_page_in_any_encoding_is_read(
     assert result.tools[0].summary == words
 
 
-def test_a_page_that_is_not_in_its_encoding_loses_only_what_fits_none(
-    small: SiteServer,
-) -> None:
+def test_a_page_that_is_not_in_its_encoding_loses_only_what_fits_none(small):
     page = GOOD.replace(b"Do it.", b"Caf\xe9.")
     small.answers[FIRST] = answer(page, content_type="text/html; charset=utf-8")
     assert crawl_small(small).tools[0].summary == "Caf\ufffd."
@@ -61,9 +54,7 @@ def test_a_page_that_is_not_in_its_encoding_loses_only_what_fits_none(
 
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=80), st.sampled_from(NAMES), st.booleans())
-def test_any_bytes_said_to_be_in_any_encoding_are_read(
-    body: bytes, name: str, in_page: bool
-) -> None:
+def test_any_bytes_said_to_be_in_any_encoding_are_read(body, name, in_page):
     if in_page:
         text = decode_html(f'<meta charset="{name}">'.encode() + body, "text/html")
     else:
@@ -88,7 +79,7 @@ def test_any_bytes_said_to_be_in_any_encoding_are_read(
     ),
     st.sampled_from([200, 429, 503]),
 )
-def test_any_words_in_retry_after_are_borne(words: str, status: int) -> None:
+def test_any_words_in_retry_after_are_borne(words, status):
     url = "http://small.example/"
     throttle = Throttle(CrawlSettings(url, CrawlPolicy()))
     throttle.note(WebResponse(url, status, {"retry-after": words}), latency_s=0.1)

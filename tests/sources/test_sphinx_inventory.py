@@ -1,7 +1,5 @@
 """objects.inv: read as the reference library reads it, and hostile ones told."""
 
-from __future__ import annotations
-
 import tarfile
 import zlib
 
@@ -19,13 +17,13 @@ from toolbank.system.errors import InputError
 URL = "https://sample.example/objects.inv"
 
 
-def packed(*lines: str) -> bytes:
+def packed(*lines):
     head = INVENTORY_HEAD + b"\n# Project: a b\n# Version: 1.2\n# with zlib\n"
     return head + zlib.compress("\n".join(lines).encode())
 
 
 @pytest.mark.parametrize("site", ["numpy", "pandas", "boto3"])
-def test_reads_a_real_inventory_as_the_reference_library_does(site: str) -> None:
+def test_reads_a_real_inventory_as_the_reference_library_does(site):
     with tarfile.open(shared(f"docs/{site}.tar.xz")) as pages:
         file = pages.extractfile(f"{site}/objects.inv")
         assert file is not None
@@ -69,9 +67,7 @@ def test_reads_a_real_inventory_as_the_reference_library_does(site: str) -> None
         ),
     ],
 )
-def test_a_line_is_an_object_or_kept_as_it_is(
-    line: str, expected: tuple[str, ...]
-) -> None:
+def test_a_line_is_an_object_or_kept_as_it_is(line, expected):
     (found,) = read_inventory(packed(line), URL).objects
     assert (found.domain, found.role, found.name, found.page, found.anchor) == expected
     assert str(InventoryObject("", "", line, "", "")) == line
@@ -86,12 +82,12 @@ def test_a_line_is_an_object_or_kept_as_it_is(
         (packed(*["x"] * 500_001), "more than 500,000"),
     ],
 )
-def test_what_is_no_inventory_is_told_with_its_address(data: bytes, told: str) -> None:
+def test_what_is_no_inventory_is_told_with_its_address(data, told):
     with pytest.raises(InputError, match=rf"{URL}: not a Sphinx inventory \(.*{told}"):
         read_inventory(data, URL)
 
 
-def test_a_hostile_line_is_read_at_once() -> None:
+def test_a_hostile_line_is_read_at_once():
     line = "a" + " " * 1_000_000 + "b " * 100_000
     (found,) = read_inventory(packed(line), URL).objects
     assert found.domain == ""

@@ -1,13 +1,10 @@
 """kill -9 of a crawl at any moment: the next one goes on, and writes the same bytes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import tarfile
-from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -23,10 +20,10 @@ TOOLBANK = str(Path(sys.executable).with_name("toolbank"))
 CACHE_FILE = "[0-9a-f]" * 64
 
 
-def crawl_and_kill(server: SiteServer, site: str, out: Path, page: str) -> None:
+def crawl_and_kill(server, site, out, page):
     """Crawl from the command line, and kill it when it asks for a page."""
 
-    def kill(_: SimpleHTTPRequestHandler) -> None:
+    def kill(_):
         os.kill(child.pid, signal.SIGKILL)
 
     server.answers[page] = kill
@@ -36,12 +33,12 @@ def crawl_and_kill(server: SiteServer, site: str, out: Path, page: str) -> None:
     del server.answers[page]
 
 
-def written(out: Path) -> dict[str, bytes]:
+def written(out):
     files = (path for path in out.iterdir() if path.name != MARK)
     return {path.name: path.read_bytes() for path in files if path.is_file()}
 
 
-def check_kills(server: SiteServer, site: str, tmp_path: Path, at: list[int]) -> None:
+def check_kills(server, site, tmp_path, at):
     """Kill at the pages that an undisturbed crawl asks for at these places, and go on."""
     whole = tmp_path / "whole"
     crawl_to_folder(whole, site=site, base_url=server.url)
@@ -64,9 +61,7 @@ def check_kills(server: SiteServer, site: str, tmp_path: Path, at: list[int]) ->
         assert written(out) == written(whole)
 
 
-def test_a_crawl_that_was_killed_goes_on_to_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crawl_that_was_killed_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
     write_small_site(tmp_path, pages=30)
     (tmp_path / "site" / "small.f7.html").unlink()
     monkeypatch.chdir(tmp_path)
@@ -79,14 +74,14 @@ def test_a_crawl_that_was_killed_goes_on_to_the_same_bytes(
     [("for the site", signal.SIGINT), ("for an answer", signal.SIGTERM)],
 )
 def test_an_interrupt_ends_a_crawl_at_once_and_the_next_one_goes_on(
-    wait: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    wait, number, tmp_path, monkeypatch
+):
     write_small_site(tmp_path)
     monkeypatch.chdir(tmp_path)
     with SiteServer(tmp_path / "site") as server:
         pause = answer(b"", "503 Wait", retry_after="60")
 
-        def interrupt(handler: SimpleHTTPRequestHandler) -> None:
+        def interrupt(handler):
             if wait == "for the site":
                 pause(handler)
                 handler.connection.close()
@@ -114,8 +109,8 @@ def test_an_interrupt_ends_a_crawl_at_once_and_the_next_one_goes_on(
 @pytest.mark.slow
 @pytest.mark.parametrize("site", ["numpy", "pandas", "boto3"])
 def test_a_crawl_of_real_pages_that_was_killed_goes_on_to_the_same_bytes(
-    site: str, tmp_path: Path
-) -> None:
+    site, tmp_path
+):
     with tarfile.open(shared(f"docs/{site}.tar.xz")) as archive:
         archive.extractall(tmp_path / "docs", filter="data")
     (inventory,) = (tmp_path / "docs").rglob("objects.inv")

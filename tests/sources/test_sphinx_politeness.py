@@ -1,10 +1,7 @@
 """How a crawl behaves on a site: who asks, when, and when no more."""
 
-from __future__ import annotations
-
 from collections import Counter
 from email.utils import formatdate
-from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -18,7 +15,6 @@ from tests.sources.small_site import (
     GOOD,
     NOON,
     REST,
-    Hours,
     crawl_small,
     failure,
     forget,
@@ -33,7 +29,7 @@ from toolbank.sources.web.policy import CrawlPolicy, CrawlSettings
 from toolbank.system.errors import InputError, ToolbankError
 
 
-def test_tells_the_site_who_asks(small: SiteServer) -> None:
+def test_tells_the_site_who_asks(small):
     crawl_small(small, contact="https://me.example/bot")
     assert len(small.agents) == 1
     agent = small.agents.pop()
@@ -50,14 +46,12 @@ def test_tells_the_site_who_asks(small: SiteServer) -> None:
         "(me@x.example)",
     ],
 )
-def test_a_contact_that_would_break_the_header_is_refused(contact: str) -> None:
+def test_a_contact_that_would_break_the_header_is_refused(contact):
     with pytest.raises(ValidationError, match="mail address"):
         CrawlPolicy(contact=contact)
 
 
-def test_a_public_site_is_asked_gently_and_a_private_one_at_full_speed(
-    small: SiteServer,
-) -> None:
+def test_a_public_site_is_asked_gently_and_a_private_one_at_full_speed(small):
     public = CrawlSettings("https://numpy.org/doc/2.0/", CrawlPolicy())
     assert public.adapts
     assert public.delay_s >= 0.25
@@ -69,7 +63,7 @@ def test_a_public_site_is_asked_gently_and_a_private_one_at_full_speed(
     assert CrawlSettings(small.url, CrawlPolicy(delay_s=1)).delay_s == 1
 
 
-def test_obeys_robots_txt(small: SiteServer) -> None:
+def test_obeys_robots_txt(small):
     robots = Path("site/robots.txt")
     robots.write_text(f"User-agent: toolbank\nDisallow: {FIRST}\n\nUser-agent: *\n")
     result = crawl_small(small)
@@ -78,25 +72,21 @@ def test_obeys_robots_txt(small: SiteServer) -> None:
     assert names(result) == REST
 
 
-def test_keeps_the_delay_that_robots_txt_asks_for(
-    small: SiteServer, hours: Hours
-) -> None:
+def test_keeps_the_delay_that_robots_txt_asks_for(small, hours):
     Path("site/robots.txt").write_text("User-agent: *\nCrawl-delay: 20\n")
     assert names(crawl_small(small, concurrency=1)) == ALL
     # The site's speed is not what is told here: a wait is what is left of the 20 s.
     assert hours.waits == [(20.0, asked) for asked in range(2, len(small.asked))]
 
 
-def test_does_not_crawl_where_robots_txt_asks_for_too_long_a_delay(
-    small: SiteServer,
-) -> None:
+def test_does_not_crawl_where_robots_txt_asks_for_too_long_a_delay(small):
     Path("site/robots.txt").write_text("User-agent: *\nCrawl-delay: 3600\n")
     with pytest.raises(ToolbankError, match=r"robots.txt asks for 3600 s"):
         crawl_small(small)
     assert small.asked == ["/robots.txt"]
 
 
-def test_does_not_crawl_while_robots_txt_cant_be_had(small: SiteServer) -> None:
+def test_does_not_crawl_while_robots_txt_cant_be_had(small):
     small.statuses["/robots.txt"] = [503]
     with pytest.raises(
         ToolbankError, match=r"robots.txt can't be read: HTTP status 503"
@@ -105,7 +95,7 @@ def test_does_not_crawl_while_robots_txt_cant_be_had(small: SiteServer) -> None:
     assert set(small.asked) == {"/robots.txt"}
 
 
-def test_obeys_what_a_robots_txt_without_end_says_first(small: SiteServer) -> None:
+def test_obeys_what_a_robots_txt_without_end_says_first(small):
     rules = f"User-agent: *\nDisallow: {FIRST}\n"
     endless = rules + "Disallow: /else/where\n" * 200_000
     small.answers["/robots.txt"] = answer(endless.encode(), content_type="text/plain")
@@ -117,9 +107,7 @@ def test_obeys_what_a_robots_txt_without_end_says_first(small: SiteServer) -> No
     assert small.asked == []
 
 
-def test_a_robots_txt_that_is_cut_off_forbids_nothing_by_its_last_line(
-    small: SiteServer,
-) -> None:
+def test_a_robots_txt_that_is_cut_off_forbids_nothing_by_its_last_line(small):
     start = "User-agent: *\n"
     padding = "#" * (500 * 1024 - len(f"{start}\nDisallow: /")) + "\n"
     text = f"{start}{padding}Disallow: /else/where\n"
@@ -128,9 +116,7 @@ def test_a_robots_txt_that_is_cut_off_forbids_nothing_by_its_last_line(
 
 
 @pytest.mark.parametrize("kind", ["bomb", "elsewhere"])
-def test_does_not_crawl_where_robots_txt_is_refused(
-    small: SiteServer, tmp_path: Path, kind: str
-) -> None:
+def test_does_not_crawl_where_robots_txt_is_refused(small, tmp_path, kind):
     with SiteServer(tmp_path / "site") as other:
         if kind == "bomb":
             small.answers["/robots.txt"] = faults.bomb("gzip", unpacked_mb=3)
@@ -144,16 +130,14 @@ def test_does_not_crawl_where_robots_txt_is_refused(
     assert small.asked == ["/robots.txt"]
 
 
-def test_a_page_that_fails_twice_is_tried_again(small: SiteServer) -> None:
+def test_a_page_that_fails_twice_is_tried_again(small):
     small.statuses[FIRST] = [503, 503, 200]
     assert names(crawl_small(small)) == ALL
 
 
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize("after", ["100", formatdate(NOON + 100, usegmt=True)])
-def test_a_site_that_asks_for_a_pause_is_left_alone_wholly(
-    small: SiteServer, hours: Hours, status: int, after: str
-) -> None:
+def test_a_site_that_asks_for_a_pause_is_left_alone_wholly(small, hours, status, after):
     pause = answer(b"", f"{status} Wait", retry_after=after)
     small.answers[FIRST] = faults.in_turn(pause, answer(GOOD))
     assert names(crawl_small(small, concurrency=1)) == ALL
@@ -163,9 +147,7 @@ def test_a_site_that_asks_for_a_pause_is_left_alone_wholly(
     assert len(small.asked) == 2 + len(ALL) + 1
 
 
-def test_a_site_that_asks_for_too_long_a_pause_is_left_for_another_day(
-    small: SiteServer,
-) -> None:
+def test_a_site_that_asks_for_too_long_a_pause_is_left_for_another_day(small):
     small.answers["/small.f2.html"] = answer(b"", "503 No", retry_after="3600")
     result = crawl_small(small, concurrency=1)
     assert result.may_pass
@@ -175,7 +157,7 @@ def test_a_site_that_asks_for_too_long_a_pause_is_left_for_another_day(
     assert names(crawl_small(small)) == ALL
 
 
-def test_a_site_that_is_gone_is_not_asked_for_every_page(small: SiteServer) -> None:
+def test_a_site_that_is_gone_is_not_asked_for_every_page(small):
     list_only("f0", *(f"g{n}" for n in range(200)))
     small.cut_off |= {f"/small.g{n}.html" for n in range(200)} | {FIRST}
     with pytest.raises(ToolbankError, match="the site did not answer any more"):
@@ -183,7 +165,7 @@ def test_a_site_that_is_gone_is_not_asked_for_every_page(small: SiteServer) -> N
     assert len(small.asked) < 80, "and one more try each where a connection was reused"
 
 
-def test_a_site_with_many_broken_pages_is_read_to_its_end(small: SiteServer) -> None:
+def test_a_site_with_many_broken_pages_is_read_to_its_end(small):
     list_only("f0", *(f"g{n}" for n in range(40)))
     for n in range(40):
         small.answers[f"/small.g{n}.html"] = answer(b"<p>", content_length="99")
@@ -192,9 +174,9 @@ def test_a_site_with_many_broken_pages_is_read_to_its_end(small: SiteServer) -> 
 
 @pytest.mark.parametrize("limit", ["requests", "minutes"])
 def test_a_crawl_that_reaches_its_limit_says_so_and_goes_on_the_next_time(
-    small: SiteServer, hours: Hours, limit: str
-) -> None:
-    def take_an_hour(handler: SimpleHTTPRequestHandler) -> None:
+    small, hours, limit
+):
+    def take_an_hour(handler):
         hours.passed += 3600
         answer(GOOD)(handler)
 
@@ -211,14 +193,12 @@ def test_a_crawl_that_reaches_its_limit_says_so_and_goes_on_the_next_time(
     assert sorted(small.asked) == [f"/small.{name}.html" for name in REST]
 
 
-def test_a_crawl_that_has_ended_makes_no_further_requests_up(
-    small: SiteServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crawl_that_has_ended_makes_no_further_requests_up(small, monkeypatch):
     list_only("f0", *(f"g{n}" for n in range(500)))
-    seen: list[str] = []
+    seen = []
     look_up = PageCache.read
 
-    def note(self: PageCache, url: str) -> object:
+    def note(self, url):
         seen.append(url)
         return look_up(self, url)
 
@@ -233,7 +213,7 @@ def test_a_crawl_that_has_ended_makes_no_further_requests_up(
     assert len(seen) < 20
 
 
-def test_a_crawl_that_has_ended_still_reads_what_is_kept(small: SiteServer) -> None:
+def test_a_crawl_that_has_ended_still_reads_what_is_kept(small):
     assert names(crawl_small(small)) == ALL
     forget("/small.f2.html")
     result = crawl_small(small, concurrency=1, requests=2, max_age_h=0)
@@ -242,7 +222,7 @@ def test_a_crawl_that_has_ended_still_reads_what_is_kept(small: SiteServer) -> N
     assert failure(result, "/small.f2.html") == "not asked for: limit of 2 requests"
 
 
-def test_an_inventory_is_looked_for_in_few_folders(small: SiteServer) -> None:
+def test_an_inventory_is_looked_for_in_few_folders(small):
     Path("site/objects.inv").unlink()
     deep = "/" + 300 * "a/"
     small.redirects["/"] = deep

@@ -1,10 +1,5 @@
 """The published tool lists, from the references' own pages."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.shared import shared
@@ -12,7 +7,6 @@ from tests.sources.references import serve, tool
 from toolbank.config.assets import find_asset
 from toolbank.sources.sphinx.crawl import count, crawl_site, record
 from toolbank.sources.sphinx.settings import SphinxSource
-from toolbank.sources.sphinx.tools import Crawl
 
 
 @pytest.mark.slow
@@ -24,9 +18,7 @@ from toolbank.sources.sphinx.tools import Crawl
         ("boto3", ("ec2", "iam", "rds", "sns"), 1.0),
     ],
 )
-def test_finds_every_published_name_and_little_else(
-    site: str, include: tuple[str, ...], precision: float, tmp_path: Path
-) -> None:
+def test_finds_every_published_name_and_little_else(site, include, precision, tmp_path):
     with serve(site, tmp_path) as server:
         source = SphinxSource(site=site, base_url=server.url, include=include)
         result = crawl_site(source, tmp_path / "cache")
@@ -41,7 +33,7 @@ def test_finds_every_published_name_and_little_else(
 
 
 @pytest.fixture(scope="module")
-def pandas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawl]:
+def pandas(tmp_path_factory):
     """What the pages of two topics list."""
     folder = tmp_path_factory.mktemp("pandas")
     ours = find_asset("crawlers", "pandas.yaml").path.read_text(encoding="utf-8")
@@ -55,9 +47,7 @@ def pandas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawl]:
         yield crawl_site(source, folder / "cache")
 
 
-def test_pandas_aliases_constants_and_odd_modules_are_found(
-    pandas: Crawl,
-) -> None:
+def test_pandas_aliases_constants_and_odd_modules_are_found(pandas):
     assert tool(pandas, "pandas.isna").aliases == ("pandas.isnull",)
     assert tool(pandas, "pandas.plotting.plot_params").kind == "object"
     hashed = tool(pandas, "pandas.util.hash_array")
@@ -65,7 +55,7 @@ def test_pandas_aliases_constants_and_odd_modules_are_found(
 
 
 @pytest.fixture(scope="module")
-def boto3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawl]:
+def boto3(tmp_path_factory):
     """The client of one service."""
     folder = tmp_path_factory.mktemp("boto3")
     with serve("boto3", folder) as server:
@@ -77,13 +67,13 @@ def boto3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawl]:
         assert all("/sns/client/" in path for path in asked)
 
 
-def test_a_recipe_names_the_services_it_wants(boto3: Crawl) -> None:
+def test_a_recipe_names_the_services_it_wants(boto3):
     assert len(boto3.tools) == 46
     assert {item.name.rpartition(".")[0] for item in boto3.tools} == {"sns.client"}
     assert count(boto3)["left_out"]["not included"] == 1112 + 890 - 46
 
 
-def test_nested_parameters_and_results_are_kept(boto3: Crawl) -> None:
+def test_nested_parameters_and_results_are_kept(boto3):
     publish = tool(boto3, "sns.client.publish_batch").parameters
     assert publish["required"] == ["TopicArn", "PublishBatchRequestEntries"]
     entry = publish["properties"]["PublishBatchRequestEntries"]["items"]
@@ -98,7 +88,7 @@ def test_nested_parameters_and_results_are_kept(boto3: Crawl) -> None:
     assert topics["items"]["properties"]["TopicArn"]["type"] == "string"
 
 
-def test_one_parameter_alone_is_read_as_well(boto3: Crawl) -> None:
+def test_one_parameter_alone_is_read_as_well(boto3):
     found = tool(boto3, "sns.client.check_if_phone_number_is_opted_out").parameters
     assert found["required"] == ["phoneNumber"]
     assert found["properties"]["phoneNumber"]["type"] == "string"

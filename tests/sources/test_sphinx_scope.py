@@ -1,9 +1,6 @@
 """Which objects of an inventory can be tools: by rules, and where there are none."""
 
-from __future__ import annotations
-
 import re
-from typing import Any
 
 import pytest
 import yaml
@@ -25,22 +22,22 @@ from toolbank.system.errors import InputError
 URL = "https://sample.example/doc/"
 
 
-def listed(kind: str, name: str, page: str = "api.html") -> InventoryObject:
+def listed(kind, name, page="api.html"):
     domain, role = kind.split(":")
     return InventoryObject(domain, role, name, page, name)
 
 
-def inventory(*objects: InventoryObject) -> Inventory:
+def inventory(*objects):
     return Inventory("Sample", "1.2", objects)
 
 
-def site(**rules: Any) -> Site:
+def site(**rules):
     lowercase = rules.pop("lowercase", False)
     objects = Objects(**{"roles": ("function", "method"), **rules})
     return Site(base_url=URL, objects=objects, lowercase=lowercase)
 
 
-def chosen(site: Site, *objects: InventoryObject) -> list[str]:
+def chosen(site, *objects):
     entries = select(inventory(*objects), site).entries.values()
     return [entry.name for entry in entries]
 
@@ -68,13 +65,11 @@ ALL = (
         ({"roles": ("method",), "exclude": ("*._*",)}, {"pkg.Box.open"}),
     ],
 )
-def test_rules_choose_by_role_parent_name_and_page(
-    rules: dict[str, Any], names: set[str]
-) -> None:
+def test_rules_choose_by_role_parent_name_and_page(rules, names):
     assert set(chosen(site(**rules), *ALL)) == names
 
 
-def test_everything_left_out_has_its_reason() -> None:
+def test_everything_left_out_has_its_reason():
     scope = select(inventory(*ALL), site(include=("pkg",), exclude=("pkg.sub",)))
     assert {
         reason: [str(item) for item in items]
@@ -85,18 +80,18 @@ def test_everything_left_out_has_its_reason() -> None:
     }
 
 
-def test_lowercase_names_are_what_the_rules_see() -> None:
+def test_lowercase_names_are_what_the_rules_see():
     client = listed("py:method", "EC2.Client.run_instances")
     rules = site(lowercase=True, include=("ec2.client",))
     assert chosen(rules, client) == ["ec2.client.run_instances"]
 
 
-def test_a_recipe_narrows_what_a_site_takes() -> None:
+def test_a_recipe_narrows_what_a_site_takes():
     rules = narrowed(site(exclude=("pkg._low",)), ("pkg",), ("pkg.Box",))
     assert set(chosen(rules, *ALL)) == {"pkg.load", "pkg.sub.save"}
 
 
-def test_without_rules_all_that_can_be_called_by_a_public_name_is_taken() -> None:
+def test_without_rules_all_that_can_be_called_by_a_public_name_is_taken():
     found = inventory(
         *ALL,
         listed("py:class", "pkg.Box"),
@@ -129,9 +124,7 @@ def test_without_rules_all_that_can_be_called_by_a_public_name_is_taken() -> Non
         ),
     ],
 )
-def test_the_domain_that_has_most_to_call_counts(
-    objects: list[tuple[str, str]], domain: str, names: list[str]
-) -> None:
+def test_the_domain_that_has_most_to_call_counts(objects, domain, names):
     found = Inventory(
         "x",
         "1",
@@ -145,7 +138,7 @@ def test_the_domain_that_has_most_to_call_counts(
     assert chosen(rules, *found.objects) == names
 
 
-def test_the_guessed_rules_are_a_file_that_chooses_the_same() -> None:
+def test_the_guessed_rules_are_a_file_that_chooses_the_same():
     found = inventory(*ALL, listed("py:attribute", "pkg.Box.size"))
     rules = narrowed(guess_site(found, URL), ("pkg",), ("pkg.sub",))
     scope = select(found, rules)
@@ -155,13 +148,13 @@ def test_the_guessed_rules_are_a_file_that_chooses_the_same() -> None:
     assert re.search(r"function 4, method 2, attribute 1", text)
 
 
-def test_a_project_name_stays_in_its_comment() -> None:
+def test_a_project_name_stays_in_its_comment():
     found = Inventory("x\nobjects: {evil: 1}", "1\u2028y: z", ALL)
     text = site_yaml(select(found, guess_site(found, URL)))
     assert set(yaml.safe_load(text)) == {"base_url", "objects"}
 
 
-def test_a_site_of_prose_is_told_what_it_has() -> None:
+def test_a_site_of_prose_is_told_what_it_has():
     found = inventory(listed("std:doc", "a"), listed("std:label", "b"))
     with pytest.raises(
         InputError, match=r"nothing that can be called \(std:doc 1, std:label 1\)"
@@ -169,15 +162,13 @@ def test_a_site_of_prose_is_told_what_it_has() -> None:
         guess_site(found, URL)
 
 
-def test_a_role_of_another_domain_is_told() -> None:
+def test_a_role_of_another_domain_is_told():
     with pytest.raises(ValueError, match=r"no role 'get' in the py domain"):
         Objects(roles=("get",))
 
 
-def test_names_of_one_object_are_told_from_set_phrases() -> None:
-    def page(
-        name: str, place: str, role: str = "function"
-    ) -> tuple[InventoryEntry, PageObject]:
+def test_names_of_one_object_are_told_from_set_phrases():
+    def page(name, place, role="function"):
         item = InventoryObject("py", role, name, place, name)
         words = Documented(summary="Adds up what it is given.", examples=">>> f(1)")
         found = PageObject("function", "(x)", "", words)
