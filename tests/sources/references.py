@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+import yaml
+
 from tests.shared import shared
 from tests.sources.sphinx_server import SiteServer
 from toolbank.bank.records import Tool
+from toolbank.config.assets import find_asset
+from toolbank.sources.sphinx.crawl import crawl_site
+from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.sphinx.tools import Crawl
 
 
@@ -20,6 +27,19 @@ def serve(name: str, folder: Path) -> Iterator[SiteServer]:
         pages.extractall(folder, filter="data")
     with SiteServer(folder / name) as server:
         yield server
+
+
+@contextmanager
+def crawl_tables(name: str, folder: Path, *tables: str) -> Iterator[Crawl]:
+    """Crawl what these pages of a reference list, in a folder with rules of its own."""
+    shipped = find_asset("crawlers", f"{name}.yaml").path.read_text(encoding="utf-8")
+    rules = {**yaml.safe_load(shipped), "tables": tables}
+    (folder / "crawlers").mkdir()
+    (folder / "crawlers" / f"{name}.yaml").write_text(json.dumps(rules))
+    with serve(name, folder) as server, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        source = SphinxSource(site=name, base_url=server.url)
+        yield crawl_site(source, folder / "cache")
 
 
 def tool(result: Crawl, name: str) -> Tool:

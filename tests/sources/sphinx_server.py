@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ssl
 import threading
+import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
-import sphobjinv
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 from cryptography.x509.oid import NameOID
+
+from toolbank.sources.sphinx.inventory import INVENTORY_HEAD
 
 PAGE = "<!DOCTYPE html><html><body><main>{}</main></body></html>"
 
@@ -44,7 +46,6 @@ class SiteServer:
         self.cut_off: set[str] = set()
         self.released = threading.Event()
         self.redirects: dict[str, str] = {}
-        self.types: dict[str, str] = {}
         site = self
 
         class Handler(SimpleHTTPRequestHandler):
@@ -81,9 +82,6 @@ class SiteServer:
                     self.send_error(status)
                 else:
                     super().do_GET()
-
-            def guess_type(self, path: Any) -> str:
-                return site.types.get(self.path) or super().guess_type(path)
 
             def log_message(self, *args: Any) -> None: ...
 
@@ -144,19 +142,18 @@ class SiteServer:
         self._server.server_close()
 
 
+def pack_inventory(
+    lines: str, head: str = "# Project: Sample\n# Version: 1.2"
+) -> bytes:
+    """The bytes of an objects.inv with these lines, "NAME DOMAIN:ROLE 1 URI -"."""
+    start = f"{INVENTORY_HEAD.decode()}\n{head}\n# with zlib\n"
+    return start.encode() + zlib.compress(lines.encode())
+
+
 def write_inventory(folder: Path, objects: list[tuple[str, str, str]]) -> None:
     """Write objects.inv: (domain:role, name, uri) each."""
-    inventory = sphobjinv.Inventory()
-    inventory.project, inventory.version = "Sample", "1.2"
-    for kind, name, uri in objects:
-        domain, role = kind.split(":")
-        inventory.objects.append(
-            sphobjinv.DataObjStr(
-                name=name, domain=domain, role=role, priority="1", uri=uri, dispname="-"
-            )
-        )
-    text = inventory.data_file()
-    sphobjinv.writebytes(str(folder / "objects.inv"), sphobjinv.compress(text))
+    lines = "".join(f"{name} {kind} 1 {uri} -\n" for kind, name, uri in objects)
+    (folder / "objects.inv").write_bytes(pack_inventory(lines))
 
 
 def described(name: str, body: str, signature: str = "", role: str = "function") -> str:

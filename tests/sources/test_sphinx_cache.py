@@ -100,13 +100,6 @@ def test_a_page_is_asked_for_by_its_tag(small):
     assert len(result.from_cache) == 4
 
 
-def test_a_refresh_asks_about_everything_once(small):
-    crawl_small(small)
-    small.asked.clear()
-    assert len(crawl_small(small, max_age_h=0).from_cache) == 4
-    assert sorted(small.asked) == sorted(PAGES)
-
-
 @pytest.mark.parametrize("trouble", ["status", "cut off", "away"])
 def test_a_page_that_cant_be_checked_serves_as_it_was_kept(small, trouble):
     first = crawl_small(small)

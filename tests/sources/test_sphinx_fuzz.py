@@ -1,7 +1,6 @@
 """Damaged inventories, pages and types: told or read, never a crash."""
 
 import json
-import zlib
 
 import pytest
 from hypothesis import given
@@ -10,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 from tests.corpus_files import corpus_files
 from tests.sources.cases import read_cases
-from tests.sources.sphinx_server import PAGE, described, signed
+from tests.sources.sphinx_server import PAGE, described, pack_inventory, signed
 from toolbank.bank.records import Tool
 from toolbank.sources import site
 from toolbank.sources.site import Objects, Site, matches
@@ -61,11 +60,6 @@ def check_tool(found):
     assert "\\u0000" not in json.dumps(tool.model_dump())
 
 
-def packed(lines):
-    head = INVENTORY_HEAD + b"\n# Project: x\n# Version: 1\n# compressed with zlib\n"
-    return head + zlib.compress(lines.encode())
-
-
 @given(st.binary() | st.binary().map(lambda data: INVENTORY_HEAD + b"\n\n\n\n" + data))
 def test_any_bytes_are_an_inventory_or_an_input_error(data):
     try:
@@ -82,7 +76,7 @@ URIS = st.sampled_from(["p.html#$", "p.html#q", "../p.html", "http://x/p", "/p",
 @given(st.lists(st.tuples(NAMES, ROLES, URIS), min_size=1))
 def test_entries_aliases_and_skipped_add_up_to_all(objects):
     lines = "".join(f"{name} {role} 1 {uri} -\n" for name, role, uri in objects)
-    inventory = read_inventory(packed(lines), "https://sample.example/")
+    inventory = read_inventory(pack_inventory(lines), "https://sample.example/")
     scope = select(inventory, SITE)
     entries = scope.entries.values()
     parted = [item for entry in entries for item in entry.objects]
@@ -162,7 +156,7 @@ LINES = st.sampled_from(
 def test_lines_that_are_none_leave_the_others(lines):
     good = "first py:function 1 p.html#$ -"
     text = "\n".join([good, *lines, "last py:function 1 p.html#$ -\n"])
-    inventory = read_inventory(packed(text), "https://sample.example/")
+    inventory = read_inventory(pack_inventory(text), "https://sample.example/")
     names = [item.name for item in inventory.objects]
     assert names[0] == "first"
     assert names[-1] == "last"
@@ -170,7 +164,9 @@ def test_lines_that_are_none_leave_the_others(lines):
 
 @given(st.data())
 def test_an_inventory_with_a_few_bytes_changed_is_read_or_told(data):
-    whole = packed("".join(f"a.f{n} py:function 1 p.html#$ -\n" for n in range(50)))
+    whole = pack_inventory(
+        "".join(f"a.f{n} py:function 1 p.html#$ -\n" for n in range(50))
+    )
     damaged = bytearray(whole)
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, len(damaged) - 1))

@@ -21,7 +21,6 @@ from tests.sources.small_site import (
     list_only,
     names,
 )
-from tests.sources.sphinx_server import SiteServer
 from toolbank.sources.sphinx.crawl import count, crawl_site, problems, record
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.web.client import PageCache
@@ -79,20 +78,30 @@ def test_keeps_the_delay_that_robots_txt_asks_for(small, hours):
     assert hours.waits == [(20.0, asked) for asked in range(2, len(small.asked))]
 
 
-def test_does_not_crawl_where_robots_txt_asks_for_too_long_a_delay(small):
-    Path("site/robots.txt").write_text("User-agent: *\nCrawl-delay: 3600\n")
-    with pytest.raises(ToolbankError, match=r"robots.txt asks for 3600 s"):
-        crawl_small(small)
+@pytest.mark.parametrize(
+    ("robots", "kind", "why"),
+    [
+        (
+            answer(b"User-agent: *\nCrawl-delay: 3600\n"),
+            ToolbankError,
+            "asks for 3600 s",
+        ),
+        (answer(b"", "503 No"), ToolbankError, "HTTP status 503"),
+        (faults.bomb("gzip", unpacked_mb=3), InputError, "too large when unpacked"),
+        (
+            answer(b"", "302 Moved", location="http://127.0.0.1:9/robots.txt"),
+            *(InputError, "leads to another site, http://127.0.0.1:9/robots.txt"),
+        ),
+    ],
+)
+def test_does_not_crawl_by_a_robots_txt_that_asks_too_much_or_fails(
+    small, robots, kind, why
+):
+    small.answers["/robots.txt"] = robots
+    with pytest.raises(ToolbankError, match=f"robots.txt .*{why}") as caught:
+        crawl_small(small, retries=0, page_mb=1)
+    assert type(caught.value) is kind
     assert small.asked == ["/robots.txt"]
-
-
-def test_does_not_crawl_while_robots_txt_cant_be_had(small):
-    small.statuses["/robots.txt"] = [503]
-    with pytest.raises(
-        ToolbankError, match=r"robots.txt can't be read: HTTP status 503"
-    ):
-        crawl_small(small, retries=0)
-    assert set(small.asked) == {"/robots.txt"}
 
 
 def test_obeys_what_a_robots_txt_without_end_says_first(small):
@@ -113,21 +122,6 @@ def test_a_robots_txt_that_is_cut_off_forbids_nothing_by_its_last_line(small):
     text = f"{start}{padding}Disallow: /else/where\n"
     small.answers["/robots.txt"] = answer(text.encode())
     assert names(crawl_small(small)) == ALL
-
-
-@pytest.mark.parametrize("kind", ["bomb", "elsewhere"])
-def test_does_not_crawl_where_robots_txt_is_refused(small, tmp_path, kind):
-    with SiteServer(tmp_path / "site") as other:
-        if kind == "bomb":
-            small.answers["/robots.txt"] = faults.bomb("gzip", unpacked_mb=3)
-            why = "too large when unpacked"
-        else:
-            small.redirects["/robots.txt"] = f"{other.url}robots.txt"
-            why = f"leads to another site, {other.url}robots.txt"
-        with pytest.raises(InputError, match=f"robots.txt can't be read: {why}"):
-            crawl_small(small, page_mb=1)
-        assert not other.asked
-    assert small.asked == ["/robots.txt"]
 
 
 def test_a_page_that_fails_twice_is_tried_again(small):

@@ -57,10 +57,7 @@ ALL = (
     [
         ({"parents": ("pkg",)}, {"pkg.load"}),
         ({"include": ("pkg.Box",)}, {"pkg.Box.open", "pkg.Box._secret"}),
-        (
-            {"exclude": ("*._*", "other")},
-            {"pkg.load", "pkg.sub.save", "pkg.Box.open"},
-        ),
+        ({"exclude": ("*._*", "other", "pkg.sub")}, {"pkg.load", "pkg.Box.open"}),
         ({"pages": ("box*",)}, {"pkg.Box.open", "pkg.Box._secret"}),
         ({"roles": ("method",), "exclude": ("*._*",)}, {"pkg.Box.open"}),
     ],
