@@ -7,18 +7,14 @@ import threading
 import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-)
 from cryptography.x509.oid import NameOID
 
 from toolbank.sources.sphinx.inventory import INVENTORY_HEAD
@@ -55,13 +51,10 @@ class SiteServer:
             def do_GET(self) -> None:
                 site.asked.append(self.path)
                 site.agents.add(self.headers["User-Agent"])
-                site.conditions.append(
-                    (
-                        self.path,
-                        self.headers["If-None-Match"],
-                        self.headers["If-Modified-Since"],
-                    )
+                tag, date = map(
+                    self.headers.get, ("If-None-Match", "If-Modified-Since")
                 )
+                site.conditions.append((self.path, tag, date))
                 if self.path in site.answers:
                     self.close_connection = True
                     site.answers[self.path](self)
@@ -108,28 +101,20 @@ class SiteServer:
             .serial_number(1)
             .not_valid_before(now)
             .not_valid_after(now + timedelta(days=1))
-            .add_extension(
-                x509.SubjectAlternativeName([x509.DNSName("docs.example")]), False
-            )
             .sign(key, hashes.SHA256())
         )
         path = folder / "certificate.pem"
-        path.write_bytes(
-            certificate.public_bytes(Encoding.PEM)
-            + key.private_bytes(
-                Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()
-            )
-        )
+        pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+        form = serialization.PrivateFormat.TraditionalOpenSSL
+        secret = key.private_bytes(pem, form, plain)
+        path.write_bytes(certificate.public_bytes(pem) + secret)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(path)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
     def __enter__(self) -> Self:
-        # It looks so often whether it is to go away.
-        serving = {"poll_interval": 0.01}
-        threading.Thread(
-            target=self._server.serve_forever, kwargs=serving, daemon=True
-        ).start()
+        serve = partial(self._server.serve_forever, poll_interval=0.01)
+        threading.Thread(target=serve, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:

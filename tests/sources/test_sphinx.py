@@ -1,7 +1,5 @@
 """Crawling a Sphinx site: names, what a tool carries, and what goes wrong."""
 
-import socket
-
 import pytest
 
 from tests.sources.references import tool
@@ -13,7 +11,6 @@ from tests.sources.sphinx_server import (
     signed,
     write_inventory,
 )
-from toolbank.bank.records import ReturnValue, SeeAlso
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.sphinx.crawl import count, crawl_site
 from toolbank.sources.sphinx.settings import SphinxSource
@@ -27,32 +24,6 @@ objects:
   exclude: [sample.private]
 tables: [reference.html, more/*.html]
 """
-ADD = """
-<p>Add two things,
-<em class="xref py py-obj">a</em> and <code>b</code>.</p>
-<div class="deprecated"><p><span>Deprecated since version 1.1: </span>Use plus.</p></div>
-<p>More words <a class="reference internal" href="#r1">[1]</a>, with <span class="math">\\(x^2\\)</span>.</p>
-<ul><li><p>one</p></li><li><p>two</p></li></ul>
-<table><tr><td>one</td><td>1</td></tr></table>
-<dl class="field-list">
-<dt>Parameters<span class="colon">:</span></dt>
-<dd><dl>
-<dt><strong>a</strong><span class="classifier">int or None</span></dt><dd><p>The first.</p>
-<div class="versionadded"><p>New in version 1.</p></div></dd>
-<dt><strong>mode</strong><span class="classifier">{'fast', 'safe'}, optional</span></dt><dd><p>How.</p></dd>
-</dl></dd>
-<dt>Returns<span class="colon">:</span></dt>
-<dd><dl><dt><strong>total</strong><span class="classifier">int</span></dt><dd><p>The sum.</p></dd></dl></dd>
-</dl>
-<div class="admonition seealso"><p class="admonition-title">See also</p>
-<dl><dt><a class="reference internal" href="sample.sub.plus.html" title="sample.sub.plus"><code>plus</code></a></dt>
-<dd><p>The same.</p></dd></dl></div>
-<p class="rubric">Notes</p><p>It is exact.</p>
-<p class="rubric">Examples</p><div class="highlight"><pre>&gt;&gt;&gt; sample.add(1)
-1
-</pre></div>
-<p class="rubric">References</p><p>A book.</p>
-"""
 
 
 @pytest.fixture
@@ -62,57 +33,42 @@ def site(tmp_path, monkeypatch):
     for part in ("api", "more"):
         (folder / part).mkdir(parents=True)
     same = '<p>Add, under another name.</p><p class="rubric">Examples</p><pre>plus(1)</pre>'
+    grid = '<em class="property"> = &lt;sample.Grid object&gt;</em>'
+    box = "<p>Holds things.</p>" + described("sample.Box.open", "<p>Open it.</p>")
+    sub = (
+        '<tr><td><a class="reference" href="../api/sub.html#module-sample.sub">'
+        "<code>sub</code></a></td></tr></tbody>"
+    )
+    more = listing("sample.grid", "sample.pi", "sample.Box")
     pages = {
         "reference.html": listing(
-            "sample.add", "sample.sub.plus", "sample.plus", "sample.dead"
+            *("sample.add", "sample.sub.plus", "sample.plus", "sample.dead")
         ),
-        "more/rest.html": listing("sample.grid", "sample.pi", "sample.Box")
-        .replace('href="api/', 'href="../api/')
-        .replace(
-            "</tbody>",
-            '<tr><td><a class="reference" href="../api/sub.html#module-sample.sub">'
-            "<code>sub</code></a></td></tr></tbody>",
-        ),
-        "api/sample.add.html": described(
-            "sample.add", ADD, signed("a", "*", "mode='fast'")
-        ),
-        "api/sample.plus.html": described("sample.plus", same, signed("a")),
-        "api/sample.sub.plus.html": described("sample.sub.plus", same, signed("a")),
-        "api/sample.grid.html": described(
-            "sample.grid",
-            "<p>Indexed.</p>",
-            '<em class="property"> = &lt;sample.Grid object&gt;</em>',
-            "data",
-        ),
-        "api/sample.pi.html": described(
-            "sample.pi", "<p>3.14</p>", '<em class="property"> = 3.14</em>', "data"
-        ),
-        "api/sample.Box.html": described(
-            "sample.Box",
-            "<p>Holds things.</p>" + described("sample.Box.open", "<p>Open it.</p>"),
-            signed("size=3"),
-            "class",
-        ),
+        "more/rest.html": more.replace('href="', 'href="../').replace("</tbody>", sub),
         "api/sub.html": '<section id="module-sample.sub"><h1>sub</h1><p>Tools for more.</p>'
         "<section><h2>Inner</h2><p>Not read.</p></section></section>",
     }
+    for name, *said in (
+        ("sample.add", "<p>Add.</p>", signed("a", "*", "mode='fast'")),
+        ("sample.plus", same, signed("a")),
+        ("sample.sub.plus", same, signed("a")),
+        ("sample.grid", "<p>Indexed.</p>", grid, "data"),
+        ("sample.pi", "<p>3.14</p>", '<em class="property"> = 3.14</em>', "data"),
+        ("sample.Box", box, signed("size=3"), "class"),
+    ):
+        pages[f"api/{name}.html"] = described(name, *said)
     for name, body in pages.items():
         (folder / name).write_text(PAGE.format(body), encoding="utf-8")
+    names = {
+        "function": "add plus sub.plus dead unlisted private.secret",
+        "method": "Box.open",
+        "class": "Box",
+        "data": "grid pi",
+    }
     objects = [
-        (f"py:{role}", name, f"api/{name}.html#$")
-        for role, name in [
-            ("function", "sample.add"),
-            ("function", "sample.plus"),
-            ("function", "sample.sub.plus"),
-            ("function", "sample.dead"),
-            ("function", "sample.unlisted"),
-            ("function", "sample.private.secret"),
-            ("function", "elsewhere.thing"),
-            ("method", "sample.Box.open"),
-            ("class", "sample.Box"),
-            ("data", "sample.grid"),
-            ("data", "sample.pi"),
-        ]
+        (f"py:{role}", f"sample.{name}", f"api/sample.{name}.html#$")
+        for role, listed in names.items()
+        for name in listed.split()
     ]
     objects += [
         ("py:module", "sample.sub", "api/sub.html#module-$"),
@@ -120,6 +76,7 @@ def site(tmp_path, monkeypatch):
         ("std:doc", "more/rest", "more/rest.html"),
         ("std:doc", "more/deep/rest", "more/deep/rest.html"),
         ("py:function", "sample.Inner.add", "api/sample.add.html#sample.add"),
+        ("py:function", "elsewhere.thing", "api/elsewhere.thing.html#$"),
     ]
     write_inventory(folder, objects)
     (tmp_path / "crawlers").mkdir()
@@ -141,6 +98,8 @@ def test_an_object_is_a_tool_another_name_or_skipped_with_its_reason(site, tmp_p
     assert box.description == "", "the words of its methods are not its own"
     assert box.url == "https://sample.example/doc/api/sample.Box.html#sample.Box"
     assert tool(result, "sample.plus").aliases == ("sample.sub.plus",)
+    assert tool(result, "sample.add").signature == "sample.add(a, *, mode='fast')"
+    assert tool(result, "sample.add").source == "sphinx:Sample 1.2"
     assert [(t.name, t.kind) for t in result.tools] == [
         ("sample.Box", "class"),
         ("sample.add", "function"),
@@ -161,34 +120,6 @@ def test_an_object_is_a_tool_another_name_or_skipped_with_its_reason(site, tmp_p
     assert info["objects"] == 16
     assert info["tools"] + info["aliases"] + sum(info["left_out"].values()) == 16
     assert info["failed_pages"] == {"api/sample.dead.html": "HTTP status 404"}
-
-
-def test_a_tool_carries_what_its_page_says(site, tmp_path):
-    add = tool(crawl(site, tmp_path), "sample.add")
-    assert add.summary == "Add two things, a and b."
-    assert add.description == "More words, with x^2.\n\n- one\n- two\n\none | 1"
-    assert add.signature == "sample.add(a, *, mode='fast')"
-    assert add.parameters == {
-        "type": "object",
-        "properties": {
-            "a": {"type": ["integer", "null"], "description": "The first."},
-            "mode": {
-                "type": "string",
-                "enum": ["fast", "safe"],
-                "default": "fast",
-                "description": "How.",
-            },
-        },
-        "required": ["a"],
-    }
-    assert add.returns == (
-        ReturnValue(name="total", type="int", description="The sum."),
-    )
-    assert add.see_also == (SeeAlso(name="sample.sub.plus", description="The same."),)
-    assert add.notes == "It is exact.\n\nReferences:\n\nA book."
-    assert add.examples == ">>> sample.add(1)\n1"
-    assert add.deprecated == "Deprecated since version 1.1: Use plus."
-    assert add.source == "sphinx:Sample 1.2"
 
 
 def test_a_page_that_would_take_minutes_is_named(site, tmp_path):
@@ -236,13 +167,11 @@ def test_a_false_inventory_is_told_and_not_kept(site, tmp_path):
 
 
 def test_a_site_that_is_down_is_told(site, tmp_path):
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
+    site.stop()
     with pytest.raises(
-        ToolbankError, match=f"{url}objects.inv: no answer.*refused"
+        ToolbankError, match=f"{site.url}.*: no answer.*refused"
     ) as raised:
-        crawl_site(SphinxSource(site="sample", base_url=url), tmp_path / "cache")
+        crawl(site, tmp_path)
     assert raised.value.exit_code == 1
 
 

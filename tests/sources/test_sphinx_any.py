@@ -21,7 +21,7 @@ from toolbank.system.files import read_json
 
 
 @pytest.fixture
-def site(tmp_path):
+def site(tmp_path, monkeypatch):
     """A site in /en/latest/ that its front page leads to."""
     folder = tmp_path / "site" / "en" / "latest"
     folder.mkdir(parents=True)
@@ -53,69 +53,67 @@ def site(tmp_path):
             ("std:doc", "api", "api.html"),
         ],
     )
+    monkeypatch.chdir(tmp_path)
     with SiteServer(tmp_path / "site") as server:
         yield server
 
 
-def refusal(*args):
-    """The exception that a crawl ends with, and what it printed on stderr."""
-    result = CliRunner().invoke(make_app(), ["crawl", *args])
-    return result.exception, result.stderr
+OUT, SITE = Path("out"), Path("site/en/latest")
+
+
+def run_crawl(*args):
+    return CliRunner().invoke(make_app(), ["crawl", *args, "--out", "out"])
 
 
 def crawl(*args):
-    result = CliRunner().invoke(make_app(), ["crawl", *args], catch_exceptions=False)
+    result = run_crawl(*args)
     assert result.exit_code == 0, result.output
     return result.output
+
+
+def tool_names():
+    return [tool.name for tool in read_tools(OUT / "tools.parquet")]
 
 
 @pytest.mark.parametrize(
     "address",
     ["", "en/latest", "en/latest/api.html", "en/latest/objects.inv", "en/latest/x/y/"],
 )
-def test_any_address_of_a_site_leads_to_its_tools(site, tmp_path, address):
-    out = tmp_path / "out"
-    told = crawl("--sphinx", site.url + address, "--out", str(out))
-    names = [tool.name for tool in read_tools(out / "tools.parquet")]
-    assert names == ["pkg.Box", "pkg.Box.open", "pkg.load"]
-    rules = yaml.safe_load((out / "rules.yaml").read_text())
-    assert rules["base_url"] == f"{site.url}en/latest/"
-    assert (out / "rules.yaml").read_text() in told
+def test_any_address_of_a_site_leads_to_its_tools(site, address):
+    told = crawl("--sphinx", site.url + address)
+    assert tool_names() == ["pkg.Box", "pkg.Box.open", "pkg.load"]
+    rules = (OUT / "rules.yaml").read_text()
+    assert yaml.safe_load(rules)["base_url"] == f"{site.url}en/latest/"
+    assert rules in told
     site.asked.clear()
-    crawl("--sphinx", site.url + address, "--out", str(out))
+    crawl("--sphinx", site.url + address)
     assert site.asked == []
 
 
-def test_a_second_crawl_puts_aside_only_what_was_edited_since(
-    site, tmp_path, monkeypatch
-):
-    out = tmp_path / "out"
-    crawl("--sphinx", site.url, "--out", str(out))
+def test_a_second_crawl_puts_aside_only_what_was_edited_since(site, monkeypatch):
+    crawl("--sphinx", site.url)
     # As in a container whose home is new each time.
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none"))
-    crawl("--sphinx", site.url, "--out", str(out))
-    assert not (out / "replaced").exists()
-    (out / "rules.yaml").write_text("mine")
-    crawl("--sphinx", site.url, "--out", str(out))
-    [kept] = (path for path in (out / "replaced").rglob("*") if path.is_file())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(Path("none").absolute()))
+    crawl("--sphinx", site.url)
+    assert not (OUT / "replaced").exists()
+    (OUT / "rules.yaml").write_text("mine")
+    crawl("--sphinx", site.url)
+    [kept] = (path for path in (OUT / "replaced").rglob("*") if path.is_file())
     assert (kept.name, kept.read_text()) == ("rules.yaml", "mine")
 
 
-def test_the_rules_it_prints_read_the_same_tools(site, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    crawl("--sphinx", site.url, "--out", "guessed")
+def test_the_rules_it_prints_read_the_same_tools(site):
+    crawl("--sphinx", site.url)
+    tools = (OUT / "tools.parquet").read_bytes()
     Path("crawlers").mkdir()
-    rules = Path("guessed/rules.yaml").read_text()
-    Path("crawlers/mine.yaml").write_text(rules)
+    (OUT / "rules.yaml").rename("crawlers/mine.yaml")
     crawl("mine")
-    kept = Path("crawls/mine/tools.parquet")
-    assert kept.read_bytes() == Path("guessed/tools.parquet").read_bytes()
+    assert (OUT / "tools.parquet").read_bytes() == tools
 
 
-def test_every_object_that_is_no_tool_is_listed_with_its_reason(site, tmp_path):
-    out = tmp_path / "out"
-    crawl("--sphinx", site.url, "--out", str(out))
-    record = read_json(out / "crawl.json")
+def test_every_object_that_is_no_tool_is_listed_with_its_reason(site):
+    crawl("--sphinx", site.url)
+    record = read_json(OUT / "crawl.json")
     assert record["left_out"] == {
         "excluded": ["py:function pkg._low"],
         "not of the py domain": ["std:doc api"],
@@ -126,67 +124,46 @@ def test_every_object_that_is_no_tool_is_listed_with_its_reason(site, tmp_path):
     assert record["objects"] == record["tools"] + record["aliases"] + left_out == 7
 
 
-def test_a_part_is_read_by_name_and_a_wrong_name_is_told_with_the_nearest(
-    site, tmp_path
-):
-    names = ("--include", "pkg.Box", "--include", "pkg.lode")
-    out = tmp_path / "out"
-    error, told = refusal("--sphinx", site.url, *names, "--out", str(out))
-    assert error is None
+def test_a_part_is_read_by_name_and_a_wrong_name_is_told_with_the_nearest(site):
+    told = crawl("--sphinx", site.url, "--include", "pkg.Box", "--include", "pkg.lode")
     assert "include: there is no pkg.lode; did you mean pkg.load?" in told
-    tools = read_tools(out / "tools.parquet")
-    assert [tool.name for tool in tools] == ["pkg.Box", "pkg.Box.open"]
+    assert tool_names() == ["pkg.Box", "pkg.Box.open"]
 
 
-def test_a_crawl_that_lost_pages_for_now_writes_what_it_has_and_fails(site, tmp_path):
-    folder = tmp_path / "site" / "en" / "latest"
-    (folder / "more.html").write_text(
-        PAGE.format(described("pkg.more", "<p>More.</p>"))
-    )
-    write_inventory(
-        folder,
-        [
-            ("py:function", "pkg.load", "api.html#$"),
-            ("py:function", "pkg.more", "more.html#$"),
-        ],
-    )
-    site.statuses["/en/latest/more.html"] = [503]
-    out = tmp_path / "out"
-    error, told = refusal("--sphinx", f"{site.url}en/latest", "--out", str(out))
-    assert isinstance(error, ToolbankError) and "not complete" in str(error)
-    assert "1 page failed (HTTP status 503)" in told
-    assert [tool.name for tool in read_tools(out / "tools.parquet")] == ["pkg.load"]
+def test_a_crawl_that_lost_pages_for_now_writes_what_it_has_and_fails(site):
+    more = [("py:function", f"pkg.{name}", f"{name}.html#$") for name in ("up", "down")]
+    write_inventory(SITE, [("py:function", "pkg.load", "api.html#$"), *more])
+    site.statuses["/en/latest/up.html"] = site.statuses["/en/latest/down.html"] = [503]
+    result = run_crawl("--sphinx", f"{site.url}en/latest")
+    assert isinstance(result.exception, ToolbankError)
+    assert "not complete" in str(result.exception)
+    assert "2 pages failed (HTTP status 503)" in result.stderr
+    assert tool_names() == ["pkg.load"]
 
 
-def test_a_crawl_without_tools_still_lists_every_object(site, tmp_path):
-    out = tmp_path / "out"
-    arguments = ("--sphinx", site.url, "--exclude", "pkg", "--out", str(out))
-    assert isinstance(refusal(*arguments)[0], InputError)
-    record = read_json(out / "crawl.json")
+def test_a_crawl_without_tools_still_lists_every_object(site):
+    result = run_crawl("--sphinx", site.url, "--exclude", "pkg")
+    assert isinstance(result.exception, InputError)
+    record = read_json(OUT / "crawl.json")
     assert sum(map(len, record["left_out"].values())) == record["objects"] == 7
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_site_that_denies_access_is_told(site, tmp_path, status):
+@pytest.mark.parametrize(
+    ("status", "robots", "told"),
+    [(401, "", "a login"), (403, "", "a login"), (200, "Disallow: /", "robots.txt")],
+)
+def test_a_site_that_denies_access_is_told(site, status, robots, told):
+    Path("site/robots.txt").write_text(f"User-agent: *\n{robots}\n")
     site.statuses["/en/latest/objects.inv"] = [status]
-    out = str(tmp_path / "out")
-    error, _ = refusal("--sphinx", f"{site.url}en/latest/", "--out", out)
-    assert isinstance(error, InputError) and "a login" in str(error)
+    error = run_crawl("--sphinx", f"{site.url}en/latest/").exception
+    assert isinstance(error, InputError) and told in str(error)
 
 
-def test_a_site_that_forbids_programs_is_told(site, tmp_path):
-    (tmp_path / "site" / "robots.txt").write_text("User-agent: *\nDisallow: /\n")
-    out = str(tmp_path / "out")
-    error, _ = refusal("--sphinx", f"{site.url}en/latest/", "--out", out)
-    assert isinstance(error, InputError) and "robots.txt" in str(error)
-
-
-def test_signs_that_steer_a_terminal_are_not_printed(site, tmp_path):
-    folder = tmp_path / "site" / "en" / "latest"
+def test_signs_that_steer_a_terminal_are_not_printed(site):
     lines = "pkg.load py:function 1 api.html#$ -\npkg.\u202e py:a\x1b]0;x\x07 1 a -\n"
     packed = pack_inventory(lines, "# Project: Ev\x1b[31mil\x07\n# Version: 1")
-    (folder / "objects.inv").write_bytes(packed)
-    told = crawl("--sphinx", site.url, "--out", str(tmp_path / "out"))
+    (SITE / "objects.inv").write_bytes(packed)
+    told = crawl("--sphinx", site.url)
     assert "Ev" in told
     assert not {"\x1b", "\x07", "\u202e"} & set(told)
 

@@ -27,19 +27,6 @@ SITE = Site(
 WORDS = st.text(
     st.characters(exclude_characters="<>&\0", exclude_categories=["Cs", "Cc"])
 )
-PIECES = st.sampled_from(
-    [
-        *("<p>", "</p>", "<dl class='field-list'>", "<dl>", "</dl>", "<dt>Parameters:"),
-        "<dt>Returns:",
-        "<dt><strong>x, *y</strong><span class='classifier'>int, optional</span>",
-        *("<dd>", "</dd>", "<ul><li>", "</ul>", "<p class='rubric'>Examples</p>"),
-        *("<div class='admonition seealso'>", "<div class='deprecated'>", "<pre>"),
-        *("</div>", "<a href='#r'>[1]</a>", "<span class='math'>\\(x\\)</span>"),
-        *("<table><tr><td>", "<!-- ", "&nbsp;&lt;", "&#0;"),
-    ]
-)
-
-
 PYTHON_ROLES = st.sampled_from(site.ROLES["py"])
 FORMS = [
     (title.partition(": ")[2].partition(" ")[0], html)
@@ -86,19 +73,6 @@ def test_entries_aliases_and_skipped_add_up_to_all(objects):
     assert sorted(map(str, parted)) == sorted(map(str, inventory.objects))
     assert all(len(entry.objects) == 1 + len(entry.aliases) for entry in entries)
     assert all({"..", "http:"}.isdisjoint(entry.page.split("/")) for entry in entries)
-
-
-@given(st.lists(PIECES | WORDS, max_size=30))
-def test_any_body_is_read_without_markup(parts):
-    body = described("a.f", "".join(parts), signed("x", "*y"))
-    found = Page(PAGE.format(body), "p.html").read("a.f", "function")
-    assert found is not None
-    assert found.signature == "(x, *y)"
-    documented = found.documented
-    texts = [documented.summary, documented.description, documented.notes]
-    texts += [parameter.description for parameter in documented.parameters]
-    assert not any("<p" in text or "\0" in text for text in texts)
-    assert "\n" not in documented.summary
 
 
 @given(WORDS)
@@ -202,6 +176,7 @@ LABELS = st.sampled_from(
         *("Response Structure", "(dict) --"),
     )
 )
+PIECES = st.builds("<{} {}>".format, TAGS, ATTRIBUTES) | TAGS.map("</{}>".format)
 TREES = st.recursive(
     LABELS | WORDS,
     lambda inner: st.tuples(TAGS, ATTRIBUTES, st.lists(inner, max_size=4)).map(
@@ -209,6 +184,19 @@ TREES = st.recursive(
     ),
     max_leaves=30,
 )
+
+
+@given(st.lists(PIECES | LABELS | WORDS, max_size=30))
+def test_any_body_is_read_without_markup(parts):
+    body = described("a.f", "".join(parts), signed("x", "*y"))
+    found = Page(PAGE.format(body), "p.html").read("a.f", "function")
+    assert found is not None
+    assert found.signature == "(x, *y)"
+    documented = found.documented
+    texts = [documented.summary, documented.description, documented.notes]
+    texts += [parameter.description for parameter in documented.parameters]
+    assert not any("<p" in text or "\0" in text for text in texts)
+    assert "\n" not in documented.summary
 
 
 @given(st.lists(TREES, max_size=5), PYTHON_ROLES)

@@ -99,10 +99,8 @@ def test_an_interrupt_ends_a_crawl_at_once_and_the_next_one_goes_on(
         assert "/objects.inv" not in server.asked, "it goes on"
         assert "/small.f1.html" in server.asked
         assert len(read_tools(Path("crawls/small/tools.parquet"))) == 4
-    assert told == (
-        "toolbank: stopped. Pages that were read are kept in crawls/small/cache; the same "
-        "command goes on from there.\n"
-    )
+    assert told.startswith("toolbank: stopped.") and "crawls/small/cache" in told
+    assert "Traceback" not in told
     assert child.returncode != 0
 
 
