@@ -49,7 +49,12 @@ class Table(metaclass=type("Meta", (type,), {"__call__": lambda *_: touch()})):
     rows = property(lambda self: touch(), doc="Its rows.")
     def __getattr__(self, name): touch()
 '''
-CODE = '__import__("pathlib").Path("CANARY").touch()'
+
+
+def make_canary(folder):
+    """A file, and code that makes it."""
+    canary = folder / "canary"
+    return canary, f'__import__("pathlib").Path("{canary}").touch()'
 
 
 @pytest.fixture
@@ -82,8 +87,7 @@ def python(make_package, tmp_path):
 @pytest.fixture
 def sphinx(small, tmp_path):
     """A site of four functions, one of which is missing."""
-    canary = tmp_path / "canary"
-    code = CODE.replace("CANARY", str(canary))
+    canary, code = make_canary(tmp_path)
     site = tmp_path / "site"
     body = f"<p>Do it. {{{{ 7 * 7 }}}} {code}</p><script>{code}</script>"
     page = PAGE.format(described("small.f0", body, signed("a", f"b={code}")))
@@ -107,8 +111,7 @@ def sphinx(small, tmp_path):
 @pytest.fixture
 def mcp(tmp_path, monkeypatch):
     """A client's file of servers, of which one is not to be had."""
-    canary = tmp_path / "canary"
-    code = CODE.replace("CANARY", str(canary))
+    canary, code = make_canary(tmp_path)
     tools = tmp_path / "tools.json"
     properties = {code: {"type": "string", "default": code}, "prose": code}
     schema = {"type": "object", "properties": properties}
@@ -147,8 +150,7 @@ def mcp(tmp_path, monkeypatch):
 @pytest.fixture
 def openapi(tmp_path):
     """A description of an operation, with code wherever a text may stand."""
-    canary = tmp_path / "canary"
-    code = CODE.replace("CANARY", str(canary))
+    canary, code = make_canary(tmp_path)
     file = tmp_path / "pets.json"
 
     def write(**more):
@@ -183,8 +185,7 @@ def openapi(tmp_path):
 @pytest.fixture
 def functions(tmp_path):
     """A list of functions in two forms, one of which is broken."""
-    canary = tmp_path / "canary"
-    code = CODE.replace("CANARY", str(canary))
+    canary, code = make_canary(tmp_path)
     file = tmp_path / "tools.json"
     schema = {"type": "object", "properties": {code: {"default": code}}}
 

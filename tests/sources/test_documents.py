@@ -85,7 +85,7 @@ def test_yaml_says_no_more_than_json_could():
             "1:30",
             "1_000",
             31,
-            1000.0,
+            1e3,
             0.5,
             ".inf",
             3,
@@ -119,6 +119,11 @@ def test_of_a_key_that_is_repeated_the_last_counts_and_its_place_is_told(text):
     )
 
 
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)
+)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -140,6 +145,7 @@ def test_of_a_key_that_is_repeated_the_last_counts_and_its_place_is_told(text):
         ("\n".join(" " * n + "a:" for n in range(2_000)), "nested too deep"),
         ('{"a": 1e999}', "1e999"),
         ("a\0b", "is not text"),
+        (BOMB, "aliases expanded"),
     ],
 )
 def test_what_can_not_be_read_is_told_with_its_line(text, said):
@@ -147,14 +153,6 @@ def test_what_can_not_be_read_is_told_with_its_line(text, said):
         parse_document(text.encode(), "spec")
     assert str(caught.value).startswith("spec")
     assert said in str(caught.value)
-
-
-def test_aliases_that_explode_are_refused():
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"] + [
-        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)
-    ]
-    with pytest.raises(InputError, match="aliases expanded"):
-        parse_document("\n".join(lines).encode(), "bomb.yaml")
 
 
 def test_half_a_character_becomes_a_question_mark():
@@ -208,21 +206,19 @@ def test_root_widens_where_files_may_lie(tmp_path):
     assert documents.follow(spec, "../shared.json").content == {"b": 2}
 
 
-@pytest.mark.parametrize("reference", ["http://127.0.0.1:9/a.json", "ftp://x/a.json"])
+@pytest.mark.parametrize(
+    "reference",
+    [
+        *("http://127.0.0.1:9/a.json", "ftp://x/a.json"),
+        *("https://me:s3cr3t@x.example/a", "//x.example/a?token=s3cr3t"),
+    ],
+)
 def test_a_file_leads_to_no_host_that_was_not_named(tmp_path, reference):
     documents = write(tmp_path, spec={})
     spec = documents.open(str(tmp_path / "spec.json"))
-    with pytest.raises(InputError, match=r"spec\.json: \$ref to "):
+    with pytest.raises(InputError, match=r"spec\.json: \$ref to .*/a") as caught:
         documents.follow(spec, reference)
-
-
-def test_no_secret_of_an_address_that_is_referred_to_is_shown(tmp_path):
-    documents = write(tmp_path, spec={})
-    spec = documents.open(str(tmp_path / "spec.json"))
-    for reference in ("https://me:s3cr3t@x.example/a", "//x.example/a?token=s3cr3t"):
-        with pytest.raises(InputError, match=r"x\.example/a") as caught:
-            documents.follow(spec, reference)
-        assert "s3cr3t" not in str(caught.value)
+    assert "s3cr3t" not in str(caught.value)
 
 
 def test_what_is_no_file_that_can_be_read_is_told(tmp_path):

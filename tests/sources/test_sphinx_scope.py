@@ -108,31 +108,23 @@ def test_without_rules_all_that_can_be_called_by_a_public_name_is_taken():
 @pytest.mark.parametrize(
     ("objects", "domain", "names"),
     [
-        ([("js:function", "draw"), ("std:doc", "a")], "js", ["draw"]),
+        ("js:function draw, std:doc a", "js", "draw"),
+        ("c:function f, c:function g, py:function h", "c", "f, g"),
         (
-            [("c:function", "f"), ("c:function", "g"), ("py:function", "h")],
-            "c",
-            ["f", "g"],
-        ),
-        (
-            [("http:get", "/users/(id)"), ("http:delete", "/users/(id)")],
+            "http:get /u/(id), http:delete /u/(id)",
             "http",
-            ["GET /users/(id)", "DELETE /users/(id)"],
+            "GET /u/(id), DELETE /u/(id)",
         ),
     ],
 )
 def test_the_domain_that_has_most_to_call_counts(objects, domain, names):
-    found = Inventory(
-        "x",
-        "1",
-        tuple(
-            listed(kind, name, f"{number}.html")
-            for number, (kind, name) in enumerate(objects)
-        ),
-    )
-    rules = guess_site(found, URL)
+    found = [
+        listed(*one.split(" "), f"{number}.html")
+        for number, one in enumerate(objects.split(", "))
+    ]
+    rules = guess_site(inventory(*found), URL)
     assert rules.objects.domain == domain
-    assert chosen(rules, *found.objects) == names
+    assert ", ".join(chosen(rules, *found)) == names
 
 
 def test_the_guessed_rules_are_a_file_that_chooses_the_same():
@@ -172,25 +164,15 @@ def test_names_of_one_object_are_told_from_set_phrases():
         return InventoryEntry(name, role, place, name, objects=(item,)), found
 
     members = [
-        page("pkg.add", "1"),
-        page("pkg.plus", "2"),
-        page("pkg.sub.add", "3"),
-        page("pkg.minus", "2"),
-        page("other.add", "4"),
-        page("pkg.Box.add", "5", "method"),
-        page("pkg.Bag.add", "6", "method"),
+        *(page("pkg.add", "1"), page("pkg.plus", "2"), page("pkg.sub.add", "3")),
+        *(page("pkg.minus", "2"), page("other.add", "4")),
+        *(page("pkg.Box.add", "5", "method"), page("pkg.Bag.add", "6", "method")),
     ]
-    site_ = site()
-    scope = SiteScope(
-        site_, inventory(), {(e.page, e.anchor): e for e, _ in members}, ()
-    )
-    crawl = Crawl("sphinx:sample", URL, scope=scope)
+    entries = {(entry.page, entry.anchor): entry for entry, _ in members}
+    crawl = Crawl("sphinx:a", URL, scope=SiteScope(site(), inventory(), entries, ()))
     crawl.objects = {(entry.page, entry.anchor): found for entry, found in members}
     tools = {tool.name: tool.aliases for tool in read_tools(crawl)[0]}
     assert tools == {
         "pkg.add": ("pkg.plus", "pkg.sub.add"),
-        "pkg.minus": (),
-        "other.add": (),
-        "pkg.Box.add": (),
-        "pkg.Bag.add": (),
+        **dict.fromkeys(("pkg.minus", "other.add", "pkg.Box.add", "pkg.Bag.add"), ()),
     }

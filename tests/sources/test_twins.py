@@ -70,15 +70,12 @@ def test_siblings_of_the_same_summary_and_parameters_are_twins():
         other,
         member("pd.Panel.isna", "Find gaps."),
         member("pd.isna", kind="function"),
+        *(member("pd.Day.month", ""), member("pd.Year.month", "")),
     )
     assert found == {
         "pd.Frame.isna": {"pd.Series.isna"},
         "pd.Series.isna": {"pd.Frame.isna"},
     }
-
-
-def test_of_siblings_without_a_summary_nothing_is_known():
-    assert twins(member("pd.Day.month", ""), member("pd.Year.month", "")) == {}
 
 
 def test_a_twins_twin_is_one():
