@@ -73,3 +73,7 @@ def reset(handler):
 def rubbish(handler):
     """What is no HTTP at all."""
     handler.wfile.write(b"\x00\xff\x00 220 ready\r\n\r\n")
+
+
+def cut_off(_):
+    """No answer at all."""

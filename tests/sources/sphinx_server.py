@@ -23,7 +23,7 @@ class SiteServer:
     Each of `answers` is a function that answers a path on the handler's bare socket, and
     `conditions` says what each request asked for to be changed. `connections` counts sockets.
     Forced answers of a path are given one after another, the last of them for ever. A request
-    for one of the `hanging` waits until `released` is set; one that is `cut_off` gets no answer.
+    for one of the `hanging` waits until `released` is set.
     """
 
     def __init__(self, folder):
@@ -34,7 +34,6 @@ class SiteServer:
         self.agents = set()
         self.statuses = {}
         self.hanging = set()
-        self.cut_off = set()
         self.released = threading.Event()
         self.redirects = {}
         site = self
@@ -46,19 +45,14 @@ class SiteServer:
             def do_GET(self):
                 site.asked.append(self.path)
                 site.agents.add(self.headers["User-Agent"])
-                tag, date = map(
-                    self.headers.get, ("If-None-Match", "If-Modified-Since")
-                )
-                site.conditions.append((self.path, tag, date))
+                conditions = ("If-None-Match", "If-Modified-Since")
+                site.conditions.append((self.path, *map(self.headers.get, conditions)))
                 if self.path in site.answers:
                     self.close_connection = True
                     site.answers[self.path](self)
                     return
                 if self.path in site.hanging:
                     site.released.wait(60)
-                if self.path in site.cut_off:
-                    self.close_connection = True
-                    return
                 forced = site.statuses.get(self.path, [])
                 status = forced.pop(0) if len(forced) > 1 else (forced or [0])[0]
                 if self.path in site.redirects:

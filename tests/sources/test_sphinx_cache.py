@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources.faults import answer
+from tests.sources.faults import answer, cut_off
 from tests.sources.small_site import ALL, FIRST, crawl_small, failure, names
 from tests.sources.sphinx_server import PAGE, described
 from toolbank.sources.sphinx.crawl import problems, record
@@ -107,7 +107,7 @@ def test_a_page_that_cant_be_checked_serves_as_it_was_kept(small, trouble):
     if trouble == "status":
         small.statuses = {path: [503] for path in PAGES}
     elif trouble == "cut off":
-        small.cut_off |= set(PAGES)
+        small.answers |= dict.fromkeys(PAGES, cut_off)
     else:
         small.stop()
     result = crawl_small(small)
