@@ -143,12 +143,13 @@ def test_what_a_crawl_lost_is_told_and_got_by_the_next_one(site, tmp_path):
     site.statuses["/api/sample.add.html"] = [503]
     collected = collect_tools([source], tmp_path / "cache")
     assert not collected.complete
-    assert collected.problems == (
-        f"sphinx:sample: 1 page failed (HTTP status 404): {site.url}api/sample.dead.html",
-        f"sphinx:sample: 1 page failed (HTTP status 503): {site.url}api/sample.add.html",
-        "sphinx:sample: 2 objects were not found (page failed: HTTP status 404: 1, "
-        "page failed: HTTP status 503: 1)",
-    )
+    assert [line.partition("(")[0] for line in collected.problems] == [
+        *("sphinx:sample: 1 page failed ", "sphinx:sample: 1 page failed "),
+        "sphinx:sample: 2 objects not found ",
+    ]
+    for name, status in (("dead", 404), ("add", 503)):
+        told = f"(HTTP status {status}): {site.url}api/sample.{name}.html"
+        assert told in " ".join(collected.problems)
     del site.statuses["/api/sample.add.html"]
     again = collect_tools([source], tmp_path / "cache")
     assert again.complete, "a page that is not there will not be there the next time"

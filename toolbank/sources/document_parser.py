@@ -215,8 +215,7 @@ class _Maker:
     def __init__(self, where: str) -> None:
         self.repeated: _Repeated = {}
         self._where = where
-        self._made: dict[int, tuple[Any, int]] = {}
-        self._open: set[int] = set()
+        self._made: dict[int, tuple[Any, int] | None] = {}
 
     def make(self, node: yaml.Node) -> tuple[Any, int]:
         """Construct the value of a node, and count its values.
@@ -226,15 +225,14 @@ class _Maker:
         """
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node), 1
-        known = self._made.get(id(node))
-        if known is not None:
+        if id(node) in self._made:
+            known = self._made[id(node)]
+            if known is None:
+                raise self._refused(node, "an alias is inside its own anchor")
             return known
-        if id(node) in self._open:
-            raise self._refused(node, "an alias is inside its own anchor")
-        self._open.add(id(node))
+        self._made[id(node)] = None
         is_list = isinstance(node, yaml.SequenceNode)
         made = self._list(node) if is_list else self._mapping(node)
-        self._open.discard(id(node))
         if made[1] > _MOST_VALUES:
             raise self._refused(
                 node,

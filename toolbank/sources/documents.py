@@ -111,8 +111,9 @@ class Documents:
         said = f"{base.address}: $ref to {target[:200]}"
         if is_url(base.place) or is_url(reference):
             return self._follow_url(base, reference, said)
-        path = _local_path(reference, said)
-        found = Path(base.place).parent / path
+        if reference.lower().startswith("file:"):
+            reference = urlsplit(reference).path
+        found = Path(base.place).parent / unquote(reference)
         try:
             resolved = found.resolve(strict=True)
         except (OSError, RuntimeError, ValueError) as error:
@@ -240,12 +241,3 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
         return origin(url)
     except ValueError:
         return None
-
-
-def _local_path(reference: str, said: str) -> str:
-    scheme = urlsplit(reference).scheme.lower() if ":" in reference else ""
-    if scheme == "file":
-        return unquote(urlsplit(reference).path)
-    if len(scheme) > 1:
-        raise InputError(f"{said}: {scheme}: is not a supported scheme.")
-    return unquote(reference)

@@ -120,8 +120,7 @@ def _problems(crawl: Crawl) -> Iterator[str]:
     items = crawl.left_out.items()
     lost = {reason: len(objects) for reason, objects in items if is_loss(reason)}
     if total := sum(lost.values()):
-        were = "was" if total == 1 else "were"
-        yield f"{counted(total, 'object')} {were} not found ({_listed(lost)})"
+        yield f"{counted(total, 'object')} not found ({_listed(lost)})"
 
 
 def _idle_rules(scope: SiteScope) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections import Counter
 import yaml
 
 from toolbank.sources.site import ROLES, Domain, Objects, Site, covers
-from toolbank.sources.sphinx.inventory import Inventory, InventoryObject, SiteScope
+from toolbank.sources.sphinx.inventory import Inventory, SiteScope
 from toolbank.system.errors import InputError
 
 # Roles of callable objects, by domain. Data is a tool if its page shows it called, as ufuncs are.
@@ -30,7 +30,10 @@ def guess_site(inventory: Inventory, base_url: str) -> Site:
     Raises:
         InputError: the inventory lists no callable object.
     """
-    counts = Counter(item.domain for item in _find_callable(inventory))
+    places = {(domain, role) for domain, roles in _CALLABLE.items() for role in roles}
+    counts = Counter(
+        item.domain for item in inventory.objects if (item.domain, item.role) in places
+    )
     if not counts:
         listed = Counter(f"{item.domain}:{item.role}" for item in inventory.objects)
         raise InputError(
@@ -71,21 +74,9 @@ def site_yaml(scope: SiteScope) -> str:
             f"Most are in {_counted(named)}{more}. To take only direct members of some: "
             "parents: [...]"
         )
-    others = Counter(
-        f"{item.domain}:{item.role}"
-        for item in _find_callable(inventory)
-        if item.domain != rules.domain
-    )
-    if others:
-        comments.append(f"In other domains: {_counted(others)}.")
     lines = [line for text in comments for line in _comment(text)]
     content = site.model_dump(mode="json", exclude_defaults=True)
     return "\n".join([*lines, yaml.safe_dump(content, sort_keys=False)])
-
-
-def _find_callable(inventory: Inventory) -> list[InventoryObject]:
-    places = {(domain, role) for domain, roles in _CALLABLE.items() for role in roles}
-    return [item for item in inventory.objects if (item.domain, item.role) in places]
 
 
 def _counted(counts: Counter[str]) -> str:

@@ -19,7 +19,7 @@ from toolbank.sources.sphinx.pages.fields import (
     read_syntax,
     read_value,
 )
-from toolbank.sources.sphinx.pages.items import Item, fill_in, read_item
+from toolbank.sources.sphinx.pages.items import Item, fill_in, read_items
 from toolbank.sources.sphinx.pages.text import (
     LISTS,
     after,
@@ -357,11 +357,9 @@ def _read_admonition(node: LexborNode, parts: _Parts) -> None:
 
 def _lone_value(node: LexborNode) -> Item | None:
     """The entry of a list with only the type of a property, "(string) - The name."."""
-    entries = [child for child in children(node) if child.tag == "li"]
-    if len(entries) != 1:
-        return None
-    item = read_item(entries[0].iter(include_text=True))
-    return item if item.type and not item.name else None
+    items = list(read_items(node))
+    is_lone = len(items) == 1 and items[0].type and not items[0].name
+    return items[0] if is_lone else None
 
 
 def _title(node: LexborNode) -> str:
