@@ -144,15 +144,11 @@ def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
     The version from its kind, and the hashes of its files in crawlers/. If any changes, the tools
     have to be collected again.
     """
-    return [
-        "#".join(
-            (
-                _find(source).version(source),
-                *(file.sha256[:16] for file in source_files([source])),
-            )
-        )
-        for source in sources
-    ]
+    versions = []
+    for source in sources:
+        hashes = (file.sha256[:16] for file in source_files([source]))
+        versions.append("#".join((_find(source).version(source), *hashes)))
+    return versions
 
 
 def source_files(sources: Sequence[SourceConfig]) -> tuple[Asset, ...]:

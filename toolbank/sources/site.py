@@ -1,7 +1,6 @@
 """crawlers/<site>.yaml: the address of a Sphinx site, and which of its objects are tools."""
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Literal, Self
 
@@ -63,10 +62,8 @@ class Objects(Config):
         known = ROLES[self.domain]
         for role in self.roles:
             if role not in known:
-                near = get_close_matches(role, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"({', '.join(known)})"
                 raise ValueError(
-                    f"no role {role!r} in the {self.domain} domain; {hint}"
+                    f"no role {role!r} in the {self.domain} domain ({', '.join(known)})"
                 )
         return self
 

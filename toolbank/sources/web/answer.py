@@ -16,7 +16,7 @@ from toolbank.system.terminal import printable
 # Encodings that decode most bytes, so pages often declare them by mistake.
 _LOOSE = re.compile(r"utf-?8|us-ascii|ascii|iso-?8859-1|latin-?1|windows-1252|cp1252")
 _CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
-_META_BYTES = 4096
+_HEAD_BYTES = 4096
 
 
 def decode_html(body: bytes, content_type: str) -> str:
@@ -26,7 +26,7 @@ def decode_html(body: bytes, content_type: str) -> str:
     and unknown encodings are ignored.
     """
     declared = _CHARSET.search(content_type) or _CHARSET.search(
-        body[:_META_BYTES].decode("latin-1")
+        body[:_HEAD_BYTES].decode("latin-1")
     )
     if declared is None or _LOOSE.fullmatch(declared[1].lower()):
         try:
@@ -105,7 +105,6 @@ def status_error(
 
 MOVED = frozenset({301, 302, 303, 307, 308})
 GONE = frozenset({404, 410})
-_HEAD_BYTES = 4096
 
 
 @dataclass(frozen=True)

@@ -29,33 +29,6 @@ _OPEN = "([{<"
 _CLOSED = ")]}>"
 
 
-def read_declaration(term: LexborNode) -> tuple[str, str, str, tuple[Parameter, ...]]:
-    """Return name, signature, type of the result and parameters; no signature without "(".
-
-    The name is the last one before the parenthesis, as template parameters have names, too.
-    """
-    before = name = arguments = ""
-    parens = 0
-    for node in term.iter(include_text=True):
-        found = set() if node.tag == "-text" else classes(node)
-        text = node.text(deep=node.tag != "-text")
-        if "sig-paren" in found:
-            parens += 1
-        elif parens == 1:
-            arguments += text
-        elif not parens and "sig-name" in found:
-            name = text
-        elif not parens and node.tag == "br":
-            before = ""
-        elif not parens and "headerlink" not in found:
-            before += text
-    if not parens:
-        return name, "", "", ()
-    arguments = " ".join(arguments.split())
-    result = " ".join(before.split()).removesuffix("void").strip()
-    return name, f"({arguments})", result, tuple(_parameters(arguments[:_MAX_LENGTH]))
-
-
 def _parameters(arguments: str) -> Iterator[Parameter]:
     for argument in _parts(arguments):
         declared, _, default = (part.strip() for part in argument.partition("="))
@@ -136,8 +109,7 @@ def read_heading(term: LexborNode) -> Heading:
     if "http" in classes(term):
         return Heading(parameters=tuple(_path_parameters(term)))
     if not classes(term).isdisjoint({"c", "cpp"}):
-        name, signature, returned, parameters = read_declaration(term)
-        return Heading(name, signature, returned, parameters=parameters)
+        return _read_declaration(term)
     first = _read(term)
     to_body = takewhile(lambda node: node.tag != "dd", after(term))
     same_body = (node for node in to_body if node.tag == "dt")
@@ -153,6 +125,34 @@ def read_heading(term: LexborNode) -> Heading:
         first,
         signature="\n".join(line for line in lines if line),
         parameters=_merged([item.parameters for item in (first, *others)]),
+    )
+
+
+def _read_declaration(term: LexborNode) -> Heading:
+    """Read a declaration of C or C++, whose name is the last one before the parenthesis.
+
+    Template parameters have names, too. Without a parenthesis there is no signature.
+    """
+    before = arguments = ""
+    parens = 0
+    for node in term.iter(include_text=True):
+        found = set() if node.tag == "-text" else classes(node)
+        text = node.text(deep=node.tag != "-text")
+        if "sig-paren" in found:
+            parens += 1
+        elif parens == 1:
+            arguments += text
+        elif not parens and node.tag == "br" and "sig-name" not in found:
+            before = ""
+        elif not parens and found.isdisjoint({"sig-name", "headerlink"}):
+            before += text
+    if not parens:
+        return Heading()
+    arguments = " ".join(arguments.split())
+    return Heading(
+        signature=f"({arguments})",
+        returned=" ".join(before.split()).removesuffix("void").strip(),
+        parameters=tuple(_parameters(arguments[:_MAX_LENGTH])),
     )
 
 
