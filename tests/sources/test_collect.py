@@ -1,4 +1,3 @@
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -217,18 +216,6 @@ def test_the_version_of_a_site_follows_its_crawler_file(tmp_path, monkeypatch):
     after = source_versions([SphinxSource(site="mine")])
     moved = source_versions([SphinxSource(site="mine", base_url="http://127.0.0.1/")])
     assert len({*before, *after, *moved}) == 3
-
-
-def test_a_package_that_changes_under_one_version_is_collected_again(
-    make_package, tmp_path
-):
-    package = make_package({"__init__.py": "", "deep/mod.py": 'def f(): "Do."'})
-    source = PythonSource(package=f"{package}.deep")
-    before = source_versions([source])
-    assert source_versions([source]) == before
-    (tmp_path / package / "deep" / "mod.py").write_text('def g(): "Go."')
-    assert source_versions([source]) != before
-    assert package not in sys.modules
 
 
 @pytest.mark.parametrize("name", [".json", "..json", "json.", "a b", ".", "a..b"])

@@ -4,13 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
 
-from tests.shared import shared
 from tests.sources.faults import answer
+from tests.sources.references import serve
 from tests.sources.sphinx_server import SiteServer, write_small_site
 from toolbank.bank.files import read_tools
 from toolbank.commands.crawl import crawl_to_folder
@@ -109,8 +108,5 @@ def test_an_interrupt_ends_a_crawl_at_once_and_the_next_one_goes_on(
 def test_a_crawl_of_real_pages_that_was_killed_goes_on_to_the_same_bytes(
     site, tmp_path
 ):
-    with tarfile.open(shared(f"docs/{site}.tar.xz")) as archive:
-        archive.extractall(tmp_path / "docs", filter="data")
-    (inventory,) = (tmp_path / "docs").rglob("objects.inv")
-    with SiteServer(inventory.parent) as server:
+    with serve(site, tmp_path) as server:
         check_kills(server, site, tmp_path, at=[5, 250, -5])
