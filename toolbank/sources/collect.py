@@ -216,9 +216,7 @@ def _read(
         return own if source.name or len(labels) == 1 else labels.get(label, label)
 
     tools = tuple(
-        tool
-        if (label := find_label(tool.source)) == tool.source
-        else tool.model_copy(update={"source": label})
+        tool.model_copy(update={"source": find_label(tool.source)})
         for tool in read.tools
     )
     if source.prefix:

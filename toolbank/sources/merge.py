@@ -82,9 +82,7 @@ class ToolMerger:
             tool = self.tools[name]
             aliases = tuple(one for one in tool.aliases if one not in taken)
             taken.update(aliases)
-            if aliases != tool.aliases:
-                tool = tool.model_copy(update={"aliases": aliases})
-            tools.append(tool)
+            tools.append(tool.model_copy(update={"aliases": aliases}))
         return tools
 
     def _find(self, source: int, tool: Tool) -> Tool | None:
