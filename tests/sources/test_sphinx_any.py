@@ -178,6 +178,7 @@ def test_signs_that_steer_a_terminal_are_not_printed(site):
         (("numpy", "--out", "tools.parquet"), "folder"),
         (("--sphinx", "http://127.0.0.1:9/\n"), "no site's address"),
         (("--sphinx", "nowhere"), "'nowhere' is no site's address"),
+        (("--sphinx", "https://me:hunter2@x.example/"), "password"),
         (("numpy", "--contact", "me\nevil"), "contact"),
     ],
 )
@@ -185,6 +186,7 @@ def test_what_makes_no_crawl_is_told(args, told):
     result = CliRunner().invoke(make_app(), ["crawl", *args])
     if isinstance(result.exception, InputError):
         assert told in str(result.exception)
+        assert "hunter2" not in str(result.exception)
     else:
         assert result.exit_code == 2
         assert told in " ".join(result.output.split())
