@@ -1,19 +1,14 @@
 """Every kind of source does what all have to do."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import shlex
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from tests.sources.light_mcp import __file__ as LIGHT  # noqa: N812
-from tests.sources.packages import MakePackage
-from tests.sources.sphinx_server import PAGE, SiteServer, described, signed
+from tests.sources.sphinx_server import PAGE, described, signed
 from toolbank.sources import SOURCES
 from toolbank.sources.functions import FunctionsSource
 from toolbank.sources.mcp.settings import McpSource
@@ -54,18 +49,23 @@ class Table(metaclass=type("Meta", (type,), {"__call__": lambda *_: touch()})):
     rows = property(lambda self: touch(), doc="Its rows.")
     def __getattr__(self, name): touch()
 '''
-CODE = '__import__("pathlib").Path("CANARY").touch()'
+
+
+def make_canary(folder):
+    """A file, and code that makes it."""
+    canary = folder / "canary"
+    return canary, f'__import__("pathlib").Path("{canary}").touch()'
 
 
 @pytest.fixture
-def python(make_package: MakePackage, tmp_path: Path) -> SourceCase:
+def python(make_package, tmp_path):
     """A package that runs nothing but its import."""
     canary = tmp_path / "canary"
     package = make_package({"__init__.py": MODULE.replace("CANARY", str(canary))})
     empty = make_package("X = 1")
     broken = make_package("1 / 0")
 
-    def change() -> None:
+    def change():
         file = tmp_path / package / "__init__.py"
         file.write_text(
             file.read_text() + '\ndef more(): "More."\n__all__ += ["more"]\n'
@@ -85,10 +85,9 @@ def python(make_package: MakePackage, tmp_path: Path) -> SourceCase:
 
 
 @pytest.fixture
-def sphinx(small: SiteServer, tmp_path: Path) -> SourceCase:
+def sphinx(small, tmp_path):
     """A site of four functions, one of which is missing."""
-    canary = tmp_path / "canary"
-    code = CODE.replace("CANARY", str(canary))
+    canary, code = make_canary(tmp_path)
     site = tmp_path / "site"
     body = f"<p>Do it. {{{{ 7 * 7 }}}} {code}</p><script>{code}</script>"
     page = PAGE.format(described("small.f0", body, signed("a", f"b={code}")))
@@ -110,10 +109,9 @@ def sphinx(small: SiteServer, tmp_path: Path) -> SourceCase:
 
 
 @pytest.fixture
-def mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceCase:
+def mcp(tmp_path, monkeypatch):
     """A client's file of servers, of which one is not to be had."""
-    canary = tmp_path / "canary"
-    code = CODE.replace("CANARY", str(canary))
+    canary, code = make_canary(tmp_path)
     tools = tmp_path / "tools.json"
     properties = {code: {"type": "string", "default": code}, "prose": code}
     schema = {"type": "object", "properties": properties}
@@ -126,7 +124,7 @@ def mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceCase:
     one = {"command": command[0], "args": command[1:]}
     file = tmp_path / "servers.json"
 
-    def write(servers: dict[str, object]) -> None:
+    def write(servers):
         file.write_text(json.dumps({"mcpServers": servers}))
 
     write({"one": one, "gone": {"command": f"{tmp_path}/none", "args": ["; touch x"]}})
@@ -150,13 +148,12 @@ def mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceCase:
 
 
 @pytest.fixture
-def openapi(tmp_path: Path) -> SourceCase:
+def openapi(tmp_path):
     """A description of an operation, with code wherever a text may stand."""
-    canary = tmp_path / "canary"
-    code = CODE.replace("CANARY", str(canary))
+    canary, code = make_canary(tmp_path)
     file = tmp_path / "pets.json"
 
-    def write(**more: object) -> None:
+    def write(**more):
         schema = {"type": "string", "default": code, "pattern": code, "format": code}
         said = {
             "summary": f"{{{{ 7 * 7 }}}} {code}",
@@ -186,14 +183,13 @@ def openapi(tmp_path: Path) -> SourceCase:
 
 
 @pytest.fixture
-def functions(tmp_path: Path) -> SourceCase:
+def functions(tmp_path):
     """A list of functions in two forms, one of which is broken."""
-    canary = tmp_path / "canary"
-    code = CODE.replace("CANARY", str(canary))
+    canary, code = make_canary(tmp_path)
     file = tmp_path / "tools.json"
     schema = {"type": "object", "properties": {code: {"default": code}}}
 
-    def write(*names: str) -> None:
+    def write(*names):
         listed = [
             {"type": "function", "function": {"name": name, "description": code}}
             for name in names
@@ -219,7 +215,5 @@ def functions(tmp_path: Path) -> SourceCase:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("source", SOURCES.own)
-def test_source(
-    source: str, check: Callable[[SourceCase], None], request: pytest.FixtureRequest
-) -> None:
+def test_source(source, check, request):
     check(request.getfixturevalue(source))

@@ -12,10 +12,10 @@ from tests.sources.openapi_specs import described, operation
 from tests.sources.sphinx_server import SiteServer
 from toolbank.bank.records import HttpCall
 from toolbank.run.recipe import load_recipe
+from toolbank.sources.collect import recognise
 from toolbank.sources.functions import FunctionsSource
 from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.settings import OpenApiSource
-from toolbank.sources.recognise import recognise
 from toolbank.system.errors import InputError
 
 

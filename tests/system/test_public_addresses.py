@@ -18,7 +18,7 @@ from toolbank.sources.documents import Documents
 from toolbank.sources.mcp.settings import McpSource
 from toolbank.sources.web.answer import RequestError
 from toolbank.sources.web.download import Downloader
-from toolbank.sources.web.policy import CrawlPolicy, crawl_settings
+from toolbank.sources.web.policy import CrawlPolicy, CrawlSettings
 from toolbank.system.errors import ToolbankError
 
 REFUSED = {
@@ -114,7 +114,7 @@ def network(monkeypatch):
 
 def crawl(url, _):
     async def ask():
-        downloader = Downloader(crawl_settings(url, CrawlPolicy()))
+        downloader = Downloader(CrawlSettings(url, CrawlPolicy()))
         try:
             await downloader.send(url, {})
         finally:

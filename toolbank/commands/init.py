@@ -24,8 +24,8 @@ from toolbank.llm.config import find_grants
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.run.recipe import SCHEMA_FILE, Recipe, recipe_schema
 from toolbank.sources import SOURCES
+from toolbank.sources.collect import recognise
 from toolbank.sources.kind import SourceConfig, ToolCollection
-from toolbank.sources.recognise import recognise
 from toolbank.system.consent import Grant, explain_missing, find_missing
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_text

@@ -58,22 +58,9 @@ class Documented:
         source: str = "",
     ) -> Tool:
         """Return a tool with these descriptions and the given parameters."""
-        return Tool(
-            name=name,
-            kind=kind,
-            summary=self.summary,
-            description=self.description,
-            signature=signature,
-            parameters=parameters_schema(parameters),
-            returns=self.returns,
-            raises=self.raises,
-            versions=self.versions,
-            examples=self.examples,
-            notes=self.notes,
-            see_also=self.see_also,
-            deprecated=self.deprecated,
-            source=source,
-        )
+        content = {key: part for key, part in vars(self).items() if key != "prose"}
+        content |= {"parameters": parameters_schema(parameters), "signature": signature}
+        return Tool(name=name, kind=kind, source=source, **content)
 
 
 def split_summary(paragraph: str) -> tuple[str, str]:

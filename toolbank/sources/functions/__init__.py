@@ -79,7 +79,6 @@ def _read_tools(config: FunctionsSource, _: Path) -> ToolCollection:
             *found.describe_repairs(config.label),
             *_describe_repeated(config.label, repeated),
         ),
-        check=found.check,
     )
 
 

@@ -427,7 +427,6 @@ def _collect(config: McpSource, read: ServerResults) -> ToolCollection:
         notes=(*notes, *found.describe_repairs(config.label)),
         complete=not read.failed,
         unread=() if config.config is None else tuple(f"mcp:{n}" for n in read.failed),
-        check=found.check,
     )
 
 
