@@ -242,25 +242,40 @@ class OperationSignature:
         """The place of each property in the request."""
         return tuple(self._arguments)
 
-    def add(self, parameters: Sequence[OperationParameter]) -> None:
-        """Add parameters; a name that is taken gets its place as a suffix."""
-        for one in parameters:
-            name = self._put(one.property, one.place, one.schema, required=one.required)
-            self._argue(name, one.place, one.name, one.style, one.explode)
+    def add(self, one: OperationParameter, suffix: str = "") -> str:
+        """Add a parameter; return its name, which gets its place as a suffix if it is taken."""
+        name, number = one.property, 1
+        while name in self._properties:
+            name = f"{one.property}_{suffix or one.place}"
+            name += f"_{number}" if number > 1 else ""
+            number += 1
+        self._properties[name] = one.schema
+        if one.required:
+            self._required.append(name)
+        self._arguments.append(
+            Argument(
+                property=name,
+                place=one.place,
+                name=one.name,
+                style=one.style,
+                explode=one.explode,
+            )
+        )
+        return name
 
     def add_body(self, body: Body) -> None:
         """Add the properties of a body, or the whole body as one."""
         if body.flat is None:
-            name = self._put(body.name, "body", body.schema, required=body.required)
-            self._argue(name, body.place)
+            whole = (body.name, body.place, "", body.schema, body.required)
+            self.add(OperationParameter(*whole), suffix="body")
             return
         flat, names = body.flat, dict[str, str]()
         for name, schema in flat.properties.items():
             if schema.get("readOnly") is True:
                 continue  # it is in responses only
-            names[name] = self._put(name, body.place, schema, required=False)
             styles = body.styles.get(name, ("", None))
-            self._argue(names[name], body.place, name, *styles)
+            part = OperationParameter(name, body.place, name, schema, False, *styles)
+            names[name] = self.add(part)
         required = [names[name] for name in flat.required if name in names]
         if body.required:
             self._required += required
@@ -291,30 +306,6 @@ class OperationSignature:
         return self._schemas.complete(
             schema, [*self._properties.values(), *self._parts], place
         )
-
-    def _argue(
-        self,
-        name: str,
-        place: Place,
-        sent: str = "",
-        style: str = "",
-        explode: bool | None = None,
-    ) -> None:
-        self._arguments.append(
-            Argument(
-                property=name, place=place, name=sent, style=style, explode=explode
-            )
-        )
-
-    def _put(self, wish: str, place: Place, schema: Schema, *, required: bool) -> str:
-        name, number = wish, 1
-        while name in self._properties:
-            name = f"{wish}_{place}" if number == 1 else f"{wish}_{place}_{number}"
-            number += 1
-        self._properties[name] = schema
-        if required:
-            self._required.append(name)
-        return name
 
 
 def _rename(rule: Any, names: dict[str, str]) -> Any:
