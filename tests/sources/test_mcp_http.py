@@ -126,7 +126,7 @@ WRONG = {
         {"Content_Type": "application/json", "Content_Encoding": "gzip"},
         "compressed",
     ),
-    "a broken redirect": ((307, b""), {"Location": "http://["}, "another address;"),
+    "a broken redirect": ((307, b""), {"Location": "http://["}, "another address"),
     "nothing": ((202, b""), {}, "returned an error"),
 }
 
@@ -210,7 +210,7 @@ def test_a_redirect_to_another_host_gets_nothing(tmp_path, monkeypatch):
         with answering(307, Location=location) as (url, asked):
             monkeypatch.setenv("TOOLBANK_GRANTS", grant_of(url, "MY_TOKEN"))
             source = McpSource(url=url, token_env="MY_TOKEN")
-            refusal(source, tmp_path, "another address, on localhost")
+            refusal(source, tmp_path, "another address, http://localhost:")
         assert asked and not asked_there
 
 

@@ -90,9 +90,9 @@ _INLINE = re.compile(
 )
 """Options after which an interpreter runs the words that follow as code."""
 _NO_CODE = {
-    "python": re.compile(r"-[BdEhiIOPqsSuvVx]+"),
+    "python": _OWN_FLAGS["python"],
     "node": re.compile(r"--(?!eval|print).*"),
-    "bash": re.compile(r"--?(?:norc|noprofile|login)"),
+    "bash": _OWN_FLAGS["bash"],
 }
 _LAUNCHER_CODE = {
     "env": re.compile(r"-\w*S.*|--split-string.*", re.DOTALL),
