@@ -272,7 +272,7 @@ def attributes_of(cls: type, is_listed: Callable[[type], bool]) -> Iterator[Attr
         if not is_own or id(base) in listed or not (found := find_definition(base)):
             continue
         text, definition = found
-        given: dict[str, list[_Origin]] = {}
+        given: dict[str, list[tuple[ast.expr, bool]]] = {}
         for name, origin in _given(definition, base):
             if not name.startswith("_") and name not in known:
                 given.setdefault(name, []).append(origin)
@@ -281,25 +281,20 @@ def attributes_of(cls: type, is_listed: Callable[[type], bool]) -> Iterator[Attr
         known |= given.keys()
 
 
-@dataclass(frozen=True)
-class _Origin:
-    """An annotation of an attribute, or the expression of its value."""
-
-    node: ast.expr
-    is_annotation: bool
-
-
 def _held(
-    text: ModuleText, name: str, origins: Iterable[_Origin]
+    text: ModuleText, name: str, origins: Iterable[tuple[ast.expr, bool]]
 ) -> Iterator[Attribute]:
-    """Yield an attribute with each class that it may hold; annotations take precedence."""
+    """Yield an attribute with each class that it may hold; annotations take precedence.
+
+    An origin is an expression, and whether it is an annotation rather than a value.
+    """
     annotated: dict[int, type] = {}
     made: dict[int, type] = {}
     named: dict[int, type] = {}
     is_lost = False
-    for one in origins:
-        is_telling = one.is_annotation or isinstance(one.node, ast.Call)
-        for node in ast.walk(one.node):
+    for whole, is_annotation in origins:
+        is_telling = is_annotation or isinstance(whole, ast.Call)
+        for node in ast.walk(whole):
             try:
                 cls = text.class_of(node)
             except LookupError:
@@ -307,8 +302,8 @@ def _held(
                 continue
             if cls is None:
                 continue
-            if node is one.node and is_telling:
-                (annotated if one.is_annotation else made)[id(cls)] = cls
+            if node is whole and is_telling:
+                (annotated if is_annotation else made)[id(cls)] = cls
                 break
             named[id(cls)] = cls
     possible = annotated or made | named
@@ -319,7 +314,9 @@ def _held(
         yield Attribute(name, None)
 
 
-def _given(definition: ast.ClassDef, cls: type) -> Iterator[tuple[str, _Origin]]:
+def _given(
+    definition: ast.ClassDef, cls: type
+) -> Iterator[tuple[str, tuple[ast.expr, bool]]]:
     """Yield attributes with the annotations and values that the class gives them."""
     for node in _in_scope(definition.body):
         if isinstance(node, ast.Assign | ast.AnnAssign):
@@ -333,11 +330,11 @@ def _given(definition: ast.ClassDef, cls: type) -> Iterator[tuple[str, _Origin]]
                     yield from _assigned(inner, arguments[0].arg)
         elif isinstance(vars(cls).get(node.name), property | functools.cached_property):
             if node.returns is not None:
-                yield node.name, _annotation(node.returns)
+                yield node.name, (_Unquote().visit(node.returns), True)
                 continue
             for inner in _in_scope(node.body):
                 if isinstance(inner, ast.Return) and inner.value is not None:
-                    yield node.name, _Origin(inner.value, False)
+                    yield node.name, (inner.value, False)
 
 
 def _in_scope(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -351,7 +348,7 @@ def _in_scope(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 def _assigned(
     node: ast.Assign | ast.AnnAssign, owner: str | None
-) -> Iterator[tuple[str, _Origin]]:
+) -> Iterator[tuple[str, tuple[ast.expr, bool]]]:
     """What a statement assigns to attributes of `owner`, or to plain names if it is None."""
     for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
         match target:
@@ -362,17 +359,14 @@ def _assigned(
             case _:
                 continue
         if isinstance(node, ast.Assign):
-            yield name, _Origin(node.value, False)
+            yield name, (node.value, False)
         else:
-            yield name, _annotation(node.annotation)
-
-
-def _annotation(node: ast.expr) -> _Origin:
-    """An annotation with its quoted parts parsed."""
-    return _Origin(_Unquote().visit(node), True)
+            yield name, (_Unquote().visit(node.annotation), True)
 
 
 class _Unquote(ast.NodeTransformer):
+    """Parses the quoted parts of an annotation."""
+
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if not isinstance(node.value, str):
             return node

@@ -26,7 +26,7 @@ from toolbank.sources.python.settings import (
     PythonSource,
     describe_left_out,
 )
-from toolbank.sources.python.walk import make_tool
+from toolbank.sources.python.walk import make_tool, rank_path
 from toolbank.sources.site import covers
 from toolbank.sources.typetext import (
     Parameter,
@@ -220,10 +220,9 @@ def find_public(
     }
 
 
-def _rank(path: str, name: str) -> tuple[int, bool, bool, int, str]:
-    parent, _, last = name.rpartition(".")
-    is_far = not path.startswith(f"{parent}.")
-    return name.count("."), last != path.rpartition(".")[2], is_far, len(name), name
+def _rank(definition: str, path: str) -> tuple[int, bool, bool, int, str]:
+    home, _, own = definition.rpartition(".")
+    return rank_path(path, home, own)
 
 
 def _walk(

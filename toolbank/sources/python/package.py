@@ -258,12 +258,12 @@ def read_package(config: PythonSource) -> ToolCollection:
             taken.setdefault(tool.name, tool)
         else:
             left_out[kind] += 1
-            walk.skip(tool.name, f"kind {kind}")
+            walk.left_out.add(f"kind {kind}", tool.name)
     note = describe_left_out(
         left_out,
         scope.kinds,
         walk.undocumented,
-        hidden=walk.skipped[_HIDDEN],
+        hidden=walk.left_out.counts[_HIDDEN],
         methods=config.methods,
     )
     if not taken:
@@ -272,17 +272,18 @@ def read_package(config: PythonSource) -> ToolCollection:
             "a docstring. Name the module that has them (package: name.module), or list them "
             f"in its __all__ and add docstrings.{note and f' Found: {note}.'}"
         )
-    skipped = dict(sorted(walk.skipped.items()))
+    skipped = dict(sorted(walk.left_out.counts.items()))
+    examples = walk.left_out.examples
     return ToolCollection(
         tuple(taken[name] for name in sorted(taken)),
         {
             "source": source,
             "left_out": skipped,
-            "left_out_examples": dict(sorted(walk.examples.items())),
+            "left_out_examples": {reason: examples[reason] for reason in skipped},
             "undocumented": sorted(walk.undocumented),
         },
         problems=tuple(
-            f"{source}: {count:,} left out, {reason}: {', '.join(walk.examples[reason])}"
+            f"{source}: {count:,} left out, {reason}: {', '.join(examples[reason])}"
             for reason, count in skipped.items()
             if reason.startswith("can't be")
         ),
@@ -310,7 +311,7 @@ def _tools(walk: Walk, source: str) -> Iterator[tuple[Kind, Tool]]:
             yield from [*_tools_of(item, kinds[id(item.value)], classes, walk, source)]
         except Exception as error:  # a class of the package may raise anything
             reason = f"can't be read ({type(error).__name__})"
-            walk.skip(item.name, reason)
+            walk.left_out.add(reason, item.name)
     for cls in walk.hidden.values():
         _count_hidden(cls, classes, walk)
 
@@ -327,7 +328,7 @@ def _tools_of(
         ):
             yield kind, tool
         else:
-            walk.skip(tool.name, _NO_ARGUMENTS)
+            walk.left_out.add(_NO_ARGUMENTS, tool.name)
     elif not item.is_private:
         walk.miss(item.name, kind, "without documentation")
     if id(item.value) in classes:
@@ -380,7 +381,7 @@ def _methods(
         full = f"{owner.name}.{name}"
         if walk.scope.leaves_out(full):
             if kind in walk.scope.kinds:
-                walk.skip(full, "excluded by the recipe")
+                walk.left_out.add("excluded by the recipe", full)
         elif not own_docstring(value, kind).strip():
             walk.miss(full, kind, f"{kind} without documentation")
         else:
@@ -392,7 +393,8 @@ def _count_hidden(cls: type, classes: Collection[int], walk: Walk) -> None:
         return
     for name, value, kind in members(cls, lambda base: id(base) in classes):
         if kind == "method" and own_docstring(value, kind).strip():
-            walk.skip(f"{cls.__module__}.{cls.__qualname__}.{name}", _HIDDEN)
+            full = f"{cls.__module__}.{cls.__qualname__}.{name}"
+            walk.left_out.add(_HIDDEN, full)
 
 
 def describe(name: str, kind: ToolKind, value: Any, source: str = "") -> Tool:

@@ -77,7 +77,7 @@ def _private_parts(
             continue
         if one.cls is None:
             if "method" in walk.scope.kinds:
-                walk.skip(full, _LOST)
+                walk.left_out.add(_LOST, full)
             continue
         if (
             walk.is_listed(one.cls)
@@ -197,12 +197,12 @@ def _named(
         if name.startswith("__" if declared is not None else "_"):
             continue
         if walk.scope.leaves_out(full):
-            walk.skip(full, "excluded by the recipe")
+            walk.left_out.add("excluded by the recipe", full)
             continue
         try:
             child = _look_at(walk, place, declared, name)
         except Exception as error:  # the package's own code may raise anything
-            walk.skip(full, f"can't be read ({type(error).__name__})")
+            walk.left_out.add(f"can't be read ({type(error).__name__})", full)
             continue
         if child is not None:
             yield child
@@ -218,7 +218,7 @@ def _look_at(
     if declared is None and not belongs_to(value, full, place.module, package):
         return None
     if declared is not None and is_foreign(value, package, place.module is walk.root):
-        walk.skip(full, "of another package")
+        walk.left_out.add("of another package", full)
         return None
     warning = warning or place.deprecated
     walk.take(full, value, warning)
@@ -241,18 +241,18 @@ def _in_folder(
         if names_some and name in (declared or ()):
             continue
         if names_some and not walk.scope.looks_into(full):
-            walk.skip(full, _NOT_NAMED)
+            walk.left_out.add(_NOT_NAMED, full)
             continue
         if walk.scope.leaves_out(full):
-            walk.skip(full, "excluded by the recipe")
+            walk.left_out.add("excluded by the recipe", full)
             continue
         try:
             child, warning = import_module(full)
         except BaseException as error:
-            walk.skip(full, f"can't be imported ({type(error).__name__})")
+            walk.left_out.add(f"can't be imported ({type(error).__name__})", full)
             continue
         if warning:
-            walk.skip(full, "deprecated module")
+            walk.left_out.add("deprecated module", full)
         elif declared is None:
             yield _ModulePath(full, child)
             walk.take(full, child)
@@ -261,7 +261,9 @@ def _in_folder(
         ):
             yield _ModulePath(full, child)
         else:
-            walk.skip(full, _NOT_NAMED if names_some else "without documentation")
+            walk.left_out.add(
+                _NOT_NAMED if names_some else "without documentation", full
+            )
 
 
 def _sub_modules(place: _ModulePath) -> list[str]:
