@@ -163,9 +163,13 @@ async def list_tools(server: Server, config: McpSource) -> ToolListing:
             the protocol. The message contains no secret.
     """
     connection = Connection()
+    if server.command:
+        transport = start(server, connection)
+    else:
+        transport = connect(server, connection, config)
     try:
         with anyio.fail_after(config.timeout_s):
-            listing = await _list_tools(_open(server, config, connection), connection)
+            listing = await _list_tools(transport, connection)
     except Exception as error:
         raise explain(error, server, config.timeout_s, connection) from None
     return _hide_secrets(listing, server)
@@ -195,16 +199,6 @@ def silence_loggers() -> Iterator[None]:
     finally:
         for logger, level in levels.items():
             logger.setLevel(level)
-
-
-def _open(
-    server: Server, config: McpSource, connection: Connection
-) -> AbstractAsyncContextManager[Any]:
-    if server.command:
-        return start(server, connection)
-    return connect(
-        server, connection, config.timeout_s, private_addresses=config.private_addresses
-    )
 
 
 async def _list_tools(

@@ -27,6 +27,7 @@ from toolbank.sources.openapi.references import (
 from toolbank.sources.openapi.schemas import Schemas
 from toolbank.sources.openapi.settings import OpenApiSource
 from toolbank.sources.openapi.signature import (
+    ANY,
     FORMS,
     Body,
     OperationSignature,
@@ -127,26 +128,24 @@ def _response_schema(node: Node, schemas: Schemas) -> Schema | None:
     if schemas.references.is_swagger:
         schema = node.child("schema")
         return None if schema.value is None else schemas.read(schema)
-    contents = {
-        name: media
-        for name, media in node.child("content").members().items()
-        if is_json(name) or name in ("*/*", "application/*")
-    }
-    name = choose(contents)
-    if not name:
-        return None
-    media = contents[name]
-    if media.get("schema") is None and media.get("itemSchema") is None:
+    contents = node.child("content").members()
+    name = choose(n for n in contents if is_json(n) or n in ANY)
+    media = node.child("content", name)
+    if not name or (media.get("schema") is None and media.get("itemSchema") is None):
         return None
     return read_media(name, media, schemas)
 
 
 def list_security(operation: Operation, root: Node) -> tuple[tuple[str, ...], ...]:
     """List the groups of security schemes of the operation, or else of the description."""
-    own = operation.node.get("security")
-    listed = own if isinstance(own, list) else root.get("security")
-    groups = listed if isinstance(listed, list) else []
+    groups = _inherited(operation, root, "security")
     return tuple(tuple(map(str, group)) for group in groups if isinstance(group, dict))
+
+
+def _inherited(operation: Operation, root: Node, key: str) -> list[Any]:
+    """A list of the operation, or else of the description."""
+    lists = (node.get(key) for node in (operation.node, root))
+    return next((one for one in lists if isinstance(one, list)), [])
 
 
 def find_server(operation: Operation, references: References) -> str:
@@ -161,9 +160,14 @@ def find_server(operation: Operation, references: References) -> str:
     else:
         address = _server((own or root.child("servers")).child(0))
     place = (own.document if own else root.document).address
-    if "://" in place:
-        address = _join(place, address)
-    return _without_secrets(address)
+    try:
+        if "://" in place and "://" not in address:
+            address = urljoin(place, address or "/")
+        parts = urlsplit(address)
+    except ValueError:
+        return re.split("[?#]", re.sub(r"//[^/]*@", "//", address))[0]
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=host, query="", fragment=""))
 
 
 def _server(server: Node) -> str:
@@ -186,22 +190,6 @@ def _swagger_server(operation: Operation, root: Node) -> str:
     listed = schemes if isinstance(schemes, list) else []
     scheme = "http" if listed and "https" not in listed else "https"
     return f"{scheme}://{host}{path}"
-
-
-def _join(place: str, address: str) -> str:
-    try:
-        return urljoin(place, address or "/") if "://" not in address else address
-    except ValueError:
-        return address
-
-
-def _without_secrets(address: str) -> str:
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return re.split("[?#]", re.sub(r"//[^/]*@", "//", address))[0]
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=host, query="", fragment=""))
 
 
 _MOST_PARAMETERS = 1_000_000
@@ -330,11 +318,8 @@ class _OpenApiReader:
         return FORMS[1] if has_file else next(iter(listed), FORMS[0])
 
     def _consumed(self, operation: Operation) -> list[str]:
-        listed = operation.node.get("consumes")
-        if not isinstance(listed, list):
-            listed = self._root.get("consumes")
-        names = listed if isinstance(listed, list) else []
-        return [name for name in names if isinstance(name, str)]
+        listed = _inherited(operation, self._root, "consumes")
+        return [name for name in listed if isinstance(name, str)]
 
 
 def _words(operation: Operation) -> tuple[str, str]:

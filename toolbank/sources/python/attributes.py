@@ -257,19 +257,28 @@ class Attribute:
     is_only: bool = False
 
 
+def own_bases(cls: type, is_listed: Callable[[type], bool]) -> list[type]:
+    """Return a class and its bases of the same package, without listed ones and their bases."""
+    listed = {
+        id(one) for base in cls.__mro__[1:] if is_listed(base) for one in base.__mro__
+    }
+    return [
+        base
+        for base in cls.__mro__
+        if is_within(base.__module__ or "", cls.__module__ or "")
+        and id(base) not in listed
+    ]
+
+
 def attributes_of(cls: type, is_listed: Callable[[type], bool]) -> Iterator[Attribute]:
     """Find the attributes that `__init__`, the properties and the body of a class define.
 
     Bases of the same package are included, except those that are listed themselves. Nothing is
     called; modules that only annotations name are imported.
     """
-    listed = {
-        id(one) for base in cls.__mro__[1:] if is_listed(base) for one in base.__mro__
-    }
     known: set[str] = set()
-    for base in cls.__mro__:
-        is_own = is_within(base.__module__ or "", cls.__module__ or "")
-        if not is_own or id(base) in listed or not (found := find_definition(base)):
+    for base in own_bases(cls, is_listed):
+        if not (found := find_definition(base)):
             continue
         text, definition = found
         given: dict[str, list[tuple[ast.expr, bool]]] = {}

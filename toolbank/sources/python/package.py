@@ -22,7 +22,7 @@ from pydantic import BaseModel, TypeAdapter
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.sources.documented import Documented, Signature, read_signature
 from toolbank.sources.kind import ToolCollection
-from toolbank.sources.python.attributes import is_within, own_docstring
+from toolbank.sources.python.attributes import own_bases, own_docstring
 from toolbank.sources.python.docstring import read_docstring
 from toolbank.sources.python.public import import_module, walk_package
 from toolbank.sources.python.settings import (
@@ -47,18 +47,12 @@ def members(
 
     Those of bases in the same package are its own, too, except where a listed class has them.
     """
-    listed = {
-        id(one) for base in cls.__mro__[1:] if is_listed(base) for one in base.__mro__
-    }
+    own = own_bases(cls, is_listed)
     found: dict[str, tuple[type, Any]] = {}
     for base in reversed(cls.__mro__):
         found |= {name: (base, value) for name, value in vars(base).items()}
     for name, (home, value) in sorted(found.items()):
-        is_own = home is cls or (
-            is_within(home.__module__ or "", cls.__module__ or "")
-            and id(home) not in listed
-        )
-        if name.startswith("_") or not is_own:
+        if name.startswith("_") or not any(home is base for base in own):
             continue
         if isinstance(value, staticmethod | classmethod):
             yield name, value.__func__, "method"
@@ -77,11 +71,8 @@ _WARNINGS = {"DeprecationWarning", "FutureWarning", "PendingDeprecationWarning"}
 
 def deprecation_of(value: Any) -> str:
     """Return the message of `warnings.deprecated` (PEP 702), or of a warning of every call."""
-    return text_of(value, "__deprecated__") or _always_warns(value)
-
-
-def _always_warns(value: Any) -> str:
-    """The deprecation warning that a function gives unconditionally, or ""."""
+    if stated := text_of(value, "__deprecated__"):
+        return stated
     try:
         function = inspect.unwrap(value)
         code = getattr(function, "__code__", None)
@@ -296,19 +287,18 @@ def _tools(walk: Walk, source: str) -> Iterator[tuple[Kind, Tool]]:
 
     Methods of exceptions, enums and records are included only if these kinds are.
     """
-    scope = walk.scope
     objects = sorted(walk.objects.values(), key=lambda item: item.name)
-    kinds = {id(item.value): recipe_kind(item.value, item.kind) for item in objects}
+    holders = {"class", *walk.scope.kinds}
     classes = {
         id(item.value)
         for item in objects
-        if item.kind == "class" and kinds[id(item.value)] in {"class", *scope.kinds}
+        if item.kind == "class" and recipe_kind(item.value, "class") in holders
     }
     for item in objects:
-        if not scope.parents.isdisjoint(item.names):
+        if not walk.scope.parents.isdisjoint(item.names):
             continue
         try:
-            yield from [*_tools_of(item, kinds[id(item.value)], classes, walk, source)]
+            yield from [*_tools_of(item, classes, walk, source)]
         except Exception as error:  # a class of the package may raise anything
             reason = f"can't be read ({type(error).__name__})"
             walk.left_out.add(reason, item.name)
@@ -317,8 +307,9 @@ def _tools(walk: Walk, source: str) -> Iterator[tuple[Kind, Tool]]:
 
 
 def _tools_of(
-    item: PublicObject, kind: Kind, classes: Collection[int], walk: Walk, source: str
+    item: PublicObject, classes: Collection[int], walk: Walk, source: str
 ) -> Iterator[tuple[Kind, Tool]]:
+    kind = recipe_kind(item.value, item.kind)
     if item.is_documented:
         tool = _tool(item, source)
         if (

@@ -155,6 +155,11 @@ class _ModulePath:
     module: ModuleType
     deprecated: str = ""
 
+    @functools.cached_property
+    def declared(self) -> list[str] | None:
+        """The names in `__all__`; None without one."""
+        return _declared(self.module)
+
 
 def walk_package(root: ModuleType, scope: PackageScope) -> Walk:
     """Find every public object of a package and of its public sub-modules.
@@ -178,17 +183,15 @@ def walk_package(root: ModuleType, scope: PackageScope) -> Walk:
         place = waiting.pop(0)
         if id(place.module) not in visited:
             visited.add(id(place.module))
-            declared = _declared(place.module)
-            waiting.extend(_named(walk, place, declared))
-            waiting.extend(_in_folder(walk, place, declared))
+            waiting.extend(_named(walk, place))
+            waiting.extend(_in_folder(walk, place))
     take_parts(walk)
     return walk
 
 
-def _named(
-    walk: Walk, place: _ModulePath, declared: list[str] | None
-) -> Iterator[_ModulePath]:
+def _named(walk: Walk, place: _ModulePath) -> Iterator[_ModulePath]:
     """Add the names of a module to the walk; yield the modules among them."""
+    declared = place.declared
     names = set(dir(place.module) if declared is None else declared)
     if declared is None:
         names -= set(_sub_modules(place))  # an attribute only once it was imported
@@ -200,7 +203,7 @@ def _named(
             walk.left_out.add("excluded by the recipe", full)
             continue
         try:
-            child = _look_at(walk, place, declared, name)
+            child = _look_at(walk, place, name)
         except Exception as error:  # the package's own code may raise anything
             walk.left_out.add(f"can't be read ({type(error).__name__})", full)
             continue
@@ -208,16 +211,15 @@ def _named(
             yield child
 
 
-def _look_at(
-    walk: Walk, place: _ModulePath, declared: list[str] | None, name: str
-) -> _ModulePath | None:
+def _look_at(walk: Walk, place: _ModulePath, name: str) -> _ModulePath | None:
     """Add the object of a name to the walk, if it is public; return it if it is a module."""
     package = walk.root.__name__
     full = f"{place.path}.{name}"
     value, warning = _get(place.module, name)
-    if declared is None and not belongs_to(value, full, place.module, package):
-        return None
-    if declared is not None and is_foreign(value, package, place.module is walk.root):
+    if place.declared is None:
+        if not belongs_to(value, full, place.module, package):
+            return None
+    elif is_foreign(value, package, place.module is walk.root):
         walk.left_out.add("of another package", full)
         return None
     warning = warning or place.deprecated
@@ -225,16 +227,14 @@ def _look_at(
     return _ModulePath(full, value, warning) if inspect.ismodule(value) else None
 
 
-def _in_folder(
-    walk: Walk, place: _ModulePath, declared: list[str] | None
-) -> Iterator[_ModulePath]:
+def _in_folder(walk: Walk, place: _ModulePath) -> Iterator[_ModulePath]:
     """Yield the public sub-modules in the folder of a package; see `walk_package`.
 
     Deprecated ones are skipped. Without an `__all__`, they are added to the walk, too.
     """
     if place.module.__name__ != place.path:
         return
-    names = _sub_modules(place)
+    names, declared = _sub_modules(place), place.declared
     names_some = declared is not None and any(name in declared for name in names)
     for name in names:
         full = f"{place.path}.{name}"

@@ -251,7 +251,12 @@ def package_places(package: str) -> tuple[Path, ...]:
         InputError: the name can't be one.
     """
     check_name(package)
-    return tuple(_installed_places(package.partition(".")[0]))
+    try:
+        spec = importlib.util.find_spec(package.partition(".")[0])
+    except (ImportError, ValueError):
+        return ()
+    found = spec and (spec.submodule_search_locations or [spec.origin or ""])
+    return tuple(Path(one).resolve() for one in found or () if Path(one).exists())
 
 
 def source_hash(package: str) -> str:
@@ -259,9 +264,9 @@ def source_hash(package: str) -> str:
 
     They may change while the version stays the same. An installed package has none.
     """
-    top = package.partition(".")[0]
-    places = [] if top in sys.stdlib_module_names else _installed_places(top)
-    if not places or all(map(_is_installed, places)):
+    places = package_places(package)
+    is_standard = package.partition(".")[0] in sys.stdlib_module_names
+    if is_standard or all(map(_is_installed, places)):
         return ""
     return hash_files(
         (path, place.parent)
@@ -284,18 +289,6 @@ def _find_distribution(top: str) -> str:
         ):
             return distribution.name
     return ""
-
-
-def _installed_places(top: str) -> list[Path]:
-    """The folders of a package, or the file of a module."""
-    try:
-        spec = importlib.util.find_spec(top)
-    except (ImportError, ValueError):
-        return []
-    if spec is None:
-        return []
-    found = spec.submodule_search_locations or [spec.origin or ""]
-    return [Path(place).resolve() for place in found if Path(place).exists()]
 
 
 def _is_installed(place: Path) -> bool:
