@@ -41,6 +41,9 @@ def test_the_same_tools_come_of_it_whatever_was_imported_before(
         {
             "__init__.py": '"""Top."""\nfrom PKG import used',
             "used.py": '"""Used."""\ndef f(): "Do."',
+            "__main__.py": 'raise AssertionError("__main__ was imported")',
+            "_private.py": 'raise AssertionError("a private module was imported")',
+            "tests/__init__.py": 'raise AssertionError("tests were imported")',
             "unused.py": '"""Not imported by the package."""\ndef g(): "Go."',
             "old.py": '"""Old."""\nimport warnings\n'
             'warnings.warn("old goes", DeprecationWarning)\ndef h(): "Help."',
@@ -50,29 +53,11 @@ def test_the_same_tools_come_of_it_whatever_was_imported_before(
     assert [tool.name.removeprefix(f"{package}.") for tool in before.tools] == [
         *("unused", "unused.g", "used", "used.f")
     ]
+    assert before.info["left_out"] == {"deprecated module": 1}
     with pytest.deprecated_call():
         for name in ("unused", "old"):
             importlib.import_module(f"{package}.{name}")
     assert read(package, tmp_path) == before
-
-
-def test_a_module_counts_whether_the_package_imports_it_or_not(
-    make_package: MakePackage,
-) -> None:
-    package = make_package(
-        {
-            "__init__.py": '"""Top."""',
-            "one.py": '"""One."""\ndef f(): "Do."',
-            "__main__.py": 'raise AssertionError("__main__ was imported")',
-            "_private.py": 'raise AssertionError("a private module was imported")',
-            "tests/__init__.py": 'raise AssertionError("tests were imported")',
-        }
-    )
-    source = PythonSource(package=package, kinds=KINDS)
-    before = read_package(source)
-    assert not before.info["left_out"]
-    importlib.import_module(f"{package}.one")
-    assert read_package(source).tools == before.tools
 
 
 def test_reading_leaves_nothing_in_this_process(

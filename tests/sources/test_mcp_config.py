@@ -194,7 +194,6 @@ def test_what_a_server_says_again_of_its_secrets_is_hidden(
         ("INPUT_MY-VAR", "UTC"),
         ("A(x86)", "UTC"),
         ("", "--seat=7A"),
-        ("", "--api-key=open"),
     ],
 )
 def test_every_value_is_shown_and_another_one_is_asked_for(
@@ -208,7 +207,7 @@ def test_every_value_is_shown_and_another_one_is_asked_for(
     source = write({"a": entry}, granted=False)
     shown = refusal(source, tmp_path)
     assert token not in shown
-    assert "open" in value or f"{name and f'{name}='}{shlex.quote(value)}" in shown
+    assert f"{name and f'{name}='}{shlex.quote(value)}" in shown
     monkeypatch.setenv(GRANTS, read_line(shown))
     assert KIND.read(source, tmp_path).tools
     for old in (value, token):
@@ -216,6 +215,18 @@ def test_every_value_is_shown_and_another_one_is_asked_for(
             tmp_path, json.loads(json.dumps({"a": entry}).replace(old, f"{old}1"))
         )
         refusal(source, tmp_path)
+
+
+def test_a_short_secret_is_filled_in_by_the_user(write, tmp_path, monkeypatch):
+    entry = light(tmp_path, "a")
+    entry["args"].append("--api-key=open")
+    source = write({"a": entry}, granted=False)
+    line = read_line(refusal(source, tmp_path))
+    monkeypatch.setenv(GRANTS, line.replace("<secret of 4 characters>", "open"))
+    assert KIND.read(source, tmp_path).tools
+    entry["args"][-1] += "s"
+    list_servers(tmp_path, {"a": entry})
+    refusal(source, tmp_path)
 
 
 def test_a_value_with_a_line_of_its_own_can_not_fake_the_question(write, tmp_path):

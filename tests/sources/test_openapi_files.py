@@ -12,7 +12,6 @@ from tests.sources.openapi_specs import (
     assert_sound,
     described,
     json_body,
-    json_response,
     operation,
 )
 from tests.sources.sphinx_server import SiteServer
@@ -152,38 +151,3 @@ def test_a_part_that_leads_to_another_site_is_named_and_not_asked_for(
     assert [*tool.parameters["properties"]] == ["owner", "mother"]
     (problem,) = collected.problems
     assert f"another site, {other.url}parameters.json" in problem
-
-
-def test_a_description_has_the_same_tools_in_one_file_and_in_many(
-    tmp_path: Path,
-) -> None:
-    schemas = {
-        f"S{number}": {
-            "type": "object",
-            "properties": {
-                "next": {"$ref": f"#/components/schemas/S{(number + 1) % 20}"}
-            },
-        }
-        for number in range(20)
-    }
-    paths = {
-        f"/p{number}": {
-            "post": operation(
-                requestBody=json_body({"$ref": f"#/components/schemas/S{number}"}),
-                responses=json_response({"$ref": f"#/components/schemas/S{number}"}),
-            )
-        }
-        for number in range(20)
-    }
-    whole = described(paths, components={"schemas": schemas})
-    write(tmp_path / "one" / "openapi.json", whole)
-    text = json.dumps(whole).replace("#/components/schemas/", "../schemas/")
-    split = json.loads(text.replace('"}', '.json"}'))
-    for name, schema in split["components"]["schemas"].items():
-        write(tmp_path / "many" / "schemas" / f"{name}.json", schema)
-    for path, item in split["paths"].items():
-        write(tmp_path / "many" / "paths" / f"{path[1:]}.json", item)
-    listed = {path: {"$ref": f"paths{path}.json"} for path in paths}
-    write(tmp_path / "many" / "openapi.json", described(listed))
-    one, many = (read(tmp_path / folder / "openapi.json") for folder in ("one", "many"))
-    assert one.tools == many.tools

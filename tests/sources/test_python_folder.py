@@ -86,6 +86,7 @@ def test_a_file_that_can_not_be_parsed_is_named_with_its_line(tmp_path: Path) ->
         '# coding: latin-1\ndef ä(x): "Dö it."\n'.encode("latin-1")
     )
     (package / "binary.py").write_bytes(b"\xff\xfe\x00")
+    (package / "again").symlink_to(package)
     collected = read(package)
     assert [tool.name for tool in collected.tools] == ["weather.rain"]
     assert collected.info["left_out"]["can't be parsed"] == 4
@@ -100,12 +101,6 @@ def test_a_file_that_is_nested_too_deep_is_told(tmp_path: Path) -> None:
     collected = read(tmp_path)
     assert [tool.name for tool in collected.tools] == ["a.f"]
     assert any("b" in line for line in collected.problems)
-
-
-def test_links_that_lead_in_a_circle_end(tmp_path: Path) -> None:
-    package = write(tmp_path / "weather", __init__='def rain(city): "Say it."')
-    (package / "again").symlink_to(package)
-    assert [tool.name for tool in read(package).tools] == ["weather.rain"]
 
 
 def test_what_is_no_folder_of_source_is_told(tmp_path: Path) -> None:

@@ -46,18 +46,6 @@ def test_a_default_that_has_no_text_is_shown_as_any_object(
     assert tool.parameters["properties"]["c"]["default"] == [1, 2]
 
 
-def test_a_default_that_takes_its_time_is_written(make_package: MakePackage) -> None:
-    package = make_package("""
-            import time
-            class Slow:
-                def __repr__(self):
-                    time.sleep(1.5)
-                    return "SLOW"
-            def f(a=Slow()): "Do."
-            """)
-    assert read(package)["f"].signature == f"{package}.f(a=SLOW)"
-
-
 def test_a_default_that_hangs_is_told_with_its_package(
     make_package: MakePackage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
