@@ -24,8 +24,7 @@ from toolbank.sources.openapi.settings import OpenApiSource
 def spec(tmp_path: Path) -> Path:
     """A description whose paths, parameters and schemas stand in files of their own."""
     folder = tmp_path / "api"
-    write(folder / "openapi.json", described({"/pets": {"$ref": "paths/pets.yaml"}}))
-    (folder / "paths").mkdir()
+    (folder / "paths").mkdir(parents=True)
     (folder / "paths" / "pets.yaml").write_text(
         """
 post:
@@ -36,21 +35,22 @@ post:
 """
     )
     limit = {"name": "limit", "in": "query", "schema": {"type": "integer"}}
-    write(folder / "parameters.json", {"limit": limit})
-    owner = {"$ref": "common.json#/definitions/Owner"}
-    again = {"$ref": "Pet.json"}
-    write(
-        folder / "schemas" / "Pet.json",
-        {"properties": {"owner": owner, "mother": again}},
-    )
     pets = {"type": "array", "items": {"$ref": "./Pet.json#"}}
-    write(
-        folder / "schemas" / "common.json",
-        {"definitions": {"Owner": {"properties": {"pets": pets}}}},
-    )
-    content = json.loads((folder / "openapi.json").read_text())
-    content["components"] = {"schemas": {"Id": {"type": "integer"}}}
-    write(folder / "openapi.json", content)
+    properties = {
+        "owner": {"$ref": "common.json#/definitions/Owner"},
+        "mother": {"$ref": "Pet.json"},
+    }
+    files = {
+        "openapi": described(
+            {"/pets": {"$ref": "paths/pets.yaml"}},
+            components={"schemas": {"Id": {"type": "integer"}}},
+        ),
+        "parameters": {"limit": limit},
+        "schemas/Pet": {"properties": properties},
+        "schemas/common": {"definitions": {"Owner": {"properties": {"pets": pets}}}},
+    }
+    for name, content in files.items():
+        write(folder / f"{name}.json", content)
     return folder / "openapi.json"
 
 
