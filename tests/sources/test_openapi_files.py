@@ -66,10 +66,6 @@ def read(spec: Path, **options: Any) -> ToolCollection:
     return collected
 
 
-def read_site(site: SiteServer) -> ToolCollection:
-    return KIND.read(OpenApiSource(spec=f"{site.url}openapi.json"), Path())
-
-
 def test_files_are_read_as_if_they_were_one(spec: Path) -> None:
     collected = read(spec)
     assert not collected.problems and not collected.notes
@@ -116,20 +112,13 @@ def test_files_outside_the_folder_are_named_and_not_read(spec: Path) -> None:
     assert widened.tools[0].parameters["$defs"]["secret"]["description"] == "secret"
 
 
-def test_a_file_that_is_missing_is_named_and_the_rest_is_read(spec: Path) -> None:
-    (spec.parent / "schemas" / "Pet.json").unlink()
-    collected = read(spec)
-    assert [*collected.tools[0].parameters["properties"]] == ["limit", "body"]
-    (problem,) = collected.problems
-    assert "../schemas/Pet.json" in problem and "there is no such file" in problem
-
-
 def test_files_of_a_site_are_asked_for_once_and_read_as_those_of_a_folder(
     spec: Path,
 ) -> None:
     (of_folder,) = read(spec).tools
     with SiteServer(spec.parent) as site:
-        collected = read_site(site)
+        source = OpenApiSource(spec=f"{site.url}openapi.json")
+        collected = KIND.read(source, spec.parent)
     (of_site,) = collected.tools
     assert not collected.problems
     assert of_site.parameters == of_folder.parameters
@@ -138,16 +127,3 @@ def test_files_of_a_site_are_asked_for_once_and_read_as_those_of_a_folder(
         *("/openapi.json", "/parameters.json", "/paths/pets.yaml", "/schemas/Pet.json"),
         "/schemas/common.json",
     ]
-
-
-def test_a_part_that_leads_to_another_site_is_named_and_not_asked_for(
-    spec: Path,
-) -> None:
-    with SiteServer(spec.parent) as site, SiteServer(spec.parent) as other:
-        site.redirects["/parameters.json"] = f"{other.url}parameters.json"
-        collected = read_site(site)
-    assert other.connections == 0
-    (tool,) = collected.tools
-    assert [*tool.parameters["properties"]] == ["owner", "mother"]
-    (problem,) = collected.problems
-    assert f"another site, {other.url}parameters.json" in problem
