@@ -281,7 +281,7 @@ def attributes_of(cls: type, is_listed: Callable[[type], bool]) -> Iterator[Attr
         if not (found := find_definition(base)):
             continue
         text, definition = found
-        given: dict[str, list[tuple[ast.expr, bool]]] = {}
+        given: dict[str, list[_Origin]] = {}
         for name, origin in _given(definition, base):
             if not name.startswith("_") and name not in known:
                 given.setdefault(name, []).append(origin)
@@ -290,13 +290,12 @@ def attributes_of(cls: type, is_listed: Callable[[type], bool]) -> Iterator[Attr
         known |= given.keys()
 
 
-def _held(
-    text: ModuleText, name: str, origins: Iterable[tuple[ast.expr, bool]]
-) -> Iterator[Attribute]:
-    """Yield an attribute with each class that it may hold; annotations take precedence.
+_Origin = tuple[ast.expr, bool]
+"""An expression that defines an attribute, and whether it is an annotation rather than a value."""
 
-    An origin is an expression, and whether it is an annotation rather than a value.
-    """
+
+def _held(text: ModuleText, name: str, origins: list[_Origin]) -> Iterator[Attribute]:
+    """Yield an attribute with each class that it may hold; annotations take precedence."""
     annotated: dict[int, type] = {}
     made: dict[int, type] = {}
     named: dict[int, type] = {}
@@ -323,9 +322,7 @@ def _held(
         yield Attribute(name, None)
 
 
-def _given(
-    definition: ast.ClassDef, cls: type
-) -> Iterator[tuple[str, tuple[ast.expr, bool]]]:
+def _given(definition: ast.ClassDef, cls: type) -> Iterator[tuple[str, _Origin]]:
     """Yield attributes with the annotations and values that the class gives them."""
     for node in _in_scope(definition.body):
         if isinstance(node, ast.Assign | ast.AnnAssign):
@@ -357,7 +354,7 @@ def _in_scope(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 def _assigned(
     node: ast.Assign | ast.AnnAssign, owner: str | None
-) -> Iterator[tuple[str, tuple[ast.expr, bool]]]:
+) -> Iterator[tuple[str, _Origin]]:
     """What a statement assigns to attributes of `owner`, or to plain names if it is None."""
     for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
         match target:

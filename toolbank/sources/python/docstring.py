@@ -376,28 +376,25 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def _from_sections(sections: dict[str, Any]) -> Documented:
+    def entries(*titles: str) -> Iterator[tuple[Any, str]]:
+        for title in titles:
+            for entry in sections.get(title) or ():
+                yield entry, plain_line("\n".join(entry.desc))
+
     parameters = [
         parameter
-        for section in ("Parameters", "Other Parameters")
-        for entry in sections.get(section) or ()
-        for parameter in _parameters(entry)
+        for entry, description in entries("Parameters", "Other Parameters")
+        for parameter in _parameters(entry, description)
     ]
     returns = [
         ReturnValue(
-            name=inline(entry.name),
-            type=inline(entry.type),
-            description=plain_line("\n".join(entry.desc)),
+            name=inline(entry.name), type=inline(entry.type), description=description
         )
-        for section in ("Returns", "Yields")
-        for entry in sections.get(section) or ()
+        for entry, description in entries("Returns", "Yields")
     ]
     raises = [
-        RaisedException(
-            type=inline(entry.name or entry.type),
-            description=plain_line("\n".join(entry.desc)),
-        )
-        for section in ("Raises", "Warns")
-        for entry in sections.get(section) or ()
+        RaisedException(type=inline(entry.name or entry.type), description=description)
+        for entry, description in entries("Raises", "Warns")
     ]
     return Documented(
         parameters=tuple(parameters),
@@ -409,12 +406,11 @@ def _from_sections(sections: dict[str, Any]) -> Documented:
     )
 
 
-def _parameters(entry: Any) -> list[Parameter]:
+def _parameters(entry: Any, description: str) -> list[Parameter]:
     """One parameter for each name of an entry such as "x1, x2 : array_like".
 
     numpydoc's parser takes "copy: bool", without a blank before the colon, for a name.
     """
-    description = plain_line("\n".join(entry.desc))
     header, classifier = entry.name.replace("\\", ""), entry.type
     if close := _CLOSE_COLON.fullmatch(header):
         header = close["names"]
@@ -431,6 +427,5 @@ def _see_also(entries: Sequence[Any]) -> tuple[SeeAlso, ...]:
     for names, description in entries:
         line = plain_line("\n".join(description))
         for name, _role in names:
-            if name not in found:
-                found[name] = SeeAlso(name=name, description=line)
+            found.setdefault(name, SeeAlso(name=name, description=line))
     return tuple(found.values())

@@ -198,6 +198,7 @@ def _list_values(found: griffe.Class) -> str:
 
 
 GriffeObject = griffe.Class | griffe.Function
+GriffeMember = GriffeObject | griffe.Attribute
 
 
 def find_public(
@@ -264,9 +265,7 @@ def _resolve(member: griffe.Object | griffe.Alias) -> griffe.Object | None:
 
 
 def _is_public(
-    member: griffe.Object | griffe.Alias,
-    name: str,
-    module: griffe.Module,
+    member: griffe.Object | griffe.Alias, name: str, module: griffe.Module
 ) -> bool:
     is_named = module.exports is not None and name in map(str, module.exports)
     if isinstance(member, griffe.Module):
@@ -374,11 +373,7 @@ class _FolderReader:
                 self._offer(its_kind, f"{name}.{member}", method, [])
 
     def _offer(
-        self,
-        kind: Kind,
-        name: str,
-        found: GriffeObject | griffe.Attribute,
-        aliases: list[str],
+        self, kind: Kind, name: str, found: GriffeMember, aliases: list[str]
     ) -> None:
         """Add an object as a tool, or count the reason why it is none."""
         text = _docstring(found)
@@ -396,9 +391,8 @@ class _FolderReader:
         if is_bare and not self.scope.every_class:
             self.left_out.add(_NO_ARGUMENTS, name)
             return
-        self.tools.setdefault(
-            name, tool.model_copy(update={"aliases": tuple(sorted(aliases))})
-        )
+        other_names = {"aliases": tuple(sorted(aliases))}
+        self.tools.setdefault(name, tool.model_copy(update=other_names))
 
 
 def _methods(
@@ -416,7 +410,7 @@ def _methods(
             yield name, value
 
 
-def _docstring(found: GriffeObject | griffe.Attribute) -> str:
+def _docstring(found: GriffeMember) -> str:
     """Its own docstring, or that of the method that it overrides."""
     owner = found.parent
     bases = base_classes(owner) if isinstance(owner, griffe.Class) else []
@@ -437,13 +431,7 @@ def _is_property(
     )
 
 
-def _make(
-    kind: Kind,
-    name: str,
-    found: GriffeObject | griffe.Attribute,
-    text: str,
-    source: str,
-) -> Tool:
+def _make(kind: Kind, name: str, found: GriffeMember, text: str, source: str) -> Tool:
     documented = read_docstring(text)
     signature = Signature()
     if isinstance(found, griffe.Function):
