@@ -101,7 +101,7 @@ def _explain_http(
     error: BaseException, server: Server, connection: Connection
 ) -> ServerError:
     status, kind = connection.status, connection.content_type.partition(";")[0].strip()
-    may_pass = False
+    may_pass = status >= 429
     if status in (401, 403):
         reason = (
             f"it refuses access (HTTP status {status}); if it requires a token, add the token to "
@@ -115,10 +115,7 @@ def _explain_http(
             "is correct"
         )
     elif status >= 400:
-        reason, may_pass = (
-            f"it returned HTTP status {status}; check the address",
-            status >= 429,
-        )
+        reason = f"it returned HTTP status {status}; check the address"
     elif status and kind not in ("application/json", "text/event-stream", ""):
         reason = f"it returned {server.quote(kind, 50)}, which no MCP server does; check the address"
     elif isinstance(error, ValidationError | MCPError):

@@ -213,28 +213,19 @@ class PackageScope:
         )
 
 
-def check_name(package: str) -> None:
-    """Check that a package can be imported by this name.
-
-    Raises:
-        InputError: it is empty, relative, or not names joined by dots.
-    """
-    if not all(part.isidentifier() for part in package.split(".")):
-        raise InputError(
-            f"sources: {package!r} is no import name of a package. Give a name such as "
-            "numpy or numpy.linalg."
-        )
-
-
 def package_version(package: str) -> str:
     """Return name and version of a package, such as "numpy==2.3.5".
 
     The standard library has Python's version; a package that pip did not install has none.
 
     Raises:
-        InputError: the name can't be one.
+        InputError: the name is empty, relative, or not names joined by dots.
     """
-    check_name(package)
+    if not all(part.isidentifier() for part in package.split(".")):
+        raise InputError(
+            f"sources: {package!r} is no import name of a package. Give a name such as "
+            "numpy or numpy.linalg."
+        )
     top = package.partition(".")[0]
     try:
         return f"{package}=={metadata.version(_find_distribution(top) or top)}"
@@ -245,12 +236,7 @@ def package_version(package: str) -> str:
 
 
 def package_places(package: str) -> tuple[Path, ...]:
-    """Return the folders of a package or the file of a module, if it is installed.
-
-    Raises:
-        InputError: the name can't be one.
-    """
-    check_name(package)
+    """Return the folders of a package or the file of a module, if it is installed."""
     try:
         spec = importlib.util.find_spec(package.partition(".")[0])
     except (ImportError, ValueError):
