@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources.packages import MakePackage
 from toolbank.bank.records import Tool
 from toolbank.sources import SOURCES
 from toolbank.sources import python as apart
@@ -29,9 +28,7 @@ def read_function(package: str) -> Tool:
     return read_package(PythonSource(package=package)).tools[-1]
 
 
-def test_it_gives_what_reading_here_gives(
-    make_package: MakePackage, tmp_path: Path
-) -> None:
+def test_it_gives_what_reading_here_gives(make_package, tmp_path):
     package = make_package(
         'def f(x: float = 0.1, *, y="\\ud800é", z=None): "Do."\nX = 1'
     )
@@ -41,9 +38,7 @@ def test_it_gives_what_reading_here_gives(
     assert here.tools
 
 
-def test_the_same_tools_come_of_it_whatever_was_imported_before(
-    make_package: MakePackage, tmp_path: Path
-) -> None:
+def test_the_same_tools_come_of_it_whatever_was_imported_before(make_package, tmp_path):
     package = make_package(
         {
             "__init__.py": '"""Top."""\nfrom PKG import used',
@@ -67,9 +62,7 @@ def test_the_same_tools_come_of_it_whatever_was_imported_before(
     assert read(package, tmp_path) == before
 
 
-def test_reading_leaves_nothing_in_this_process(
-    make_package: MakePackage, tmp_path: Path
-) -> None:
+def test_reading_leaves_nothing_in_this_process(make_package, tmp_path):
     package = make_package(
         "import os, sys, threading, time\n"
         'os.environ["CHANGED"] = "1"\nprint("hello")\nsys.stdin.read()\n'
@@ -83,17 +76,15 @@ def test_reading_leaves_nothing_in_this_process(
 
 
 @pytest.mark.parametrize("end", ["os._exit(7)", "os.abort()"])
-def test_a_package_that_ends_the_process_is_told(
-    make_package: MakePackage, tmp_path: Path, end: str
-) -> None:
+def test_a_package_that_ends_the_process_is_told(make_package, tmp_path, end):
     package = make_package(f"import os\n{end}")
     with pytest.raises(InputError, match=f"{package} ended its process .*work first"):
         read(package, tmp_path)
 
 
 def test_a_module_of_the_current_folder_goes_before_none_of_ours(
-    make_package: MakePackage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    make_package, tmp_path, monkeypatch
+):
     package = make_package('def f(): "Do."')
     here = tmp_path / "here"
     here.mkdir()
@@ -112,9 +103,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
-def test_a_default_that_has_no_text_is_shown_as_any_object(
-    make_package: MakePackage, body: str
-) -> None:
+def test_a_default_that_has_no_text_is_shown_as_any_object(make_package, body):
     package = make_package(f"""
             class Odd:
                 def __repr__(self): {body}
@@ -131,8 +120,8 @@ def test_a_default_that_has_no_text_is_shown_as_any_object(
 
 
 def test_a_default_that_hangs_is_told_with_its_package(
-    make_package: MakePackage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    make_package, tmp_path, monkeypatch
+):
     package = make_package("""
             class Slow:
                 def __repr__(self):
@@ -144,9 +133,7 @@ def test_a_default_that_hangs_is_told_with_its_package(
         read(package, tmp_path)
 
 
-def test_where_ctrl_c_is_ignored_it_does_not_end_the_reading(
-    make_package: MakePackage, tmp_path: Path
-) -> None:
+def test_where_ctrl_c_is_ignored_it_does_not_end_the_reading(make_package, tmp_path):
     """As in what a script runs with `&`."""
     package = make_package("""
             import signal
@@ -161,7 +148,7 @@ def test_where_ctrl_c_is_ignored_it_does_not_end_the_reading(
     assert tool.name == f"{package}.f"
 
 
-def test_what_a_default_says_of_itself_is_kept(make_package: MakePackage) -> None:
+def test_what_a_default_says_of_itself_is_kept(make_package):
     package = make_package("""
             class Unset:
                 def __repr__(self): return "UNSET"

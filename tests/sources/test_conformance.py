@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -211,7 +210,5 @@ def functions(tmp_path: Path, canary: Path, code: str) -> SourceCase:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("source", SOURCES.own)
-def test_source(
-    source: str, check: Callable[[SourceCase], None], request: pytest.FixtureRequest
-) -> None:
+def test_source(source, check, request):
     check(request.getfixturevalue(source))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -28,7 +27,7 @@ def test_a_list_is_read_as_expected(file, update_corpus):
     check_collected(file, read(file), file, update=update_corpus)
 
 
-def test_parquet_is_read_as_a_table_of_texts(tmp_path: Path) -> None:
+def test_parquet_is_read_as_a_table_of_texts(tmp_path):
     path = tmp_path / "tools.parquet"
     csv = CORPUS / "functions" / "table.csv"
     pl.read_csv(csv, infer_schema=False).write_parquet(path)
@@ -48,9 +47,7 @@ def test_parquet_is_read_as_a_table_of_texts(tmp_path: Path) -> None:
         ("tools.json", b'{"openapi": "3.1.0", "paths": {}}', ""),
     ],
 )
-def test_what_lists_no_function_is_refused(
-    tmp_path: Path, name: str, content: bytes, said: str
-) -> None:
+def test_what_lists_no_function_is_refused(tmp_path, name, content, said):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(InputError, match=f"{path}: .*{said}"):
@@ -70,7 +67,7 @@ values = st.recursive(
 
 @settings(max_examples=300)
 @given(values)
-def test_any_json_is_read_to_tools_or_refused(content: Any) -> None:
+def test_any_json_is_read_to_tools_or_refused(content):
     for pointer, entry in find_functions(content):
         assert pointer.startswith("/") or pointer == ""
         try:

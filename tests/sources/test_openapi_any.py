@@ -157,8 +157,8 @@ def read(description: Any) -> ToolCollection | None:
 @FUZZ
 @given(version=VERSIONS, description=DESCRIPTIONS)
 def test_a_description_gives_sound_tools_and_every_operation_is_accounted_for(
-    version: dict[str, str], description: dict[str, Any]
-) -> None:
+    version, description
+):
     collected = read(version | description)
     if collected is None:
         return
@@ -179,5 +179,5 @@ def test_a_description_gives_sound_tools_and_every_operation_is_accounted_for(
 
 @FUZZ
 @given(content=ANYTHING)
-def test_any_json_is_read_or_refused(content: Any) -> None:
+def test_any_json_is_read_or_refused(content):
     read(content)

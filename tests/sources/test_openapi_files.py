@@ -66,7 +66,7 @@ def read(spec: Path, **options: Any) -> ToolCollection:
     return collected
 
 
-def test_files_are_read_as_if_they_were_one(spec: Path) -> None:
+def test_files_are_read_as_if_they_were_one(spec):
     collected = read(spec)
     assert not collected.problems and not collected.notes
     (tool,) = collected.tools
@@ -85,7 +85,7 @@ def test_files_are_read_as_if_they_were_one(spec: Path) -> None:
     assert tool.output_schema == {"type": "integer"}
 
 
-def test_a_change_of_any_file_is_one_of_the_content(spec: Path) -> None:
+def test_a_change_of_any_file_is_one_of_the_content(spec):
     config = OpenApiSource(spec=str(spec))
     seen = {KIND.version(config)}
     for file in sorted(spec.parent.rglob("*.*")):
@@ -98,7 +98,7 @@ def test_a_change_of_any_file_is_one_of_the_content(spec: Path) -> None:
     assert KIND.version(config) in seen
 
 
-def test_files_outside_the_folder_are_named_and_not_read(spec: Path) -> None:
+def test_files_outside_the_folder_are_named_and_not_read(spec):
     outside = spec.parent.parent / "secret.json"
     write(outside, {"type": "string", "description": "secret"})
     body = json_body({"properties": {"it": {"$ref": "../secret.json"}}})
@@ -113,8 +113,8 @@ def test_files_outside_the_folder_are_named_and_not_read(spec: Path) -> None:
 
 
 def test_files_of_a_site_are_asked_for_once_and_read_as_those_of_a_folder(
-    spec: Path,
-) -> None:
+    spec,
+):
     (of_folder,) = read(spec).tools
     with SiteServer(spec.parent) as site:
         source = OpenApiSource(spec=f"{site.url}openapi.json")
