@@ -82,7 +82,10 @@ async def _start(server: Server, largest: int) -> Process:
     except (OSError, ValueError) as error:
         words = "; give the program and its arguments as separate words"
         hint = words if " " in server.command[0] else ""
-        raise ServerError(f"it cannot be started: {error}{hint}") from error
+        said = getattr(error, "strerror", None) or error
+        place = getattr(error, "filename", None)
+        missing = f": {place}" if place else ""
+        raise ServerError(f"it cannot be started: {said}{missing}{hint}") from error
 
 
 async def _read_stdout(

@@ -58,9 +58,8 @@ def name_operations(operations: Sequence[Operation], findings: Findings) -> list
 
 
 def _plain_name(operation: Operation) -> str:
-    said = operation.node.value.get("operationId")
-    name = _clean(said) if isinstance(said, str) else ""
-    return name or _route_name(operation)
+    stated = _text(operation.node.get("operationId"))
+    return _clean(stated) or _route_name(operation)
 
 
 def _route_name(operation: Operation) -> str:
