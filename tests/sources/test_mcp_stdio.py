@@ -97,7 +97,7 @@ def test_what_a_server_has_started_ends_with_it(start, tmp_path):
 def test_a_program_that_is_not_there_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("TOOLBANK_GRANTS", "start 'no such program' a")
     source = McpSource(command=("no such program", "a"))
-    refusal(source, tmp_path, "cannot be started: No such file.*: no such program; give")
+    refusal(source, tmp_path, "cannot be started: No such file.*: no such program; ")
 
 
 def test_a_command_sees_the_variables_that_the_recipe_names_and_no_others(
