@@ -1,14 +1,16 @@
 """Every kind of source does what all have to do."""
 
+from __future__ import annotations
+
 import importlib
 import json
-import shlex
-import sys
+from pathlib import Path
 
 import pytest
 
-from tests.sources.light_mcp import __file__ as LIGHT  # noqa: N812
-from tests.sources.sphinx_server import PAGE, described, signed
+from tests.sources.mcp_servers import grants, light, list_servers
+from tests.sources.packages import MakePackage
+from tests.sources.sphinx_server import PAGE, SiteServer, described, signed
 from toolbank.sources import SOURCES
 from toolbank.sources.functions import FunctionsSource
 from toolbank.sources.mcp.settings import McpSource
@@ -51,21 +53,25 @@ class Table(metaclass=type("Meta", (type,), {"__call__": lambda *_: touch()})):
 '''
 
 
-def make_canary(folder):
-    """A file, and code that makes it."""
-    canary = folder / "canary"
-    return canary, f'__import__("pathlib").Path("{canary}").touch()'
+@pytest.fixture
+def canary(tmp_path: Path) -> Path:
+    """A file that is there if anything of a source was run."""
+    return tmp_path / "canary"
 
 
 @pytest.fixture
-def python(make_package, tmp_path):
+def code(canary: Path) -> str:
+    return f'__import__("pathlib").Path("{canary}").touch()'
+
+
+@pytest.fixture
+def python(make_package: MakePackage, tmp_path: Path, canary: Path) -> SourceCase:
     """A package that runs nothing but its import."""
-    canary = tmp_path / "canary"
     package = make_package({"__init__.py": MODULE.replace("CANARY", str(canary))})
     empty = make_package("X = 1")
     broken = make_package("1 / 0")
 
-    def change():
+    def change() -> None:
         file = tmp_path / package / "__init__.py"
         file.write_text(
             file.read_text() + '\ndef more(): "More."\n__all__ += ["more"]\n'
@@ -85,9 +91,8 @@ def python(make_package, tmp_path):
 
 
 @pytest.fixture
-def sphinx(small, tmp_path):
+def sphinx(small: SiteServer, tmp_path: Path, canary: Path, code: str) -> SourceCase:
     """A site of four functions, one of which is missing."""
-    canary, code = make_canary(tmp_path)
     site = tmp_path / "site"
     body = f"<p>Do it. {{{{ 7 * 7 }}}} {code}</p><script>{code}</script>"
     page = PAGE.format(described("small.f0", body, signed("a", f"b={code}")))
@@ -109,29 +114,21 @@ def sphinx(small, tmp_path):
 
 
 @pytest.fixture
-def mcp(tmp_path, monkeypatch):
+def mcp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, canary: Path, code: str
+) -> SourceCase:
     """A client's file of servers, of which one is not to be had."""
-    canary, code = make_canary(tmp_path)
-    tools = tmp_path / "tools.json"
     properties = {code: {"type": "string", "default": code}, "prose": code}
     schema = {"type": "object", "properties": properties}
-    listed = [
+    tools = [
         {"name": f"$(touch {canary})", "description": f"{{{{ 7 * 7 }}}} {code}"},
         {"name": "join", "description": code, "inputSchema": schema},
     ]
-    tools.write_text(json.dumps(listed))
-    command = [sys.executable, "-S", "-I", LIGHT, str(tools)]
-    one = {"command": command[0], "args": command[1:]}
-    file = tmp_path / "servers.json"
-
-    def write(servers):
-        file.write_text(json.dumps({"mcpServers": servers}))
-
-    write({"one": one, "gone": {"command": f"{tmp_path}/none", "args": ["; touch x"]}})
-    lines = [shlex.join(command), shlex.join([f"{tmp_path}/none", "; touch x"])]
-    monkeypatch.setenv(
-        "TOOLBANK_GRANTS", "; ".join(f"start {line}" for line in [*lines, "./nothing"])
-    )
+    one = light(tmp_path, "tools", tools=tools)
+    gone = {"command": f"{tmp_path}/none", "args": ["; touch x"]}
+    file = list_servers(tmp_path, {"one": one, "gone": gone})
+    nothing = {"command": "./nothing", "args": []}
+    monkeypatch.setenv("TOOLBANK_GRANTS", grants(one, gone, nothing))
     return SourceCase(
         SOURCES.find("mcp", ""),
         McpSource(config=file),
@@ -142,18 +139,17 @@ def mcp(tmp_path, monkeypatch):
             McpSource(config=file, servers=("another",)),
         ),
         canary=canary,
-        change=lambda: write({"one": one, "two": one}),
+        change=lambda: list_servers(tmp_path, {"one": one, "two": one}),
         given=str(file),
     )
 
 
 @pytest.fixture
-def openapi(tmp_path):
+def openapi(tmp_path: Path, canary: Path, code: str) -> SourceCase:
     """A description of an operation, with code wherever a text may stand."""
-    canary, code = make_canary(tmp_path)
     file = tmp_path / "pets.json"
 
-    def write(**more):
+    def write(**more: object) -> None:
         schema = {"type": "string", "default": code, "pattern": code, "format": code}
         said = {
             "summary": f"{{{{ 7 * 7 }}}} {code}",
@@ -183,13 +179,12 @@ def openapi(tmp_path):
 
 
 @pytest.fixture
-def functions(tmp_path):
+def functions(tmp_path: Path, canary: Path, code: str) -> SourceCase:
     """A list of functions in two forms, one of which is broken."""
-    canary, code = make_canary(tmp_path)
     file = tmp_path / "tools.json"
     schema = {"type": "object", "properties": {code: {"default": code}}}
 
-    def write(*names):
+    def write(*names: str) -> None:
         listed = [
             {"type": "function", "function": {"name": name, "description": code}}
             for name in names

@@ -30,11 +30,7 @@ _MAX_SUMMARY = 120
 
 @dataclass(frozen=True)
 class Documented:
-    """The parts of a docstring or page, as plain text.
-
-    `prose` is the text outside of sections in styles that mix the two; None if the prose is the
-    text before the first section.
-    """
+    """The parts of a docstring or page, as plain text."""
 
     signature: str = ""
     summary: str = ""
@@ -47,7 +43,6 @@ class Documented:
     see_also: tuple[SeeAlso, ...] = ()
     deprecated: str = ""
     versions: tuple[VersionNote, ...] = ()
-    prose: str | None = None
 
     def as_tool(
         self,
