@@ -362,18 +362,12 @@ JSON = st.recursive(
 def test_no_reply_can_make_reading_fail(response, error):
     row = {"custom_id": "k", "response": response, "error": error}
     line = read_line(json.dumps(row).encode(), "m")
-    assert line.custom_id == "k"
-    assert line.reply is not None
+    custom_id, reply = line
+    assert custom_id == "k"
+    assert reply is not None
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "place"),
-    [
-        ("submitted.json", '{"half', r"submitted\.json: "),
-        ("seen.json", "{}", r"seen\.json: .* Delete the file"),
-    ],
-)
-def test_a_file_that_can_not_be_used_is_refused(tmp_path, name, content, place):
-    (tmp_path / name).write_text(content)
-    with pytest.raises(InputError, match=place):
+def test_a_damaged_list_of_submitted_files_is_refused(tmp_path):
+    (tmp_path / "submitted.json").write_text('{"half')
+    with pytest.raises(InputError, match=r"submitted\.json: "):
         command(tmp_path, THREE)

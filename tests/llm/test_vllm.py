@@ -18,9 +18,9 @@ import pytest
 
 from tests.engines import create_engine
 from toolbank.llm.chat import ChatRequest, EngineError, Message, WriteTask
+from toolbank.llm.engines.kind import release_engines
 from toolbank.llm.engines.vllm import engine as vllm
 from toolbank.llm.engines.vllm import thread as vllm_thread
-from toolbank.llm.placement import release_engines
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import InputError
 

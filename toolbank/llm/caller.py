@@ -103,12 +103,14 @@ class Caller:
             outages, begun = breaker.number, monotonic()
             try:
                 seconds = config.total_timeout - spent
-                reply = await self._try(request, tokens, seconds)
+                reply = await self._answer(request, seconds)
             except EngineError as error:
                 failed = error
+                self._note_failure(error)
                 self.budget.fail(reservation, error)
                 self.counts.charge(error)
             else:
+                self._note_reply(reply, tokens, begun)
                 self.budget.answer(reservation, reply)
                 return reply
             finally:
@@ -133,19 +135,6 @@ class Caller:
                 raise failed
             self.counts.retries[failed.reason] += 1
             await self.admission.sleep(wait)
-
-    async def _try(
-        self, request: ChatRequest, tokens: float, seconds: float
-    ) -> ChatReply:
-        """Call once, and report the outcome to the limit, the breaker and the rates."""
-        begun = monotonic()
-        try:
-            reply = await self._answer(request, seconds)
-        except EngineError as error:
-            self._note_failure(error)
-            raise
-        self._note_reply(reply, tokens, begun)
-        return reply
 
     async def _answer(self, request: ChatRequest, seconds: float) -> ChatReply:
         longest = self.timeout

@@ -7,9 +7,8 @@ import os
 import secrets
 import shutil
 import sqlite3
-import stat
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,12 +28,10 @@ from toolbank.llm.journal.layout import (
 from toolbank.system.errors import ToolbankError
 
 _MAGIC = b"SQLite format 3\0"
-_USER_VERSION = slice(60, 64)
 _APPLICATION_ID = slice(68, 72)
 _HEADER = 100
-# Layouts that are converted. Layouts 1 and 2 had no application id, and these columns.
+# Layouts that are converted. Layout 2 had no application id, and these columns.
 _EARLIER = (2, 3)
-_LAYOUT_1 = {"key", "attempt", "stage", "identity", "messages", "reply"}
 _LAYOUT_2 = {"key", "attempt", "stage", "identity", "messages", "dictionary", "text"}
 # Earlier layouts have the same names.
 _INDEXES = ("replies_by_attempt", "replies_by_latency", "failures_by_attempt")
@@ -57,34 +54,19 @@ def check_journal(path: Path) -> None:
         InputError: it is no journal.
     """
     try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            what = "a folder" if stat.S_ISDIR(mode) else "no regular file"
-            raise errors.foreign(path, f"it is {what}")
+        if not path.is_file():
+            if path.exists() or path.is_symlink():
+                raise errors.foreign(path)
+            return
         with path.open("rb") as file:
             header = file.read(_HEADER)
-    except FileNotFoundError:
-        if path.is_symlink():
-            raise errors.foreign(path, "it is a link that leads nowhere") from None
-        return
     except OSError as error:
         raise errors.unusable(path, error) from error
-    if not header:
-        raise errors.foreign(path, "it is empty")
-    if not header.startswith(_MAGIC):
-        raise errors.foreign(path, "it is no SQLite file")
-    if len(header) < _HEADER:
-        raise errors.foreign(path, "it is cut short")
+    if not header.startswith(_MAGIC) or len(header) < _HEADER:
+        raise errors.foreign(path)
     number = int.from_bytes(header[_APPLICATION_ID])
-    if number == APPLICATION_ID:
-        return
-    columns = set() if number else _read_columns(path)
-    if columns >= _LAYOUT_1:
-        raise errors.too_old(path)
-    if not columns >= _LAYOUT_2:
-        layout = int.from_bytes(header[_USER_VERSION])
-        what = f"it is the database of another program (application {number}, layout {layout})"
-        raise errors.foreign(path, what)
+    if number != APPLICATION_ID and (number or not _read_columns(path) >= _LAYOUT_2):
+        raise errors.foreign(path)
 
 
 def is_journal(path: Path) -> bool:
@@ -215,26 +197,20 @@ def _names_model(identity: str) -> bool:
 
 def _read_columns(path: Path) -> set[str]:
     """Read the columns of `replies` in a SQLite file, without a change to it or its folder."""
-    columns = _columns(path)
     log = path.with_name(f"{path.name}-wal")
-    if not columns and log.is_file() and path.stat().st_size <= _MOST_COPIED:
-        # A new journal of layout 2 that was killed before its tables left the write-ahead file.
-        with TemporaryDirectory() as folder:
-            copy = Path(folder, path.name)
-            shutil.copyfile(path, copy)
-            shutil.copyfile(log, copy.with_name(f"{copy.name}-wal"))
-            columns = _columns(copy, "mode=rw")
-    return columns
-
-
-def _columns(path: Path, how: str = "mode=ro&immutable=1") -> set[str]:
     # With `immutable` SQLite creates no files of its own.
-    uri = f"{path.absolute().as_uri()}?{how}"
-    with closing(sqlite3.connect(uri, uri=True)) as connection:
-        rows: Sequence[tuple[str]] = connection.execute(
-            "SELECT name FROM pragma_table_info('replies')"
-        ).fetchall()
-    return {name for (name,) in rows}
+    mode = "mode=ro&immutable=1"
+    with TemporaryDirectory() as folder:
+        if log.is_file() and path.stat().st_size <= _MOST_COPIED:
+            # A journal of layout 2 may have been killed before its tables left this file.
+            path, mode = Path(shutil.copy(path, folder)), "mode=rw"
+            shutil.copy(log, folder)
+        uri = f"{path.absolute().as_uri()}?{mode}"
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            columns = connection.execute(
+                "SELECT name FROM pragma_table_info('replies')"
+            ).fetchall()
+    return {name for (name,) in columns}
 
 
 def _layout(connection: sqlite3.Connection) -> int:

@@ -132,10 +132,10 @@ def make_body(
     return body
 
 
-def read_completion(body: bytes | dict[str, Any], *, model: str) -> ChatReply:
-    """Read the reply in a chat-completions body; `model` is the requested one, if it names none.
+def read_completion(body: Any, *, model: str) -> ChatReply:
+    """Read the reply in a chat-completions body, bytes or JSON.
 
-    An answer that was cut, refused or left empty is a reply too, and its `finish` says so.
+    `model` is the requested one, for bodies that name none. An answer that was cut, refused or left empty is a reply too, and its `finish` says so.
 
     Raises:
         CompletionError: the body is no chat completion. Nothing else is raised.
@@ -176,8 +176,8 @@ def _text(content: Any) -> Any:
     return "".join(part for part in parts if isinstance(part, str))
 
 
-def _problem(body: bytes | dict[str, Any]) -> CompletionError:
-    said: Any = body
+def _problem(body: Any) -> CompletionError:
+    said = body
     if isinstance(body, bytes):
         said = body[:_EXCERPT].decode("utf-8", "replace")
         if said.lstrip("\ufeff \t\r\n").startswith("<"):

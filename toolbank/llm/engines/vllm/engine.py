@@ -8,9 +8,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from toolbank.llm import placement as executor
 from toolbank.llm.chat import ChatReply, ChatRequest
-from toolbank.llm.engines.kind import EngineKind
+from toolbank.llm.engines.kind import EngineKind, require_executor
 from toolbank.llm.engines.vllm.thread import (
     Call,
     ModelThread,
@@ -205,7 +204,7 @@ def _check_access(config: EngineConfig) -> None:
     """Refuse to continue without vLLM here, or without Ray if workers run vLLM."""
     if config.executor == "local":
         check_installed(config)
-    executor.check_installed(config)
+    require_executor(config)
 
 
 def _count_gpus(config: EngineConfig) -> int:

@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
-from toolbank.llm.placement import keep_for_later_stages
+from toolbank.llm.engines.kind import keep_for_later_stages
 from toolbank.system.errors import InputError, ToolbankError
 
 if TYPE_CHECKING:
