@@ -224,7 +224,7 @@ def test_the_address_of_web_pages_is_told_at_once(tmp_path):
     with ChatServer(lambda call: page) as server:
         address = server.url.removesuffix("/v1")
         path = write_recipe(tmp_path, base_url=address, model="m", concurrency=1)
-        with pytest.raises(ToolbankError, match="address of web pages") as caught:
+        with pytest.raises(ToolbankError, match="web page") as caught:
             list(preview_attempts(load_recipe(path).recipe, tmp_path / "out", 5))
         assert f"here {server.url}" in str(caught.value)
         assert len(server.calls) == 2

@@ -10,14 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from toolbank.llm.caller import ask_engine
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
-from toolbank.llm.config import hide_in_reply
 from toolbank.llm.engines import find_engine
 from toolbank.system.cluster import describe_room, join
 from toolbank.system.consent import Route, command_of
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
-from toolbank.system.secrets import hide
 from toolbank.system.terminal import print_above_bars, print_message
 from toolbank.system.version import __version__
 
@@ -43,7 +42,7 @@ class EngineWorker:
     """Creates an engine in its own process, and answers requests with it.
 
     `routes` say which secrets the user allows to go where; their values come from the environment
-    of this process. Errors of toolbank are returned and not raised, because Ray would log them.
+    of this process. Errors are returned and not raised, because Ray would log them.
     """
 
     def __init__(
@@ -78,14 +77,9 @@ class EngineWorker:
         """Answer one request, or return why there is no answer."""
         assert self._engine is not None
         try:
-            reply = await self._engine.answer(request)
-            return hide_in_reply(reply, self._secrets)
+            return await ask_engine(self._engine, request, self._secrets)
         except ToolbankError as error:
-            error.args = (hide(str(error), self._secrets),)
             return error
-        except Exception as error:
-            message = f"{self._engine.name}: {type(error).__name__}: {error}"
-            return EngineError(hide(message, self._secrets), reason="engine-error")
 
     async def close(self) -> None:
         """Close the engine."""

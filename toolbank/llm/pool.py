@@ -119,10 +119,7 @@ class Pool:
             engine=self.engine,
             journal=journal,
             config=config,
-            place=kind.place(config),
-            timeout=config.timeout or kind.timeout,
-            secrets=kind.find_secrets(config),
-            asks_model=kind.asks_model,
+            kind=kind,
             budget=self.budget,
             counts=self.counts,
             stop=self.stop,
@@ -162,7 +159,8 @@ class Pool:
                 # Attempts may have been cancelled while replies still wait to be written.
                 await self._journal.flush()
                 await self.engine.close()
-        self.stop.raise_error()
+        if self.stop.error is not None:
+            raise self.stop.error
 
     async def carry(self, begin: _StartNext) -> None:
         """Run attempts, as many at once as the endpoint takes.

@@ -378,11 +378,15 @@ async def ask_all(step: Step[T, R], pool: Pool) -> StepResult[R]:
     if stop.cause == "interrupt":
         raise step.explain_interrupt(run)
     result = step.fold(run)
+    if run.waiting:
+        wait = "request waits for its reply", "requests wait for their replies"
+        so_far = result.so_far and f"{result.so_far} so far"
+        parts = count(run.pending, *wait), so_far
+    else:
+        parts = result.message, _describe_spent(pool)
     return replace(
         result,
-        message=_describe_wait(run.pending, result.so_far)
-        if run.waiting
-        else "; ".join(filter(None, (result.message, _describe_spent(pool)))),
+        message="; ".join(filter(None, parts)),
         problems=tuple(_list_problems(run, result, step.config)),
         waiting=run.waiting,
         ended_early=EarlyEnd(stop.message, stop.option) if stop else None,
@@ -405,12 +409,6 @@ def run_step(
     """
     pool = Pool(find_engine(config), config, journal, context)
     return aio.run(ask_all(make_step(pool.engine), pool), uvloop=uvloop)
-
-
-def _describe_wait(pending: int, so_far: str) -> str:
-    wait = count(pending, "request waits", "requests wait")
-    more = f"; {so_far} so far" if so_far else ""
-    return f"{wait} for {'its reply' if pending == 1 else 'their replies'}{more}"
 
 
 def _list_problems(

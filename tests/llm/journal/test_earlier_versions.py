@@ -17,7 +17,6 @@ import pytest
 
 from tests.servers.chat import closed_url
 from tests.world import SHOP
-from toolbank.llm.chat import ChatReply
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.write_step import generate
@@ -155,20 +154,6 @@ with Journal(Path({str(path)!r})):
     assert content(path) == before
     with Journal(path) as journal:
         assert len(journal) == 22
-
-
-def test_what_version_0_7_paid_for_is_counted_where_no_tokens_were_reported(tmp_path):
-    path = unpack("0.7.sqlite", tmp_path / "journal.sqlite")
-    for read_only in (True, False, True):
-        with Journal(path, read_only=read_only) as journal:
-            model, rules = journal.usage()
-            assert journal.get("told") == ChatReply("a" * 30, "m", 7, 3)
-            assert journal.get("untold") == ChatReply(
-                "a" * 30, "m", 39, 10, "stop", 0, True
-            )
-        assert (model.replies, model.estimated, rules.estimated) == (2, 1, 0)
-        assert (model.prompt_tokens, model.completion_tokens) == (7 + 39, 3 + 10)
-        assert (rules.prompt_tokens, model.failed_tries) == (0, {"timeout": 1})
 
 
 def test_a_journal_of_version_0_7_that_was_killed_at_its_start_is_known(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -140,6 +140,17 @@ def refuse_executor(config: EngineConfig) -> None:
             f"{config.section}.executor: the engine {config.engine} makes no calls that workers "
             "could take over. Remove `executor`."
         )
+
+
+def refuse_taken(key: str, given: Iterable[str], taken: Mapping[str, str]) -> None:
+    """Refuse parameters or options that can't be set; `taken` has what to do instead.
+
+    Raises:
+        InputError: there is one.
+    """
+    for name in given:
+        if name in taken:
+            raise InputError(f"{key}.{name}: can't be set here; {taken[name]}.")
 
 
 def require_executor(config: EngineConfig) -> None:

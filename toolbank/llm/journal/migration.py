@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
 import shutil
 import sqlite3
 import zlib
@@ -15,14 +13,13 @@ from tempfile import TemporaryDirectory
 
 from tqdm import tqdm
 
-from toolbank.llm.chat import ChatReply, count_tokens
+from toolbank.llm.chat import ChatReply
 from toolbank.llm.journal import errors
 from toolbank.llm.journal.layout import (
     APPLICATION_ID,
     LAYOUT,
     REPLIES,
     SCHEMA,
-    decode,
     make_row,
 )
 from toolbank.system.errors import ToolbankError
@@ -82,30 +79,31 @@ def create(path: Path, source: sqlite3.Connection | None = None) -> None:
     """Create an empty journal or a copy of `source`, whole or not at all; never replace a file.
 
     Raises:
+        ToolbankError: it can't be created there.
         sqlite3.Error: it can't be written.
-        OSError: it can't be put in its place.
     """
-    made = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with closing(sqlite3.connect(made, isolation_level=None)) as connection:
-            # Two or three replies a page; a page of the usual 4 kB would be half empty.
-            connection.execute("PRAGMA page_size = 8192")
-            if source is not None:
-                source.backup(connection)
-            prepare(connection, path)
-            connection.execute("PRAGMA journal_mode = WAL")
-        try:
-            # Unlike a move, it never takes the place of what another process has just made.
-            os.link(made, path)
-        except FileExistsError:
-            pass
-        except OSError:
-            # Some file systems have no links.
-            if not path.exists():
-                made.rename(path)
-    finally:
-        for left in ("", "-wal", "-shm", "-journal"):
-            made.with_name(f"{made.name}{left}").unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+            made = Path(folder, path.name)
+            with closing(sqlite3.connect(made, isolation_level=None)) as connection:
+                # Two or three replies a page; a page of the usual 4 kB would be half empty.
+                connection.execute("PRAGMA page_size = 8192")
+                if source is not None:
+                    source.backup(connection)
+                prepare(connection, path)
+                connection.execute("PRAGMA journal_mode = WAL")
+            try:
+                # Unlike a move, it never takes the place of what another process has just made.
+                os.link(made, path)
+            except FileExistsError:
+                pass
+            except OSError:
+                # Some file systems have no links.
+                if not path.exists():
+                    made.rename(path)
+    except OSError as error:
+        raise errors.unusable(path, error) from error
 
 
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
@@ -162,7 +160,7 @@ def _convert(connection: sqlite3.Connection, layout: int) -> None:
 def _make_rows(
     connection: sqlite3.Connection, layout: int
 ) -> Iterator[tuple[object, ...]]:
-    """Make the rows of this layout, and estimate the tokens of paid replies that have none."""
+    """Make the rows of this layout."""
     total = connection.execute("SELECT count(*) FROM old_replies").fetchone()[0]
     # Layout 3 says which replies have estimated tokens.
     estimated = "old.estimated" if layout > 2 else "0"
@@ -179,20 +177,7 @@ def _make_rows(
         content = zlib.decompressobj(zdict=like or b"").decompress(packed)
         columns[-1] = bool(columns[-1])
         reply = ChatReply(*columns)
-        is_paid = reply.latency > 0 or _names_model(identity)
-        if is_paid and not (reply.prompt_tokens or reply.completion_tokens):
-            prompt = "\n".join(message["content"] for message in decode(content))
-            reply = count_tokens(reply, prompt, 0)
         yield identity, *make_row(key, attempt, step, reply, content)
-
-
-def _names_model(identity: str) -> bool:
-    """Whether an engine's identity names a model."""
-    try:
-        settings = json.loads(identity)
-    except ValueError:
-        return False
-    return isinstance(settings, dict) and bool(settings.get("model"))
 
 
 def _read_columns(path: Path) -> set[str]:

@@ -11,7 +11,6 @@ from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, Self
 
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
@@ -130,12 +129,7 @@ class Journal:
             self._open = stack.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._reader = None
         self._open.close()
 
@@ -244,12 +238,8 @@ class Journal:
             return read_usage(connection)
 
     def _open_to_write(self, stack: ExitStack) -> None:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            if not self.path.exists():
-                create(self.path)
-        except OSError as error:
-            raise errors.unusable(self.path, error) from error
+        if not self.path.exists():
+            create(self.path)
         with closing(_connect_to_write(self.path)) as connection:
             prepare(connection, self.path)
         self._reader = stack.enter_context(closing(_connect(self.path)))
@@ -318,11 +308,7 @@ def copy_journal(source: Path, target: Path) -> None:
     with errors.explained(source):
         check_journal(source)
         with closing(_connect(source)) as connection:
-            try:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                create(target, connection)
-            except OSError as error:
-                raise errors.unusable(target, error) from error
+            create(target, connection)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

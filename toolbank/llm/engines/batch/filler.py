@@ -18,7 +18,6 @@ from toolbank.llm.engines.batch.folder import (
     URL,
     Folder,
     SentRequest,
-    make_custom_id,
     read_options,
     read_round,
     write_requests,
@@ -221,7 +220,8 @@ class BatchFiller:
             if sent and not self._is_answered(sent[-1].file):
                 waiting.add(sent[-1].file)
                 continue
-            custom_id = make_custom_id(key, len(sent))
+            # Another try has its number, so that its reply is known from earlier ones.
+            custom_id = f"{key}-{len(sent) + 1}" if sent else key
             requests.append((custom_id, request, self._body(request)))
             if sent:
                 error = self._make_error(sent)

@@ -200,11 +200,6 @@ def read_round(name: str) -> int:
     return int(match[1]) if match else 0
 
 
-def make_custom_id(key: str, tries: int) -> str:
-    """Name the request with this journal key in a request file, after so many earlier tries."""
-    return f"{key}-{tries + 1}" if tries else key
-
-
 def _key(custom_id: str) -> str:
     """The request's key in the journal."""
     return custom_id.partition("-")[0]

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolbank.llm.chat import ChatReply, ChatRequest, count_visible
+from toolbank.llm.engines.kind import refuse_taken
 from toolbank.system.errors import InputError
 from toolbank.system.text import replace_surrogates
 
@@ -94,11 +95,7 @@ def check_settings(config: EngineConfig) -> None:
             f"{config.section}.model: not set. Write `model: NAME` under `{config.section}` in the "
             f"recipe, as {config.base_url} names it, or add --set {config.section}.model=NAME."
         )
-    for name in config.parameters:
-        if name in _TAKEN:
-            raise InputError(
-                f"{config.section}.parameters.{name}: can't be set here; {_TAKEN[name]}."
-            )
+    refuse_taken(f"{config.section}.parameters", config.parameters, _TAKEN)
 
 
 def make_body(
