@@ -148,7 +148,7 @@ class BatchServer(ChatServer):
             return Answer.connection_reset()
         if fault is not None:
             return Answer.error(fault, "a fault")
-        return Answer(status, content, {"Content-Type": "application/json"})
+        return Answer(status, content)
 
     def _answer(
         self, method: str, path: str, headers: dict[str, str], body: bytes
@@ -158,9 +158,6 @@ class BatchServer(ChatServer):
         route = split.path.removeprefix("/v1")
         if (method, route) == ("POST", "/files"):
             return self._upload(headers, body)
-        if (method, route) == ("GET", "/files"):
-            rows = [self._file(name) for name in reversed(self.files)]
-            return _page(rows, query)
         if (method, route) == ("POST", "/batches"):
             return self._create(json.loads(body))
         if (method, route) == ("GET", "/batches"):
@@ -186,24 +183,12 @@ class BatchServer(ChatServer):
         purpose = fields["purpose"].get_payload(decode=True).decode()
         part = fields["file"]
         name = self._keep(part.get_filename(), part.get_payload(decode=True), purpose)
-        return 200, json.dumps(self._file(name)).encode()
+        return 200, json.dumps({"id": name, "object": "file"}).encode()
 
     def _keep(self, filename: str, content: bytes, purpose: str) -> str:
         name = f"file-{len(self.files)}"
         self.files[name] = filename, content, purpose
         return name
-
-    def _file(self, name: str) -> dict[str, Any]:
-        filename, content, purpose = self.files[name]
-        return {
-            "id": name,
-            "object": "file",
-            "bytes": len(content),
-            "created_at": int(time.time()),
-            "filename": filename,
-            "purpose": purpose,
-            "status": "processed",
-        }
 
     def _create(self, asked: dict[str, Any]) -> tuple[int, bytes]:
         if asked["input_file_id"] not in self.files:
