@@ -57,17 +57,13 @@ def test_a_request_file_is_what_the_batch_api_takes(tmp_path):
     assert not told.replies
 
 
-def test_the_message_says_where_the_files_are_and_how_to_go_on(tmp_path):
+def test_the_message_has_files_and_commands_that_can_be_pasted(tmp_path):
     folder = tmp_path / "my run" / "batch"
-    message = command(folder, THREE).message
+    url = "http://localhost:1/v1;id/$(id)/`id`/'"
+    message = command(folder, THREE, base_url=url).message
     assert str(folder / FIRST) in message
     assert f"toolbank run '{tmp_path / 'my run'}'" in message
     assert "generate.options.submit=true" in message
-
-
-def test_a_line_to_paste_runs_nothing_that_an_address_holds(tmp_path):
-    url = "http://localhost:1/v1;id/$(id)/`id`/'"
-    message = command(tmp_path, THREE, base_url=url).message
     lines = [shlex.split(line) for line in message.splitlines() if "curl" in line]
     assert [line[1] for line in lines] == [f"{url}/files", f"{url}/batches"]
     assert all(line[0] == "curl" and ";id" not in line for line in lines)

@@ -98,6 +98,10 @@ UNCOUNTED = {"choices": [{"message": {"content": "a"}}], "usage": {"prompt_token
 PARTS = [{"type": "thinking"}, {"text": "a"}, {"text": 1}]
 
 
+def ended(content, reason="stop", **message):
+    return completion(message={"content": content, **message}, finish_reason=reason)
+
+
 def reply(text, finish="stop"):
     return ChatReply(text, "served", 7, 0, finish)
 
@@ -105,7 +109,13 @@ def reply(text, finish="stop"):
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        (completion(message={"content": "a"}, finish_reason="stop"), reply("a")),
+        (ended("a"), reply("a")),
+        (ended('{"q', "length"), reply('{"q', "cut-off")),
+        (ended(None, "length"), reply("", "cut-off")),
+        (ended("", "content_filter"), reply("", "content-filter")),
+        (ended(None, refusal="I won't"), reply("I won't", "content-filter")),
+        (ended(" "), reply(" ", "empty")),
+        (ended(None), reply("", "empty")),
         (completion(message={"content": "a"}), reply("a")),
         (completion(message={"content": "a\ud800b"}), reply("a?b")),
         (completion(message={"content": PARTS}), reply("a")),

@@ -98,26 +98,6 @@ def test_nobody_listening_is_a_connection_failure_that_may_pass():
     assert "(connection refused). Is the server running" in str(error)
 
 
-@pytest.mark.parametrize(
-    ("answer", "text", "finish"),
-    [
-        (GOOD, '{"query": "fine"}', "stop"),
-        (Answer.text('{"q', finish_reason="length"), '{"q', "cut-off"),
-        (Answer.text(None, finish_reason="length"), "", "cut-off"),
-        (Answer.text("", finish_reason="content_filter"), "", "content-filter"),
-        (Answer.text(None, refusal="I won't"), "I won't", "content-filter"),
-        (Answer.text(" "), " ", "empty"),
-        (Answer.text(None), "", "empty"),
-    ],
-)
-def test_an_answer_that_was_paid_for_is_a_reply_that_says_how_it_ended(
-    answer, text, finish
-):
-    (reply,), _ = answers(lambda call: answer)
-    assert (reply.text, reply.finish) == (text, finish)
-    assert (reply.prompt_tokens, reply.completion_tokens) == (7, 3)
-
-
 REFUSALS = [
     *((status, "response_format is unsupported") for status in (400, 422, 501)),
     (400, "Unknown parameter: 'response_format.json_schema.strict'."),

@@ -26,6 +26,17 @@ async def attempt(pool, number):
         await calls.ask(request(number))
 
 
+def test_a_journaled_reply_is_never_requested_again():
+    engine = Endpoint(lambda request, _: ChatReply(str(request.attempt), "m", 7, 3))
+    pool, journal, first = ask_all(engine, 5)
+    assert (pool.counts.asked, pool.counts.from_journal) == (5, 0)
+    assert (pool.counts.prompt_tokens, pool.counts.completion_tokens) == (35, 15)
+    pool, _, again = ask_all(engine, 6, journal=journal)
+    assert (pool.counts.asked, pool.counts.from_journal) == (1, 5)
+    assert again[:5] == first
+    assert len(engine.calls) == 6
+
+
 def test_a_cancelled_run_begins_no_further_call():
     engine = Endpoint(good, seconds=60.0)
 

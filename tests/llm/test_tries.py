@@ -178,15 +178,18 @@ def test_a_stop_gives_up_the_tries_that_wait():
     assert not any(failure.final for failure in journal.failed)
 
 
-def test_what_an_engine_of_a_user_raises_is_a_failed_call():
-    engine = Endpoint(lambda *_: KeyError("choices"))
-    _, _, got = ask_all(engine, 1)
-    assert (got[0].reason, got[0].retryable) == ("engine-error", False)
-    assert len(engine.calls) == 1
-    assert "endpoint: KeyError: 'choices'" in str(got[0])
-
-
-def test_an_engine_of_a_user_that_gives_no_reply_is_a_failed_call():
-    _, journal, got = ask_all(Endpoint(lambda *_: "text"), 1)
-    assert "TypeError: returned 'str'" in str(got[0])
+@pytest.mark.parametrize(
+    ("outcome", "said", "calls"),
+    [
+        (KeyError("choices"), "endpoint: KeyError: 'choices'", 1),
+        ("text", "TypeError: returned 'str'", 1),
+        (TimeoutError("slow"), "TimeoutError: slow", 3),
+    ],
+)
+def test_what_an_engine_of_a_user_may_do_is_a_failed_call(outcome, said, calls):
+    engine = Endpoint(lambda *_: outcome)
+    _, journal, got = ask_all(engine, 1, retries=2)
+    assert got[0].reason == "engine-error"
+    assert said in str(got[0])
+    assert len(engine.calls) == calls
     assert not journal.replies
