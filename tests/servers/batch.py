@@ -14,7 +14,7 @@ import json
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from email.parser import BytesParser
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -84,20 +84,8 @@ class HostedBatch:
     )
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "object": "batch",
-            "endpoint": "/v1/chat/completions",
-            "completion_window": "24h",
-            "created_at": self.created_at,
-            "input_file_id": self.input_file_id,
-            "status": self.status,
-            "metadata": self.metadata,
-            "errors": {"object": "list", "data": self.errors} if self.errors else None,
-            "output_file_id": self.output_file_id,
-            "error_file_id": self.error_file_id,
-            "request_counts": self.counts,
-        }
+        errors = {"object": "list", "data": self.errors} if self.errors else None
+        return {**asdict(self), "errors": errors, "request_counts": self.counts}
 
 
 Script = Callable[[Call], Answer | None]
