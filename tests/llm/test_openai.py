@@ -5,7 +5,6 @@ import pytest
 from tests.engines import create_engine
 from tests.servers.chat import Answer, ChatServer, closed_url
 from toolbank.llm.chat import EngineError
-from toolbank.llm.engines.openai.engine import OpenAIEngine
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.testing.engines import polish_request as request
 
@@ -19,9 +18,8 @@ def key(monkeypatch):
 
 
 def config(url, **settings):
-    return GenerateConfig(
-        engine="openai", base_url=url, model="asked-model", **settings
-    )
+    base = {"engine": "openai", "base_url": url, "model": "asked-model"}
+    return GenerateConfig(**{**base, **settings})
 
 
 def answers(script, times=1, *, server=ChatServer, **settings):
@@ -86,14 +84,7 @@ def test_every_failure_has_a_name_that_can_be_counted(answer, reason, retryable,
 
 
 def test_nobody_listening_is_a_connection_failure_that_may_pass():
-    async def knock():
-        engine = OpenAIEngine(config(closed_url()))
-        with pytest.raises(EngineError) as caught:
-            await engine.answer(request(0))
-        await engine.close()
-        return caught.value
-
-    error = asyncio.run(knock())
+    error = failure(lambda _: GOOD, base_url=closed_url())
     assert (error.reason, error.retryable, error.fatal) == ("connection", True, False)
     assert "(connection refused). Is the server running" in str(error)
 

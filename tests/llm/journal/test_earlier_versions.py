@@ -20,7 +20,7 @@ from tests.world import SHOP
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.write_step import generate
-from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.errors import ToolbankError
 
 DATA = Path(__file__).parent / "data"
 QUERIES = [tuple(row) for row in json.loads((DATA / "queries.json").read_text())]
@@ -106,16 +106,6 @@ def change(path, *statements):
         for statement in statements:
             connection.execute(statement)
         connection.commit()
-
-
-def test_a_journal_of_layout_1_is_refused_with_what_to_do(tmp_path):
-    path = tmp_path / "journal.sqlite"
-    columns = "key, attempt, stage, identity, messages, reply"
-    change(path, f"CREATE TABLE replies ({columns})", "PRAGMA user_version = 1")
-    before = path.read_bytes()
-    with pytest.raises(InputError, match=r"journal\.sqlite: .*0\.7"), Journal(path):
-        pass
-    assert path.read_bytes() == before
 
 
 def test_a_row_that_can_not_be_converted_leaves_the_file_as_it_was(tmp_path):
