@@ -173,7 +173,7 @@ class ClusterEngine:
             EngineError: there is no answer.
         """
         import ray
-        from ray.exceptions import RayActorError
+        from ray.exceptions import RayError
 
         if not self._starts:
             for worker in self._workers:
@@ -188,7 +188,7 @@ class ClusterEngine:
             except asyncio.CancelledError:
                 ray.cancel(call)
                 raise
-            except RayActorError as error:
+            except RayError as error:
                 self._replace(worker, error)
                 continue
             finally:
@@ -286,17 +286,15 @@ class ClusterEngine:
 
     async def _wait_for(self, worker: RemoteWorker) -> None:
         """Use a worker once it has started; if it ends before, start another one."""
-        from ray.exceptions import RayError
-
         try:
             who: WorkerInfo | ToolbankError = await worker.actor.introduce.remote()
             if isinstance(who, ToolbankError):
                 raise who
             worker.place = self._accept(who, self.identity).place
-        except RayError as error:
-            self._replace(worker, error)
         except ToolbankError as error:
             self._fail(str(error))
+        except Exception as error:
+            self._replace(worker, error)
         else:
             self._ready.append(worker)
             self._is_ready.set()

@@ -277,10 +277,10 @@ class HostedBatches:
             else str(problem.message)
             for problem in batch.problems[:_NAMED]
         )
+        reasons = self._endpoint.credentials.hide(reasons) or "no reason given"
         return (
-            f"{self._folder / name}: the batch {batch.id} failed "
-            f"({self._endpoint.credentials.hide(reasons) or 'no reason given'}). The next run submits the "
-            "file again; to write its requests again, delete it."
+            f"{self._folder / name}: the batch {batch.id} failed ({reasons}). The next run submits "
+            "the file again; to write its requests again, delete it."
         )
 
     def _say(self, text: str) -> None:
