@@ -116,11 +116,8 @@ def test_a_request_is_sent_again_as_often_as_retries_say(tmp_path):
         put(tmp_path, *lines, unanswered_line(sent[-1]), name=f"{round_number}.jsonl")
         told = command(tmp_path, THREE)
     (error,) = told.errors.values()
-    assert (error.reason, error.retryable, error.fatal) == (
-        "batch-expired",
-        False,
-        False,
-    )
+    assert error.reason == "batch-expired"
+    assert not (error.retryable or error.fatal)
     assert "3 tries" in str(error)
     assert set(told.replies) == {0, 1}
     assert not told.message
@@ -308,12 +305,9 @@ def test_a_huge_reply_is_one_that_is_too_large(tmp_path):
         reply_line(first, Answer.text("one")),
         reply_line(second, Answer.text("x" * (9 * 2**20))),
     )
-    told = command(tmp_path, THREE)
-    assert {n: reply.finish for n, reply in told.replies.items()} == {
-        0: "stop",
-        1: "too-large",
-    }
-    assert len(told.replies[1].text) == 100_000
+    replies = command(tmp_path, THREE).replies
+    assert [reply.finish for reply in replies.values()] == ["stop", "too-large"]
+    assert len(replies[1].text) == 100_000
 
 
 def test_requests_that_were_written_anew_by_another_program_still_count(tmp_path):

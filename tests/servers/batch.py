@@ -55,13 +55,10 @@ def answer_lines(
     pairs = []
     for number, line in enumerate(lines):
         row = json.loads(line)
-        key, answer = (
-            row["custom_id"],
-            script(Call(number, row["url"], {}, row["body"])),
-        )
-        pairs.append(
-            (answer, reply_line(key, answer) if answer else unanswered_line(key))
-        )
+        key = row["custom_id"]
+        answer = script(Call(number, row["url"], {}, row["body"]))
+        answered = reply_line(key, answer) if answer else unanswered_line(key)
+        pairs.append((answer, answered))
     return pairs
 
 
@@ -183,12 +180,8 @@ class BatchServer(ChatServer):
             return 400, _error("No such File object")
         assert asked["endpoint"] == "/v1/chat/completions"
         assert asked["completion_window"] == "24h"
-        batch = HostedBatch(
-            f"batch_{len(self.batches)}",
-            asked["input_file_id"],
-            asked.get("metadata"),
-            int(time.time()),
-        )
+        name, file = f"batch_{len(self.batches)}", asked["input_file_id"]
+        batch = HostedBatch(name, file, asked.get("metadata"), int(time.time()))
         self.batches[batch.id] = batch
         self.on_create(batch)
         return 200, json.dumps(batch.to_json()).encode()

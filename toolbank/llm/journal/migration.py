@@ -188,8 +188,10 @@ def _read_columns(path: Path) -> set[str]:
     with TemporaryDirectory() as folder:
         if log.is_file() and path.stat().st_size <= _MOST_COPIED:
             # A journal of layout 2 may have been killed before its tables left this file.
-            path, mode = Path(shutil.copy(path, folder)), "mode=rw"
-            shutil.copy(log, folder)
+            copy = Path(folder, path.name)
+            shutil.copyfile(path, copy)
+            shutil.copyfile(log, f"{copy}-wal")
+            path, mode = copy, "mode=rw"
         uri = f"{path.absolute().as_uri()}?{mode}"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             columns = connection.execute(

@@ -349,13 +349,9 @@ def end_orphans(parent: int) -> None:
     for process in found:
         with suppress(psutil.Error):
             for one in (*process.children(recursive=True), process):
-                if is_of_model(" ".join(one.cmdline())):
+                command = " ".join(one.cmdline())
+                if command.startswith("VLLM::") or "multiprocessing.spawn" in command:
                     one.kill()
-
-
-def is_of_model(command: str) -> bool:
-    """Whether a command line is that of a process of vLLM, or will become one."""
-    return command.startswith("VLLM::") or "multiprocessing.spawn" in command
 
 
 def _number(request_id: str) -> str:
