@@ -28,7 +28,7 @@ from toolbank.llm.chat import ChatReply, EngineError, Message
 from toolbank.llm.cluster import EngineWorker
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
-from toolbank.llm.placement import make_engine
+from toolbank.llm.pool import make_engine
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.system import extras
 from toolbank.system.errors import InputError
@@ -91,20 +91,17 @@ def test_a_failure_comes_from_another_process_as_it_was():
     assert (type(again), str(again), vars(again)) == (EngineError, "no", vars(error))
 
 
-def ask_worker(config, routes=(), calls=1):
+def ask_worker(config, routes):
     """What a worker in this process says of itself, and what it gives."""
 
     async def talk():
         worker = EngineWorker(config, EngineContext(), routes)
         who = await worker.introduce()
         if isinstance(who, InputError):
-            return who, []
-        await worker.take([(n, polish_request(n)) for n in range(calls)], [])
-        got = []
-        while len(got) < calls:
-            got += await worker.collect()
+            return who, None
+        outcome = await worker.answer(polish_request(0))
         await worker.close()
-        return who, [outcome for _, outcome in sorted(got, key=lambda one: one[0])]
+        return who, outcome
 
     return asyncio.run(asyncio.wait_for(talk(), 30))
 
@@ -122,10 +119,10 @@ def test_a_worker_uses_the_key_of_its_own_environment_and_hides_it(monkeypatch):
         assert "OPENAI_API_KEY" in str(who)
         assert not server.calls
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        _, (reply,) = ask_worker(config, [route])
+        _, reply = ask_worker(config, [route])
         assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
         assert reply.text == "Bearer ***"
-        _, (error,) = ask_worker(config, [route])
+        _, error = ask_worker(config, [route])
     assert (error.reason, error.fatal) == ("refused-key", True)
     assert KEY not in str(error)
 

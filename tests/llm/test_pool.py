@@ -122,7 +122,7 @@ def test_what_is_in_flight_is_within_a_budget_of_tokens_or_dollars():
     pool, _, _ = ask_all(
         Endpoint(lengthy), 2000, concurrency=256, price=price, budget={"dollars": 0.3}
     )
-    assert 0.29 < pool.dollars <= 0.3
+    assert 0.29 < pool.budget.dollars <= 0.3
 
 
 @pytest.mark.parametrize("fails_first", [False, True])
@@ -161,7 +161,7 @@ def test_a_mistake_of_the_program_ends_all_and_is_what_is_raised():
             await carry(pool, (fail_at_3(pool, n) for n in range(50)))
         return pool
 
-    assert run(talk()).in_flight == 0
+    assert run(talk()).admission.in_flight == 0
     assert len(engine.calls) < 10
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.config.assets import AssetFolders, current_folders, looking_in
-from toolbank.llm.placement import release_engines
+from toolbank.llm.engines.kind import release_engines
 from toolbank.llm.searches import copy_replies
 from toolbank.llm.templates import check_template
 from toolbank.run.assets import (

@@ -421,6 +421,11 @@ FOREIGN = {
         "CREATE TABLE failures (id, text)",
         "PRAGMA user_version = 2",
     ),
+    "of layout 1": lambda path: _database(
+        path,
+        "CREATE TABLE replies (key, attempt, stage, identity, messages, reply)",
+        "PRAGMA user_version = 1",
+    ),
     "left by a crash": _left_by_a_crash,
 }
 

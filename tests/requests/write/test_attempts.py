@@ -223,7 +223,7 @@ def test_an_error_after_an_interrupt_is_what_the_run_ends_with(run, monkeypatch)
             return await super().answer(request)
 
     monkeypatch.setattr(Journal, "put", put)
-    with pytest.raises(ToolbankError, match=r"no room left .*by an interrupt"):
+    with pytest.raises(ToolbankError, match="no room left"):
         run(InterruptedByUserError())
 
 
