@@ -8,8 +8,7 @@ import pytest
 
 from tests.servers.chat import Answer, ChatServer
 from tests.world import SHOP, asks_for, good
-from toolbank.bank.records import Tool
-from toolbank.bank.records import group_siblings
+from toolbank.bank.records import Tool, group_siblings
 from toolbank.llm.journal import Journal
 from toolbank.requests.asks import KINDS, AsksConfig
 from toolbank.requests.asks.write import AskPrompts, Neighbours, ask_for_tools
