@@ -69,7 +69,7 @@ def test_what_is_no_tool_is_counted_by_kind_before_and_when_it_is_read(
     recipe, out, capsys
 ):
     of_json = "sources.0={type: python, package: json}"
-    note = r"python:json==\S+ left out: .* 1 exception; kinds: .* takes them too"
+    note = r"python:json==\S+ skipped: .* 1 exception .*set `kinds: "
     assert re.search(note, plan(recipe(of_json), out))
     run_recipe(recipe(of_json), out, until="sources")
     assert re.search(note, capsys.readouterr().err)

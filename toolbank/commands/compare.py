@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolbank.bank.bank import Bank
-from toolbank.commands.options import echo
+from toolbank.commands.options import complain, echo
 from toolbank.datasets import DATASETS, find_format
 from toolbank.datasets.jsonl import read_query_lines
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.folders import is_run_folder
-from toolbank.system.terminal import align, one_line, print_message
+from toolbank.system.terminal import align, one_line
 
 if TYPE_CHECKING:
     from toolbank.encoders.base import Encoder
@@ -60,9 +60,9 @@ def read_bank(path: Path) -> Bank:
     """
     if path.is_file():
         bank = Bank((), tuple(read_query_lines(path)))
-        print_message(
-            f"toolbank: {path}: queries without tools, so figures of tools are missing. Put both "
-            "into a folder, as tools.jsonl and queries.jsonl."
+        complain(
+            f"{path}: queries without tools, so figures of tools are missing. Put both into a "
+            "folder, as tools.jsonl and queries.jsonl."
         )
     elif (path / "bank.json").is_file():
         bank = Bank.load(path)
@@ -72,9 +72,7 @@ def read_bank(path: Path) -> Bank:
         config = find_format(path)
         dataset = DATASETS.load(config.type).read(config)
         for reason, number in sorted(dataset.left_out.counts.items()):
-            print_message(
-                f"toolbank: {path}: {number:,} left out: {one_line(reason, _LONGEST)}"
-            )
+            complain(f"{path}: {number:,} skipped: {one_line(reason, _LONGEST)}")
         bank = Bank(dataset.tools, dataset.queries, {}, dataset.asks)
     if not bank.queries:
         raise InputError(f"{path}: it has no query that needs a tool.")
@@ -85,8 +83,8 @@ def _load() -> Encoder | None:
     try:
         return load_encoder(SentenceConfig())
     except InputError as error:
-        print_message(
-            f"toolbank: without dispersion and topics, because no encoder could be loaded: {error}"
+        complain(
+            f"without dispersion and topics, because no encoder could be loaded: {error}"
         )
         return None
 

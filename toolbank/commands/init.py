@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 import yaml
-from pydantic import ValidationError
 
 from toolbank.commands.options import echo
 from toolbank.commands.tools import read_source, summarise
 from toolbank.config.assets import shipped
 from toolbank.config.base import anchor_paths
-from toolbank.config.explain import explain
+from toolbank.config.explain import explaining
 from toolbank.datasets import find_format
 from toolbank.llm.config import find_grants
 from toolbank.requests.write.config import GenerateConfig
@@ -26,7 +25,7 @@ from toolbank.run.recipe import SCHEMA_FILE, Recipe, recipe_schema
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import SourceConfig, ToolCollection
 from toolbank.sources.recognise import recognise
-from toolbank.system.consent import Grant, explain_missing, find_missing
+from toolbank.system.consent import explain_missing, find_missing
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_text
 from toolbank.system.net import is_url
@@ -57,31 +56,27 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".csv", ".tsv", ".parquet")
 
 
-@dataclass(frozen=True)
-class Given:
-    """What `init` was given: the recipe's name, and the source that was recognised, if any."""
+def find_given(
+    first: str, second: str | None, has_source: bool
+) -> tuple[str, SourceConfig | None]:
+    """Return the recipe's name, and the API if there is one.
 
-    name: str
-    source: SourceConfig | None = None
-
-
-def find_given(first: str, second: str | None, has_source: bool) -> Given:
-    """Tell name and API apart; a single text is the API where it is recognised as one.
+    A single text is the API where it is recognised as one.
 
     Raises:
         InputError: nothing that tools can be read from.
     """
     if second is not None:
-        return Given(first, recognise(second))
+        return first, recognise(second)
     if has_source:
-        return Given(first)
+        return first, None
     try:
         source = recognise(first)
     except InputError:
         if _BARE_NAME.fullmatch(first) and not Path(first).exists():
-            return Given(first)
+            return first, None
         raise
-    return Given(_name_recipe(source), source)
+    return _name_recipe(source), source
 
 
 def entry(source: SourceConfig, folder: Path) -> dict[str, Any]:
@@ -244,12 +239,10 @@ def write_recipe(
     schema = path.with_name(SCHEMA_FILE)
     head = _HEAD.format(schema=SCHEMA_FILE, file=path, name=_scalar(name))
     data = yaml.safe_load(head + body)
-    try:
+    with explaining(recipe_schema(), "init"):
         # Where no source is given yet, the rest is checked.
         stand_in = {} if dataset or data["sources"] else {"sources": [_STAND_IN]}
         Recipe.model_validate({**data, **stand_in})
-    except ValidationError as error:
-        raise InputError(explain(error, recipe_schema(), "init", {}, ())) from error
     write_text(path, head + body)
     if os.path.lexists(schema):
         return [path]
@@ -297,15 +290,6 @@ def _take(folder: Path, recipe: Path) -> str:
     config = find_format(folder)
     path = os.path.relpath(folder.resolve(), recipe.parent.resolve())
     return _TAKEN.format(dataset=_indented({"type": config.type, "path": path}, 2))
-
-
-def find_missing_grants(base_url: str) -> list[Grant]:
-    """The grants that a run asks for before it sends keys to this endpoint."""
-    try:
-        return find_missing(find_grants(GenerateConfig(base_url=base_url)))
-    except InputError:
-        # The first call to it says so.
-        return []
 
 
 def copy_prompts(folder: Path) -> list[Path]:
@@ -383,12 +367,12 @@ def init(
 ) -> None:
     """Write a recipe for your API."""
     has_source = any((package, site, sphinx, dataset))
-    given = find_given(name, api, has_source)
-    found = read_ahead(given.source) if given.source else None
+    called, source = find_given(name, api, has_source)
+    found = read_ahead(source) if source else None
     path, *others = write_recipe(
-        out or Path(f"{given.name}.yaml"),
-        name=given.name,
-        given=given.source,
+        out or Path(f"{called}.yaml"),
+        name=called,
+        given=source,
         package=package,
         site=site,
         sphinx=sphinx,
@@ -396,24 +380,26 @@ def init(
         base_url=base_url,
         model=model,
     )
-    if given.source and found:
-        echo(describe_source(given.source, found, path))
-    unread = isinstance(found, str)
-    if not (given.source or has_source):
+    if source and found:
+        echo(describe_source(source, found, path))
+    if not (source or has_source):
         echo(
-            f"No file, folder or installed package is called {given.name}, so that the recipe has "
-            f"no sources yet: write them into it, or give what you have: toolbank init "
-            f"{given.name} API"
+            f"No file, folder or installed package is called {called}, so the recipe has no "
+            f"sources yet. Write them into it, or name an API: toolbank init {called} API"
         )
+    unread = isinstance(found, str)
     following = f"run {path} --until sources" if unread else f"plan {path}"
     echo(f"Wrote {path}. Look it over, then: toolbank {following}")
-    if given.source and has_query(given.source):
+    if source and has_query(source):
         echo(
             f"The address has a query, which stands in {path} now and comes into every run's copy. "
             "If it is a secret, delete that file, download the document and give its path."
         )
-    if base_url and (missing := find_missing_grants(base_url)):
-        echo(explain_missing(missing, str(path)))
+    # An address that is not valid is refused by the first call.
+    with suppress(InputError):
+        grants = find_grants(GenerateConfig(base_url=base_url)) if base_url else ()
+        if missing := find_missing(grants):
+            echo(explain_missing(missing, str(path)))
     if prompts:
         others += copy_prompts(path.parent / "prompts")
     for other in others:

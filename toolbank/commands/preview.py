@@ -23,9 +23,10 @@ from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
 from toolbank.llm.step import StepAnswer, StepRun
+from toolbank.run.assets import using_assets
 from toolbank.run.catalogue import keep_domain
 from toolbank.run.folder import RunFolder
-from toolbank.run.recipe import Recipe
+from toolbank.run.recipe import Recipe, load_recipe
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.asking import WritingStage
 from toolbank.run.stages.dataset import read_split
@@ -157,10 +158,6 @@ def preview(
     ] = 5,
 ) -> None:
     """Show a few prompts, their replies and the checks; keep nothing."""
-    from toolbank.run.assets import using_assets
-    from toolbank.run.folder import RunFolder
-    from toolbank.run.recipe import load_recipe
-
     loaded = load_recipe(recipe, settings or ())
     folder = find_folder(recipe, out, loaded.recipe.name)
     # Of a run, its own prompts are shown; of a recipe, those that it has now.

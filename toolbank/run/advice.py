@@ -196,7 +196,7 @@ def _on_test(test: int, recipe: EvaluateConfig) -> str:
         f"{count(test, 'request to test on is', 'requests to test on are')} too few to "
         "tell retrievers apart"
     )
-    none = "No request is left to test on, so that no figure can be given"
+    none = "There are no test requests, so there will be no figures"
     return (
         f"{few if test else none}: use more requests, a larger split.test, or a labelled file of "
         "your own (evaluate.on)."

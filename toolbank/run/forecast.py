@@ -20,13 +20,13 @@ from toolbank.llm.accounts import (
     resolve_price,
 )
 from toolbank.llm.engines import ENGINES
+from toolbank.llm.journal import Journal, StepUsage
 from toolbank.llm.step import SAMPLE_SIZE
 from toolbank.system.numbers import about, count, dollars, duration, rate, seconds, span
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.engines.kind import EngineKind
-    from toolbank.llm.journal import Journal, StepUsage
     from toolbank.llm.step import SampleCalls, StepSample
 
 # The 90th percentile of the standard normal distribution.
@@ -75,8 +75,6 @@ def read_history(
     Raises:
         ToolbankError: the journal is damaged.
     """
-    from toolbank.llm.journal import Journal
-
     if not path.is_file():
         return History()
     kind: EngineKind[Any] = ENGINES.find(config.engine, f"{config.section}.engine")

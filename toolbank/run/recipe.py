@@ -16,7 +16,6 @@ from typing import Annotated, Any, get_args
 
 from pydantic import (
     Field,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -34,7 +33,7 @@ from toolbank.config.assets import (
     shipped,
 )
 from toolbank.config.base import Config, anchor_paths
-from toolbank.config.explain import explain
+from toolbank.config.explain import explaining
 from toolbank.config.registry import TaggedUnion
 from toolbank.config.yaml import (
     MOST_BYTES,
@@ -413,10 +412,8 @@ def _parse(
     schema = recipe_schema()
     data = anchor_paths(data, schema, path.parent)
     overrides = [_apply(data, setting) for setting in settings]
-    try:
+    with explaining(schema, str(path), lines, overrides):
         recipe = Recipe.model_validate(anchor_paths(data, schema, Path.cwd()))
-    except ValidationError as error:
-        raise InputError(explain(error, schema, str(path), lines, overrides)) from error
     if _is_of_run(path):
         recipe = place_replies(recipe, path, path.parent)
     sha256 = hashlib.sha256(text.encode()).hexdigest()
@@ -431,10 +428,8 @@ def read_origin(data: dict[str, Any], path: Path) -> Recipe:
     Raises:
         InputError: it is not valid.
     """
-    try:
+    with explaining(recipe_schema(), str(path)):
         return Recipe.model_validate(data)
-    except ValidationError as error:
-        raise InputError(explain(error, recipe_schema(), str(path), {}, ())) from error
 
 
 def place_replies(recipe: Recipe, path: Path, folder: Path) -> Recipe:
@@ -507,12 +502,10 @@ def dump_recipe(recipe: Recipe, folder: Path | None = None) -> str:
     def name(config: SearchModelConfig) -> SearchModelConfig:
         if inside is None or not config.replies.is_relative_to(inside):
             return config
-        replies = config.replies.relative_to(inside)
-        return config.keep_replies(replies)
+        return config.keep_replies(config.replies.relative_to(inside))
 
     named = _change_search_models(recipe, name)
-    data = named.model_dump(mode="json", exclude=set(recipe.unused_keys))
-    return dump_mapping(data)
+    return dump_mapping(named.model_dump(mode="json", exclude=set(recipe.unused_keys)))
 
 
 @cache

@@ -7,12 +7,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolbank.bank.files import read_column, read_frame
 from toolbank.config.explain import read_checked
 from toolbank.evaluation import main_k
-from toolbank.evaluation.figures import Figure, read_figures
-from toolbank.evaluation.tables import WIDTH
+from toolbank.evaluation.figures import (
+    Figure,
+    read_differences,
+    read_figures,
+    read_labels,
+    read_warnings,
+)
+from toolbank.evaluation.tables import WIDTH, format_details, format_notes, format_table
 from toolbank.llm.engines import has_copied_wording
+from toolbank.retrievers.calibration_fit import read_calibration_record
 from toolbank.retrievers.kind import RetrieverConfig
+from toolbank.run.advice import advise
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import RunResult
@@ -130,9 +139,6 @@ def describe_result(result: RunResult, *, everything: bool = False) -> str:
 
 def _describe_bank(result: RunResult) -> str:
     """Describe the bank by its numbers, and what to improve in it."""
-    from toolbank.bank.files import read_column, read_frame
-    from toolbank.run.advice import advise
-
     folder = result.folder
     if not (folder.bank / "bank.json").is_file():
         has_tools = (folder.bank / "tools.parquet").is_file()
@@ -160,14 +166,6 @@ def _describe_bank(result: RunResult) -> str:
 
 
 def _describe_figures(result: RunResult, everything: bool) -> Iterator[str]:
-    from toolbank.evaluation.figures import (
-        read_differences,
-        read_figures,
-        read_labels,
-        read_warnings,
-    )
-    from toolbank.evaluation.tables import format_details, format_notes, format_table
-    from toolbank.retrievers.calibration_fit import read_calibration_record
 
     folder = result.folder
     is_evaluated = "evaluate" in result.did and not result.waiting
@@ -209,5 +207,5 @@ def _describe_next(result: RunResult, everything: bool) -> str:
         why = f"Incomplete: {'; '.join(result.lacks)}."
         why += f" Not done: {', '.join(left)}." if left else ""
     else:
-        why = f"Not done, or of an earlier bank or recipe: {', '.join(result.todo)}."
+        why = f"These stages still have to run: {', '.join(result.todo)}."
     return f"{why}\nNext: {run}{option}"

@@ -8,8 +8,44 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolbank.bank.bank import Bank
+from toolbank.bank.split import assign_splits
 from toolbank.config.base import shape
+from toolbank.datasets.jsonl import read_labelled
+from toolbank.evaluation.evaluate import (
+    Measured,
+    compare,
+    make_figures,
+    measure,
+    search_depth,
+    write_hits,
+)
+from toolbank.evaluation.figures import Difference, Figure, write_figures
+from toolbank.evaluation.sets import (
+    EvaluationSet,
+    describe_labels,
+    held_out_set,
+    make_set,
+    verified_set,
+)
+from toolbank.llm.engines import has_copied_wording
+from toolbank.llm.step import SAMPLE_SIZE, SampleCalls, StepSample
+from toolbank.requests.write.prompts import sample_drafts
+from toolbank.retrievers.calibration_fit import (
+    CalibrationQuality,
+    measure_calibration,
+    write_calibration,
+)
+from toolbank.retrievers.calibration_requests import (
+    CalibrationRequests,
+    TrainRequests,
+    choose_requests,
+    find_plain_encoder,
+)
+from toolbank.run.advice import warn_of_setbacks
 from toolbank.run.fit import load_fitted
+from toolbank.run.forecast import describe_forecast, forecast_calls, read_history
+from toolbank.run.outlook import Outlook, expect_asks
 from toolbank.run.stage import (
     Outcome,
     Stage,
@@ -21,21 +57,16 @@ from toolbank.run.stage import (
     write_searches,
 )
 from toolbank.system.errors import InputError, ReplyPendingError
+from toolbank.system.extras import naming_extras
+from toolbank.system.files import write_json
 from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.bank.bank import Bank
     from toolbank.bank.records import Query
     from toolbank.evaluation import EvaluateConfig
-    from toolbank.evaluation.evaluate import Measured
-    from toolbank.evaluation.figures import Difference, Figure
-    from toolbank.evaluation.sets import EvaluationSet
     from toolbank.retrievers.base import Retriever
-    from toolbank.retrievers.calibration_fit import CalibrationQuality
-    from toolbank.retrievers.calibration_requests import CalibrationRequests
     from toolbank.run.folder import RunFolder
-    from toolbank.run.outlook import Outlook
     from toolbank.run.recipe import Recipe
     from toolbank.system.consent import Grant
 
@@ -81,19 +112,6 @@ class EvaluateStage(Stage):
 
     def work(self) -> Outcome:
         """Search with every retriever, and write what is found and the figures."""
-        from toolbank.bank.bank import Bank
-        from toolbank.evaluation.evaluate import write_hits
-        from toolbank.evaluation.figures import write_figures
-        from toolbank.evaluation.sets import (
-            describe_labels,
-            held_out_set,
-            make_set,
-            verified_set,
-        )
-        from toolbank.retrievers.calibration_fit import write_calibration
-        from toolbank.run.advice import warn_of_setbacks
-        from toolbank.system.files import write_json
-
         recipe, folder = self.recipe, self.folder
         bank = Bank.load(folder.bank)
         by_verified = verified_set(bank)
@@ -139,15 +157,6 @@ class EvaluateStage(Stage):
 
     def plan(self, outlook: Outlook) -> Iterator[str]:
         """What retrievers will ask a model at most: calls, tokens, cost and time."""
-        from toolbank.datasets.jsonl import read_labelled
-        from toolbank.llm.step import SAMPLE_SIZE, SampleCalls, StepSample
-        from toolbank.requests.write.prompts import sample_drafts
-        from toolbank.run.forecast import (
-            describe_forecast,
-            forecast_calls,
-            read_history,
-        )
-
         recipe = self.recipe
         asking = [(config, config.asks) for config in recipe.retrievers if config.asks]
         if not asking:
@@ -184,10 +193,6 @@ class EvaluateStage(Stage):
         Those of training include the asks.
         """
         from dataclasses import replace
-
-        from toolbank.bank.bank import Bank
-        from toolbank.bank.split import assign_splits
-        from toolbank.run.outlook import expect_asks
 
         recipe, given = self.recipe, outlook.given
         queries = given.queries
@@ -227,9 +232,6 @@ def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
     Raises:
         InputError: a file is missing or broken, or none of its labels is a tool of the bank.
     """
-    from toolbank.datasets.jsonl import read_labelled
-    from toolbank.evaluation.sets import make_set
-
     sets = []
     for path in paths:
         file = read_labelled(path)
@@ -266,14 +268,6 @@ def choose_calibration_requests(
     Raises:
         InputError: a file that is there is broken.
     """
-    from toolbank.datasets.jsonl import read_labelled
-    from toolbank.llm.engines import has_copied_wording
-    from toolbank.retrievers.calibration_requests import (
-        TrainRequests,
-        choose_requests,
-        find_plain_encoder,
-    )
-
     return choose_requests(
         bank,
         [read_labelled(path) for path in paths if path.is_file()],
@@ -287,9 +281,6 @@ def _calibrate(
     retriever: Retriever, bank: Bank, requests: CalibrationRequests
 ) -> list[CalibrationQuality]:
     """What a retriever's probabilities are worth, where they can be learnt without asking a model."""
-    from toolbank.retrievers.calibration_fit import measure_calibration
-    from toolbank.system.extras import naming_extras
-
     if retriever.config.asks or requests.reason:
         return []
     with naming_extras():
@@ -301,9 +292,6 @@ def _measure(
     retriever: Retriever, sets: Sequence[EvaluationSet], config: EvaluateConfig
 ) -> list[Measured]:
     import numpy as np
-
-    from toolbank.evaluation.evaluate import measure, search_depth
-    from toolbank.system.extras import naming_extras
 
     with naming_extras():
         if not retriever.config.asks:
@@ -320,7 +308,6 @@ def _measure(
 
 
 def _evaluate(measured: Sequence[Sequence[Measured]], recipe: Recipe) -> Evaluation:
-    from toolbank.evaluation.evaluate import compare
 
     evaluation = Evaluation(_make_figures(measured, recipe))
     for on_one in zip(*measured, strict=True):
@@ -333,7 +320,6 @@ def _evaluate(measured: Sequence[Sequence[Measured]], recipe: Recipe) -> Evaluat
 def _make_figures(
     measured: Sequence[Sequence[Measured]], recipe: Recipe
 ) -> list[Figure]:
-    from toolbank.evaluation.evaluate import make_figures
 
     return [
         figure

@@ -282,7 +282,7 @@ def read_package(config: PythonSource) -> ToolCollection:
             "undocumented": sorted(walk.undocumented),
         },
         problems=tuple(
-            f"{source}: {count:,} left out, {reason}: {', '.join(walk.examples[reason])}"
+            f"{source}: {count:,} skipped, {reason}: {', '.join(walk.examples[reason])}"
             for reason, count in skipped.items()
             if reason.startswith("can't be")
         ),

@@ -89,10 +89,10 @@ def describe_left_out(
         ranked = sorted(left_out.items(), key=lambda item: (-item[1], item[0]))
         counts = (count(n, kind, _PLURALS.get(kind, "")) for kind, n in ranked)
         named = [kind for kind in get_args(Kind) if kind in {*kinds, *left_out}]
-        key = f"kinds: [{', '.join(named)}]"
+        key = f"`kinds: [{', '.join(named)}]`"
         if "method" in left_out and not methods:
-            key += " and no methods: false"
-        parts.append(f"{', '.join(counts)}; {key} takes them too")
+            key += " and remove `methods: false`"
+        parts.append(f"{', '.join(counts)} (to include them, set {key})")
     if undocumented:
         names = ", ".join(sorted(undocumented)[:_NAMED])
         more = len(undocumented) - _NAMED
@@ -100,7 +100,7 @@ def describe_left_out(
         parts.append(f"{len(undocumented):,} without a docstring ({names}{rest})")
     if hidden:
         parts.append(f"{count(hidden, 'method')} of private classes")
-    return f"left out: {'; '.join(parts)}" if parts else ""
+    return f"skipped: {'; '.join(parts)}" if parts else ""
 
 
 def _is_record(base: type) -> bool:
