@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do, toolbank
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
@@ -78,12 +78,11 @@ def test_the_record_has_every_kind_before_and_after(place, trained):
 
 
 def test_what_was_trained_is_an_encoder_like_any_other(place, trained):
-    found = toolbank(
+    found = do(
+        place,
         *("encoder", "evaluate", "steps", "--data", "data", "--out", "again"),
         *("--model", "./out", "--json"),
-        cwd=place,
     )
-    assert found.returncode == 0, found.stderr
     assert overall(json.loads(found.stdout))["./out"]["value"] == pytest.approx(
         overall(trained)["after"]["value"]
     )

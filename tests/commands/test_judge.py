@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do
 from tests.servers.chat import Answer, ChatServer
 from toolbank.system.files import read_json
 
@@ -31,8 +31,7 @@ def dataset(tmp_path):
 def test_two_folders_of_data_are_compared_without_a_recipe(dataset, tmp_path):
     dataset("ours", [f"what came of {number}?" for number in range(6)])
     dataset("theirs", [f"sort {number}, then sum it, then save it" for number in "ab"])
-    done = toolbank("judge", "ours", "--against", "theirs", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = do(tmp_path, "judge", "ours", "--against", "theirs")
     assert "against theirs" in done.stdout
     assert "A heuristic, not a reader" in " ".join(done.stdout.split())
     judged = read_json(tmp_path / "runs/judge-ours/judge.json")
@@ -52,10 +51,9 @@ def test_a_judge_that_likes_what_it_is_shown_first_finds_ties_alone(dataset, tmp
         )
         settings = [part for one in engine for part in ("--set", one)]
         command = ("judge", "ours", "--against", "theirs", "--pairs", "3", *settings)
-        done = toolbank(*command, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        do(tmp_path, *command)
         assert len(server.calls) == 3 * 2 * 3
-        assert toolbank(*command, cwd=tmp_path).returncode == 0
+        done = do(tmp_path, *command)
         assert len(server.calls) == 3 * 2 * 3
     lines = [one.split() for one in done.stdout.splitlines() if "fluency" in one]
     (cells,) = (one for one in lines if one[1] == "3")
@@ -65,8 +63,7 @@ def test_a_judge_that_likes_what_it_is_shown_first_finds_ties_alone(dataset, tmp
 
 def test_a_dataset_without_drafts_is_told_what_to_name(dataset, tmp_path):
     dataset("ours", ["one", "two"])
-    done = toolbank("judge", "ours", "--set", "judge={}", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = do(tmp_path, "judge", "ours", "--set", "judge={}")
     assert "judge.against" in done.stderr
 
 
@@ -83,7 +80,6 @@ def test_a_dataset_without_drafts_is_told_what_to_name(dataset, tmp_path):
 def test_what_can_not_be_compared_is_named(dataset, tmp_path, arguments, told):
     dataset("ours", ["one", "two"])
     (tmp_path / "empty").mkdir()
-    done = toolbank("judge", *arguments, cwd=tmp_path)
-    assert done.returncode == 2
+    done = do(tmp_path, "judge", *arguments, code=2)
     assert told in done.stderr
     assert "Traceback" not in done.stderr

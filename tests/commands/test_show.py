@@ -145,7 +145,6 @@ def test_an_accepted_query_is_traced_to_its_prompts_and_replies(run):
         ("1", "declined: nothing belongs together (nothing in common)"),
         ("2", "failed: http-500 ("),
         ("3", "rejected: near-duplicate (like maths-000000)"),
-        ("4", "rejected: too-few-tools ("),
         ("maths-000004", "rejected: too-few-tools ("),
     ],
 )
@@ -179,13 +178,10 @@ def test_an_unfinished_run_is_told_from_its_journal(unfinished):
     assert "a try failed, http-500" in show_attempt(unfinished, "2")
 
 
-def test_what_another_model_answered_in_the_same_folder_is_left_out(run, tmp_path):
-    folder = shutil.copytree(run, tmp_path / "run")
+def test_what_another_model_answered_or_failed_at_is_left_out(run, tmp_path):
+    folder = shutil.copytree(run, tmp_path / "copy")
     generate(folder, play(), "generate.model=other")
     assert show_attempt(folder, "0").count("--- write: reply of") == 1
-
-
-def test_tries_at_which_another_model_failed_are_left_out(run, tmp_path):
     refuses = Answer.error(400, "that model broke")
     with pytest.raises(ToolbankError):
         generate(tmp_path / "run", lambda _: refuses, "generate.model=other")
@@ -206,9 +202,7 @@ def test_an_attempt_after_the_end_of_the_bank_is_said_not_to_count(run, tmp_path
     assert LETTERS in told
 
 
-@pytest.mark.parametrize(
-    "name", ["99", "maths-000099", "geometry-000001", "-1", "what", "-", "9" * 30]
-)
+@pytest.mark.parametrize("name", ["99", "geometry-000001", "-1", "what", "9" * 30])
 def test_an_id_that_is_not_there_is_refused_with_some_that_are(run, name):
     with pytest.raises(InputError, match=r"Ids look like maths-000000") as told:
         show_attempt(run, name)

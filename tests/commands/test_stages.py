@@ -8,7 +8,7 @@ from io import StringIO
 from pathlib import Path
 from textwrap import indent
 
-from tests.commands.in_process import sets, toolbank
+from tests.commands.in_process import do, sets, toolbank
 from toolbank.evaluation import TEST_PARTS
 
 
@@ -71,8 +71,7 @@ def test_figures_of_an_earlier_bank_are_not_shown_nor_used(finished):
     done = rerun(finished, "generate", "generate.queries=45")
     assert "R@5" not in done.stdout
     assert "retrievers/bm25" in done.stdout
-    stale = toolbank("evaluate", "runs/mine", cwd=finished)
-    assert stale.returncode == 2
+    stale = do(finished, "evaluate", "runs/mine", code=2)
     assert "not fitted on this bank" in stale.stderr
     for command in ("judge", "train", "report"):
         refused = rerun(finished, command, "generate.queries=60")
@@ -85,12 +84,11 @@ def test_figures_of_an_earlier_bank_are_not_shown_nor_used(finished):
 
 def test_one_stage_alone_changes_its_part_of_the_recipe_and_keeps_its_origin(finished):
     before = (finished / "runs" / "mine" / "recipe.yaml").read_text()
-    done = toolbank("judge", "runs/mine", "--set", "judge.pairs=7", cwd=finished)
-    assert done.returncode == 0, done.stderr
+    do(finished, "judge", "runs/mine", "--set", "judge.pairs=7")
     after = (finished / "runs" / "mine" / "recipe.yaml").read_text()
     assert after.splitlines()[0] == before.splitlines()[0]
     assert "pairs: 7" in after
-    assert toolbank("run", "mine.yaml", cwd=finished).returncode == 0
+    do(finished, "run", "mine.yaml")
 
 
 def test_a_folder_with_a_recipes_name_is_not_taken_for_a_run(tmp_path):
@@ -117,16 +115,13 @@ def test_the_python_of_the_pages_runs_as_it_stands(finished):
 
 
 def test_plan_and_preview_keep_nothing(recipe):
-    plan = toolbank("plan", "mine.yaml", cwd=recipe)
-    assert plan.returncode == 0, plan.stderr
+    plan = do(recipe, "plan", "mine.yaml")
     assert "30 queries" in plan.stdout
-    preview = toolbank("preview", "mine.yaml", "--count", "2", cwd=recipe)
-    assert preview.returncode == 0, preview.stderr
+    preview = do(recipe, "preview", "mine.yaml", "--count", "2")
     assert preview.stdout.count("--- write: reply") == 2
     assert not (recipe / "runs").exists()
 
 
 def test_a_finished_run_can_be_planned_with_more_queries(finished):
-    plan = toolbank("plan", "mine.yaml", "--set", "generate.queries=50", cwd=finished)
-    assert plan.returncode == 0, plan.stderr
+    plan = do(finished, "plan", "mine.yaml", "--set", "generate.queries=50")
     assert "50 queries over" in plan.stdout

@@ -13,7 +13,7 @@ from random import Random
 import polars as pl
 import yaml
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do, toolbank
 from tests.run.disturbed import disturb
 from tests.servers.chat import Answer, ChatServer
 from tests.servers.kill import digest
@@ -269,8 +269,7 @@ class Project:
         return self._fresh[key]
 
     def _run_in(self, out, *arguments):
-        done = toolbank("run", "mine.yaml", "--out", out, *arguments, cwd=self.folder)
-        assert done.returncode == 0, (done.stderr, self.history)
+        do(self.folder, "run", "mine.yaml", "--out", out, *arguments)
 
 
 def read_results(run):

@@ -3,19 +3,11 @@
 import pytest
 import yaml
 
-from tests.servers.chat import ChatServer
-from tests.world import good
 from toolbank.commands.preview import preview_attempts
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError
-
-
-@pytest.fixture
-def server():
-    with ChatServer(good) as server:
-        yield server
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do
 from tests.retrievers.llm.reranker import answer_by_words, asked
 from tests.run.test_dataset import NAMES, write_recipe
 from tests.servers.batch import BatchServer, answer_file
@@ -242,8 +242,7 @@ def test_a_command_that_leaves_a_batch_waiting_ends_with_3_and_goes_on_when_it_i
     make, server, tmp_path
 ):
     recipe = make(server.url, engine="batch")
-    first = toolbank("run", recipe, "--out", "out", cwd=tmp_path)
-    assert first.returncode == 3, first.stderr
+    first = do(tmp_path, "run", recipe, "--out", "out", code=3)
     (path,) = (tmp_path / "out" / "batch").glob("round-001-rank-001.jsonl")
     assert str(path) in first.stdout
     assert len(path.read_text().splitlines()) == 15
@@ -253,10 +252,9 @@ def test_a_command_that_leaves_a_batch_waiting_ends_with_3_and_goes_on_when_it_i
         ("search", "out", "mean of it, please", "--retriever", "llm"),
         ("evaluate", "out", "--on", "natural.jsonl"),
     ):
-        asked = toolbank(*words, cwd=tmp_path)
-        assert asked.returncode == 3
+        asked = do(tmp_path, *words, code=3)
         assert "batch/round-" in asked.stderr
-    assert toolbank("plan", "out", cwd=tmp_path).returncode == 0
+    do(tmp_path, "plan", "out")
     output = answer_file(path.read_text(), answer_by_words)
     path.with_suffix(".output.jsonl").write_text(output)
     assert not run(recipe, tmp_path / "out").todo

@@ -9,7 +9,7 @@ from copy import copy
 import pytest
 import yaml
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do, toolbank
 from tests.servers.batch import answer_file
 from tests.servers.chat import ChatServer
 from tests.world import good
@@ -23,7 +23,7 @@ from toolbank.run.refresh import refresh_run
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
 from toolbank.search.run_search import load
-from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.errors import ToolbankError
 from toolbank.system.files import read_json
 
 NOUNS = ("orders", "letters", "returns", "prices", "gloves", "kettles")
@@ -123,6 +123,10 @@ def files(folder):
     }
 
 
+def without_splits(queries):
+    return [one.model_copy(update={"split": None}) for one in queries]
+
+
 def last(names):
     return [name.rpartition(".")[2] for name in names]
 
@@ -143,6 +147,8 @@ def test_it_says_what_was_added_removed_and_reworded_and_calls_no_model(world):
 
 
 def test_a_second_time_changes_nothing(world):
+    assert not refresh_run(world.out).kept
+    assert not (world.out / "catalogue").exists()
     world.change()
     assert refresh_run(world.out).kept
     once = files(world.out)
@@ -154,12 +160,6 @@ def test_a_second_time_changes_nothing(world):
     after = files(world.out)
     assert not refresh_run(world.out).kept
     assert files(world.out) == after
-
-
-def test_a_run_without_it_has_no_catalogue_by_version(world):
-    assert not (world.out / "catalogue").exists()
-    assert not refresh_run(world.out).kept
-    assert not (world.out / "catalogue").exists()
 
 
 def test_new_tools_are_found_at_once_and_removed_ones_no_more(world):
@@ -187,10 +187,7 @@ def test_the_next_run_asks_for_new_and_changed_tools_alone(world):
     assert {"generate", "asks", "retrievers/bm25"} <= {*result.did}
     assert list(read_attempts(world.out / "bank/attempts.parquet")) == attempts
     after = world.bank()
-    without = {"split": None}
-    assert [one.model_copy(update=without) for one in after.queries] == [
-        one.model_copy(update=without) for one in before.queries
-    ]
+    assert without_splits(after.queries) == without_splits(before.queries)
     kept = {name for name in last(before.tool_names) if name not in (*GONE, *REWORDED)}
     assert [one for one in after.asks if last([one.tool])[0] in kept] == [
         one for one in before.asks if last([one.tool])[0] in kept
@@ -273,6 +270,20 @@ def test_the_bank_is_the_same_at_any_concurrency(world, tmp_path):
         assert one == other
 
 
+KILLED = """
+import os, sys
+from pathlib import Path
+left, replace = [int(sys.argv[2])], Path.replace
+def kill(self, target):
+    if "cache" not in str(target) and left[0] == 0: os._exit(9)
+    left[0] -= 1
+    return replace(self, target)
+Path.replace = kill
+from toolbank.run.refresh import refresh_run
+refresh_run(Path(sys.argv[1]))
+"""
+
+
 @pytest.mark.slow
 def test_after_a_kill_in_the_middle_it_is_brought_to_its_end(world):
     calls = len(world.server.calls)
@@ -281,21 +292,8 @@ def test_after_a_kill_in_the_middle_it_is_brought_to_its_end(world):
     for n in range(7):
         copy = world.out.with_name(f"killed-{n}")
         shutil.copytree(world.out, copy)
-        code = (
-            "import os, sys\n"
-            "import toolbank.system.files as files\n"
-            "from pathlib import Path\n"
-            "left = [int(sys.argv[2])]\n"
-            "replace = Path.replace\n"
-            "def kill(self, target):\n"
-            "    if 'cache' not in str(target) and left[0] == 0: os._exit(9)\n"
-            "    left[0] -= 1\n"
-            "    return replace(self, target)\n"
-            "Path.replace = kill\n"
-            "from toolbank.run.refresh import refresh_run\n"
-            "refresh_run(Path(sys.argv[1]))\n"
-        )
-        killed[n] = run_python(code, copy, n)
+        command = [sys.executable, "-c", KILLED, str(copy), str(n)]
+        killed[n] = subprocess.run(command).returncode
         refresh_run(copy)
         tools = Bank.load(copy / "bank").tool_names
         assert {*NEW} <= {*last(tools)}
@@ -308,10 +306,6 @@ def test_after_a_kill_in_the_middle_it_is_brought_to_its_end(world):
     asked, others = world.asked(calls)
     assert others == 0
     assert {*asked} == {*NEW, *REWORDED}
-
-
-def run_python(code, *args):
-    return subprocess.run([sys.executable, "-c", code, *map(str, args)]).returncode
 
 
 @pytest.mark.parametrize("text", ["", listed(NAMES[:14]), "{"])
@@ -333,7 +327,6 @@ def test_a_loss_is_no_less_where_nothing_was_asked_yet(fresh):
     fresh.list.write_text(listed(NAMES[:14]))
     with pytest.raises(ToolbankError, match="gives 14 tools, where it gave 30"):
         refresh_run(fresh.out)
-    assert refresh_run(fresh.out, force=True).kept
 
 
 def test_a_halved_source_is_taken_as_it_is_by_force(world):
@@ -398,22 +391,7 @@ def test_by_force_every_source_is_read_once(fresh, monkeypatch):
     assert imports.read_text() == "1"
 
 
-def test_the_writer_without_a_model_keeps_its_requests_too(fresh):
-    fresh.run("generate.engine=rules", "asks.engine=rules")
-    before = fresh.bank().queries
-    fresh.change()
-    refresh_run(fresh.out)
-    settings = ("generate.engine=rules", "asks.engine=rules", "generate.queries=60")
-    fresh.run(*settings)
-    after = fresh.bank().queries
-    without = {"split": None}
-    assert [one.model_copy(update=without) for one in after[: len(before)]] == [
-        one.model_copy(update=without) for one in before
-    ]
-    assert {*NEW} & {name for one in after for name in last(one.tools)}
-
-
-def test_the_writer_without_a_model_asks_for_new_and_changed_tools_alone(fresh):
+def test_the_writer_without_a_model_keeps_its_requests_and_asks_for_what_is_new(fresh):
     by_rules = ("generate.engine=rules", "asks.engine=rules")
 
     def replies():
@@ -421,28 +399,26 @@ def test_the_writer_without_a_model_asks_for_new_and_changed_tools_alone(fresh):
             return sum(row.replies for row in journal.usage() if row.step == "ask")
 
     fresh.run(*by_rules)
-    before, asks = replies(), fresh.bank().asks
+    count, before = replies(), fresh.bank()
     fresh.change()
     refresh_run(fresh.out)
-    fresh.run(*by_rules)
-    assert (before, replies()) == (30, 45)
-    left = {*last(one.tool for one in asks)} - {*GONE, *REWORDED}
-    assert [one for one in asks if last([one.tool])[0] in left] == [
-        one for one in fresh.bank().asks if last([one.tool])[0] in left
-    ]
-
-
-def test_where_there_is_no_run_it_says_so(tmp_path):
-    with pytest.raises(InputError, match="no such folder"):
-        refresh_run(tmp_path / "nothing")
+    fresh.run(*by_rules, "generate.queries=60")
+    after = fresh.bank()
+    queries = after.queries[: len(before.queries)]
+    assert without_splits(queries) == without_splits(before.queries)
+    assert {*NEW} & {name for one in after.queries for name in last(one.tools)}
+    assert (count, replies()) == (30, 45)
+    left = {*last(one.tool for one in before.asks)} - {*GONE, *REWORDED}
+    kept, now = (
+        [one for one in bank.asks if last([one.tool])[0] in left]
+        for bank in (before, after)
+    )
+    assert kept == now
 
 
 def test_the_command_says_what_is_to_do_and_what_it_costs(world):
     world.change()
-    done = toolbank(
-        "refresh", str(world.out), "--dry-run", "--json", cwd=world.path.parent
-    )
-    assert done.returncode == 0, done.stderr
+    done = do(world.path.parent, "refresh", str(world.out), "--dry-run", "--json")
     told = json.loads(done.stdout)
     assert (len(told["added"]), len(told["removed"])) == (10, 5)
     assert (told["same"], told["written"]) == (20, False)
