@@ -131,5 +131,5 @@ def test_the_end_of_a_run_says_that_requests_are_of_the_references_own_words(tmp
     path = write_recipe(tmp_path, engine="rules", queries=12)
     result = run_recipe(load_recipe(path), tmp_path / "run", until="generate")
     told = " ".join(describe_result(result).split())
-    assert "The requests are of the reference's own words" in told
+    assert "The requests copy the wording of the reference" in told
     assert "evaluate.on" in told

@@ -52,11 +52,11 @@ def told(tmp_path):
         ),
         ({"n": 40, "known": 5}, ["With 5 tools in all, R@5 is 100"]),
         ({"n": 40, "description": ""}, ["6 of 6 tools have no description"]),
-        ({"n": 100, "id": "same"}, ["of the 100 requests of the dataset: 99", "(99)"]),
+        ({"n": 100, "id": "same"}, ["99 of the 100 requests of the dataset", "(99)"]),
         (
             {"n": 12},
             [
-                "4 requests to test on are too few",
+                "4 test requests are too few",
                 "interval is given if n is below 10.",
             ],
         ),

@@ -202,40 +202,27 @@ def write_recipe(
     path: Path,
     *,
     name: str,
-    given: SourceConfig | None = None,
-    package: str | None = None,
-    site: str | None = None,
-    sphinx: str | None = None,
+    source: dict[str, Any] | None = None,
     dataset: Path | None = None,
     base_url: str | None = None,
     model: str | None = None,
 ) -> list[Path]:
     """Write a commented recipe, and its schema beside it if there is none yet; gives both paths.
 
-    `given` is a source as it was recognised, `site` is a file of crawlers/, `sphinx` the address of
-    a site that has none, and `dataset` a folder of tools and labelled requests. What isn't given is
-    left empty, and then `plan` says what to fill in.
+    `source` is an entry of the key `sources`, and `dataset` a folder of tools and labelled
+    requests. What isn't given is left empty, and then `plan` says what to fill in.
 
     Raises:
-        InputError: the file is there already, more than one origin is given, the folder holds
-            no dataset, or one of the values can't stand in a recipe.
+        InputError: the file is there already, the folder holds no dataset, or one of the values
+            can't stand in a recipe.
     """
     check_new_file(path)
-    if sum(map(bool, (given, package, site, sphinx, dataset))) > 1:
-        raise InputError(
-            "Give one API, or one of --package, --site, --sphinx and --dataset; put a second "
-            "source into the file."
-        )
     if dataset and (base_url or model):
         raise InputError(
             "--dataset brings requests with it, so that none is generated: leave --base-url and "
             "--model out."
         )
-    if dataset:
-        body = _take(dataset, path)
-    else:
-        source = entry(given, path.parent) if given else _source(package, site, sphinx)
-        body = _make(source, base_url, model)
+    body = _take(dataset, path) if dataset else _make(source, base_url, model)
     schema = path.with_name(SCHEMA_FILE)
     head = _HEAD.format(schema=SCHEMA_FILE, file=path, name=_scalar(name))
     data = yaml.safe_load(head + body)
@@ -251,16 +238,6 @@ def write_recipe(
 
 
 _STAND_IN = {"type": "python", "package": "json"}
-
-
-def _source(
-    package: str | None, site: str | None, sphinx: str | None
-) -> dict[str, Any] | None:
-    if site:
-        return {"type": "sphinx", "site": site}
-    if sphinx:
-        return {"type": "sphinx", "base_url": sphinx}
-    return {"type": "python", "package": package} if package else None
 
 
 def _make(
@@ -366,23 +343,33 @@ def init(
     ] = False,
 ) -> None:
     """Write a recipe for your API."""
-    has_source = any((package, site, sphinx, dataset))
-    called, source = find_given(name, api, has_source)
+    options = [
+        {"type": "python", "package": package},
+        {"type": "sphinx", "site": site},
+        {"type": "sphinx", "base_url": sphinx},
+    ]
+    named = [option for option in options if all(option.values())]
+    called, source = find_given(name, api, bool(named or dataset))
+    if len(named) + bool(source) + bool(dataset) > 1:
+        raise InputError(
+            "Give one API, or one of --package, --site, --sphinx and --dataset; put a second "
+            "source into the file."
+        )
     found = read_ahead(source) if source else None
+    path = out or Path(f"{called}.yaml")
+    if source:
+        named = [entry(source, path.parent)]
     path, *others = write_recipe(
-        out or Path(f"{called}.yaml"),
+        path,
         name=called,
-        given=source,
-        package=package,
-        site=site,
-        sphinx=sphinx,
+        source=named[0] if named else None,
         dataset=dataset,
         base_url=base_url,
         model=model,
     )
     if source and found:
         echo(describe_source(source, found, path))
-    if not (source or has_source):
+    if not (named or dataset):
         echo(
             f"No file, folder or installed package is called {called}, so the recipe has no "
             f"sources yet. Write them into it, or name an API: toolbank init {called} API"

@@ -37,7 +37,6 @@ from toolbank.system.errors import InputError, InterruptedByUserError, ToolbankE
 from toolbank.system.folders import RUN, check_folder
 
 if TYPE_CHECKING:
-    from toolbank.llm.config import EngineConfig
     from toolbank.llm.step import Step
 
 
@@ -53,8 +52,12 @@ def preview_step(
     """
     requests = {number: step.request(number) for number in step.sample(count)}
     if pool.in_rounds:
+        section = step.config.section
+        ending = (
+            f"{pool.engine.name} answers in rounds. To see replies, ask an endpoint: "
+            f"--set {section}.engine=openai --set {section}.options={{}}"
+        )
         for number, request in requests.items():
-            ending = _advise_endpoint(pool.engine.name, step.config)
             yield format_prompt(step.title(number), request, ending)
         return
     answers: dict[int, StepAnswer[Any]] = {}
@@ -99,15 +102,6 @@ def _ask(
     if pool.stop.cause == "interrupt":
         return InterruptedByUserError("stopped. Nothing is kept of a preview.")
     return ToolbankError(f"{pool.stop.message}.") if pool.stop else None
-
-
-def _advise_endpoint(engine: str, config: EngineConfig) -> str:
-    """What to do to see replies of an engine that answers in rounds."""
-    section = config.section
-    return (
-        f"{engine} answers in rounds. To see replies, ask an endpoint: "
-        f"--set {section}.engine=openai --set {section}.options={{}}"
-    )
 
 
 def preview_attempts(

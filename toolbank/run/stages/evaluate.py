@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,14 +74,6 @@ if TYPE_CHECKING:
 _LAYOUT = 8
 
 
-@dataclass
-class Evaluation:
-    """Figures of all retrievers on all sets, and of their differences."""
-
-    figures: list[Figure] = field(default_factory=list)
-    differences: list[Difference] = field(default_factory=list)
-
-
 class EvaluateStage(Stage):
     """Evaluates every retriever on the test split and the labelled files."""
 
@@ -132,10 +124,10 @@ class EvaluateStage(Stage):
             return Outcome("waits for replies", (), waiting=str(waiting))
         chosen_by = _make_figures([of_one[:1] for of_one in found], recipe)
         measured = [of_one[1:] for of_one in found]
-        evaluation = _evaluate(measured, recipe)
+        figures, differences = _evaluate(measured, recipe)
         write_figures(folder.validation, chosen_by)
-        write_figures(folder.metrics, evaluation.figures)
-        write_figures(folder.comparisons, evaluation.differences)
+        write_figures(folder.metrics, figures)
+        write_figures(folder.comparisons, differences)
         write_figures(folder.labels, [describe_labels(evaluated) for evaluated in sets])
         write_calibration(folder.calibration, requests, calibrated)
         warnings = warn_of_setbacks(chosen_by, recipe.retrievers, bank, recipe.seed)
@@ -192,8 +184,6 @@ class EvaluateStage(Stage):
 
         Those of training include the asks.
         """
-        from dataclasses import replace
-
         recipe, given = self.recipe, outlook.given
         queries = given.queries
         if not outlook.bank_changes:
@@ -217,8 +207,8 @@ class EvaluateStage(Stage):
 
 def evaluate_sets(
     recipe: Recipe, folder: RunFolder, sets: Sequence[EvaluationSet]
-) -> Evaluation:
-    """Evaluate the fitted retrievers of a run on these sets."""
+) -> tuple[list[Figure], list[Difference]]:
+    """Return figures of a run's retrievers on these sets, and of their differences."""
     measured = [
         _measure(retriever, sets, recipe.evaluate)
         for retriever in _load_all(recipe, folder)
@@ -307,14 +297,17 @@ def _measure(
     ]
 
 
-def _evaluate(measured: Sequence[Sequence[Measured]], recipe: Recipe) -> Evaluation:
-
-    evaluation = Evaluation(_make_figures(measured, recipe))
-    for on_one in zip(*measured, strict=True):
-        evaluation.differences += compare(
+def _evaluate(
+    measured: Sequence[Sequence[Measured]], recipe: Recipe
+) -> tuple[list[Figure], list[Difference]]:
+    differences = [
+        difference
+        for on_one in zip(*measured, strict=True)
+        for difference in compare(
             on_one, recipe.retrievers, recipe.evaluate, recipe.seed
         )
-    return evaluation
+    ]
+    return _make_figures(measured, recipe), differences
 
 
 def _make_figures(
