@@ -108,17 +108,12 @@ def warn_of_setbacks(
     Raises:
         InputError: the configuration of an encoder cannot be read.
     """
-    k = main_k(figure.k for figure in validation)
-    values = {
-        figure.retriever: figure
-        for figure in validation
-        if (figure.metric, figure.k) == ("recall", k) and figure.value is not None
-    }
+    values = {figure.retriever: figure for figure in rank_by_recall(validation)}
     evaluated = [config for config in retrievers if config.label in values]
     plain = [c.label for c in evaluated if c.baseline in ("words", "descriptions")]
     if not plain:
         return []
-    best = values[max(plain, key=lambda label: values[label].value or 0.0)]
+    best = next(figure for label, figure in values.items() if label in plain)
     behind = [
         config
         for config in evaluated
@@ -127,11 +122,11 @@ def warn_of_setbacks(
     ]
     if not behind:
         return []
-    found = [f"{c.label} ({_percent(values[c.label])})" for c in behind]
+    found = [f"{c.label} ({percent(values[c.label])})" for c in behind]
     lines = [
         f"Warning: on the {count(best.n, 'validation request')}, {' and '.join(found)} "
         f"{'finds' if len(behind) == 1 else 'find'} less than {best.retriever} "
-        f"({_percent(best)}), which learns from no request (R@{k})."
+        f"({percent(best)}), which learns from no request (R@{best.k})."
     ]
     highs = [values[config.label].high for config in behind]
     if all(high is None or high >= (best.value or 0.0) for high in highs):
@@ -152,7 +147,19 @@ def _learns(config: RetrieverConfig, among: Sequence[RetrieverConfig]) -> bool:
     return own or any(_learns(one, among) for one in parts)
 
 
-def _percent(figure: Figure) -> str:
+def rank_by_recall(figures: Sequence[Figure]) -> list[Figure]:
+    """Return the main recall figure of each retriever, the best first."""
+    k = main_k(figure.k for figure in figures)
+    found = [
+        figure
+        for figure in figures
+        if (figure.metric, figure.k) == ("recall", k) and figure.value is not None
+    ]
+    return sorted(found, key=lambda figure: -(figure.value or 0.0))
+
+
+def percent(figure: Figure) -> str:
+    """Write a figure in percent."""
     return f"{100 * (figure.value or 0.0):.1f}"
 
 

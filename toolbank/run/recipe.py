@@ -540,12 +540,10 @@ def _locate(name: str) -> tuple[Path, bool]:
     if path.parent == Path() and has_asset(kind, file):
         asset = find_asset(kind, file)
         return asset.path, asset.own
-    if path.is_dir():
-        raise InputError(f"{name}: not the folder of a run. Give a recipe's YAML file.")
-    if path.exists():
-        raise InputError(f"{name}: not a file. Give a recipe's YAML file.")
-    if path.parent != Path():
-        raise InputError(f"{name}: no such recipe file or run folder.")
+    if path.exists() or path.parent != Path():
+        why = "not a file" if path.exists() else "no such recipe file or run folder"
+        why = "not the folder of a run" if path.is_dir() else why
+        raise InputError(f"{name}: {why}. Give a recipe's YAML file.")
     raise InputError(
         f"{name}: no such file, and no bundled recipe of this name. {name_others(kind, file)}"
     )

@@ -9,9 +9,7 @@ from typing import Any
 
 from toolbank.bank.files import read_column, read_frame
 from toolbank.config.explain import read_checked
-from toolbank.evaluation import main_k
 from toolbank.evaluation.figures import (
-    Figure,
     read_differences,
     read_figures,
     read_labels,
@@ -21,7 +19,7 @@ from toolbank.evaluation.tables import WIDTH, format_details, format_notes, form
 from toolbank.llm.engines import has_copied_wording
 from toolbank.retrievers.calibration_fit import read_calibration_record
 from toolbank.retrievers.kind import RetrieverConfig
-from toolbank.run.advice import advise
+from toolbank.run.advice import advise, percent, rank_by_recall
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import RunResult
@@ -78,14 +76,16 @@ def _asks_model(config: RetrieverConfig, among: Sequence[RetrieverConfig]) -> bo
 
 
 def _choose(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> RetrieverChoice:
-    if ranked := _rank(folder, [config.label for config in fitted]):
+    figures = read_figures(folder.validation) if folder.validation.is_file() else []
+    labels = {config.label for config in fitted}
+    if ranked := [one for one in rank_by_recall(figures) if one.retriever in labels]:
         best, *others = ranked
         requests = count(best.n, "validation request")
-        why = f"the highest R@{best.k} on the {requests}, {_percent(best)}"
+        why = f"the highest R@{best.k} on the {requests}, {percent(best)}"
         if others and others[0].value == best.value:
             why += f" as {others[0].retriever}, which is listed later"
         elif others:
-            why += f" (next: {others[0].retriever}, {_percent(others[0])})"
+            why += f" (next: {others[0].retriever}, {percent(others[0])})"
         return RetrieverChoice(best.retriever, why)
     dense = [one for one in fitted if one.has_vectors]
     choices = {
@@ -102,24 +102,6 @@ def _choose(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> RetrieverCh
     parts = f" ({', '.join(configs[0].needs)})" if configs[0].combines else ""
     reason = f"there are no validation requests to choose by, so it is {why}{parts}"
     return RetrieverChoice(configs[0].label, reason)
-
-
-def _rank(folder: RunFolder, labels: Sequence[str]) -> list[Figure]:
-    """The recall figures on the validation queries, the best first."""
-    figures = read_figures(folder.validation) if folder.validation.is_file() else []
-    column = "recall", main_k(figure.k for figure in figures)
-    found = [
-        figure
-        for figure in figures
-        if (figure.metric, figure.k) == column
-        and figure.value is not None
-        and figure.retriever in labels
-    ]
-    return sorted(found, key=lambda figure: -(figure.value or 0.0))
-
-
-def _percent(figure: Figure) -> str:
-    return f"{100 * (figure.value or 0.0):.1f}"
 
 
 def describe_result(result: RunResult, *, everything: bool = False) -> str:

@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from toolbank.config.assets import Asset, find_asset
+from toolbank.encoders.location import locate
+from toolbank.encoders.model import find_model, require_model
+from toolbank.encoders.workers import check_workers
 from toolbank.llm.accounts import describe_calls
 from toolbank.llm.engines import find_engine
 from toolbank.llm.journal import Journal
@@ -23,6 +26,7 @@ from toolbank.system.files import read_json, sha256_file, write_json
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
+    from toolbank.encoders.config import EncoderConfig
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.stop import EarlyEnd
     from toolbank.retrievers.kind import RetrieverConfig
@@ -129,6 +133,11 @@ class Stage(ABC):
         """Settings of the engines that it uses."""
         return ()
 
+    @property
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """Encoders that it needs on this machine."""
+        return ()
+
     def check(self) -> None:
         """Refuse settings that cannot work, before any stage runs or downloads anything.
 
@@ -137,6 +146,8 @@ class Stage(ABC):
         """
         for config in self.engines:
             find_engine(config).check(config)
+        for encoder in self.encoders:
+            require_model(locate(encoder))
 
     def read_ahead(self) -> None:  # noqa: B027 - most read nothing from outside
         """Read its input, before it replaces the results of another recipe.
@@ -179,6 +190,9 @@ class Stage(ABC):
         """
         for config in self.engines:
             find_engine(config).check_access(config)
+        for encoder in self.encoders:
+            check_workers(encoder)
+            find_model(locate(encoder))
 
     def assets(self) -> tuple[Asset, ...]:
         """Find the prompts and crawlers that it reads: the user's own, or bundled ones."""

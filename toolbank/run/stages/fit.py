@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
 from toolbank.encoders.location import encoder_identity, find_folder, locate
-from toolbank.encoders.model import find_local_model, find_model, require_model
-from toolbank.encoders.workers import check_workers
+from toolbank.encoders.model import find_local_model
 from toolbank.retrievers.kind import RetrieverConfig, plan_fits
 from toolbank.run.fit import Fit, fit_together
 from toolbank.run.folder import hash_tree
@@ -26,6 +25,7 @@ from toolbank.training.ranks import world_size
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
+    from toolbank.encoders.config import EncoderConfig
     from toolbank.llm.config import EngineConfig
     from toolbank.run.folder import RunFolder
     from toolbank.run.outlook import Outlook
@@ -157,20 +157,16 @@ class FitStage(Stage):
         """The model that its searches call, if any."""
         return (self.config.asks,) if self.config.asks else ()
 
+    @property
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """Those that it reads texts with."""
+        return self.config.encoders
+
     def check(self) -> None:
         """Refuse a training, an encoder or a model that cannot be used here."""
-        super().check()
         for training in self.config.trainings:
             check_training(training)
-        for encoder in self.config.encoders:
-            require_model(locate(encoder))
-
-    def prepare(self) -> None:
-        """Refuse a model without its key, and workers without Ray; download encoders."""
-        super().prepare()
-        for encoder in self.config.encoders:
-            check_workers(encoder)
-            find_model(locate(encoder))
+        super().check()
 
 
 def _saved_at(checkpoints: Path) -> float:

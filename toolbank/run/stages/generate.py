@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 from toolbank.bank.files import write_attempts, write_queries
 from toolbank.bank.split import make_units, split_queries
 from toolbank.config.base import shape
-from toolbank.encoders.location import encoder_identity, locate
-from toolbank.encoders.model import require_model
-from toolbank.encoders.workers import check_workers
+from toolbank.encoders.location import encoder_identity
 from toolbank.requests.write.config import (
     GenerateConfig,
     describe_size_limits,
@@ -48,6 +46,7 @@ if TYPE_CHECKING:
     from toolbank.bank.catalogue import Catalogue
     from toolbank.bank.records import Query, Tool
     from toolbank.config.assets import Asset
+    from toolbank.encoders.config import EncoderConfig
     from toolbank.llm.chat import Engine
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
@@ -75,7 +74,7 @@ class GenerateStage(WritingStage):
             **depends_on_catalogue(self.folder),
             "sources": hash_file(self.folder.bank / "sources.json"),
             "config": shape(config),
-            "encoders": [encoder_identity(one) for one in config.encoders],
+            "encoders": [encoder_identity(one) for one in self.encoders],
             "files": [hash_file(path) for path in self.engine_files],
             "domain": self.recipe.domain_name,
             "prompts": prompt_hash(self.recipe.domain_name, config),
@@ -246,17 +245,10 @@ class GenerateStage(WritingStage):
         write_json(path, found)
         return (path,), describe_explanations(found)
 
-    def check(self) -> None:
-        """Refuse an engine that can't be made, and an encoder that can't be had."""
-        super().check()
-        for encoder in self.recipe.generate.encoders:
-            require_model(locate(encoder))
-
-    def prepare(self) -> None:
-        """Refuse an engine whose key or package isn't here, and workers without Ray."""
-        super().prepare()
-        for encoder in self.recipe.generate.encoders:
-            check_workers(encoder)
+    @property
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """Those that compare queries."""
+        return self.recipe.generate.encoders
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompts and the examples in them."""
