@@ -32,9 +32,7 @@ def test_init_leaves_nothing_that_a_plan_takes_for_an_answer(tmp_path):
         assert "your" not in re.sub("#.*", "", (tmp_path / f"{name}.yaml").read_text())
 
 
-def test_a_recipe_reads_with_the_adapted_encoder_but_for_apis_that_it_has_seen(
-    tmp_path,
-):
+def test_the_adapted_encoder_is_used_unless_it_has_seen_the_api(tmp_path):
     def encoders(*source):
         path = tmp_path / f"{source[1].rpartition('/')[2]}.yaml"
         toolbank("init", path.stem, *source, cwd=tmp_path)

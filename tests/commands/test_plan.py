@@ -50,9 +50,7 @@ def test_a_plan_calls_no_model_and_leaves_nothing(recipe, server, out):
 
 
 @pytest.mark.parametrize(("pairs", "judged"), [(100, 20), (10, 10)])
-def test_no_more_pairs_are_announced_than_there_will_be_queries(
-    recipe, out, pairs, judged
-):
+def test_a_plan_has_no_more_pairs_than_queries(recipe, out, pairs, judged):
     pairs = f"judge.pairs={pairs}"
     assert f"Judge: {judged} pairs, by" in plan(recipe(pairs), out)
     told = plan(recipe(pairs, "judge.engine=openai", "judge.model=other"), out)
@@ -61,9 +59,7 @@ def test_no_more_pairs_are_announced_than_there_will_be_queries(
     assert "unknown: set judge.price" in told
 
 
-def test_what_is_no_tool_is_counted_by_kind_before_and_when_it_is_read(
-    recipe, out, capsys
-):
+def test_skipped_objects_are_counted_by_kind(recipe, out, capsys):
     of_json = "sources.0={type: python, package: json}"
     note = r"python:json==\S+ skipped: .* 1 exception .*set `kinds: "
     assert re.search(note, plan(recipe(of_json), out))
@@ -144,7 +140,7 @@ def test_an_encoder_that_the_hub_has_is_downloaded_by_the_run(recipe, tmp_path):
         ),
     ],
 )
-def test_what_a_run_lacks_a_plan_says_in_the_same_words(
+def test_plan_and_run_refuse_in_the_same_words(
     recipe, out, monkeypatch, settings, told
 ):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -178,9 +174,7 @@ def test_replies_to_other_prompts_are_planned_anew(recipe, out):
     assert "40: 20 writes and 20 polishes" in told
 
 
-def test_replies_of_a_run_that_ended_early_tell_how_many_are_accepted(
-    recipe, server, out
-):
+def test_replies_of_an_unfinished_run_give_the_accepted_share(recipe, server, out):
     def declines(call):
         if call.asks_polish or call.number % 2:
             return good(call)
@@ -264,9 +258,7 @@ def test_what_is_set_for_generation_is_planned(recipe, out, settings, told):
 )
 @pytest.mark.parametrize("section", ["generate", "judge"])
 @pytest.mark.parametrize("work", [plan, run_recipe])
-def test_settings_that_can_not_be_are_told_before_anything_is_read(
-    recipe, out, section, work, settings, told
-):
+def test_wrong_settings_are_refused_first(recipe, out, section, work, settings, told):
     with pytest.raises(InputError) as caught:
         work(recipe(*(f"{section}.{setting}" for setting in settings)), out)
     if section == "generate" or settings[0] != "engine=recorded":
@@ -276,9 +268,7 @@ def test_settings_that_can_not_be_are_told_before_anything_is_read(
     assert not out.exists()
 
 
-def test_a_run_needs_the_key_before_anything_is_read_and_a_plan_never(
-    recipe, out, monkeypatch
-):
+def test_a_run_needs_the_key_first_and_a_plan_never(recipe, out, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     public = "https://llm.example.com/v1"
     writes = recipe(f"generate.base_url={public}")
@@ -325,9 +315,7 @@ def test_a_site_that_was_read_is_not_read_again(out):
     assert "over 12 tools" in plan(recipe, out)
 
 
-def test_a_changed_price_changes_the_accounts_and_asks_for_nothing(
-    recipe, server, out, tmp_path
-):
+def test_a_changed_price_changes_only_the_accounts(recipe, server, out, tmp_path):
     run_recipe(recipe(), out, until="retrievers")
     bank = out / "bank" / "bank.json"
     first = read_json(bank)["calls"]

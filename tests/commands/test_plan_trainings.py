@@ -62,9 +62,7 @@ def test_what_was_trained_is_trained_again_only_for_held_out_parts(recipe, tmp_p
 
 
 @pytest.mark.slow
-def test_of_a_run_that_was_stopped_the_steps_are_told_as_the_most(
-    recipe, tmp_path, monkeypatch
-):
+def test_the_steps_left_after_a_stop_are_at_most_so_many(recipe, tmp_path, monkeypatch):
     def stop(trainer, number):
         if number == 1:
             raise KeyboardInterrupt

@@ -172,9 +172,7 @@ def test_what_a_run_lacks_is_made_by_one_and_the_same_command(odd, tmp_path):
         )
 
 
-def test_where_words_find_nothing_the_next_command_is_a_search_by_meaning(
-    tmp_path, monkeypatch
-):
+def test_without_a_lexical_hit_a_dense_search_is_suggested(tmp_path, monkeypatch):
     monkeypatch.setattr(run_search, "find_spec", lambda _: None)
     write_odd(tmp_path)
     encoder = tiny_encoder(tmp_path / "encoder")
@@ -284,9 +282,7 @@ def test_the_next_search_of_a_run_is_by_a_packed_copy_without_torch(dense, monke
     assert search_without_torch(dense).stdout == first.stdout
 
 
-def test_who_stops_the_copy_of_a_retriever_has_the_hits_and_no_half_copy(
-    dense, monkeypatch
-):
+def test_stopping_the_copy_of_a_retriever_keeps_the_hits(dense, monkeypatch):
     def stopped(self, folder, precision):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "model.onnx").write_bytes(b"half")

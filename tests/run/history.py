@@ -63,20 +63,14 @@ BANK = ("tools", "queries", "attempts", "asks")
 
 def list_tools(names, reworded=()):
     """The text of a list of functions."""
-    return json.dumps(
-        [
-            {
-                "name": name,
-                "description": f"{name.replace('_', ' the ').title()} of a customer"
-                f"{', oldest first' if name in reworded else ''}.",
-                "parameters": {
-                    "type": "object",
-                    "properties": {"customer": {"type": "string"}},
-                },
-            }
-            for name in names
-        ]
-    )
+    customer = {"customer": {"type": "string"}}
+    parameters = {"type": "object", "properties": customer}
+    rows = []
+    for name in names:
+        more = ", oldest first" if name in reworded else ""
+        text = f"{name.replace('_', ' the ').title()} of a customer{more}."
+        rows.append({"name": name, "description": text, "parameters": parameters})
+    return json.dumps(rows)
 
 
 class Ledger:

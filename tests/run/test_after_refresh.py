@@ -144,9 +144,7 @@ def server():
         *(pytest.param(k, marks=pytest.mark.slow) for k in (OpenApi, McpServers)),
     ],
 )
-def test_every_command_works_after_a_refresh_or_says_what_to_do(
-    tmp_path, kind, server, monkeypatch
-):
+def test_every_command_works_after_a_refresh(tmp_path, kind, server, monkeypatch):
     source = kind(tmp_path)
     source.write(BEFORE)
     write_recipe(tmp_path, source.source, server.url)
@@ -187,9 +185,7 @@ def test_every_command_works_after_a_refresh_or_says_what_to_do(
 
 
 @pytest.mark.parametrize("kind", [Functions, OpenApi])
-def test_grades_count_in_what_is_handed_on_after_a_refresh_that_adds_a_tool(
-    tmp_path, kind
-):
+def test_exports_have_grades_after_a_refresh(tmp_path, kind):
     source = kind(tmp_path)
     source.write(BEFORE)
     recipe = {

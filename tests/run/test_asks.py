@@ -44,9 +44,7 @@ def asked(server):
     return [call.asked_for for call in server.calls if call.asked_for]
 
 
-def test_the_asks_come_after_the_queries_and_the_retrievers_after_both(
-    recipe, server, out
-):
+def test_asks_come_between_queries_and_retrievers(recipe, server, out):
     result = run_recipe(recipe(), out)
     kinds = [stage.partition("/")[0] for stage in result.did]
     assert kinds == [
@@ -61,9 +59,7 @@ def test_the_asks_come_after_the_queries_and_the_retrievers_after_both(
     assert run_recipe(recipe(), out).did == ()
 
 
-def test_a_recipe_without_asks_has_no_such_stage_and_the_same_files_as_ever(
-    recipe, server, out, tmp_path
-):
+def test_a_recipe_without_asks_has_the_same_bank(recipe, server, out, tmp_path):
     plain = run_recipe(recipe(asks=False), out, until="judge")
     assert plain.did == ("sources", "generate", "judge")
     assert "asks" not in yaml.safe_load((out / "recipe.yaml").read_text())
@@ -75,9 +71,7 @@ def test_a_recipe_without_asks_has_no_such_stage_and_the_same_files_as_ever(
         assert (out / "bank" / name).read_bytes() == other.read_bytes()
 
 
-def test_asks_that_are_left_out_again_are_put_aside_and_trained_on_no_more(
-    recipe, server, out, capsys
-):
+def test_removed_asks_are_no_longer_trained_on(recipe, server, out, capsys):
     run_recipe(recipe(), out)
     without = run_recipe(recipe(asks=False), out)
     assert "asks.parquet" in capsys.readouterr().err
@@ -108,9 +102,7 @@ def test_a_tool_that_is_withheld_has_no_asks(recipe, out):
     assert asked_for == set(tools_of(out)) - set(withheld)
 
 
-def test_a_plan_counts_a_call_a_tool_and_none_that_is_in_the_journal(
-    recipe, server, out
-):
+def test_a_plan_counts_the_calls_that_the_journal_lacks(recipe, server, out):
     def plan(*settings):
         return " ".join(describe_plan(recipe(*settings), out).split())
 
@@ -169,17 +161,6 @@ def test_the_report_tells_how_asks_ended_and_what_their_calls_took(recipe, serve
     assert f"ask {n} " in made
 
 
-def test_prices_that_are_set_later_count_for_replies_that_are_there(
-    recipe, server, out
-):
-    run_recipe(recipe(), out, until="asks")
-    calls = len(server.calls)
-    priced = recipe("asks.price={input: 1000, output: 1000}")
-    assert run_recipe(priced, out, until="asks").did == ()
-    assert read_json(out / "bank/asks.json")["calls"]["ask"]["dollars"] > 0
-    assert len(server.calls) == calls
-
-
 DATASET = """\
 name: theirs
 dataset: {type: jsonl, path: data}
@@ -188,9 +169,7 @@ retrievers: [{type: bm25}, {type: bm25, name: words, requests: true}]
 """
 
 
-def test_tools_of_a_dataset_can_be_asked_for_and_asks_are_trained_on(
-    tmp_path, server, out
-):
+def test_asks_for_the_tools_of_a_dataset(tmp_path, server, out):
     names = ["weigh", "sort", "paint"]
     query = {
         "id": "q",

@@ -68,9 +68,7 @@ def use_examples(folder):
     return path
 
 
-def test_no_stage_of_a_finished_run_is_bought_again_from_any_folder(
-    project, server, tmp_path
-):
+def test_no_stage_is_bought_again_from_any_folder(project, server, tmp_path):
     run(project, "mine.yaml")
     steps = {frozenset(call.keys) for call in server.calls}
     assert len(steps) == 7  # write, polish, ask, judge, verify, rank, decompose
@@ -109,9 +107,7 @@ def test_no_stage_of_a_finished_run_is_bought_again_from_any_folder(
     ("name", "stage", "stays"),
     [("judge.j2", "judge", "generate"), ("write.j2", "generate", "sources")],
 )
-def test_other_prompts_stop_a_run_and_replace_accepts_them(
-    project, server, name, stage, stays
-):
+def test_other_prompts_stop_a_run_until_replace(project, server, name, stage, stays):
     run(project, "mine.yaml")
     bought, made = len(server.calls), project / "runs" / "mine"
     before = {path: path.read_bytes() for path in made.rglob("*") if path.is_file()}
@@ -149,7 +145,7 @@ def test_other_prompts_stop_a_run_and_replace_accepts_them(
 @pytest.mark.parametrize(
     ("change", "kept_by"), [("seed=77", "run"), ("seed=3", "version 0.7.0")]
 )
-def test_a_run_started_again_as_another_recipe_uses_its_own_prompts(
+def test_another_recipe_uses_the_runs_prompts(
     project, server, tmp_path, change, kept_by
 ):
     run(project, "mine.yaml", "--until", "generate")
@@ -175,7 +171,7 @@ def test_a_run_started_again_as_another_recipe_uses_its_own_prompts(
 @pytest.mark.parametrize(
     ("name", "has_original"), [("write.j2", True), ("polish.j2", False)]
 )
-def test_a_template_edited_in_the_run_is_used_once_replace_accepts_it(
+def test_an_edited_template_of_the_run_needs_replace(
     project, server, name, has_original
 ):
     edit(project / "prompts", "polish.j2", "Read with care.")
@@ -223,9 +219,7 @@ def test_prompts_of_a_folder_that_the_recipe_names(project, server, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["copy.yaml", "recipes/again.yaml"])
-def test_a_copy_of_a_runs_recipe_needs_a_folder_of_prompts_if_the_run_has_own_ones(
-    project, tmp_path, name
-):
+def test_a_copied_recipe_needs_its_prompts(project, tmp_path, name):
     run(project, "mine.yaml", "--until", "sources")
     copy = tmp_path / name
     copy.parent.mkdir(exist_ok=True)
@@ -240,9 +234,7 @@ def test_a_copy_of_a_runs_recipe_needs_a_folder_of_prompts_if_the_run_has_own_on
 
 
 @pytest.mark.parametrize("name", ["write.j2", "examples/tools.jsonl"])
-def test_prompts_in_the_current_folder_that_are_not_used_are_named(
-    project, tmp_path, name
-):
+def test_unused_prompts_of_the_current_folder_are_named(project, tmp_path, name):
     here = tmp_path / "here"
     if name.endswith(".j2"):
         edit(here / "prompts", name, "Other words.")
@@ -277,9 +269,7 @@ def test_new_examples_of_the_domain_and_other_schemas_are_differences(project, s
     assert len(server.calls) == bought
 
 
-def test_a_folder_of_version_0_7_0_goes_on_and_keeps_its_prompts_from_then(
-    project, server, tmp_path
-):
+def test_a_folder_of_0_7_0_gets_its_prompts(project, server, tmp_path):
     run(project, "mine.yaml")
     bought, made = len(server.calls), project / "runs" / "mine"
     stamps = forget_assets(made)
@@ -298,9 +288,7 @@ def test_a_folder_of_version_0_7_0_goes_on_and_keeps_its_prompts_from_then(
     assert len(server.calls) == bought
 
 
-def test_a_template_of_the_run_that_was_edited_is_found_again_or_stops_it(
-    project, server
-):
+def test_an_edited_template_is_restored_or_refused(project, server):
     run(project, "mine.yaml", "--until", "generate")
     bought, made = len(server.calls), project / "runs" / "mine"
     kept = made / "prompts" / "write.j2"
@@ -331,9 +319,7 @@ def test_no_link_in_a_strangers_run_leads_to_a_file_outside_of_it(project, serve
     ("name", "text"),
     [("verify.j2", "Fine so far.\n{{ broken "), ("judge.j2", "{% if query %}no end")],
 )
-def test_a_broken_template_is_found_before_anything_is_bought_and_can_be_repaired(
-    project, server, name, text
-):
+def test_a_broken_template_is_found_first(project, server, name, text):
     (project / "prompts" / name).write_text(text)
     said = run(project, "mine.yaml", code=2)
     assert f"prompts/{name}, line " in said

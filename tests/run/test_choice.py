@@ -52,7 +52,7 @@ def choose(folder, engine, configs):
         (RULES, BY_WORDS, "bm25", "70.6"),
     ],
 )
-def test_requests_of_the_references_own_words_choose_none_that_finds_by_words(
+def test_copied_wording_chooses_no_lexical_one(
     tmp_path, engine, configs, label, percent
 ):
     choice = choose(tmp_path, engine.name, configs)

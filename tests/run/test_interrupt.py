@@ -245,7 +245,7 @@ SITE = {"type": "sphinx", "base_url": "http://127.0.0.1:1/"}
         ("report", {}, "report.report.write_report", NOTHING),
     ],
 )
-def test_a_stage_that_is_stopped_says_what_of_it_is_kept(
+def test_a_stopped_stage_says_what_is_kept(
     tmp_path, monkeypatch, stage, source, at, said
 ):
     def interrupt(*_, **__):

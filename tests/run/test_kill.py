@@ -164,9 +164,7 @@ def kill_until(work, folder, kills, random):
         ("two-engines", 150, 40),
     ],
 )
-def test_a_killed_run_goes_on_to_the_same_bank_and_asks_nothing_twice(
-    works, tmp_path, kind, queries, kills
-):
+def test_a_killed_run_comes_to_the_same_bank(works, tmp_path, kind, queries, kills):
     kill_until(works(kind, queries), tmp_path, kills, random=Random(queries))
 
 
@@ -175,9 +173,7 @@ def test_a_killed_run_goes_on_to_the_same_bank_and_asks_nothing_twice(
     ("queries", "size"),
     [(40, 250), *((150, n) for n in (40, 60, 100, 130, 160, 200, 250, 300, 350, 400))],
 )
-def test_a_run_on_a_full_disk_goes_on_once_there_is_room(
-    works, tmp_path, queries, size
-):
+def test_a_run_survives_a_full_disk(works, tmp_path, queries, size):
     work, folder = works("two-engines", queries), tmp_path / "disk"
     with small_disk(folder, size) as enlarge:
         out = folder / "run"

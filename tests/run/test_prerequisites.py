@@ -68,7 +68,7 @@ DECOMPOSE = {**OPENAI, "engine": "rules", "replies": "subtasks.sqlite"}
         ),
     ],
 )
-def test_what_this_machine_lacks_is_told_first(
+def test_what_is_missing_here_is_refused_first(
     recipe, folder, retriever, told, monkeypatch
 ):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)

@@ -148,9 +148,7 @@ def test_what_is_read_of_a_run(project, elsewhere, server):
     assert hash_files(project) == before
 
 
-def test_a_search_by_the_model_goes_on_with_the_replies_next_to_the_recipe(
-    project, elsewhere, server
-):
+def test_a_search_uses_replies_next_to_the_recipe(project, elsewhere, server):
     run = project / "runs" / "mine"
     given = ("evaluate", run, "--on", project / "natural.jsonl")
     do(elsewhere, *given)
@@ -189,9 +187,7 @@ def test_an_old_pack_and_an_old_publication(project, elsewhere, server):
 
 
 @pytest.mark.slow
-def test_all_that_is_done_to_a_run_keeps_its_grades_and_buys_what_is_new(
-    project, elsewhere, server
-):
+def test_all_commands_keep_grades_and_buy_what_is_new(project, elsewhere, server):
     """Its encoder reads every request: that takes a while."""
     before, run = hash_files(project), project / "runs" / "mine"
     do(elsewhere, "run", run)

@@ -37,17 +37,12 @@ def listed(names, reworded=()):
     """The text of a list with a function for each name."""
     customer = {"type": "string", "description": "Whose."}
     parameters = {"type": "object", "properties": {"customer": customer}}
-    return json.dumps(
-        [
-            {
-                "name": name,
-                "description": f"{name.replace('_', ' the ').title()} of a customer"
-                f"{', oldest first' if name in reworded else ''}.",
-                "parameters": parameters,
-            }
-            for name in names
-        ]
-    )
+    rows = []
+    for name in names:
+        more = ", oldest first" if name in reworded else ""
+        text = f"{name.replace('_', ' the ').title()} of a customer{more}."
+        rows.append({"name": name, "description": text, "parameters": parameters})
+    return json.dumps(rows)
 
 
 class World:
@@ -134,16 +129,16 @@ def last(names):
 def test_it_says_what_was_added_removed_and_reworded_and_calls_no_model(world):
     before, calls = files(world.out), len(world.server.calls)
     world.change()
-    foreseen = refresh_run(world.out, dry_run=True)
+    foreseen = refresh_run(world.out, dry_run=True).changes
     assert files(world.out) == before
-    done = refresh_run(world.out)
+    changes = refresh_run(world.out).changes
     assert len(world.server.calls) == calls
-    assert foreseen.changes == done.changes
-    assert last(tool.name for tool in done.changes.added) == sorted(NEW)
-    assert last(tool.name for tool in done.changes.removed) == sorted(GONE)
-    assert sorted(last(done.changes.changed)) == sorted(REWORDED)
-    assert set(done.changes.changed.values()) == {("summary",)}
-    assert done.changes.same == len(NAMES) - 10
+    assert foreseen == changes
+    assert last(tool.name for tool in changes.added) == sorted(NEW)
+    assert last(tool.name for tool in changes.removed) == sorted(GONE)
+    assert sorted(last(changes.changed)) == sorted(REWORDED)
+    assert set(changes.changed.values()) == {("summary",)}
+    assert changes.same == len(NAMES) - 10
 
 
 def test_a_second_time_changes_nothing(world):
@@ -176,13 +171,16 @@ def test_new_tools_are_found_at_once_and_removed_ones_no_more(world):
     assert not {*GONE} & {*last(hit.tool.name for hit in everything)}
 
 
-def test_the_next_run_asks_for_new_and_changed_tools_alone(world):
+@pytest.mark.parametrize("refreshes", [True, False])
+def test_the_next_run_asks_for_new_and_changed_tools_alone(world, refreshes):
     assert sorted(world.asked()[0]) == sorted(NAMES)
     before, calls = world.bank(), len(world.server.calls)
     attempts = list(read_attempts(world.out / "bank/attempts.parquet"))
     world.change()
-    refresh_run(world.out)
+    if refreshes:
+        refresh_run(world.out)
     result = world.run()
+    assert (world.out / "catalogue/versions.json").is_file()
     assert world.asked(calls) == (sorted([*NEW, *REWORDED]), 0)
     assert {"generate", "asks", "retrievers/bm25"} <= {*result.did}
     assert list(read_attempts(world.out / "bank/attempts.parquet")) == attempts
@@ -194,6 +192,7 @@ def test_the_next_run_asks_for_new_and_changed_tools_alone(world):
     ]
     calls = len(world.server.calls)
     assert world.run().did == ()
+    assert not refresh_run(world.out).kept
     assert len(world.server.calls) == calls
 
 
@@ -228,16 +227,6 @@ def test_more_requests_are_dealt_from_the_new_tools_and_none_is_asked_again(worl
     }
     assert offered & {*NEW}
     assert not offered & {*GONE}
-
-
-def test_a_run_keeps_what_was_asked_where_its_source_has_changed(world):
-    calls = len(world.server.calls)
-    world.change()
-    world.run()
-    assert world.asked(calls) == (sorted([*NEW, *REWORDED]), 0)
-    assert (world.out / "catalogue/versions.json").is_file()
-    assert world.run().did == ()
-    assert not refresh_run(world.out).kept
 
 
 def test_requests_that_are_on_their_way_in_a_batch_keep_their_hands(fresh):
@@ -320,6 +309,12 @@ def test_a_source_that_fails_or_is_halved_changes_nothing(world, text):
         world.run()
     left = {name: text for name, text in files(world.out).items() if "/" in name}
     assert left == {name: text for name, text in before.items() if "/" in name}
+    if len(text) > 20:
+        calls = len(world.server.calls)
+        assert refresh_run(world.out, force=True).kept
+        world.run()
+        assert world.asked(calls) == ([], 0)
+        assert len(world.bank().tools) == 14
 
 
 def test_a_loss_is_no_less_where_nothing_was_asked_yet(fresh):
@@ -327,15 +322,6 @@ def test_a_loss_is_no_less_where_nothing_was_asked_yet(fresh):
     fresh.list.write_text(listed(NAMES[:14]))
     with pytest.raises(ToolbankError, match="gives 14 tools, where it gave 30"):
         refresh_run(fresh.out)
-
-
-def test_a_halved_source_is_taken_as_it_is_by_force(world):
-    calls = len(world.server.calls)
-    world.list.write_text(listed(NAMES[:14]))
-    assert refresh_run(world.out, force=True).kept
-    world.run()
-    assert world.asked(calls) == ([], 0)
-    assert len(world.bank().tools) == 14
 
 
 @pytest.mark.slow
@@ -428,10 +414,8 @@ def test_the_command_says_what_is_to_do_and_what_it_costs(world):
     done = toolbank("refresh", str(world.out), cwd=world.path.parent)
     assert "10 added, 5 removed, 5 changed, 20 the same" in done.stdout
     assert "15, one a tool" in done.stdout
-    assert (
-        f"To do: generate, asks, judge, retrievers, evaluate, report. Next: toolbank run {world.out}"
-        in done.stdout
-    )
+    assert "To do: generate, asks, judge, retrievers, evaluate, report." in done.stdout
+    assert f"Next: toolbank run {world.out}" in done.stdout
     calls = len(world.server.calls)
     world.run()
     assert len(world.server.calls) == calls + 15

@@ -75,9 +75,7 @@ def test_preview_names_the_command_that_reads_the_tools(servers, tmp_path, befor
     assert not started(tmp_path)
 
 
-def test_a_server_that_fails_holds_up_nothing_and_comes_with_a_refresh(
-    servers, tmp_path
-):
+def test_a_server_that_fails_comes_with_a_refresh(servers, tmp_path):
     servers(harbour=WORKING, customs=None)
     call = partial(do, tmp_path)
     done = call("run", "work.yaml")
@@ -104,9 +102,7 @@ def test_a_server_that_fails_holds_up_nothing_and_comes_with_a_refresh(
     assert {"customs/declare", "customs/inspect"} < {*names_in(tmp_path)}
 
 
-def test_what_can_not_be_read_any_more_stays_and_the_rest_is_followed(
-    servers, tmp_path
-):
+def test_unreadable_parts_keep_their_tools(servers, tmp_path):
     servers(harbour=WORKING, customs=("declare", "inspect", "seal", "levy"))
     call = partial(do, tmp_path)
     call("run", "work.yaml")

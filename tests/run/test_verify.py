@@ -61,9 +61,7 @@ def out(recipe, folder):
     return out
 
 
-def test_it_stands_between_judge_and_retrievers_and_queries_stay_as_written(
-    recipe, server, out, folder
-):
+def test_it_changes_no_query(recipe, server, out, folder):
     other = folder / "plain"
     result = run_recipe(recipe("verify=null"), other, until="judge")
     assert "verify" not in result.did

@@ -52,9 +52,7 @@ def untrained(tiny):
     ]
 
 
-def test_methods_that_learn_from_no_request_are_fitted_evaluated_and_searched(
-    tmp_path, tiny, capsys
-):
+def test_methods_without_training_are_run(tmp_path, tiny, capsys):
     recipe = write(tmp_path, untrained(tiny))
     result = run(recipe, tmp_path / "out")
     labels = ["bm25", "descriptions", "nnn", "decomposition"]
@@ -164,9 +162,7 @@ def test_no_tool_is_withheld_from_no_training(tmp_path):
         run(recipe, tmp_path / "out", "split.withhold_tools=0.4")
 
 
-def test_a_labelled_file_is_no_better_an_exam_than_a_test_that_nothing_was_trained_for(
-    tmp_path,
-):
+def test_a_labelled_file_is_evaluated_on(tmp_path):
     recipe = write(tmp_path, [{"type": "bm25"}])
     own = tmp_path / "own.jsonl"
     own.write_text('{"query": "plot it", "tools": ["tool_plot"]}\n')

@@ -106,15 +106,11 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class _Row:
-    """A figure: its path of fields and keys in a `Quality`, and its format.
-
-    `digits` below 0 means a count.
-    """
+    """A figure: its path of fields and keys in a `Quality`, and its format."""
 
     label: str
     path: str
-    digits: int = 2
-    percent: bool = False
+    form: str = ".2f"
 
     def show(self, quality: Quality) -> str:
         value: Any = quality
@@ -126,19 +122,15 @@ class _Row:
                 if isinstance(value, dict)
                 else getattr(value, part)
             )
-        if value is None:
-            return _NOTHING
-        if self.digits < 0:
-            return f"{value:,}"
-        return f"{100 * value if self.percent else value:.{self.digits}f}"
+        return _NOTHING if value is None else format(value, self.form).rstrip("%")
 
 
 def _count(label: str, path: str) -> _Row:
-    return _Row(label, path, digits=-1)
+    return _Row(label, path, ",")
 
 
 def _share(label: str, path: str) -> _Row:
-    return _Row(f"{label}, %", path, digits=1, percent=True)
+    return _Row(f"{label}, %", path, ".1%")
 
 
 _BEFORE_WORDS = {
@@ -165,7 +157,7 @@ _BEFORE_WORDS = {
         _share("with one of the 10 commonest openings", "openings.share"),
         _Row("cosine of two", "dispersion.cosine"),
         _Row("cosine with the nearest", "dispersion.nearest"),
-        _Row("topics of one size as diverse", "dispersion.effective", 1),
+        _Row("topics of one size as diverse", "dispersion.effective", ".1f"),
     ),
 }
 _NAMES = (
@@ -179,7 +171,7 @@ _AFTER_WORDS = {
         _share("the same in requests", "polish.after.sequence"),
         _share("several commands in drafts", "polish.before.commands"),
         _share("the same in requests", "polish.after.commands"),
-        _Row("reading grade, median", "reading.median", 1),
+        _Row("reading grade, median", "reading.median", ".1f"),
     ),
     "Verified labels": (
         _count("requests", "labels.requests"),

@@ -120,9 +120,7 @@ def _default(value: Schema) -> str:
     if "default" not in value:
         return "required"
     default = value["default"]
-    if default in (None, "", [], {}):
-        return ""
-    if isinstance(default, dict):
+    if default in (None, "", []) or isinstance(default, dict):
         return ""
     if isinstance(default, list):
         items = [item["type"] if isinstance(item, dict) else item for item in default]

@@ -6,7 +6,6 @@ import hashlib
 import itertools
 import os
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -456,32 +455,17 @@ def place_replies(recipe: Recipe, path: Path, folder: Path) -> Recipe:
             )
         target = Path(os.path.realpath(inside / replies))
         if target == inside or not target.is_relative_to(inside):
-            raise _outside_error(config, path, earlier, folder)
+            raise InputError(
+                f"{path}: {config.section}.replies: {config.replies} is not in the run folder "
+                f"{folder}. Replies are kept there: write a file name, such as `replies: "
+                f"{replies.name or 'replies.sqlite'}`. Copy a file with earlier replies to that "
+                f"name in {path.parent}."
+            )
         if target == config.replies:
             return config
         return config.keep_replies(target, None if earlier == target else earlier)
 
     return _change_search_models(recipe, place)
-
-
-def _outside_error(
-    config: SearchModelConfig, path: Path, replies: Path, folder: Path
-) -> InputError:
-    """Return the error that replies are not in the run folder, and how to go on with them."""
-    from toolbank.llm.journal import is_journal
-
-    # A run copies the replies that are next to its recipe.
-    others = (one.name for one in path.parent.iterdir() if one != replies)
-    name = _free_name(replies, others)
-    message = (
-        f"{path}: {config.section}.replies: {config.replies} is not in the run folder {folder}. "
-        f"Replies are kept there: write a file name, such as `replies: {name}`."
-    )
-    copy = path.parent / name
-    if is_journal(replies) and copy.resolve() != replies:
-        source, target = shlex.quote(str(replies)), shlex.quote(str(copy))
-        message += f" To go on with the replies in it: cp {source} {target}"
-    return InputError(message)
 
 
 def _free_name(replies: Path, taken: Iterable[str]) -> str:

@@ -93,9 +93,7 @@ def test_a_run_writes_through_no_link(project):
         ("retrievers/bm25", "{project}/victim/bashrc"),
     ],
 )
-def test_a_strangers_list_of_files_has_none_removed_outside_of_the_run(
-    project, stage, name
-):
+def test_a_strangers_run_removes_no_file_outside_of_it(project, stage, name):
     victim = project / "victim" / "bashrc"
     victim.parent.mkdir()
     victim.write_text("alias ls=ls")
