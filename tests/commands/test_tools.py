@@ -5,7 +5,6 @@ import sys
 import threading
 from functools import partial
 from http.server import (
-    BaseHTTPRequestHandler,
     SimpleHTTPRequestHandler,
     ThreadingHTTPServer,
 )
@@ -191,28 +190,3 @@ def test_what_an_address_gives_is_looked_at(tmp_path, address):
     ):
         done = do(tmp_path, "tools", f"{url}/{name}", code=2)
         assert said in done.stderr
-
-
-def test_an_address_may_have_moved_where_a_recipe_may_follow(tmp_path, address):
-    folder, url = address
-    (folder / "v3").write_text(json.dumps(SPEC))
-
-    class Moved(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(302)
-            self.send_header("Location", f"{self.server.leads_to}/v3")
-            self.end_headers()
-
-        def log_message(self, *said):
-            """Say nothing: what is said aside is looked at."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Moved) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        server.leads_to = url
-        given = f"http://127.0.0.1:{server.server_port}/v3?token=hunter2"
-        done = toolbank("tools", given, cwd=tmp_path)
-        server.shutdown()
-    # It is followed, and refused for what lies there alone: another server of this machine.
-    assert done.returncode == 2
-    assert "at a private address" in done.stderr
-    assert "hunter2" not in done.stderr

@@ -1,9 +1,7 @@
 """Every command over a run whose sources have added, removed and renamed tools."""
 
 import json
-import sys
 from functools import partial
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -12,7 +10,6 @@ import yaml
 from tests.commands.in_process import do, sets
 from tests.run.test_verify import grader
 from tests.servers.chat import ChatServer
-from tests.sources import light_mcp
 from tests.world import write_lines
 from toolbank.bank.bank import Bank
 from toolbank.search.run_search import load
@@ -57,29 +54,6 @@ class OpenApi(Functions):
         info = {"title": "Shop", "version": str(len(names))}
         content = {"openapi": "3.0.3", "info": info, "paths": paths}
         self.file.write_text(json.dumps(content))
-
-
-class McpServers(Functions):
-    """A client's file with a server that lists what its file has."""
-
-    source = "{type: mcp, config: mcp.json}"
-
-    def write(self, names):
-        tools = [
-            {
-                "name": name,
-                "description": describe(name),
-                "inputSchema": {"type": "object"},
-            }
-            for name in names
-        ]
-        self.file.write_text(json.dumps(tools))
-        script = Path(light_mcp.__file__)
-        args = ["-S", "-I", str(script), str(self.file)]
-        entry = {"command": sys.executable, "args": args}
-        (self.file.parent / "mcp.json").write_text(
-            json.dumps({"mcpServers": {"shop": entry}})
-        )
 
 
 def write_recipe(folder, source, url):
@@ -138,20 +112,12 @@ def server():
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [
-        Functions,
-        *(pytest.param(k, marks=pytest.mark.slow) for k in (OpenApi, McpServers)),
-    ],
+    "kind", [Functions, pytest.param(OpenApi, marks=pytest.mark.slow)]
 )
-def test_every_command_works_after_a_refresh(tmp_path, kind, server, monkeypatch):
+def test_every_command_works_after_a_refresh(tmp_path, kind, server):
     source = kind(tmp_path)
     source.write(BEFORE)
     write_recipe(tmp_path, source.source, server.url)
-    script = (
-        f"start {sys.executable} -S -I {light_mcp.__file__} {tmp_path / 'tools.json'}"
-    )
-    monkeypatch.setenv("TOOLBANK_GRANTS", script)
     run = tmp_path / "runs/mine"
 
     def call(command, out="out", code=0):

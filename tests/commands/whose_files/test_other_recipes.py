@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.commands.in_process import do, toolbank
+from tests.commands.in_process import do, sets, toolbank
 from tests.commands.whose_files.project import fresh, refused, seen
 from tests.small_disk import small_disk
 from tests.world import write_dataset
@@ -35,14 +35,15 @@ def test_a_recipe_that_was_written_by_hand_makes_no_run_of_its_folder(project):
     ],
 )
 def test_another_recipe_does_not_take_over_a_folder(project, settings_, told):
-    sets = [part for setting in settings_ for part in ("--set", setting)]
+    changes = sets(*settings_)
     place = ("--out", "runs/mine")
     for command in ("run", "generate", "judge", "train", "report"):
         refused(
-            *(project, command, "mine.yaml", *sets, *place), told=[*told, "--replace"]
+            *(project, command, "mine.yaml", *changes, *place),
+            told=[*told, "--replace"],
         )
-    refused(project, "run", "runs/mine", *sets, told=told)
-    planned = toolbank("plan", "mine.yaml", *sets, *place, cwd=project)
+    refused(project, "run", "runs/mine", *changes, told=told)
+    planned = toolbank("plan", "mine.yaml", *changes, *place, cwd=project)
     assert told[0] in planned.stdout
     assert "--replace" in planned.stdout
 
@@ -79,6 +80,12 @@ def test_a_run_writes_through_no_link(project):
                 *(project, command, "mine.yaml", "--out", "runs/other"),
                 told=[f"{link.relative_to(project)}: a link"],
             )
+    models.unlink()
+    for name in ("verify", "batch"):
+        (project / "runs/other" / name).symlink_to(project / "empty")
+        told = [f"runs/other/{name}: a link"]
+        refused(project, "run", "mine.yaml", "--out", "runs/other", told=told)
+        (project / "runs/other" / name).unlink()
     (project / "notes.txt").write_text("mine")
     (project / "lnotes").symlink_to("notes.txt")
     told = ["lnotes: a link that leads to a file, and a run needs a folder"]
@@ -108,15 +115,6 @@ def test_a_strangers_run_removes_no_file_outside_of_it(project, stage, name):
     assert victim.read_text() == "alias ls=ls"
 
 
-@pytest.mark.parametrize("name", ["verify", "batch"])
-def test_a_run_writes_through_no_link_of_what_it_may_not_have_yet(project, name):
-    shutil.copytree(project / "runs/mine", project / "runs/strange")
-    (project / "elsewhere").mkdir()
-    (project / "runs/strange" / name).symlink_to(project / "elsewhere")
-    told = [f"runs/strange/{name}: a link"]
-    refused(project, "run", "mine.yaml", "--out", "runs/strange", told=told)
-
-
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
@@ -138,19 +136,13 @@ def test_what_a_recipe_can_not_read_replaces_nothing(project, setting, told):
     assert not (project / "runs/mine/replaced").exists()
 
 
-def test_a_recipe_that_was_edited_in_the_folder_is_compared_with_what_made_it(project):
+def test_a_recipe_that_grows_goes_on_in_its_folder(project):
+    more = ("retrievers=[{type: bm25}, {type: nearest}]", "generate.queries=35")
+    do(project, "run", "mine.yaml", *sets(*more))
+    assert not (project / "runs/mine/replaced").exists()
     path = project / "runs/mine/recipe.yaml"
     path.write_text(path.read_text().replace("seed: 0", "seed: 7"))
     refused(project, "run", "runs/mine", told=["seed: 0 there, 7"])
-
-
-def test_a_recipe_that_grows_goes_on_in_its_folder(project):
-    do(
-        project,
-        *("run", "mine.yaml", "--set", "retrievers=[{type: bm25}, {type: nearest}]"),
-        *("--set", "generate.queries=35"),
-    )
-    assert not (project / "runs/mine/replaced").exists()
 
 
 def write_tools(folder, *more):

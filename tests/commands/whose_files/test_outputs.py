@@ -188,15 +188,6 @@ def test_hits_go_where_the_shell_sends_them(project, to_file):
     assert "statistics.median" in json.loads(line)["tools"]
 
 
-def test_a_file_that_is_read_is_not_written_to(project):
-    for place in ("asked.jsonl", "link.jsonl", "hard.jsonl", "data/../asked.jsonl"):
-        refused(
-            *(project, "evaluate", "runs/mine", "--on", "asked.jsonl"),
-            *("--out", place),
-            told=[place, "what is read (asked.jsonl)", "another place"],
-        )
-
-
 def test_the_root_and_the_home_are_no_folders_of_runs(project, home):
     for place, called in (("/", "root of the disk"), (home, "your home folder")):
         for command in ("run", "plan", "preview"):
@@ -208,33 +199,32 @@ def test_the_root_and_the_home_are_no_folders_of_runs(project, home):
             )
 
 
-def test_no_folder_is_made_for_a_file(project):
-    refused(
-        *(project, "search", "runs/mine", "--queries", "asked.jsonl"),
-        *("--out", "nowhere/deep/h.jsonl"),
-        told=["nowhere/deep: no such folder", "mkdir -p"],
-    )
+READ = ["what is read (asked.jsonl)", "another place"]
+EVALUATED = "evaluate runs/mine --on asked.jsonl --out"
+HITS = "runs/mine/hits/bm25.jsonl"
 
 
-def test_a_run_does_not_read_what_it_writes(project):
-    hits = project / "runs/mine/hits/bm25.jsonl"
-    refused(
-        *(project, "run", "mine.yaml", "--set", f"evaluate.on=[{hits}]"),
-        told=[str(hits), "which this run writes"],
-    )
-
-
-def test_requests_that_are_missing_are_told_before_a_model_is_loaded(project):
-    shutil.rmtree(project / "runs/mine/models")
-    refused(
-        *(project, "search", "runs/mine", "--queries", "none.jsonl"),
-        *("--out", "h.jsonl"),
-        told=["none.jsonl"],
-    )
-
-
-def test_an_export_to_a_file_says_what_is_in_its_way(project):
-    refused(
-        *(project, "export", "runs/mine", "--format", "jsonl", "--out", "asked.jsonl"),
-        told=["asked.jsonl: a file, and an export needs a folder"],
-    )
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (f"{EVALUATED} asked.jsonl", ["asked.jsonl", *READ]),
+        (f"{EVALUATED} link.jsonl", ["link.jsonl", *READ]),
+        (f"{EVALUATED} hard.jsonl", ["hard.jsonl", *READ]),
+        (f"{EVALUATED} data/../asked.jsonl", ["data/../asked.jsonl", *READ]),
+        (
+            "search runs/mine --queries asked.jsonl --out nowhere/deep/h.jsonl",
+            ["nowhere/deep: no such folder", "mkdir -p"],
+        ),
+        (f"run mine.yaml --set evaluate.on=[{HITS}]", [HITS, "which this run writes"]),
+        ("search runs/mine --queries none.jsonl --out h.jsonl", ["none.jsonl"]),
+        (
+            "export runs/mine --format jsonl --out asked.jsonl",
+            ["asked.jsonl: a file, and an export needs a folder"],
+        ),
+    ],
+)
+def test_a_wrong_place_or_file_is_refused(project, command, told):
+    # Before a model is loaded.
+    if "none.jsonl" in command:
+        shutil.rmtree(project / "runs/mine/models")
+    refused(project, *command.split(), told=told)
