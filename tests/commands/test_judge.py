@@ -1,29 +1,18 @@
 """`toolbank judge`: any two sets of requests."""
 
-import json
-
 import pytest
 
 from tests.commands.in_process import do
 from tests.servers.chat import Answer, ChatServer
+from tests.world import write_dataset
 from toolbank.system.files import read_json
-
-TOOLS = [
-    {"name": f"t{number}", "description": f"Does {number} of it."}
-    for number in range(3)
-]
 
 
 @pytest.fixture
 def dataset(tmp_path):
     def make(name, queries):
-        folder = tmp_path / name
-        folder.mkdir()
         rows = [{"query": query, "tools": ["t0"], "split": "test"} for query in queries]
-        for file, lines in (("tools", TOOLS), ("queries", rows)):
-            text = "".join(json.dumps(line) + "\n" for line in lines)
-            (folder / f"{file}.jsonl").write_text(text)
-        return folder
+        write_dataset(tmp_path / name, ["t0", "t1", "t2"], rows)
 
     return make
 
@@ -44,13 +33,9 @@ def test_a_judge_that_likes_what_it_is_shown_first_finds_ties_alone(dataset, tmp
     dataset("ours", [f"ours {number}" for number in range(4)])
     dataset("theirs", [f"theirs {number}" for number in range(4)])
     with ChatServer(lambda call: Answer.json({"winner": "A"})) as server:
-        engine = (
-            "judge.engine=openai",
-            f"judge.base_url={server.url}",
-            "judge.model=m",
-        )
-        settings = [part for one in engine for part in ("--set", one)]
-        command = ("judge", "ours", "--against", "theirs", "--pairs", "3", *settings)
+        model = f"judge={{engine: openai, base_url: '{server.url}', model: m}}"
+        against = ("--against", "theirs", "--pairs", "3")
+        command = ("judge", "ours", "--set", model, *against)
         do(tmp_path, *command)
         assert len(server.calls) == 3 * 2 * 3
         done = do(tmp_path, *command)

@@ -2,16 +2,11 @@
 
 import json
 import sys
-import threading
-from functools import partial
-from http.server import (
-    SimpleHTTPRequestHandler,
-    ThreadingHTTPServer,
-)
 
 import pytest
 
 from tests.commands.in_process import do, toolbank
+from tests.sources.sphinx_server import SiteServer
 from tests.world import write_dataset
 from toolbank.sources import SOURCES
 
@@ -157,12 +152,8 @@ def address(tmp_path):
     """The address of a server that gives the files of a folder."""
     folder = tmp_path / "served"
     folder.mkdir()
-    handler = partial(SimpleHTTPRequestHandler, directory=folder)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield folder, f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with SiteServer(folder) as site:
+        yield folder, site.url.rstrip("/")
 
 
 def test_what_an_address_gives_is_looked_at(tmp_path, address):

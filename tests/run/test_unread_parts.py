@@ -3,14 +3,13 @@
 import json
 import shlex
 import sys
-import threading
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from tests.commands.in_process import do
 from tests.sources import light_mcp
+from tests.sources.sphinx_server import SiteServer
 from toolbank.bank.files import read_tools
 
 RECIPE = """\
@@ -127,62 +126,28 @@ def test_unreadable_parts_keep_their_tools(servers, tmp_path):
 @pytest.mark.parametrize("lost", ["tides.json", "api.json"])
 def test_a_file_of_a_site_that_is_gone_keeps_its_tools(tmp_path, lost):
     """A description, or a file that it refers to; beside it a list that changes."""
-    site = tmp_path / "site"
-    site.mkdir()
-    handler = partial(SimpleHTTPRequestHandler, directory=str(site))
-    get = {"summary": "Tell the tide.", "responses": {}}
-    api = {
-        "openapi": "3.0.3",
-        "info": {"title": "Harbour", "version": "1"},
-        "paths": {
-            "/tide": {"$ref": "tides.json#/tide"},
-            "/ship": {"get": {"operationId": "getShip", "summary": "Find a ship."}},
-        },
-    }
-    files = {
-        "api.json": api,
-        "tides.json": {"tide": {"get": {**get, "operationId": "getTide"}}},
-    }
-    for name, content in files.items():
-        (site / name).write_text(json.dumps(content))
-    (tmp_path / "list.json").write_text(json.dumps(listed(*WORKING)))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_address[1]}/api.json"
-        write_recipe(
-            tmp_path,
-            f"{{type: openapi, spec: '{url}', private_addresses: true}}, "
-            "{type: functions, path: list.json}",
-        )
-        call = partial(do, tmp_path)
+    ship = {"operationId": "getShip", "summary": "Find a ship."}
+    tide = {"operationId": "getTide", "summary": "Tell the tide.", "responses": {}}
+    paths = {"/tide": {"$ref": "tides.json#/tide"}, "/ship": {"get": ship}}
+    info = {"title": "Harbour", "version": "1"}
+    for name, content in {
+        "site/api.json": {"openapi": "3.0.3", "info": info, "paths": paths},
+        "site/tides.json": {"tide": {"get": tide}},
+        "list.json": listed(*WORKING),
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(json.dumps(content))
+    call = partial(do, tmp_path)
+    with SiteServer(tmp_path / "site") as site:
+        url = f"{site.url}api.json"
+        source = f"{{type: openapi, spec: '{url}', private_addresses: true}}"
+        write_recipe(tmp_path, f"{source}, {{type: functions, path: list.json}}")
         call("run", "work.yaml")
         before = names_in(tmp_path)
         (tmp_path / "list.json").write_text(json.dumps(listed(*WORKING, "moor")))
-        server.RequestHandlerClass = partial(_Broken, lost, directory=str(site))
-        done = call("refresh", "runs/mine")
-        server.shutdown()
-        thread.join()
-    assert "1 added, 0 removed" in done.stdout
-    assert f"keeps the tools that it had: openapi:{url}" in " ".join(
-        done.stdout.split()
-    )
+        site.statuses[f"/{lost}"] = [503]
+        said = " ".join(call("refresh", "runs/mine").stdout.split())
+    assert "1 added, 0 removed" in said
+    assert f"keeps the tools that it had: openapi:{url}" in said
     assert names_in(tmp_path) == sorted([*before, "moor"])
     call("run", "work.yaml")
-
-
-class _Broken(SimpleHTTPRequestHandler):
-    """Answers 503 for one file."""
-
-    def __init__(self, lost, *args, **more):
-        self.lost = lost
-        super().__init__(*args, **more)
-
-    def do_GET(self):
-        if self.lost in self.path:
-            self.send_error(503)
-            return
-        super().do_GET()
-
-    def log_message(self, *arguments):
-        pass

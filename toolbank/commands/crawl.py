@@ -32,7 +32,7 @@ from toolbank.system.folders import (
     write_mark,
 )
 from toolbank.system.numbers import count
-from toolbank.system.terminal import print_message
+from toolbank.system.terminal import one_line, print_message
 
 if TYPE_CHECKING:
     from toolbank.sources.sphinx.tools import Crawl
@@ -195,8 +195,12 @@ class CrawlComparison:
             f"{len(self.renamed):,} now another name, {len(self.changed):,} changed, "
             f"{len(self.reworded):,} reworded, {self.same:,} the same."
         ]
-        lines += [f"+ {tool.name}: {_short(tool.summary)}" for tool in self.added]
-        lines += [f"- {tool.name}: {_short(tool.summary)}" for tool in self.removed]
+        lines += [
+            f"+ {tool.name}: {one_line(tool.summary, _SHORT)}" for tool in self.added
+        ]
+        lines += [
+            f"- {tool.name}: {one_line(tool.summary, _SHORT)}" for tool in self.removed
+        ]
         lines += [f"= {old} is now {new}" for old, new in self.renamed.items()]
         for name, changes in self.changed.items():
             lines.append(f"~ {name}")
@@ -296,7 +300,7 @@ def _call_changes(old: Tool, new: Tool) -> Iterator[str]:
     for note in new.versions:
         if note not in old.versions:
             about = f" ({note.parameter})" if note.parameter else ""
-            yield f"{note.change} in {note.version}{about}: {_short(note.description)}"
+            yield f"{note.change} in {note.version}{about}: {one_line(note.description, _SHORT)}"
 
 
 def _parameter_changes(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
@@ -385,13 +389,10 @@ def _differing(old: str, new: str) -> str:
     alike = next((at for at, (a, b) in pairs if a != b), min(len(old), len(new)))
     start = max(0, alike - _BEFORE)
     lead = "..." if start else ""
-    before, after = (f"{lead}{_short(text[start:])}" or "none" for text in (old, new))
+    before, after = (
+        f"{lead}{one_line(text[start:], _SHORT)}" or "none" for text in (old, new)
+    )
     return f"{before} -> {after}"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SHORT else f"{line[: _SHORT - 3]}..."
 
 
 def crawl(
