@@ -41,7 +41,7 @@ def test_after_a_signal_files_are_closed_and_libraries_not_taken_down(signal):
     assert done.stdout == "closed its files\n"
 
 
-@pytest.mark.parametrize("module", ["typer", "toolbank.commands.run", "pydantic"])
+@pytest.mark.parametrize("module", ["typer", "toolbank.commands.run"])
 def test_ctrl_c_while_the_command_line_is_read_is_told_as_at_any_time(module):
     done = run(
         f"""

@@ -236,14 +236,11 @@ def dense(fitted, tmp_path):
     return shutil.copytree(fitted, tmp_path / "copied")
 
 
-HIDDEN = ("torch", "transformers", "sentence_transformers", "sklearn")
-
-
-def search_without_torch(folder, *options):
-    """Search in a process that cannot import these."""
+def search_without_torch(folder, *options, others=()):
+    """Search in a process that cannot import it, nor the others."""
     script = (
         "import sys\n"
-        f"sys.modules.update(dict.fromkeys({HIDDEN!r}))\n"
+        f"sys.modules.update(dict.fromkeys({('torch', *others)!r}))\n"
         "from toolbank.commands.cli import main\n"
         f"sys.argv = ['toolbank', 'search', 'runs/odd', 'knife', *{options!r}]\n"
         "main()"
@@ -254,7 +251,8 @@ def search_without_torch(folder, *options):
 
 
 def test_a_search_by_words_imports_no_torch(odd):
-    done = search_without_torch(odd, "--retriever", "bm25")
+    others = ("transformers", "sentence_transformers", "sklearn")
+    done = search_without_torch(odd, "--retriever", "bm25", others=others)
     assert "two lines 9.999" in done.stdout, done.stderr
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from toolbank.llm.accounts import describe_calls
 from toolbank.llm.engines import find_model
-from toolbank.llm.engines.batch.folder import find_unanswered
+from toolbank.llm.engines.batch.folder import Folder
 from toolbank.llm.journal import Journal
 from toolbank.run.forecast import (
     Forecast,
@@ -127,17 +127,18 @@ class AskingStage(Stage):
 
     def find_pending_file(self) -> Path | None:
         """Find a file of a batch that has no replies yet."""
-        batch = self.folder.path / "batch"
-        if self.engine is None or self.engine.fill is None or not batch.is_dir():
+        path = self.folder.path / "batch"
+        if self.engine is None or self.engine.fill is None or not path.is_dir():
             return None
-        return next(
-            (
-                batch / name
-                for name in find_unanswered(batch)
-                if any(f"-{step}-" in name for step in self.steps)
-            ),
-            None,
-        )
+        batch = Folder(path, "")
+        for _ in batch.read():
+            # That finds the answered files.
+            pass
+        sent = {one.file for tries in batch.sent.values() for one in tries[-1:]}
+        for name in sorted(sent - batch.answered):
+            if any(f"-{step}-" in name for step in self.steps):
+                return path / name
+        return None
 
     def plan_notes(self, outlook: Outlook) -> Iterator[str]:  # noqa: ARG002
         """What a plan says besides of what is asked, in labelled paragraphs."""

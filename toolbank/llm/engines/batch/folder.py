@@ -230,19 +230,6 @@ class Folder:
         return found[-1] if found else None
 
 
-def find_unanswered(path: Path) -> list[str]:
-    """List the request files of a folder that have no replies.
-
-    Raises:
-        InputError: a file can't be read.
-    """
-    folder = Folder(path, "")
-    for _ in folder.read():
-        pass
-    files = {one.file for sent in folder.sent.values() for one in sent[-1:]}
-    return sorted(files - folder.answered)
-
-
 def read_round(name: str) -> int:
     """Read the number of the round from a file name; 0 if there is none."""
     match = _ROUND.match(name)
