@@ -11,7 +11,10 @@ from tests.world import write_lines, write_recipe
 def test_search_prints_tools_and_writes_a_file_of_hits(finished):
     done = toolbank("search", "runs/mine", "middle value of my data", cwd=finished)
     assert "statistics.median" in done.stdout
-    rows = [{"id": "a", "query": "middle value"}, {"id": "b", "query": "deviation"}]
+    rows = [
+        {"id": "a", "query": "middle value"},
+        {"id": "b", "query": "standard deviation"},
+    ]
     write_lines(finished / "asked.jsonl", rows)
     do(
         finished,
