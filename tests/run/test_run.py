@@ -158,15 +158,18 @@ def test_where_nothing_is_accepted_show_has_the_reasons(tmp_path):
 
 
 def test_a_preview_that_is_stopped_shows_what_came_before(tmp_path):
+    polished = []
+
     def script(call):
-        return good(call) if call.number < 3 else Answer.error(401)
+        polished.extend([call] * call.asks_polish)
+        return Answer.error(401) if len(polished) > 1 else good(call)
 
     with ChatServer(script) as server:
         refused = recipe(tmp_path, "generate.concurrency=1", base_url=server.url).recipe
         shown = []
         with pytest.raises(ToolbankError, match="HTTP 401"):
             shown.extend(preview_attempts(refused, tmp_path / "out", 5))
-    whole, part = shown[:2]
-    assert ">>> accepted: " in whole
+    [whole] = [text for text in shown if ">>> accepted: " in text]
+    part = next(text for text in shown if ">>> stopped before its end" in text)
+    assert "--- polish: reply of" in whole
     assert "--- write: reply of" in part
-    assert ">>> stopped before its end" in part
