@@ -274,7 +274,7 @@ def read_package(config: PythonSource) -> ToolCollection:
             "undocumented": sorted(walk.undocumented),
         },
         problems=tuple(
-            f"{source}: {count:,} left out, {reason}: {', '.join(examples[reason])}"
+            f"{source}: {count:,} skipped, {reason}: {', '.join(examples[reason])}"
             for reason, count in skipped.items()
             if reason.startswith("can't be")
         ),

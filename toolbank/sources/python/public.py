@@ -23,7 +23,7 @@ from toolbank.sources.python.attributes import (
 from toolbank.sources.python.settings import PackageScope, recipe_kind
 from toolbank.sources.python.walk import PublicObject, Walk
 
-_LOST = "can't be told what it holds"
+_LOST = "can't be read without a known type"
 
 
 def take_parts(walk: Walk) -> None:

@@ -84,16 +84,17 @@ def describe_left_out(
         ranked = sorted(left_out.items(), key=lambda item: (-item[1], item[0]))
         counts = (count(n, kind, _PLURALS.get(kind, "")) for kind, n in ranked)
         named = [kind for kind in get_args(Kind) if kind in {*kinds, *left_out}]
-        more = "" if methods or "method" not in left_out else " and no methods: false"
-        key = f"kinds: [{', '.join(named)}]{more}"
-        parts.append(f"{', '.join(counts)}; {key} takes them too")
+        key = f"`kinds: [{', '.join(named)}]`"
+        if "method" in left_out and not methods:
+            key += " and remove `methods: false`"
+        parts.append(f"{', '.join(counts)} (to include them, set {key})")
     if undocumented:
         names = ", ".join(sorted(undocumented)[:_NAMED])
         more = f" and {n - _NAMED:,} more" if (n := len(undocumented)) > _NAMED else ""
         parts.append(f"{n:,} without a docstring ({names}{more})")
     if hidden:
         parts.append(f"{count(hidden, 'method')} of private classes")
-    return f"left out: {'; '.join(parts)}" if parts else ""
+    return f"skipped: {'; '.join(parts)}" if parts else ""
 
 
 def _is_record(base: type) -> bool:
