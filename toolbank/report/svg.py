@@ -20,10 +20,9 @@ _POINTS = 161
 
 @dataclass(frozen=True)
 class Curve:
-    """A distribution: an SVG path in a box of WIDTH x HEIGHT, and the place of its median."""
+    """A distribution: its outline in a box of WIDTH x HEIGHT, and the place of its median."""
 
     label: str
-    path: str
     outline: str
     median: float
     median_x: float
@@ -106,7 +105,6 @@ def _curve(
     x = float(np.interp(median, grid, xs))
     return Curve(
         label=label,
-        path=f"{outline} L{CURVE_WIDTH:.0f},{CURVE_HEIGHT:.0f} L0,{CURVE_HEIGHT:.0f} Z",
         outline=outline,
         median=median,
         median_x=x,
@@ -262,11 +260,6 @@ class Point:
     y: float
     title: str
     group: str
-
-    @property
-    def at(self) -> tuple[float, float]:
-        """Both coordinates."""
-        return self.x, self.y
 
 
 def lay_out(space: Space, bank: Bank, seed: int) -> dict[str, list[Point]]:
