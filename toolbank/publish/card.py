@@ -92,25 +92,18 @@ def write_card(made: Contents) -> str:
         rows=rows,
         judged=judged,
         retriever=retriever,
+        models=MODELS,
         licence=made.licence,
         copies_wording=has_copied_wording(story.info),
         graders=", ".join(
             f"{count(n, 'request')} {_GRADERS.get(kind, 'by a grader without a name')}"
             for kind, n in rows.graders.items()
         ),
-        aside=_describe_aside(rows),
-        grades_by=_describe_grades(judged),
-        unknown=(
-            f" Left out there: {count(judged.unknown, 'label names', 'labels name')} no tool of it."
-            if judged.unknown
-            else ""
-        ),
         splits=", ".join(split for split, n in rows.queries.items() if n),
         sources="; ".join(map(plain, story.sources)),
         writer=" ".join(filter(None, (story.engine, story.model))),
-        attempts=_describe_attempts(story),
+        attempts=story.info.get("counts") or {},
         dataset_type=str((story.info.get("dataset") or {}).get("type", "")),
-        beside=_describe_beside(retriever),
         quality=list_figures(story.quality) if story.quality else [],
         checked=checked if checked and checked.counts.requests else None,
         tables=list(_tables(story.figures)),
@@ -152,56 +145,12 @@ def _files(split: str, name: str) -> dict[str, str]:
     return {"split": split, "path": f"data/{name}-*.parquet"}
 
 
-def _describe_aside(rows: RowCounts) -> str:
-    if not rows.aside:
-        return ""
-    return (
-        f" {count(rows.aside, 'request is', 'requests are')} set aside, since a grade or a check "
-        f"says that the labels cannot be trusted: in `data/{ASIDE}-*.parquet`, and in no split."
-    )
-
-
-def _describe_grades(judged: QrelCounts) -> str:
-    first = "by first labels, which know needed tools alone"
-    if not judged.verified:
-        return first
-    by = f"by verified labels of {count(judged.verified, 'request')}"
-    return by + (f", and else {first}" if judged.verified < judged.requests else "")
-
-
-def _describe_attempts(story: RunResults) -> str:
-    counts = story.info.get("counts") or {}
-    attempts, accepted = counts.get("attempts"), counts.get("accepted")
-    if not (isinstance(attempts, int) and isinstance(accepted, int)):
-        return ""
-    return f" Of {attempts:,} attempts, {accepted:,} were accepted by checks without a model."
-
-
-def _describe_beside(retriever: PublishedRetriever | None) -> str:
-    if not (retriever and retriever.beside):
-        return ""
-    beside = (f"`{MODELS}/{plain(one)}`" for one in retriever.beside)
-    return f" It builds on {', '.join(beside)}."
-
-
 def _share(outcome: VerdictShare) -> str:
     return "" if outcome.share is None else f"{100 * outcome.share:.1f}"
 
 
-@dataclass(frozen=True)
-class _CardTable:
-    """What each retriever finds of one set: rows of its name, recall, nDCG and COMP."""
-
-    set: str
-    labels: str
-    n: int
-    few: str
-    k: int | None
-    header: str
-    rows: list[tuple[str, str, str, str]]
-
-
-def _tables(figures: Sequence[Figure]) -> Iterator[_CardTable]:
+def _tables(figures: Sequence[Figure]) -> Iterator[dict[str, Any]]:
+    """List what each retriever finds of each set: rows of its name, recall, nDCG and COMP."""
     k = main_k(figure.k for figure in figures)
     found = {(one.set, one.retriever, one.metric, one.k): one for one in figures}
     sets = {one.set: one.n for one in figures if one.set not in TEST_PARTS and one.n}
@@ -217,20 +166,20 @@ def _tables(figures: Sequence[Figure]) -> Iterator[_CardTable]:
             labels = ", by its merged labels (`tools`)"
         elif name == "test" and VERIFIED in sets:
             labels = ", by its first labels (`tools_first`)"
-        yield _CardTable(
-            name,
-            labels,
-            n,
-            f" {FEW}" if n < FEWEST else "",
-            k,
-            " ".join(header.split()),
-            [
+        yield {
+            "set": name,
+            "labels": labels,
+            "n": n,
+            "few": f" {FEW}" if n < FEWEST else "",
+            "k": k,
+            "header": " ".join(header.split()),
+            "rows": [
                 (retriever, cell.strip(), percent(one), percent(other))
                 for retriever, cell, one, other in zip(
                     retrievers, cells, ndcg, comp, strict=True
                 )
             ],
-        )
+        }
 
 
 def _limits(made: Contents) -> Iterator[str]:
