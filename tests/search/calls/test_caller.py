@@ -180,7 +180,7 @@ def test_what_will_not_be_called_is_told_at_the_start():
         ("{url: 'https://me:secret@x'}", "`credential`"),
         ("{url: 'https://x', mcp: 'https://y'}", "give one of"),
         ("{url: 'https://x', key: abc}", "key"),
-        ("{url: 'https://x', read_only: [a]}", "only for an MCP server"),
+        ("{url: 'https://x', read_only: [a]}", "only for mcp or command"),
         ("[", "not valid YAML"),
     ],
 )

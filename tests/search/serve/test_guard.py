@@ -30,7 +30,7 @@ def test_a_body_that_drips_is_given_up_at_one_deadline(monkeypatch):
         "headers": [(b"host", b"localhost"), (b"transfer-encoding", b"chunked")],
     }
     counted = []
-    guarded = guard.Guard(read_all, Access("localhost"), frozenset(), counted.append)
+    guarded = guard.Guard(read_all, Access(), frozenset(), counted.append)
     asyncio.run(guarded(scope, drip, send))
     assert sent[0]["status"] == 408
     assert json.loads(sent[1]["body"])["error"]["code"] == "request_timeout"

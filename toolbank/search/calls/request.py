@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode
 
 from toolbank.bank.records import Argument, HttpCall
 from toolbank.search.calls import CallError
@@ -123,8 +123,6 @@ def prepare_request(
             raise CallError(f"{name}: may change the method of the request.")
     if query:
         url += "?" + urlencode(query, quote_via=quote, safe="")
-    if urlsplit(url).netloc != urlsplit(base).netloc:
-        raise CallError("The path leads to another host.")
     return HttpRequest(method, url, headers, data)
 
 
@@ -152,18 +150,16 @@ def _climbs(path: str) -> bool:
 
 def _fill(path: str, name: str, value: Any, argument: Argument) -> str:
     """Put a value into its segment of a path."""
-    text = _join(value, "," if argument.style in ("", "simple") else _style(argument))
+    if argument.style not in ("", "simple"):
+        raise CallError(
+            f"{argument.property}: the style {argument.style} is not supported."
+        )
+    text = _join(value)
     if not text or _climbs(_decode(text)) or _CONTROL.search(text):
         raise CallError(f"{argument.property}: {text!r} is not allowed in a path.")
     if f"{{{name}}}" not in path:
         raise CallError(f"{argument.property}: the path has no place for it.")
     return path.replace(f"{{{name}}}", quote(text, safe=""))
-
-
-def _style(argument: Argument) -> str:
-    raise CallError(
-        f"{argument.property}: the style {argument.style} is not supported."
-    )
 
 
 def _spread(name: str, value: Any, argument: Argument) -> list[tuple[str, str]]:
@@ -176,18 +172,16 @@ def _spread(name: str, value: Any, argument: Argument) -> list[tuple[str, str]]:
             return [(f"{name}[{key}]", _text(one)) for key, one in value.items()]
         if explode:
             return [(str(key), _text(one)) for key, one in value.items()]
-        flat = [part for key, one in value.items() for part in (str(key), _text(one))]
-        return [(name, ",".join(flat))]
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        between = _BETWEEN.get(argument.style)
-        if between is None and explode:
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        if between := _BETWEEN.get(argument.style):
+            return [(name, between.join(map(_text, value)))]
+        if explode:
             return [(name, _text(one)) for one in value]
-        return [(name, (between or ",").join(map(_text, value)))]
-    return [(name, _text(value))]
+    return [(name, _join(value))]
 
 
 def _header(name: str, value: Any) -> dict[str, str]:
-    text = _join(value, ",")
+    text = _join(value)
     # Servers that convert headers to variables treat _ like -.
     plain = name.lower().replace("_", "-")
     if plain in _OURS or plain.startswith(_OURS_BEGIN) or not _TOKEN.fullmatch(name):
@@ -217,11 +211,11 @@ def _write_body(kind: str, content: Any, there: bool) -> tuple[bytes | None, str
     raise CallError(f"The body has the type {kind}, which is not supported.")
 
 
-def _join(value: Any, between: str) -> str:
+def _join(value: Any) -> str:
     if isinstance(value, Mapping):
-        return between.join(f"{key},{_text(one)}" for key, one in value.items())
+        return ",".join(f"{key},{_text(one)}" for key, one in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return between.join(map(_text, value))
+        return ",".join(map(_text, value))
     return _text(value)
 
 
