@@ -15,7 +15,6 @@ from toolbank.llm.engines import has_copied_wording
 from toolbank.publish.data import QrelCounts, RowCounts
 from toolbank.publish.from_run import MODELS, PublishedRetriever, RunResults
 from toolbank.report.quality import list_figures
-from toolbank.requests.judge.summary import VerdictShare
 from toolbank.system.cards import fill_template
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
@@ -79,7 +78,6 @@ class Contents:
 def write_card(made: Contents) -> str:
     """Write README.md of a publication; foreign text in it is escaped."""
     story, rows, judged, retriever = made.story, made.rows, made.judged, made.retriever
-    checked = story.verification
     return fill_template(
         "publish/card.md.j2",
         head=_head(made),
@@ -87,12 +85,12 @@ def write_card(made: Contents) -> str:
         plain=plain,
         count=count,
         number="{:,}".format,
-        share=_share,
         story=story,
         rows=rows,
         judged=judged,
         retriever=retriever,
         models=MODELS,
+        aside=ASIDE,
         licence=made.licence,
         copies_wording=has_copied_wording(story.info),
         graders=", ".join(
@@ -101,16 +99,10 @@ def write_card(made: Contents) -> str:
         ),
         splits=", ".join(split for split, n in rows.queries.items() if n),
         sources="; ".join(map(plain, story.sources)),
-        writer=" ".join(filter(None, (story.engine, story.model))),
         attempts=story.info.get("counts") or {},
         dataset_type=str((story.info.get("dataset") or {}).get("type", "")),
         quality=list_figures(story.quality) if story.quality else [],
-        checked=checked if checked and checked.counts.requests else None,
         tables=list(_tables(story.figures)),
-        is_unmeasured=not (
-            checked or story.judge or story.figures or story.quality or story.stale
-        ),
-        limits=list(_limits(made)),
     )
 
 
@@ -145,10 +137,6 @@ def _files(split: str, name: str) -> dict[str, str]:
     return {"split": split, "path": f"data/{name}-*.parquet"}
 
 
-def _share(outcome: VerdictShare) -> str:
-    return "" if outcome.share is None else f"{100 * outcome.share:.1f}"
-
-
 def _tables(figures: Sequence[Figure]) -> Iterator[dict[str, Any]]:
     """List what each retriever finds of each set: rows of its name, recall, nDCG and COMP."""
     k = main_k(figure.k for figure in figures)
@@ -180,33 +168,3 @@ def _tables(figures: Sequence[Figure]) -> Iterator[dict[str, Any]]:
                 )
             ],
         }
-
-
-def _limits(made: Contents) -> Iterator[str]:
-    story, rows = made.story, made.rows
-    if story.is_written and has_copied_wording(story.info):
-        yield (
-            "The requests repeat the words of the reference, unlike people. Lexical retrievers "
-            "look better on them than they are."
-        )
-    elif story.is_written:
-        yield (
-            "A language model wrote the requests, and no person read them. Test requests were "
-            "made like train requests: expect less on real requests."
-        )
-    if not made.judged.verified:
-        yield (
-            "Labels are first labels: what a request was written for, or came with. Another tool "
-            "may serve it as well, and counts as wrong."
-        )
-    elif n := rows.graders.get("model"):
-        yield f"A language model, and no person, labelled {count(n, 'request')}."
-    if n := rows.left_out:
-        yield (
-            f"{count(n, 'request')} of the bank {'is' if n == 1 else 'are'} in no split and not "
-            "published, because they need tools that are withheld or gone."
-        )
-    yield (
-        "Names and descriptions of tools are those of the API's reference, with its mistakes; "
-        "no tool was called."
-    )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 from toolbank.bank.bank import (
     Label,
@@ -25,6 +25,8 @@ from toolbank.datasets.published import ASIDE, shard_name
 if TYPE_CHECKING:
     import polars as pl
 
+
+R = TypeVar("R", bound=Record)
 
 SHARD_ROWS = 50_000
 _ROW_GROUP = 4096
@@ -254,7 +256,7 @@ def write_qrels(data: Path, folder: Path) -> QrelCounts:
         (folder / "qrels" / "test.trec").open("w", encoding="utf-8") as trec,
     ):
         beir.write("query-id\tcorpus-id\tscore\n")
-        for query in _test_queries(data):
+        for query in _read_shards(data, "test", LabelledQuery):
             found = verified.get(query.id)
             if found is None:
                 found = dict.fromkeys(query.tools, NEEDED)
@@ -297,30 +299,28 @@ def _write_corpus(data: Path, path: Path) -> dict[str, str]:
     ids: dict[str, str] = {}
     aliases: dict[str, str] = {}
     with path.open("w", encoding="utf-8") as corpus:
-        for shard in sorted(data.glob("tools-*.parquet")):
-            for tool in read_records(shard, Tool):
-                ids[tool.name] = as_id(tool.name)
-                for alias in tool.aliases:
-                    aliases.setdefault(alias, ids[tool.name])
-                row = {"_id": ids[tool.name], "title": tool.name}
-                corpus.write(_line({**row, "text": tool.full_description}))
+        for tool in _read_shards(data, "tools", Tool):
+            ids[tool.name] = as_id(tool.name)
+            for alias in tool.aliases:
+                aliases.setdefault(alias, ids[tool.name])
+            row = {"_id": ids[tool.name], "title": tool.name}
+            corpus.write(_line({**row, "text": tool.full_description}))
     return aliases | ids
 
 
 def _read_grades(data: Path) -> dict[str, dict[str, int]]:
     """Read the grades of tools by query with merged labels."""
     grades: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for shard in sorted(data.glob("labels-*.parquet")):
-        for label in read_records(shard, Label):
-            given = NEEDED if label.grade == "needed" else ALTERNATIVE
-            known = grades[label.query]
-            known[label.tool] = max(given, known.get(label.tool, 0))
+    for label in _read_shards(data, "labels", Label):
+        given = NEEDED if label.grade == "needed" else ALTERNATIVE
+        known = grades[label.query]
+        known[label.tool] = max(given, known.get(label.tool, 0))
     return grades
 
 
-def _test_queries(data: Path) -> Iterator[LabelledQuery]:
-    for shard in sorted(data.glob("test-*.parquet")):
-        yield from read_records(shard, LabelledQuery)
+def _read_shards(data: Path, name: str, kind: type[R]) -> Iterator[R]:
+    for shard in sorted(data.glob(f"{name}-*.parquet")):
+        yield from read_records(shard, kind)
 
 
 def _line(row: Mapping[str, str]) -> str:

@@ -19,6 +19,7 @@ from toolbank.evaluation.figures import Figure
 from toolbank.report.content import Judge
 from toolbank.report.sections import Verification
 from toolbank.requests.quality.measure import Quality
+from toolbank.system.cards import fill_template
 from toolbank.system.errors import InputError
 from toolbank.system.files import json_text, read_text, write_text
 from toolbank.system.secrets import mask_command, without_credentials, without_users
@@ -61,24 +62,16 @@ class RunResults:
         return "generate" in self.info
 
     @property
-    def engine(self) -> str:
-        """The name of the engine that wrote the requests."""
-        return str(self._written.get("engine", ""))
-
-    @property
-    def model(self) -> str:
-        """The model that wrote the requests, or ""."""
-        return str(self._written.get("model", ""))
+    def writer(self) -> str:
+        """The engine and the model that wrote the requests; "" without."""
+        made = self.info.get("generate") or {}
+        return " ".join(filter(None, (made.get("engine"), made.get("model"))))
 
     @property
     def sources(self) -> list[str]:
         """The sources of the tools."""
         listed = (self.info.get("sources") or {}).get("sources") or ()
         return [str(one["source"]) for one in listed]
-
-    @property
-    def _written(self) -> Mapping[str, Any]:
-        return self.info.get("generate") or {}
 
 
 def read_story(recipe: Recipe, run: RunFolder) -> RunResults:
@@ -261,7 +254,7 @@ def write_retriever(
         shutil.copytree(run.models / one, target, copy_function=shutil.copyfile)
         _strip(target)
         if not (target / "README.md").is_file():
-            text = _card(one, kinds[one])
+            text = fill_template("publish/retriever.md.j2", label=one, kind=kinds[one])
             (target / "README.md").write_text(text, encoding="utf-8")
     encoders = [one for one in wanted if (folder / MODELS / one / "encoder").is_dir()]
     return PublishedRetriever(label, why, tuple(wanted[1:]), tuple(encoders))
@@ -297,25 +290,3 @@ def _compare(old: Any, new: Any, replaced: dict[str, str]) -> None:
             _compare(before, after, replaced)
     elif old != new:
         replaced[old] = new
-
-
-def _card(label: str, kind: str) -> str:
-    return f"""---
-library_name: toolbank
-tags: {json.dumps(["tool-retrieval", kind])}
----
-# {label}
-
-A retriever of the type {kind}, fitted on this dataset; no weights were trained. Its settings are in
-`config.json`.
-
-```python
-from pathlib import Path
-
-from toolbank.retrievers import load_retriever
-
-retriever = load_retriever(Path("."))  # this folder
-indices, scores = retriever.search(["your request"], k=5)
-print([retriever.tools[i] for i in indices[0] if i >= 0])
-```
-"""

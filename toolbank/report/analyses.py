@@ -52,13 +52,6 @@ def count_failures(
     return ToolFailures(float(rates.mean()), float(rates.std()), tuple(counts.tolist()))
 
 
-def kind_of(query_id: str) -> str:
-    """Return the kind of ask in an id such as ask-terse-17; "" if there is none."""
-    first, _, rest = query_id.partition("-")
-    kind = rest.partition("-")[0]
-    return kind if first == "ask" and kind in KINDS else ""
-
-
 def compare_kinds(found: Mapping[str, Sequence[Found]], seed: int) -> LineChart | None:
     """Draw the recall by kind of ask, a line per method; None if no id names a kind.
 
@@ -68,7 +61,10 @@ def compare_kinds(found: Mapping[str, Sequence[Found]], seed: int) -> LineChart 
     for method, of_one in found.items():
         by_kind = recalls[method] = defaultdict(list)
         for one in of_one:
-            by_kind[kind_of(one.id)].append(one.recall)
+            # As in ask-terse-17.
+            first, kind, *_ = [*one.id.split("-"), ""]
+            is_ask = first == "ask" and kind in KINDS
+            by_kind[kind if is_ask else ""].append(one.recall)
     there = {kind for by_kind in recalls.values() for kind in by_kind}
     kinds = [kind for kind in (*KINDS, "") if kind in there]
     if kinds in ([], [""]):

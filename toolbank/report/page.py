@@ -30,7 +30,6 @@ from toolbank.report.scores import (
     widest,
 )
 from toolbank.report.sections import (
-    CHECKS,
     Bar,
     count_endings,
     count_splits,
@@ -90,35 +89,6 @@ _MODULE_COLOURS = 6
 # From the lowest to the topmost.
 _DRAWN = ("queries", "descriptions", "requests")
 
-_FILES = (
-    ("recipe.yaml", "the recipe with every default filled in"),
-    ("bank/tools.parquet", "one row a tool"),
-    ("bank/queries.parquet", "one row a request: draft, polished text, tools, split"),
-    ("bank/asks.parquet", "one row an ask: a request for one tool by itself"),
-    ("bank/asks.json", "what became of the asks"),
-    ("bank/attempts.parquet", "one row an attempt: how it ended, and why"),
-    (
-        "bank/explanations.json",
-        "queries whose explanation does not support their tools",
-    ),
-    ("bank/bank.json", "counts, versions and hashes"),
-    ("journal.sqlite", "every prompt and reply"),
-    ("bank/labels.parquet", "merged labels: needed tools and alternatives"),
-    ("verify/", "every grade with its source, the candidates, and what checks found"),
-    ("verify.json", "what the verification came to"),
-    ("judge.json", "the judge's verdicts, pair by pair"),
-    ("models/", "the fitted retrievers, as safetensors and JSON"),
-    ("metrics.json", "every figure with its interval"),
-    ("comparisons.json", "differences between methods, with intervals"),
-    ("searches.json", "what the calls of retrievers took"),
-    ("hits/", "what each method found for each request"),
-    ("calibration.json", "what the retrievers' probabilities are worth"),
-    ("warnings.json", "methods that find less than one that learns nothing, and why"),
-    ("labels.json", "what of the labels could not count"),
-    ("quality.json", "how good the bank is"),
-    ("report.html", "this page"),
-)
-
 
 def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
     """Make the context of the templates.
@@ -175,7 +145,6 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "labels": [label for label in content.labels if label.unknown],
         "comparisons": content.judge.comparisons if content.judge else [None],
         "verification": content.verification,
-        "checks": CHECKS,
         "learns_first": content.recipe.get("labels") == "first",
         "verified_samples": sample_changed(bank, config.samples, content.seed),
         "samples": [
@@ -204,7 +173,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         ),
         "dataset": bank.info.get("dataset") or {},
         "left_out": bank.info.get("left_out") or {},
-        "sources_said": _list_said(bank.info),
+        "sources_said": bank.info.get("sources") or {},
         "left_out_objects": _list_left_out(bank.info),
         "withheld": (bank.info.get("withheld") or {}).get("tools") or [],
         "attempts": follow_attempts(content.attempts, made.get("examples") or {}),
@@ -223,12 +192,11 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
             counts["accepted"],
         ),
         **_describe_vectors(content),
-        # The last two are written with the page.
-        "files": [
-            row
-            for row in _FILES
-            if row in _FILES[-2:] or (content.models.parent / row[0]).exists()
-        ],
+        # quality.json and this page are written afterwards.
+        "exists": lambda name: (
+            name in ("quality.json", "report.html")
+            or (content.models.parent / name).exists()
+        ),
         "retrievers": [path.name for path in content.model_folders()],
         "example": shlex.quote(_example(bank)),
         "run_name_shell": shlex.quote(content.name),
@@ -268,13 +236,6 @@ def _list_left_out(info: Mapping[str, Any]) -> list[tuple[str, str, int]]:
         if isinstance(number, int)
     ]
     return sorted(rows, key=lambda row: -row[2])
-
-
-def _list_said(info: Mapping[str, Any]) -> dict[str, Sequence[str]]:
-    """List the problems and notes of reading the sources."""
-    sources = info.get("sources") or {}
-    said = {word: sources.get(f"{word}s") or () for word in ("problem", "note")}
-    return {word: lines for word, lines in said.items() if lines}
 
 
 def _headlines(

@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-CHECKS = {
-    "deprecated": "the tool is deprecated",
-    "alias": "the tool is another name of one",
-    "unspoken": "the explanation has no word of the tool's reference",
-    "round-trip": "not found among 50 by Tool2Vec fitted without the request",
-}
-
-
 @dataclass(frozen=True)
 class CheckFindings:
     """How many labels and requests a check found, and how often each tool."""
@@ -50,14 +42,6 @@ class FirstLabelAgreement:
 
 
 @dataclass(frozen=True)
-class CandidateCounts:
-    """How many requests have candidates, and how many candidates a request has."""
-
-    requests: int
-    mean: float
-
-
-@dataclass(frozen=True)
 class GradeCounts:
     """How many requests have verified labels, and how many labels have each grade."""
 
@@ -80,10 +64,13 @@ class GraderFigures:
 
 @dataclass(frozen=True)
 class Verification:
-    """verify.json; `graders` is empty in files of version 0.7.0."""
+    """verify.json; `graders` is empty in files of version 0.7.0.
+
+    `candidates` are how many requests have candidates, and their mean number.
+    """
 
     engine: str
-    candidates: CandidateCounts
+    candidates: dict[str, float]
     findings: dict[str, CheckFindings]
     counts: GradeCounts
     calls: dict[str, StepCalls]

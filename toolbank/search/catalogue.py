@@ -36,9 +36,6 @@ class ToolFilter:
     kinds: frozenset[str] = frozenset()
     tags: frozenset[str] = frozenset()
 
-    def __bool__(self) -> bool:
-        return bool(self.sources or self.kinds or self.tags)
-
 
 ALL = ToolFilter()
 
@@ -173,14 +170,12 @@ class ToolCatalogue(Sequence[Tool]):
         """The values of source, kind and tag that tools have, sorted."""
         return {name: sorted(self._facets[name]) for name in _KEYS}
 
-    def select(self, wanted: ToolFilter) -> NDArray[np.bool_] | None:
-        """Make a mask [n_tools] of the tools that may be hits; None if all may.
+    def select(self, wanted: ToolFilter) -> NDArray[np.bool_]:
+        """Make a mask [n_tools] of the tools that may be hits.
 
         Raises:
             InputError: no tool has one of the values; the known ones.
         """
-        if not wanted:
-            return None
         fits = np.ones(len(self), np.bool_)
         chosen = (wanted.sources, wanted.kinds, wanted.tags)
         for name, values in zip(_KEYS, chosen, strict=True):
@@ -195,10 +190,9 @@ class ToolCatalogue(Sequence[Tool]):
 
 
 def _name_unknown(name: str, value: str, known: Sequence[str]) -> str:
-    shown = ", ".join(value[:80] for value in known[:_SHOWN])
+    shown = ", ".join(one[:80] for one in known[:_SHOWN]) or "none"
     more = f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
-    there = f"there are: {shown}{more}" if known else "there are none"
-    return f"No tool has the {name} {value[:80]!r}; {there}."
+    return f"No tool has the {name} {value[:80]!r}; there are: {shown}{more}."
 
 
 def _find_single(called: Iterable[tuple[str, int]]) -> dict[str, int]:

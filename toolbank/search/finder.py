@@ -11,6 +11,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from toolbank.bank.function_writer import (
     FORMS,
     gemini_name,
@@ -323,21 +325,13 @@ class Finder:
             raise InputError(f"min_score is {min_score!r}; it has to be from 0 to 1.")
         now = self._state
         label, allowed = now.pick(retriever), now.tools.select(wanted)
-        named = dict.fromkeys(
-            place
-            for place in now.find_named(query)
-            if allowed is None or allowed[place]
-        )
+        named = dict.fromkeys(filter(allowed.__getitem__, now.find_named(query)))
         scored = dict.fromkeys(islice(named, _MAX_NAMED), 1.0)
         for place, score in now.find(query, k + len(scored), allowed, label):
             scored.setdefault(place, score)
         scored = dict(islice(scored.items(), k))
         if min_score == 0 and len(scored) < k:
-            rest = (
-                place
-                for place in range(len(now.tools))
-                if place not in scored and (allowed is None or allowed[place])
-            )
+            rest = (int(n) for n in np.flatnonzero(allowed) if n not in scored)
             scored |= dict.fromkeys(islice(rest, k - len(scored)), 0.0)
         fits, best = None, max(scored.values(), default=0.0)
         if (calibration := now.calibrations.get(label)) is not None:

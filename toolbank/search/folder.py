@@ -340,18 +340,13 @@ def _move_in(made: Path, place: Path) -> None:
 
 def _delete_old(folder: Path, kept: set[str]) -> None:
     for place in (folder / "versions").iterdir():
-        is_old = place.name not in kept and place.is_dir() and _is_ours(place)
-        if is_old and not _has_others(place):
-            shutil.rmtree(place, ignore_errors=True)
-
-
-def _has_others(place: Path) -> bool:
-    """Check whether a version has files of the user."""
-    with suppress(InputError):
-        return bool(
-            _list_files(place) - {name for name, _ in read_manifest(place).files}
-        )
-    return False
+        if place.name in kept or not place.is_dir() or not _is_ours(place):
+            continue
+        # What the user has put into a version is not deleted.
+        with suppress(InputError):
+            if _list_files(place) - dict(read_manifest(place).files).keys():
+                continue
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _is_left_alone(place: Path) -> bool:

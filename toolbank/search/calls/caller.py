@@ -20,9 +20,8 @@ from referencing import Registry
 
 from toolbank.bank.records import HttpCall, McpCall, Tool
 from toolbank.search.calls import CallError, Target
-from toolbank.search.calls.http import send
+from toolbank.search.calls.http import prepare_request, send
 from toolbank.search.calls.mcp import send_to_mcp
-from toolbank.search.calls.request import prepare_request
 from toolbank.system.errors import InputError
 from toolbank.system.net import is_private
 from toolbank.system.secrets import mask_command

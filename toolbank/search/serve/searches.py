@@ -256,6 +256,9 @@ def _open(folder: Path) -> Finder:
     return finder
 
 
+_RESERVED = re.compile(
+    r"search|tools|facets|nearest|feedback|mcp|healthz|metrics|openapi\.json|page\.(js|css)"
+)
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
@@ -273,7 +276,7 @@ def name_folders(given: Sequence[str]) -> dict[str, Path]:
         folder = Path(path if equals else text)
         if not equals:
             name = folder.resolve().name
-        if name in RESERVED or not _NAME.fullmatch(name):
+        if _RESERVED.fullmatch(name) or not _NAME.fullmatch(name):
             raise InputError(
                 f"{text}: {name!r} cannot be the name of a finder. Use letters, digits, -, _ and ., "
                 "and not a route of the server: NAME=DIR."
@@ -284,23 +287,6 @@ def name_folders(given: Sequence[str]) -> dict[str, Path]:
             )
         found[name] = folder
     return found
-
-
-RESERVED = frozenset(
-    [
-        "search",
-        "tools",
-        "healthz",
-        "metrics",
-        "openapi.json",
-        "facets",
-        "nearest",
-        "feedback",
-        "mcp",
-        "page.js",
-        "page.css",
-    ]
-)
 
 
 class Searches:
