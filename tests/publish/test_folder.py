@@ -53,7 +53,7 @@ def load(folder, cache, *config):
 def test_it_is_loaded_by_datasets(published, tmp_path):
     queries = load(published, tmp_path)
     # The empty one would keep `datasets` from loading any.
-    assert {split: len(rows) for split, rows in queries.items()} == {
+    assert {name: len(rows) for name, rows in queries.items()} == {
         "train": 2,
         "test": 2,
     }
@@ -112,16 +112,11 @@ def test_qrels_name_what_is_in_the_corpus_and_the_queries(published):
     qrels = list(ir_measures.read_trec_qrels(str(published / "qrels/test.trec")))
     assert {one.query_id for one in qrels} == {row["_id"] for row in queries}
     assert {one.doc_id for one in qrels} <= {row["_id"] for row in corpus}
-    assert corpus[0] == {
-        "_id": "shop.find%20order",
-        "title": TOOLS[0].name,
-        "text": TOOLS[0].summary,
-    }
+    row = {"title": TOOLS[0].name, "text": TOOLS[0].summary}
+    assert corpus[0] == {"_id": "shop.find%20order", **row}
     run = {"q%201": {"shop.total": 2.0}, "2": {"shop.merge": 1.0}}
-    assert ir_measures.calc_aggregate([R @ 1, R(rel=2) @ 1], qrels, run) == {
-        R @ 1: 0.5,
-        R(rel=2) @ 1: 0.25,
-    }
+    recalls = ir_measures.calc_aggregate([R @ 1, R(rel=2) @ 1], qrels, run)
+    assert recalls == {R @ 1: 0.5, R(rel=2) @ 1: 0.25}
 
 
 def test_without_verified_labels_the_first_ones_count(tmp_path):
@@ -177,11 +172,9 @@ def test_the_head_of_the_card_is_what_the_hub_reads(published):
     assert meta["license"] == "cc-by-4.0"
     assert meta["task_categories"] == ["text-retrieval"]
     assert meta["size_categories"] == ["n<1K"]
-    names = [config["config_name"] for config in meta["configs"]]
-    assert names == ["queries", "tools", "asks", "labels", "aside"]
-    assert [c["config_name"] for c in meta["configs"] if c.get("default")] == [
-        "queries"
-    ]
+    defaults = {one["config_name"]: one.get("default") for one in meta["configs"]}
+    others = dict.fromkeys(("tools", "asks", "labels", "aside"))
+    assert defaults == {"queries": True, **others}
     assert "1 request of the bank is in no split" in text
     assert "1 request is set aside" in text
     assert "toolbank is" not in text

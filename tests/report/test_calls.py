@@ -7,14 +7,6 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import write_json
 
 LATENCY = {"p50": 1.25, "p90": 3.0, "p99": 9.0, "max": 130.0}
-JUDGED = {
-    "judge": "j",
-    "heuristic": False,
-    "against": "draft",
-    "n": 0,
-    "method": "",
-    "criteria": {},
-}
 
 
 def section(run, engine="openai", **stages):
@@ -61,7 +53,14 @@ def test_a_cost_that_is_not_known_is_a_dash_and_says_what_to_do(run):
 
 
 def judge(run, dollars=None):
-    judged = {**JUDGED, "calls": {"judge": calls(600, (6_000, 60), dollars)}}
+    judged = {
+        "judge": "j",
+        "heuristic": False,
+        "against": "draft",
+        "n": 0,
+        "method": "",
+    }
+    judged |= {"criteria": {}, "calls": {"judge": calls(600, (6_000, 60), dollars)}}
     write_json(run / "judge.json", judged)
 
 

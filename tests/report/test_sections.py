@@ -69,25 +69,25 @@ def test_the_judges_figures_are_labelled_as_a_heuristics(run):
     assert "3 more pairs of the same text twice" in section
 
 
+AGREEMENT = [
+    "requests",
+    "aside",
+    "same",
+    "labels",
+    "confirmed",
+    "alternative",
+    "refuted",
+    "added",
+]
+FINDING = {"labels": 2, "requests": 1, "tools": {"lib.<i>old</i>": 2}}
 FOUND = {
     "engine": "openai",
     "model": "<b>grader</b>",
-    "prompt_hash": "0",
     "candidates": {"requests": 6, "mean": 4.25},
-    "findings": {
-        "deprecated": {"labels": 2, "requests": 1, "tools": {"lib.<i>old</i>": 2}}
-    },
+    "findings": {"deprecated": FINDING},
     "agreement": {
-        "requests": 4,
-        "aside": 1,
-        "same": 1,
-        "labels": 8,
-        "confirmed": 4,
-        "alternative": 2,
-        "refuted": 2,
-        "added": 1,
-        "precision": 0.5,
-        "recall": 0.8,
+        **dict(zip(AGREEMENT, (4, 1, 1, 8, 4, 2, 2, 1), strict=True)),
+        **{"precision": 0.5, "recall": 0.8},
     },
     "not_graded": [{"query": "q5", "reason": "not-json", "detail": ""}],
     "counts": {"requests": 4, "needed": 5, "alternative": 2, "aside": 1},

@@ -20,22 +20,18 @@ pytest.importorskip("mcp", reason="the extra mcp is not installed")
 from mcp import Client, StdioServerParameters
 
 WEATHER = Path(__file__).parents[1] / "calls/weather_server.py"
-CITY = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}},
-    "required": ["city"],
-}
+CITY = {"properties": {"city": {"type": "string"}}, "required": ["city"]}
 CALLED = tuple(
     Tool(
         name=f"weather/{name}",
         summary=summary,
-        parameters=CITY,
+        parameters={"type": "object", **CITY},
         call=McpCall(source="weather", tool=name),
     )
-    for name, summary in (
-        ("forecast", "Tell the weather of a city."),
-        ("make_rain", "Let it rain in a city."),
-    )
+    for name, summary in {
+        "forecast": "Tell the weather of a city.",
+        "make_rain": "Let it rain in a city.",
+    }.items()
 )
 
 
