@@ -59,6 +59,8 @@ def test_tools_come_and_go_after_the_fit(finder):
         finder.remove_tools(["door.bell"])
         assert finder.search("ring the bell") == []
         assert finder.tools == (PLAY,)
+    for k in (1, 10**30, np.int64(7)):
+        assert find(finder, "song", k) == ["music.play"]
     finder.remove_tools(["music.play"])
     assert finder.search("play a song") == []
     finder.add_tools([BELL])
@@ -92,11 +94,6 @@ def test_asks_find_a_tool_that_is_added_with_them_and_are_saved(tmp_path):
     finder.remove_tools(["get_weather"])
     finder.add_tools([WEATHER])
     assert search(finder)["get_weather"] < found["get_weather"]
-
-
-@pytest.mark.parametrize("k", [1, 10**30, np.int64(7)])
-def test_any_number_from_one_on_can_be_asked_for(finder, k):
-    assert find(finder, "song", k) == ["music.play"]
 
 
 SUMMARY = "Tell the forecast of a city."

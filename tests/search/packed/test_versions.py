@@ -28,17 +28,13 @@ def test_what_a_pack_that_was_broken_off_left_is_cleared_away(tmp_path):
     version = write_pack(tmp_path)
     left = sorted(one.name for one in (tmp_path / "versions").iterdir())
     assert left == [".lock", version]
-
-
-def test_what_somebody_put_beside_the_versions_is_not_deleted(tmp_path):
-    write_pack(tmp_path)
-    notes = tmp_path / "versions" / "notes.txt"
-    notes.write_text("mine")
-    (tmp_path / "versions" / "mine").mkdir()
-    write_pack(tmp_path, TOOLS[:4])
-    write_pack(tmp_path, TOOLS[4:])
-    assert notes.read_text() == "mine"
-    assert (tmp_path / "versions" / "mine").is_dir()
+    # What somebody put there is not.
+    (tmp_path / "versions/mine").mkdir()
+    (tmp_path / "versions/notes.txt").write_text("mine")
+    for tools in (TOOLS[:4], TOOLS[4:]):
+        write_pack(tmp_path, tools)
+    assert (tmp_path / "versions/mine").is_dir()
+    assert (tmp_path / "versions/notes.txt").read_text() == "mine"
 
 
 def test_the_same_content_packed_again_is_left_or_repaired(tmp_path):

@@ -89,7 +89,7 @@ async def _open_transport(target: Target, connection: Connection) -> AsyncIterat
     async with httpx2.AsyncClient(
         headers=target.credential.headers() if target.credential else {},
         follow_redirects=False,
-        timeout=CALL_TIME,
+        timeout=None,  # the whole call has a limit
         trust_env=False,
         transport=BoundedTransport(connection, guards=not target.private),
     ) as http:
