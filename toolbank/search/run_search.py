@@ -184,11 +184,11 @@ def _choose(
         except InputError as error:
             raise _advise_to_run(folder, str(error)) from error
     if retriever not in names:
-        absent = (
+        if any(one.label == retriever for one in configs):
+            raise _advise_to_run(folder, f"{folder.models / retriever}: missing")
+        raise InputError(
             f"{folder.path}: no retriever {retriever!r}; there are: {', '.join(names)}."
         )
-        is_known = any(one.label == retriever for one in configs)
-        raise _advise_to_run(folder, absent) if is_known else InputError(absent)
     return folder, file, retriever
 
 
