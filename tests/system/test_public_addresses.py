@@ -10,9 +10,8 @@ import pytest
 
 from tests.search.calls.apis import running
 from toolbank.search.calls import CallError, Target
-from toolbank.search.calls.http import send
+from toolbank.search.calls.http import HttpRequest, send
 from toolbank.search.calls.mcp import send_to_mcp
-from toolbank.search.calls.request import HttpRequest
 from toolbank.sources import SOURCES
 from toolbank.sources.documents import Documents
 from toolbank.sources.mcp.settings import McpSource
