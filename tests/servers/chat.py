@@ -48,10 +48,7 @@ class Answer:
             "choices": [choice],
             "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
         }
-        return cls(
-            body=json.dumps(completion).encode(),
-            delay=delay,
-        )
+        return cls(body=json.dumps(completion).encode(), delay=delay)
 
     @classmethod
     def json(cls, value: Any, *, before: str = "", after: str = "") -> Answer:

@@ -154,7 +154,7 @@ def test_reasons_of_rejected_and_failed_attempts_are_told_apart_often_first(run)
     message = str(told.value)
     assert message.splitlines()[2] == "  not-json 4 (2 in the polish), such as: What?"
     assert re.findall(r"^  (?:failed: )?cut-off 4", message, re.MULTILINE) == [
-        *("  cut-off 4", "  failed: cut-off 4"),
+        *("  cut-off 4", "  failed: cut-off 4")
     ]
     assert re.search(r"^  toolbank show /\S+ 0$", message, re.MULTILINE)
     assert "another --out" in message

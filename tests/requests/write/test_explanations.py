@@ -8,10 +8,7 @@ from tests.world import write_recipe
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.requests.quality.texts import (
-    check_explanations,
-    describe_explanations,
-)
+from toolbank.requests.quality.texts import check_explanations, describe_explanations
 from toolbank.requests.write.config import ExplanationsConfig
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe

@@ -4,10 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.bank.records import Query
-from toolbank.requests.write.near_duplicates import (
-    NearDuplicates,
-    find_across_splits,
-)
+from toolbank.requests.write.near_duplicates import NearDuplicates, find_across_splits
 
 words = st.lists(st.sampled_from("abcdef"), max_size=14)
 # What is done to a text to get one that may be like it: words put in and taken out.

@@ -11,12 +11,7 @@ from tests.tiny_models import tiny_encoder
 from toolbank.bank.records import ReturnValue, Tool
 from toolbank.config.assets import shipped
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.requests.write.checks import (
-    Draft,
-    is_english,
-    read_draft,
-    read_polished,
-)
+from toolbank.requests.write.checks import Draft, is_english, read_draft, read_polished
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.prompts import (
     WriterPrompts,
