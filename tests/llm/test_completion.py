@@ -133,22 +133,15 @@ def test_what_is_no_completion_has_a_reason(body, reason, said):
     assert said in caught.value.said
 
 
+NAMES = (
+    *("choices", "message", "content", "refusal", "error", "usage", "model", "text"),
+    *("finish_reason", "prompt_tokens", "status_code", "body", "code"),
+)
 JSON = st.recursive(
-    st.one_of(
-        st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9)
-    ),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(
-            st.sampled_from(
-                [
-                    *("choices", "message", "content", "refusal", "error", "usage"),
-                    *("model", "text", "finish_reason", "prompt_tokens"),
-                ]
-            ),
-            inner,
-            max_size=4,
-        ),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4)
     ),
     max_leaves=12,
 )
@@ -247,23 +240,18 @@ def test_tokens_that_are_not_reported_are_estimated(usage, expected):
 
 
 def test_reasoning_that_is_shown_and_not_counted_is_estimated():
-    told = {"prompt_tokens": 50, "completion_tokens": 14}
     thoughts = "First the table, then the friends. " * 90
     for name in ("reasoning_content", "reasoning"):
-        prompt, completion, estimated = tokens(told, **{name: thoughts})
+        prompt, completion, estimated = tokens(usage(50, 14), **{name: thoughts})
         assert (prompt, estimated) == (50, True)
         assert completion == pytest.approx(len(PLAIN + thoughts) / 3, rel=0.01)
-    counted = {"prompt_tokens": 50, "completion_tokens": 814}
-    assert tokens(counted, reasoning_content=thoughts) == (50, 814, False)
+    assert tokens(usage(50, 814), reasoning_content=thoughts) == (50, 814, False)
     assert tokens(None, content=None, reasoning=thoughts)[1] > 1000
 
 
 def test_an_answer_that_was_cut_off_has_as_many_tokens_as_it_may():
     assert tokens(None, content="", finish="length") == (100, 4096, True)
-    assert tokens({"prompt_tokens": 7, "completion_tokens": 512}, finish="length") == (
-        *(7, 512),
-        False,
-    )
+    assert tokens(usage(7, 512), finish="length") == (7, 512, False)
 
 
 @given(st.text(), st.text(), st.integers(0, 10**6), st.integers(0, 10**6))

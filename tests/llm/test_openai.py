@@ -97,9 +97,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("status", "message"), REFUSALS)
 @pytest.mark.parametrize("refused", [("json_schema",), ("json_schema", "json_object")])
-def test_a_server_that_refuses_a_form_gets_the_next_from_then_on(
-    monkeypatch, status, message, refused
-):
+def test_a_refused_form_is_followed_by_the_next(monkeypatch, status, message, refused):
     monkeypatch.delenv("OPENAI_API_KEY")
 
     def script(call):

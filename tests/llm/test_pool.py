@@ -126,9 +126,7 @@ def test_what_is_in_flight_is_within_a_budget_of_tokens_or_dollars():
 
 
 @pytest.mark.parametrize("fails_first", [False, True])
-def test_a_budget_below_the_first_estimate_is_tried_and_a_failed_try_is_free(
-    fails_first,
-):
+def test_below_the_first_estimate_a_failed_try_is_free(fails_first):
     def script(request, now):
         fails = fails_first and request.attempt == 0 and now == 0
         return broken() if fails else good()

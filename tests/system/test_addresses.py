@@ -56,9 +56,7 @@ def proxies(monkeypatch):
     return monkeypatch.setenv
 
 
-def test_the_proxy_of_a_scheme_goes_before_that_of_all_and_some_hosts_have_none(
-    proxies,
-):
+def test_the_proxy_of_a_scheme_comes_first_and_some_hosts_have_none(proxies):
     assert proxy_of("https://docs.example/") is None
     proxies("ALL_PROXY", "inside.example:3128")
     proxies("HTTP_PROXY", "http://me:pass@plain.example")

@@ -138,9 +138,7 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize(("written", "url", "variable"), WRITTEN)
-def test_what_is_granted_is_a_variable_its_value_a_host_a_port_and_a_scheme(
-    written, url, variable, monkeypatch
-):
+def test_a_grant_is_of_a_value_and_one_address(written, url, variable, monkeypatch):
     monkeypatch.setenv("GROQ_KEY", "a")
     assert not may_go(url, variable)
     value = os.environ[variable]
@@ -196,9 +194,7 @@ LEFT = {
 
 
 @pytest.mark.parametrize("part", LEFT)
-def test_no_part_of_a_recipe_sends_the_default_key_to_a_host_that_was_not_named(
-    part, tmp_path
-):
+def test_no_part_of_a_recipe_sends_the_default_key_to_an_unnamed_host(part, tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(HEAD + LEFT[part].replace("URL", "https://api.example.invalid/v1"))
     recipe = load_recipe(str(path))
@@ -224,9 +220,7 @@ def test_the_default_key_is_kept_from_this_machine_until_that_is_named(
     assert run(server, path) == {f"Bearer {KEY}"}
 
 
-def test_where_the_key_was_kept_back_and_is_wanted_the_line_to_set_is_told(
-    tmp_path, monkeypatch
-):
+def test_where_a_key_is_wanted_the_line_to_set_is_named(tmp_path, monkeypatch):
     with ChatServer(lambda call: Answer.error(401)) as server:
         monkeypatch.setenv(GRANTS, "")
         recipe = load_recipe(mine(tmp_path, server))
@@ -317,9 +311,7 @@ def preview(folder, said):
 
 
 @pytest.mark.slow
-def test_a_terminal_is_asked_once_and_the_answer_lies_with_the_users_settings(
-    tmp_path, server, monkeypatch
-):
+def test_a_terminal_is_asked_once_and_the_answer_is_kept(tmp_path, server, monkeypatch):
     def preview_without_a_terminal():
         return toolbank("preview", "mine.yaml", "--count", 1, cwd=tmp_path)
 
@@ -358,9 +350,7 @@ def test_init_names_no_endpoint_and_says_how_to(url, tmp_path, monkeypatch):
     assert KEY not in (tmp_path / "mine.yaml").read_text()
 
 
-def test_a_plan_tells_the_one_line_that_names_all_that_a_run_would_ask_for(
-    tmp_path, monkeypatch
-):
+def test_a_plan_has_the_one_line_that_names_all_hosts(tmp_path, monkeypatch):
     monkeypatch.setenv(GRANTS, grant_of("https://z.invalid"))
     path = tmp_path / "mine.yaml"
     _, _, judge = LEFT["judge"].partition("\n")

@@ -103,9 +103,7 @@ def is_free(tree, mark, strange):
 @example({"deep/b.txt": "left", "deep/er/c.txt": "mine"}, "ours", set(), {"e.txt"}, 1)
 @example({"a.txt": "changed"}, "ours", set(), {"e.txt"}, False)
 @example({}, "other", set(), {"a.txt"}, False)
-def test_only_what_was_left_unchanged_is_ever_replaced(
-    tree, mark, strange, made, whole
-):
+def test_only_what_is_unchanged_is_ever_replaced(tree, mark, strange, made, whole):
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         replaceable = lay_tree(place, tree, mark, strange)

@@ -157,9 +157,7 @@ def is_refused(client, url, folder):
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_all_clients_refuse_the_same_addresses_and_reach_the_same(
-    network, tmp_path, client
-):
+def test_all_clients_refuse_and_reach_the_same_addresses(network, tmp_path, client):
     refused = all_refused()
     assert len(refused) == 200
     for number, address in enumerate(refused):
@@ -176,9 +174,7 @@ def test_all_clients_refuse_the_same_addresses_and_reach_the_same(
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_name_leads_to_none_but_the_addresses_that_were_checked(
-    network, tmp_path, client
-):
+def test_a_name_leads_only_to_addresses_that_were_checked(network, tmp_path, client):
     network.names["mixed.example"] = [["10.0.0.1", "8.8.8.8", "::1"]]
     network.names["turning.example"] = [["8.8.8.8"], ["127.0.0.1"]] * 20
     for name in network.names:

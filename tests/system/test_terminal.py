@@ -43,9 +43,7 @@ def test_no_word_is_lost(text):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="XDG is the rule of Linux")
-def test_the_folder_of_settings_is_the_one_that_the_user_has_named(
-    tmp_path, monkeypatch
-):
+def test_the_folder_of_settings_is_the_users(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     assert config_folder() == tmp_path / "settings" / "toolbank"
     assert not list(tmp_path.iterdir())

@@ -1,10 +1,7 @@
 """Any schema of parameters, in the forms that refuse much of JSON Schema."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,7 +15,7 @@ names = st.sampled_from(["a", "b", "$ref", "type", "enum"])
 values = st.none() | st.integers() | st.text(max_size=2) | st.booleans()
 
 
-def schemas_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+def schemas_of(inner):
     several = st.lists(inner, min_size=1, max_size=3)
     return st.fixed_dictionaries(
         {},
@@ -49,7 +46,7 @@ schemas = schemas_of(
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(schemas)
-def test_what_is_written_is_what_the_apis_take(schema: dict[str, Any]) -> None:
+def test_what_is_written_is_what_the_apis_take(schema):
     schema = {"properties": {}, **schema, "type": "object"}
     before = json.dumps(schema)
     tool = Tool(name="a", parameters=schema)
@@ -65,7 +62,7 @@ def test_what_is_written_is_what_the_apis_take(schema: dict[str, Any]) -> None:
     assert json.dumps(schema) == before
 
 
-def check_gemini(schema: dict[str, Any]) -> None:
+def check_gemini(schema):
     """What Gemini's API refuses, by its messages."""
     if "anyOf" in schema:
         assert schema.keys() == {"anyOf"}

@@ -1,7 +1,5 @@
 """Tools written in the forms of others, and read back."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -49,7 +47,7 @@ tools = st.builds(
 
 @pytest.mark.parametrize("form", FORMS)
 @given(tools)
-def test_a_tool_comes_back_as_it_went_out(form: str, tool: Tool) -> None:
+def test_a_tool_comes_back_as_it_went_out(form, tool):
     written, cut = write_function(tool, form)
     assert json.loads(json.dumps(written)) == written
     assert cut == ""
@@ -57,9 +55,7 @@ def test_a_tool_comes_back_as_it_went_out(form: str, tool: Tool) -> None:
 
 
 @given(tools, st.text(min_size=1), st.dictionaries(names, st.booleans()))
-def test_mcp_has_title_hints_and_what_a_tool_gives(
-    tool: Tool, title: str, hints: dict[str, bool]
-) -> None:
+def test_mcp_has_title_hints_and_what_a_tool_gives(tool, title, hints):
     more = {"title": title, "annotations": hints, "output_schema": tool.parameters}
     tool = tool.model_copy(update=more)
     written, _ = write_function(tool, "mcp")
@@ -70,14 +66,14 @@ TOOLS = [Tool(**tool) for tool in json.loads((CORPUS / "forms/tools.json").read_
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_tools_are_written_as_expected(form: str, update_corpus: bool) -> None:
+def test_tools_are_written_as_expected(form, update_corpus):
     before = [tool.model_dump() for tool in TOOLS]
     written = {tool.name: write_function(tool, form) for tool in TOOLS}
     assert [tool.model_dump() for tool in TOOLS] == before
     check_expected(CORPUS / f"forms/{form}.json", written, update=update_corpus)
 
 
-def test_a_schema_in_which_all_refer_to_all_stays_of_a_size_to_be_sent() -> None:
+def test_a_schema_in_which_all_refer_to_all_stays_of_a_size_to_be_sent():
     parts = {f"p{n}": {"$ref": f"#/$defs/E{n}"} for n in range(40)}
     whole = {"type": "object", "properties": parts}
     defs = {f"E{n}": whole for n in range(40)}
@@ -87,7 +83,7 @@ def test_a_schema_in_which_all_refer_to_all_stays_of_a_size_to_be_sent() -> None
     assert "E39" in cut
 
 
-def test_gemini_and_bfcl_names_of_types_are_read() -> None:
+def test_gemini_and_bfcl_names_of_types_are_read():
     item = {"type": "ARRAY", "items": {"type": "STRING"}}
     parameters = {"type": "dict", "properties": {"at": {"type": "float"}, "tags": item}}
     tool = parse_tool({"name": "find", "parameters": parameters})
@@ -96,7 +92,7 @@ def test_gemini_and_bfcl_names_of_types_are_read() -> None:
     assert tool.parameters == {"type": "object", "properties": properties}
 
 
-def test_arguments_of_renamed_parameters_get_their_own_names_back() -> None:
+def test_arguments_of_renamed_parameters_get_their_own_names_back():
     [tool] = [tool for tool in TOOLS if tool.name == "odd-names"]
     written, _ = write_function(tool, "anthropic")
     names = written["input_schema"]["properties"]
@@ -107,6 +103,6 @@ def test_arguments_of_renamed_parameters_get_their_own_names_back() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 @given(st.text("ab \n-", max_size=20).map(str.strip))
-def test_a_description_keeps_its_lines(form: str, text: str) -> None:
+def test_a_description_keeps_its_lines(form, text):
     written, _ = write_function(parse_tool({"name": "a", "description": text}), form)
     assert written.get("function", written)["description"] == text

@@ -101,9 +101,7 @@ def files_under(folder):
         ("datasets", "mine", r"notes\.txt"),
     ],
 )
-def test_an_export_that_cannot_be_made_changes_nothing(
-    bank, tmp_path, form, name, told
-):
+def test_an_impossible_export_changes_nothing(bank, tmp_path, form, name, told):
     (tmp_path / "taken").write_text("")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("dear")

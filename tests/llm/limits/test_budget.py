@@ -41,9 +41,7 @@ def spend(budget, calls=1):
         ),
     ],
 )
-def test_what_this_stage_spent_in_the_folder_counts_failed_tries_too(
-    limits, said, option
-):
+def test_what_the_stage_has_spent_counts_failed_tries_too(limits, said, option):
     spent = budget([USED, JUDGED], price=PRICE, **limits)
     assert spent.dollars == pytest.approx(0.002)
     assert spend(spent) == 2

@@ -110,9 +110,7 @@ def numpy_tools(tmp_path_factory):
     return collect_tools((source,), tmp_path_factory.mktemp("cache")).tools
 
 
-def test_the_asks_that_a_model_wrote_for_numpy_pass_but_for_one_said_twice(
-    tmp_path, numpy_tools
-):
+def test_asks_that_a_model_wrote_for_numpy_pass_but_for_one(tmp_path, numpy_tools):
     config = AsksConfig(engine="recorded", replies=shared("asks/numpy.jsonl"))
     written = write(tmp_path, config, numpy_tools)
     lost = [
@@ -122,9 +120,7 @@ def test_the_asks_that_a_model_wrote_for_numpy_pass_but_for_one_said_twice(
     assert len(written.value.asks) == 4 * 536 - 1
 
 
-def test_rules_find_something_to_ask_for_nearly_every_tool_of_numpy(
-    tmp_path, numpy_tools
-):
+def test_rules_find_asks_for_nearly_every_tool_of_numpy(tmp_path, numpy_tools):
     written = write(tmp_path, AsksConfig(engine="rules"), numpy_tools)
     counts = written.value.content["counts"]
     assert counts["tools"] >= 520

@@ -218,9 +218,7 @@ def test_equal_texts_are_counted_apart_and_judged_by_nobody(judge, bank):
         ),
     ],
 )
-def test_another_dataset_that_cannot_be_read_is_named(
-    judge, tmp_path, name, content, told
-):
+def test_a_dataset_that_cannot_be_read_is_named(judge, tmp_path, name, content, told):
     path = tmp_path / name
     if content is not None:
         first = '{"query": "fine"}\n' if content.strip() else ""
@@ -266,9 +264,7 @@ def test_a_run_and_the_folder_of_a_dataset_can_be_held_against(judge, bank, tmp_
 @pytest.mark.parametrize(
     ("words", "part"), [(20, "shorter"), (7, "as long"), (2, "longer")]
 )
-def test_wins_are_told_by_how_long_the_text_is_beside_the_other(
-    judge, tmp_path, words, part
-):
+def test_wins_are_counted_by_relative_length(judge, tmp_path, words, part):
     lines = [json.dumps({"query": f"{i} " * words}) for i in range(8)]
     path = tmp_path / "other.jsonl"
     path.write_text("\n".join(lines) + "\n")
@@ -287,9 +283,7 @@ def test_a_bank_without_drafts_has_nothing_to_judge(judge, bank):
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_the_prompt_that_comes_along_explains_every_criterion(
-    tmp_path, monkeypatch, criterion
-):
+def test_the_shipped_prompt_explains_every_criterion(tmp_path, monkeypatch, criterion):
     monkeypatch.chdir(tmp_path)
     first = 'A <b> & {{ 7 * 7 }} {% raw %} says "tie".'
     request = make_request(PromptTemplate("judge.j2"), 0, criterion, first, "What?")

@@ -202,9 +202,7 @@ def checked(folder, *queries, **settings):
     return verify(None, folder, Bank(TOOLS, queries), engine="rules", **settings)
 
 
-def test_without_a_model_old_names_make_way_for_new_ones_and_stay_alternatives(
-    tmp_path,
-):
+def test_without_a_model_old_names_become_alternatives_of_new_ones(tmp_path):
     found = checked(
         tmp_path,
         request(0, "shop.tot", "shop.find_orders"),

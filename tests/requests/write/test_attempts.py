@@ -63,9 +63,7 @@ def run(tmp_path, monkeypatch):
     return run_engine
 
 
-def test_a_budget_of_calls_makes_a_bank_of_the_attempts_that_have_ended_in_a_row(
-    run, tmp_path
-):
+def test_a_budget_of_calls_makes_a_bank_of_the_attempts_that_ended(run, tmp_path):
     engine = Swift()
     made = run(engine, queries=30, budget={"calls": 41}, concurrency=4)
     assert len(engine.calls) == count_replies(tmp_path / "run") == 40
@@ -104,9 +102,7 @@ class Uneven(Swift):
 @pytest.mark.parametrize(
     "budget", [{"calls": 200}, {"tokens": 3000}, {"dollars": 0.003}, {"minutes": 0.005}]
 )
-def test_attempts_that_a_budget_let_begin_are_finished(
-    run, tmp_path, monkeypatch, fails, budget
-):
+def test_attempts_that_began_are_finished(run, tmp_path, monkeypatch, fails, budget):
     monkeypatch.setattr("toolbank.llm.caller._FIRST_WAIT", 0.01)
     engine = Uneven(fails)
     price = {"input": 1, "output": 1}
@@ -181,9 +177,7 @@ def test_problems_keep_what_was_rejected_apart_from_what_failed(run):
 
 
 @pytest.mark.parametrize("concurrency", [1, 64])
-def test_no_more_than_the_first_attempts_are_paid_for_where_none_is_accepted(
-    run, concurrency
-):
+def test_where_none_is_accepted_only_the_first_are_paid_for(run, concurrency):
     def script(request):
         """Of the drafts every other one passes, and no polish does."""
         is_odd = request.attempt % 2 or request.step == "polish"
@@ -252,9 +246,7 @@ def numbers(made):
     return Counter(len(query.tools) for query in made.value.queries)
 
 
-def test_a_bank_has_exactly_the_shares_that_are_set_and_no_call_is_for_nothing(
-    run_shares,
-):
+def test_a_bank_has_exactly_the_shares_and_no_call_is_for_nothing(run_shares):
     engine = Uneven(script=picky)
     made = run_shares(engine, concurrency=16)
     assert not made.lacks

@@ -99,9 +99,7 @@ def test_a_hosted_batch_gives_the_bank_that_an_endpoint_gives(tmp_path, by_endpo
     assert queries(made) == queries(by_endpoint)
 
 
-def test_replies_of_an_endpoint_serve_a_batch_and_the_other_way_round(
-    tmp_path, by_endpoint
-):
+def test_replies_of_an_endpoint_serve_a_batch_and_vice_versa(tmp_path, by_endpoint):
     first, second = tmp_path / "first", tmp_path / "second"
     with ChatServer(written) as server:
         run(first, "openai", server.url)
@@ -115,9 +113,7 @@ def test_replies_of_an_endpoint_serve_a_batch_and_the_other_way_round(
     assert queries(made) == queries(by_endpoint)
 
 
-def test_replies_that_fail_at_first_cost_rounds_and_change_nothing(
-    tmp_path, by_endpoint
-):
+def test_failed_replies_cost_rounds_and_change_nothing(tmp_path, by_endpoint):
     seen = Counter()
     faults = {
         0: None,
@@ -253,9 +249,7 @@ def test_what_was_fetched_before_the_minutes_were_over_is_read(tmp_path):
     assert count_replies(tmp_path) == 6
 
 
-def test_a_request_that_failed_for_good_is_a_failed_attempt_and_journaled_once(
-    tmp_path,
-):
+def test_a_request_that_failed_for_good_is_journaled_once(tmp_path):
     """Each command reads its file anew."""
 
     def script(call):

@@ -8,9 +8,7 @@ from tests.world import SHOP, drafted, good, sentence
 from toolbank.system.errors import ToolbankError
 
 
-def test_good_answers_make_the_wanted_number_of_queries_and_no_call_is_in_vain(
-    tmp_path,
-):
+def test_good_answers_make_the_wanted_queries_and_no_call_is_in_vain(tmp_path):
     with ChatServer(good) as server:
         made = write_by(server.url, tmp_path)
     assert len(made.value.queries) == made.value.counts["accepted"] == 20
@@ -71,9 +69,7 @@ def test_a_run_that_stopped_midway_goes_on_without_asking_again(tmp_path):
 @pytest.mark.parametrize(
     "spoils_polish", [True, pytest.param(False, marks=pytest.mark.slow)]
 )
-def test_an_answer_that_is_not_whole_is_rejected_and_never_paid_for_again(
-    tmp_path, answer, reason, spoils_polish
-):
+def test_half_an_answer_is_not_paid_for_again(tmp_path, answer, reason, spoils_polish):
     def script(call):
         is_third = call.number % 5 == 3
         return answer if is_third and call.asks_polish == spoils_polish else good(call)

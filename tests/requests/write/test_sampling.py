@@ -23,9 +23,7 @@ def offers(n, offered, seed=0, sampling=None):
 
 
 @given(st.integers(2, 40), st.integers(2, 12), st.integers())
-def test_shuffled_tools_are_offered_equally_often_and_never_twice_at_once(
-    n, offered, seed
-):
+def test_shuffled_tools_are_offered_equally_often_and_once_each(n, offered, seed):
     offered = min(offered, n)
     made = offers(n, offered, seed)
     first = [made.offer(i) for i in range(n)]
