@@ -1,9 +1,9 @@
-import json
 import re
 
 import pytest
 
 from tests.servers.chat import Answer, ChatServer
+from tests.world import write_lines
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.datasets.export import export_bank
@@ -63,10 +63,8 @@ def sides(call):
 
 def prefer(start):
     def script(call):
-        first, _ = sides(call)
-        return Answer.json(
-            {"reason": "", "winner": "A" if first.startswith(start) else "B"}
-        )
+        winner = "A" if sides(call)[0].startswith(start) else "B"
+        return Answer.json({"reason": "", "winner": winner})
 
     return script
 
@@ -95,27 +93,6 @@ def test_a_model_that_knows_the_better_text_wins_in_both_orders(judge):
     assert firsts.count("good") == firsts.count("bad ") == 24
 
 
-def test_rubbish_and_failed_calls_are_counted_and_the_rest_is_judged(judge):
-    bad = {
-        "good 1": Answer.text("I like both!"),
-        "good 2": Answer.json({"winner": "C"}),
-        "good 3": Answer.error(500),
-    }
-
-    def script(call):
-        answer = bad.get(sides(call)[0][:6]) if "fluency" in call.prompt else None
-        return answer or prefer("good")(call)
-
-    with ChatServer(script) as server:
-        judged = judge(**model(server), retries=0)
-    assert counts(judged) == (5, 0, 0)
-    failed = judged["criteria"]["fluency"]["failed"]
-    assert (failed.pop("not-json"), failed.pop("wrong-schema")) == (1, 1)
-    assert sum(failed.values()) == 1
-    assert judged["calls_failed"] == 1
-    assert judged["criteria"]["coherence"]["failed"] == {}
-
-
 def test_where_no_call_is_answered_it_fails_and_nothing_is_judged(judge):
     with (
         ChatServer(lambda call: Answer.error(500)) as server,
@@ -127,29 +104,32 @@ def test_where_no_call_is_answered_it_fails_and_nothing_is_judged(judge):
     assert counts(judged) == (1, 0, 0)
 
 
-def test_replies_without_a_verdict_are_told_by_reason_the_most_common_first(judge):
+def test_replies_without_a_verdict_are_counted_by_reason_and_the_rest_judged(judge):
     bad = {
         "good 1": Answer.text("I like both!"),
         "good 2": Answer.text("I like both!"),
         "good 3": Answer.text('{"reason": "hm', finish_reason="length"),
         "good 4": Answer.text(""),
+        "good 5": Answer.json({"winner": "C"}),
+        "good 6": Answer.error(500),
     }
 
     def script(call):
         return bad.get(sides(call)[0][:6]) or prefer("good")(call)
 
     with ChatServer(script) as server:
-        judge(concurrency=1, **model(server))
-        judged, calls = judge.judged.value, len(server.calls)
-        problem = judge.judged.problems[0]
+        judged = judge(concurrency=1, retries=0, **model(server))
+        problems, calls = "\n".join(judge.judged.problems), len(server.calls)
         # No reply that was paid for is requested again, whatever the concurrency.
-        assert judge(concurrency=8, **model(server)) == judged
-        assert len(server.calls) == calls
-    assert "not-json 6, cut-off 3, empty 3" in problem
-    assert re.search(r"^  toolbank show /\S+ ID$", problem, re.M)
-    assert judged["calls_failed"] == 0
-    failed = {"not-json": 2, "cut-off": 1, "empty": 1}
-    assert judged["criteria"]["fluency"]["failed"] == failed
+        assert judge(concurrency=8, retries=0, **model(server)) == judged
+        assert len(server.calls) == calls + 3
+    # The most common reason comes first.
+    assert "not-json 6, cut-off 3, empty 3" in problems
+    assert re.search(r"^  toolbank show /\S+ ID$", problems, re.M)
+    once = dict.fromkeys(("cut-off", "empty", "wrong-schema", "http-500"), 1)
+    assert judged["criteria"]["fluency"]["failed"] == {"not-json": 2, **once}
+    assert judged["calls_failed"] == 3
+    assert counts(judged) == (2, 0, 0)
 
 
 def test_no_journaled_verdict_is_asked_for_again_and_more_pairs_go_on_from_there(judge):
@@ -210,6 +190,7 @@ def test_equal_texts_are_counted_apart_and_judged_by_nobody(judge, bank):
     ("name", "content", "told"),
     [
         ("nowhere.jsonl", None, "nowhere.jsonl"),
+        ("prompts", None, "prompts: not a dataset"),
         ("empty.jsonl", "\n", r"empty\.jsonl: no requests"),
         ("half.jsonl", r'{"query": "\ud800"}', "line 2"),
         *(
@@ -227,24 +208,17 @@ def test_a_dataset_that_cannot_be_read_is_named(judge, tmp_path, name, content, 
         judge(against=path)
 
 
-def test_a_folder_of_no_dataset_is_named(judge, tmp_path):
-    with pytest.raises(InputError, match="prompts: not a dataset"):
-        judge(against=tmp_path / "prompts")
-
-
 def test_another_dataset_is_paired_at_random_by_the_seed(judge, tmp_path):
-    lines = [json.dumps({"id": f"o{i}", "query": f"bad other {i}"}) for i in range(6)]
-    path = tmp_path / "other.jsonl"
-    path.write_text("\n".join(lines) + "\n")
+    rows = [{"id": f"o{i}", "query": f"bad other {i}"} for i in range(6)]
+    path = write_lines(tmp_path / "other.jsonl", rows)
+
+    def pairs(judged):
+        return [(pair["query_id"], pair["other_id"]) for pair in judged["pairs"]]
+
     judged = judge(against=path)
-    assert judged["n"] == 6
-    assert judged["against"] == "other.jsonl"
-    pairs = [(pair["query_id"], pair["other_id"]) for pair in judged["pairs"]]
-    assert len({other for _, other in pairs}) == 6
-    assert pairs != [
-        (pair["query_id"], pair["other_id"])
-        for pair in judge(against=path, seed=1)["pairs"]
-    ]
+    assert (judged["n"], judged["against"]) == (6, "other.jsonl")
+    assert len({other for _, other in pairs(judged)}) == 6
+    assert pairs(judged) != pairs(judge(against=path, seed=1))
     assert judge(against=path) == judged
 
 
@@ -265,12 +239,10 @@ def test_a_run_and_the_folder_of_a_dataset_can_be_held_against(judge, bank, tmp_
     ("words", "part"), [(20, "shorter"), (7, "as long"), (2, "longer")]
 )
 def test_wins_are_counted_by_relative_length(judge, tmp_path, words, part):
-    lines = [json.dumps({"query": f"{i} " * words}) for i in range(8)]
-    path = tmp_path / "other.jsonl"
-    path.write_text("\n".join(lines) + "\n")
-    lengths = judge(against=path)["lengths"]
-    assert {one["part"]: one["n"] for one in lengths if one["n"]} == {part: 8}
-    (told,) = (one for one in lengths if one["n"])
+    rows = [{"query": f"{i} " * words} for i in range(8)]
+    judged = judge(against=write_lines(tmp_path / "other.jsonl", rows))
+    (told,) = (one for one in judged["lengths"] if one["n"])
+    assert (told["part"], told["n"]) == (part, 8)
     assert told["ratio"] == pytest.approx(7 / words)
     assert told["criteria"]["fluency"]["n"] == 8
 

@@ -154,14 +154,14 @@ def test_samples_are_of_one_size_and_of_no_order():
 
 
 def test_openings_are_the_first_three_words():
-    texts = ["I need to go.", "i need to, stay", "I NEED to", "Stay here", ""]
-    found = measure_openings(make_requests(bank(*((t, ["x"]) for t in texts))))
-    assert found.commonest == pytest.approx(
-        {"i need to": 0.6, "": 0.2, "stay here": 0.2}
-    )
+    def openings(*texts):
+        return measure_openings(make_requests(bank(*((t, ["x"]) for t in texts))))
+
+    found = openings("I need to go.", "i need to, stay", "I NEED to", "Stay here", "")
+    shares = {"i need to": 0.6, "": 0.2, "stay here": 0.2}
+    assert found.commonest == pytest.approx(shares)
     assert found.share == pytest.approx(1)
-    many = bank(*((f"{n} is one", ["x"]) for n in range(40)))
-    found = measure_openings(make_requests(many))
+    found = openings(*(f"{n} is one" for n in range(40)))
     assert (len(found.commonest), found.share) == (10, pytest.approx(10 / 40))
 
 

@@ -33,10 +33,7 @@ def answer(request):
 class Swift:
     """Answers at once what a script says: a reply, or an error to raise."""
 
-    name = "swift"
-    model = "m"
-    identity = "swift"
-    offers = None
+    name, model, identity, offers = "swift", "m", "swift", None
 
     def __init__(self, script=answer):
         self.script = script
@@ -116,12 +113,9 @@ def test_attempts_that_began_are_finished(run, tmp_path, monkeypatch, fails, bud
         assert 198 <= sum(engine.tries.values()) <= 200
 
 
-def test_a_budget_that_is_spent_before_any_query_says_so(run):
+def test_a_budget_that_is_just_enough_is_not_spent(run):
     with pytest.raises(ToolbankError, match="budget of 1 calls is spent"):
         run(Swift(), budget={"calls": 1})
-
-
-def test_a_budget_that_is_just_enough_is_not_spent(run):
     made = run(Swift(), budget={"calls": 40}, price={"input": 1, "output": 1})
     assert not made.lacks
     assert made.problems == ()

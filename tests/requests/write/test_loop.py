@@ -2,10 +2,9 @@
 
 import pytest
 
-from tests.requests.write.writing import count_replies, write_by
+from tests.requests.write.writing import write_by
 from tests.servers.chat import Answer, ChatServer
-from tests.world import SHOP, drafted, good, sentence
-from toolbank.system.errors import ToolbankError
+from tests.world import SHOP, good
 
 
 def test_good_answers_make_the_wanted_queries_and_no_call_is_in_vain(tmp_path):
@@ -19,43 +18,6 @@ def test_good_answers_make_the_wanted_queries_and_no_call_is_in_vain(tmp_path):
     assert first.query == f"Could you, today: {first.draft}"
     assert set(first.tools) <= {tool.name for tool in SHOP}
     assert first.provenance.model == "served-model"
-
-
-def test_exact_numbers_are_asked_for_counted_and_another_is_rejected(tmp_path):
-    def script(call):
-        if call.asks_polish or "choose one," in call.prompt:
-            return good(call)
-        return Answer.json(drafted(call.offered[:3], sentence(call.prompt)))
-
-    shares = {1: 1, 2: 1, 3: 1}
-    with ChatServer(script) as server:
-        made = write_by(server.url, tmp_path, tools_per_query=shares, offered=6)
-        asked = len(server.calls)
-        write_by(server.url, tmp_path, tools_per_query=shares, offered=6)
-        assert len(server.calls) == asked
-    # The model says two tools where one is asked for, and else three: a third of the queries.
-    counts = made.value.counts
-    numbers = counts["tools_per_query"]
-    assert sum(n["asked"] for n in numbers.values()) == counts["attempts"]
-    assert [numbers[n]["accepted"] for n in "123"] == [0, 0, 6]
-    others = numbers["1"]["asked"] + numbers["2"]["asked"]
-    assert counts["rejected"] == {"other-number-of-tools": others}
-    assert "2, asked for 1" in made.value.info["examples"]["other-number-of-tools"]
-
-
-def test_a_run_that_stopped_midway_goes_on_without_asking_again(tmp_path):
-    def script(call):
-        return good(call) if call.number < 15 else Answer.error(401, "key expired")
-
-    with ChatServer(script) as server, pytest.raises(ToolbankError, match="401"):
-        write_by(server.url, tmp_path)
-    kept = count_replies(tmp_path)
-    # Every reply that was given out is kept, those in flight at the stop included.
-    assert kept == 15
-    with ChatServer(good) as server:
-        made = write_by(server.url, tmp_path)
-    assert len(server.calls) == 40 - kept
-    assert made.value.counts["accepted"] == 20
 
 
 @pytest.mark.parametrize(
