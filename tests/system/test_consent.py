@@ -205,15 +205,10 @@ def test_no_part_of_a_recipe_sends_the_default_key_to_an_unnamed_host(part, tmp_
     assert describe_plan(recipe, tmp_path / "out").count(line) == 1
 
 
-@pytest.mark.parametrize("variable", ["NOWHERE_SET", None])
-def test_without_a_key_any_host_is_asked(tmp_path, server, variable):
-    (sent,) = run(server, mine(tmp_path, server, api_key_env=variable))
-    assert sent is None or (variable and KEY not in sent)
-
-
-def test_the_default_key_is_kept_from_this_machine_until_that_is_named(
-    tmp_path, server
-):
+def test_this_machine_gets_no_key_until_it_is_named(tmp_path, server):
+    for variable in ("NOWHERE_SET", None):
+        (sent,) = run(server, mine(tmp_path, server, api_key_env=variable))
+        assert sent is None or (variable and KEY not in sent)
     path = mine(tmp_path, server)
     assert run(server, path) == {"Bearer none"}
     name_host(server.url)
@@ -231,8 +226,7 @@ def test_where_a_key_is_wanted_the_line_to_set_is_named(tmp_path, monkeypatch):
 
 def test_what_the_user_types_is_named_for_that_command(tmp_path, server):
     path = write_recipe(tmp_path, base_url="https://x.invalid/v1", model="m", queries=3)
-    sent = run(server, path, f"generate.base_url={server.url}")
-    assert sent == {f"Bearer {KEY}"}
+    assert run(server, path, f"generate.base_url={server.url}") == {f"Bearer {KEY}"}
     assert not may_go(server.url)
 
 
@@ -269,27 +263,31 @@ def test_what_is_typed_counts_for_its_own_recipe_alone():
     assert not is_granted(grant)
 
 
+URL_X = "base_url: 'http://x'"
+
+
 @pytest.mark.parametrize(
-    "typed",
+    ("typed", "named"),
     [
-        "generate.parameters={base_url: 'http://x', headers: [1]}",
-        "generate.parameters={base_url: 'http://x', api_key_env: [1]}",
-        "generate.options={base_url: 'http://x', headers: {a: OPENAI_API_KEY}}",
+        (f"generate.parameters={{{URL_X}, headers: [1]}}", ()),
+        (f"generate.parameters={{{URL_X}, api_key_env: [1]}}", ()),
+        (f"generate.options={{{URL_X}, headers: {{a: OPENAI_API_KEY}}}}", ()),
+        ("generate.queries=20", ()),
+        (
+            "retrievers.1.decompose.base_url=https://x.invalid/v1",
+            ("https://x.invalid",),
+        ),
     ],
 )
-def test_what_is_typed_for_a_model_or_an_engine_is_no_endpoint(typed, tmp_path, server):
-    assert load_recipe(mine(tmp_path, server), [typed]).typed == ()
-
-
 @pytest.mark.parametrize("baselines", ["true", "false"])
-def test_a_host_that_was_typed_for_a_retriever_counts_for_it(baselines, tmp_path):
+def test_what_is_typed_counts_where_it_is_an_endpoint(
+    typed, named, baselines, tmp_path
+):
     path = tmp_path / "mine.yaml"
     text = LEFT["decompose"].replace("URL", "https://y.invalid/v1")
     path.write_text(HEAD.replace("false", baselines) + text)
-    typed = ["retrievers.1.decompose.base_url=https://x.invalid/v1"]
-    named = load_recipe(str(path), typed).typed
-    assert named == (("OPENAI_API_KEY", "https://x.invalid"),)
-    assert load_recipe(str(path), ["generate.queries=20"]).typed == ()
+    read = load_recipe(str(path), [typed]).typed
+    assert read == tuple((KEYED, host) for host in named)
 
 
 def preview(folder, said):
@@ -383,9 +381,7 @@ GRANT = st.builds(
     Grant,
     st.sampled_from(["send", "start"]),
     st.lists(values(), max_size=3).map(tuple),
-    st.dictionaries(NAMES, values(), max_size=3).map(
-        lambda found: tuple(found.items())
-    ),
+    st.dictionaries(NAMES, values(), max_size=3).map(dict.items).map(tuple),
 )
 
 
@@ -440,13 +436,10 @@ def test_a_grant_is_shown_in_full_but_for_its_secrets(grant):
 def test_what_two_processes_are_answered_at_once_is_kept(tmp_path, monkeypatch):
     grants = [grant_to_send(KEYED, f"https://{n}.example", "") for n in "abcd"]
     command = (
-        "import sys; from toolbank.system import consent;"
-        "consent.confirm = lambda _: True;"
-        "consent.require_consent([consent.grant_to_send('OPENAI_API_KEY', sys.argv[1], '')], 'x')"
+        "import sys; from toolbank.system import consent as c; c.confirm = lambda _: True;"
+        "c.require_consent([c.grant_to_send('OPENAI_API_KEY', sys.argv[1], '')], 'x')"
     )
-    running = [
-        subprocess.Popen([sys.executable, "-c", command, grant.route[1]])
-        for grant in grants
-    ]
+    arguments = [[sys.executable, "-c", command, grant.route[1]] for grant in grants]
+    running = [subprocess.Popen(each) for each in arguments]
     assert [process.wait() for process in running] == [0] * 4
     assert find_missing(grants) == []

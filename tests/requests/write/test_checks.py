@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.corpus_files import CORPUS
 from tests.shared import shared
 from toolbank.bank.records import Tool
 from toolbank.llm.chat import Rejection
@@ -141,20 +142,9 @@ def test_plain_names_that_stand_in_a_query_are_counted_for_its_own_tools_only():
     assert CHECKER.texts.leak_words(text, TOOLS[:1]) == ()
 
 
-ENGLISH = (
-    "zero-phase windowing: 256-point Hamming taper, halves swapped so the peak lands on 0",
-    "Café Müller sold 12 crèmes brûlées on Monday; what is that per opening hour?",
-    "sort asc?",
-)
-OTHERS = (
-    "Ich habe die Messwerte von drei Sensoren und will wissen, an welchem Tag die "
-    "Summe am höchsten war.",
-    "J'ai trois capteurs dans le jardin et je voudrais savoir quel jour la somme "
-    "des mesures a été la plus haute.",
-    "Tengo tres sensores en el jardín y me gustaría saber qué día fue más alta la "
-    "suma de las medidas.",
-    "庭に三つのセンサーがあり、どの日の合計が最も高かったかを知りたいです。",
-    "12 34 56",
+ENGLISH, OTHERS = (
+    (CORPUS / "languages" / file).read_text().splitlines()
+    for file in ("english.txt", "others.txt")
 )
 
 

@@ -1,9 +1,10 @@
-"""Tools written in the forms of others, and read back."""
+"""Tools written in the forms of others, of which some refuse much of JSON Schema, and read back."""
 
 import json
+import re
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.corpus_files import CORPUS, check_expected
@@ -106,3 +107,76 @@ def test_arguments_of_renamed_parameters_get_their_own_names_back():
 def test_a_description_keeps_its_lines(form, text):
     written, _ = write_function(parse_tool({"name": "a", "description": text}), form)
     assert written.get("function", written)["description"] == text
+
+
+TYPES = ["string", "object", "array", "null", "integer", "boolean", "number"]
+POINTERS = ["#", "#/$defs/a", "#/properties/a", "#/definitions/a", "http://x/y"]
+KEYS = st.sampled_from(["a", "b", "$ref", "type", "enum"])
+VALUES = st.none() | st.integers() | st.text(max_size=2) | st.booleans()
+
+
+def schemas_of(inner):
+    several = st.lists(inner, min_size=1, max_size=3)
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(TYPES)
+            | st.lists(st.sampled_from(TYPES), min_size=1, max_size=3, unique=True),
+            "properties": st.dictionaries(KEYS, inner, max_size=3),
+            "items": inner,
+            "allOf": several,
+            "anyOf": several,
+            "oneOf": several,
+            "not": inner,
+            "required": st.lists(KEYS, unique=True, max_size=2),
+            "enum": st.lists(VALUES, max_size=3),
+            "const": VALUES,
+            "$ref": st.sampled_from(POINTERS),
+            "$defs": st.dictionaries(KEYS, inner, max_size=2),
+            "format": st.sampled_from(["uri", "int32"]),
+            "nullable": st.booleans(),
+        },
+    )
+
+
+ANY = schemas_of(
+    st.recursive(st.booleans() | st.just({"type": "string"}), schemas_of, max_leaves=8)
+)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(ANY)
+def test_what_is_written_is_what_the_apis_take(schema):
+    schema = {"properties": {}, **schema, "type": "object"}
+    before = json.dumps(schema)
+    tool = Tool(name="a", parameters=schema)
+    check_gemini(
+        write_function(tool, "gemini")[0].get("parameters", {"type": "OBJECT"})
+    )
+    written = write_function(tool, "anthropic")[0]["input_schema"]
+    assert written["type"] == "object" and isinstance(written["properties"], dict)
+    assert not {"allOf", "anyOf", "oneOf", "not", "enum", "$ref"} & written.keys()
+    assert all(re.fullmatch(r"[\w.-]{1,64}", name) for name in written["properties"])
+    wanted = write_function(tool, "openai")[0]["function"]["parameters"]
+    assert len(wanted["properties"]) == len(written["properties"])
+    assert json.dumps(schema) == before
+
+
+def check_gemini(schema):
+    """What Gemini's API refuses, by its messages."""
+    if "anyOf" in schema:
+        assert schema.keys() == {"anyOf"}
+        for part in schema["anyOf"]:
+            check_gemini(part)
+        return
+    assert isinstance(schema["type"], str) and schema["type"].isupper()
+    assert not {"$ref", "$defs", "allOf", "oneOf", "const", "not"} & schema.keys()
+    assert schema.get("format") != "uri"
+    if "enum" in schema:
+        assert schema["type"] == "STRING" and all(schema["enum"])
+    if schema["type"] == "ARRAY":
+        check_gemini(schema["items"])
+    properties = schema.get("properties", {})
+    assert set(schema.get("required", ())) <= properties.keys()
+    for one in properties.values():
+        check_gemini(one)
