@@ -78,12 +78,8 @@ ASK = """
     if __name__ == "__main__":
         print(json.dumps(asyncio.run(ask(json.loads(sys.argv[1])))))
 """
-OPTIONS = {
-    "max_model_len": 4096,
-    "max_num_seqs": 16,
-    "gpu_memory_utilization": 0.12,
-    "enforce_eager": True,
-}
+OPTIONS = {"max_model_len": 4096, "max_num_seqs": 16, "enforce_eager": True}
+OPTIONS["gpu_memory_utilization"] = 0.12
 MODEL = {"engine": "vllm", "model": "smollm2", "options": OPTIONS, "max_tokens": 300}
 RECIPE = {
     "name": "small",

@@ -5,6 +5,7 @@ import json
 import datasets
 import pytest
 
+from tests.corpus_files import CORPUS, check_expected
 from tests.datasets.loaders.samples import config, make
 from tests.shared import shared
 from tests.world import write_dataset, write_lines
@@ -16,6 +17,8 @@ from toolbank.datasets.export import export_bank
 from toolbank.datasets.gather import gather
 from toolbank.system.errors import InputError
 
+CONVERSATIONS = "toolbench-conversations"
+
 
 def read(kind, folder, **more):
     return DATASETS.load(kind).read(config(kind, folder, **more))
@@ -25,54 +28,18 @@ def labels(dataset):
     return {q.query: (q.tools, q.split) for q in dataset.queries}
 
 
-COCKTAILS = ("Cocktails::List", "Cocktails::One")
-READ = {
-    "jsonl": (("a", "b"), {"do a": (("a",), "train"), "do b": (("b", "a"), "test")}),
-    "toolbank": (
-        ("np.acos", "np.sum"),
-        {
-            "What is the train?": (("np.sum", "np.acos"), "train"),
-            "What is the test?": (("np.acos",), "test"),
-        },
-    ),
-    "toolbench": (
-        COCKTAILS,
-        {
-            'a "list"\tof them': (COCKTAILS, "train"),
-            "one of them": (COCKTAILS[1:], "test"),
-        },
-    ),
-    "toollens": (
-        ("Cocktails::List", "Other"),
-        {
-            "list them": (("Cocktails::List", "Other"), "train"),
-            "else": (("Other",), "test"),
-        },
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", READ)
-def test_tools_and_labels_are_read(tmp_path, kind):
+@pytest.mark.parametrize(
+    "kind", ["jsonl", "toolbank", "toolbench", "toollens", CONVERSATIONS]
+)
+def test_a_dataset_is_read_as_expected(kind, tmp_path, update_corpus):
     make(kind, tmp_path)
     dataset = read(kind, tmp_path)
-    assert (tuple(tool.name for tool in dataset.tools), labels(dataset)) == READ[kind]
-    merged = {"tool: named as another": 1} if kind == "toolbank" else {}
-    assert dataset.left_out.counts == merged
-
-
-def test_descriptions_and_parameters_are_read(tmp_path):
-    for kind in READ:
-        make(kind, tmp_path / kind)
-    first, second = read("jsonl", tmp_path / "jsonl").tools
-    assert (first.summary, first.description) == ("Does a.", "At length.")
-    assert second.parameters["properties"] == {"n": {}}
-    for kind in ("toolbench", "toollens"):
-        tool = read(kind, tmp_path / kind).tools[0]
-        assert (tool.kind, tool.summary) == ("operation", "All of them.")
-        assert tool.parameters["required"] == ["q"]
-    tool = read("toolbench", tmp_path / "toolbench").tools[0]
-    assert tool.parameters["properties"]["n"]["type"] == "number"
+    found = {"left_out": dataset.left_out.counts}
+    for part in ("tools", "queries", "asks"):
+        rows = getattr(dataset, part)
+        found[part] = [row.model_dump(exclude_defaults=True) for row in rows]
+    expected = CORPUS / "datasets" / f"{kind}.json"
+    check_expected(expected, found, update=update_corpus)
 
 
 def test_jsonl_of_functions_as_models_are_told_of_them(tmp_path):
@@ -356,27 +323,11 @@ def test_the_labels_of_a_request_count_together_or_not_at_all(given, kept):
     assert sum(dataset.left_out.counts.values()) == len(given) - kept
 
 
-CONVERSATIONS = "toolbench-conversations"
-
-
 @pytest.fixture
 def conversations(tmp_path):
     """The file of the conversations to train on; that of the test lies in the same folder."""
     make(CONVERSATIONS, tmp_path)
     return tmp_path / "toolllama_G123_dfs_train.json"
-
-
-def test_each_assistant_turn_is_a_step_and_finish_is_none(tmp_path, conversations):
-    dataset = read(CONVERSATIONS, tmp_path)
-    both = ("list_for_cocktails", "one_for_cocktails")
-    assert tuple(tool.name for tool in dataset.tools) == both
-    assert "q" in dataset.tools[0].parameters["properties"]
-    train, test = dataset.queries
-    assert (train.split, test.split) == ("train", "test")
-    assert train.query.startswith("Which cocktails are there?")
-    assert train.tools == both
-    steps = "Call list_for_cocktails First all.\nCall one_for_cocktails"
-    assert train.explanation == steps
 
 
 @pytest.mark.parametrize("row", [{"id": "x"}, "text"])

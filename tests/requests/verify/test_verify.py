@@ -25,13 +25,9 @@ TOOLS = (*SHOP, OLD, NICK)
 
 def request(number, *tools, explanation=""):
     said = f"Please see to the {' and the '.join(t.partition('_')[2] for t in tools)}"
-    return Query(
-        id=f"q{number}",
-        query=f"{said} of customer {number}.",
-        tools=tools,
-        split="train",
-        explanation=explanation,
-    )
+    text = f"{said} of customer {number}."
+    more = {"split": "train", "explanation": explanation}
+    return Query(id=f"q{number}", query=text, tools=tools, **more)
 
 
 BANK = Bank(
@@ -51,15 +47,8 @@ def verify(server, folder, bank=BANK, tools_id="tools", **settings):
     config = VerifyConfig(**{**engine, "candidates": 4, **settings})
     folder.mkdir(exist_ok=True)
     with Journal(folder / "journal.sqlite") as journal:
-        return verify_bank(
-            bank,
-            config,
-            folder=folder / "verify",
-            tools_id=tools_id,
-            domain="shop",
-            seed=0,
-            journal=journal,
-        )
+        place = {"folder": folder / "verify", "tools_id": tools_id, "journal": journal}
+        return verify_bank(bank, config, domain="shop", seed=0, **place)
 
 
 def verify_one(folder, bank, **reply):
