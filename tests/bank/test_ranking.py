@@ -34,10 +34,8 @@ def judged_rankings(draw):
     n = draw(st.integers(1, 4))
     depth = draw(st.integers(1, N_TOOLS))
     hits = [draw(st.permutations(range(N_TOOLS)))[:depth] for _ in range(n)]
-    gold = [
-        draw(st.sets(st.integers(0, N_TOOLS + 3), min_size=1, max_size=6))
-        for _ in range(n)
-    ]
+    tools = st.sets(st.integers(0, N_TOOLS + 3), min_size=1, max_size=6)
+    gold = [draw(tools) for _ in range(n)]
     return np.array(hits), gold
 
 
@@ -49,9 +47,8 @@ def pad(gold):
 
 
 def reference(measure, hits, gold):
-    qrels = [
-        ir_measures.Qrel(str(q), str(tool), 1) for q, s in enumerate(gold) for tool in s
-    ]
+    pairs = [(str(q), str(tool)) for q, tools in enumerate(gold) for tool in tools]
+    qrels = [ir_measures.Qrel(*pair, 1) for pair in pairs]
     run = [
         ir_measures.ScoredDoc(str(q), str(tool), -rank)
         for q, row in enumerate(hits)
@@ -74,9 +71,8 @@ def test_metrics_equal_those_of_ir_measures(ranked, k):
 def test_comp_is_one_where_recall_is_complete(ranked, k):
     hits, gold = ranked
     found, n_gold = match_gold(hits, pad(gold)), np.array([len(g) for g in gold])
-    complete = [
-        set(g) <= set(row[:k].tolist()) for g, row in zip(gold, hits, strict=True)
-    ]
+    pairs = zip(gold, hits.tolist(), strict=True)
+    complete = [set(tools) <= set(row[:k]) for tools, row in pairs]
     assert comp(found, n_gold, k).tolist() == complete
 
 
@@ -148,9 +144,8 @@ def ranked_places(draw):
 def test_so_many_places_are_filled_by_each_prefix_as_a_matching_can_fill(ranked):
     hits, places = ranked
     found = match_places(np.array([hits]), [places])[0]
-    fits = np.array(
-        [[tool in {n, *others} for n, others in places.items()] for tool in hits]
-    )
+    names = [{needed, *others} for needed, others in places.items()]
+    fits = np.array([[tool in alike for alike in names] for tool in hits])
     for k in range(1, len(hits) + 1):
         matched = maximum_bipartite_matching(csr_array(fits[:k]), perm_type="column")
         assert found[:k].sum() == (matched >= 0).sum()

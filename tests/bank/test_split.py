@@ -121,9 +121,8 @@ TOOLS = tuple(
     for name in ("x", "y", "z")
 )
 NAMES = st.sampled_from([n for tool in TOOLS for n in (tool.name, *tool.aliases)])
-REQUESTS = st.lists(
-    st.lists(NAMES, min_size=1, max_size=3, unique=True), min_size=1, max_size=60
-)
+REQUEST = st.lists(NAMES, min_size=1, max_size=3, unique=True)
+REQUESTS = st.lists(REQUEST, min_size=1, max_size=60)
 BY = ["set", "tool", "family"]
 
 

@@ -26,9 +26,8 @@ def request(attempt, stage="write"):
 
 
 def config(**settings):
-    return GenerateConfig(
-        **{"engine": "batch", "model": "asked-model", "retries": 2, **settings}
-    )
+    base = {"engine": "batch", "model": "asked-model", "retries": 2}
+    return GenerateConfig(**{**base, **settings})
 
 
 @dataclass

@@ -72,9 +72,8 @@ def test_the_message_has_files_and_commands_that_can_be_pasted(tmp_path):
 
 def test_another_round_holds_what_follows_and_nothing_twice(tmp_path):
     begin(tmp_path)
-    (tmp_path / "out.jsonl").write_text(
-        answer_file((tmp_path / FIRST).read_text(), said)
-    )
+    output = answer_file((tmp_path / FIRST).read_text(), said)
+    (tmp_path / "out.jsonl").write_text(output)
     later = [*THREE, request(0, "polish"), request(3)]
     message = command(tmp_path, later).message
     names = [SECOND.replace("write", "polish"), SECOND]
@@ -241,12 +240,7 @@ def over_an_earlier_part(folder, lines):
 
 def among_other_lines(folder, lines):
     other = reply_line("request-1", Answer.text("of another run"))
-    odd = [
-        "{broken",
-        '{"custom_id": 7, "response": {}}',
-        '["no object"]',
-        "[" * 100_000,
-    ]
+    odd = ["{broken", '{"custom_id": 7, "response": {}}', '["list"]', "[" * 100_000]
     put(folder, *lines[:2], other, "", *odd, lines[2])
 
 

@@ -42,9 +42,8 @@ TEXTS = {number: f"Request {number} of é€𝄞." for number in range(4)}
 
 def submit(folder, server, requests=FOUR, options=(), **settings):
     settings = {"base_url": server.url, "max_outage": 0, **settings}
-    return command(
-        folder, requests, options={"submit": True} | dict(options), **settings
-    )
+    options = {"submit": True, **dict(options)}
+    return command(folder, requests, options=options, **settings)
 
 
 def fails(folder, server, **settings):

@@ -296,13 +296,8 @@ def test_a_request_keeps_its_key():
 @given(TEXTS, st.integers(0, 10**6), TEXTS)
 def test_the_key_is_the_hash_of_the_request_as_json(content, attempt, identity):
     schema = {"type": "object", "properties": {identity: {"type": "string"}}}
-    whole = [
-        identity,
-        attempt,
-        "polish",
-        [["system", "You edit."], ["user", content]],
-        schema,
-    ]
+    messages = [["system", "You edit."], ["user", content]]
+    whole = [identity, attempt, "polish", messages, schema]
     text = json.dumps(whole, ensure_ascii=False, sort_keys=True)
     key = hashlib.sha256(text.encode()).hexdigest()[:32]
     assert request(content, attempt, schema).key(identity) == key

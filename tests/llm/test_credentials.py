@@ -79,9 +79,8 @@ def check_sent(path, headers):
 
 def test_an_endpoint_may_want_a_header_and_a_query_of_its_own(tmp_path):
     with ChatServer(good) as server:
-        path = write_recipe(
-            tmp_path, base_url=server.url, model="m", queries=3, **AZURE
-        )
+        settings = {"base_url": server.url, "model": "m", **AZURE}
+        path = write_recipe(tmp_path, queries=3, **settings)
         recipe = load_recipe(path)
         with pytest.raises(InputError, match=r"send AZURE_KEY=.* http://127\.0\.0\.1"):
             run_recipe(recipe, tmp_path / "out", until="generate")

@@ -45,9 +45,8 @@ def install(install_package):
 
 
 def make(engine, **settings):
-    return create_engine(
-        GenerateConfig(engine=engine, model="m", **settings), tools=(), seed=3
-    )
+    config = GenerateConfig(engine=engine, model="m", **settings)
+    return create_engine(config, tools=(), seed=3)
 
 
 def test_an_engine_of_an_installed_package_is_found_by_its_name(install):

@@ -125,9 +125,8 @@ def test_a_form_is_given_up_for_a_servers_error_only_where_the_same_call_has_it_
         return replies
 
     with ChatServer(script) as server:
-        assert {reply.text for reply in asyncio.run(talk(server.url))} == {
-            '{"query": "fine"}'
-        }
+        replies = asyncio.run(talk(server.url))
+    assert {reply.text for reply in replies} == {'{"query": "fine"}'}
     forms = [call.format for call in server.calls]
     assert forms == ["json_schema"] * 4 + ["json_object"] * 3
 

@@ -119,10 +119,8 @@ def test_what_is_in_flight_is_within_a_budget_of_tokens_or_dollars():
     pool, journal, _ = ask_all(engine, 2000, concurrency=300, budget={"tokens": 10**6})
     assert pool.stop.cause == "budget"
     assert 540 <= len(journal.replies) <= 556
-    price = {"input": 0.15, "output": 0.6}
-    pool, _, _ = ask_all(
-        Endpoint(lengthy), 2000, concurrency=256, price=price, budget={"dollars": 0.3}
-    )
+    limits = {"price": {"input": 0.15, "output": 0.6}, "budget": {"dollars": 0.3}}
+    pool, _, _ = ask_all(Endpoint(lengthy), 2000, concurrency=256, **limits)
     assert 0.29 < pool.budget.dollars <= 0.3
 
 
@@ -132,9 +130,8 @@ def test_below_the_first_estimate_a_failed_try_is_free(fails_first):
         fails = fails_first and request.attempt == 0 and now == 0
         return broken() if fails else good()
 
-    _, journal, got = ask_all(
-        Endpoint(script), 50, concurrency=4, budget={"tokens": 150}
-    )
+    engine = Endpoint(script)
+    _, journal, got = ask_all(engine, 50, concurrency=4, budget={"tokens": 150})
     assert len(journal.replies) == 10
     assert kinds(got[:10]) == [ChatReply] * 10
 

@@ -103,9 +103,8 @@ def refusal(config_class, **settings):
             kind.check_access(config)
             kind.create(config, EngineContext())
     if isinstance(caught.value, ValidationError):
-        return "; ".join(
-            f"{error['loc']}: {error['msg']}" for error in caught.value.errors()
-        )
+        errors = caught.value.errors()
+        return "; ".join(f"{error['loc']}: {error['msg']}" for error in errors)
     return str(caught.value)
 
 
@@ -150,7 +149,7 @@ def test_a_key_with_characters_that_no_key_has_is_refused_and_not_shown(monkeypa
 
 
 PRICES = (
-    "small/model-1.5: {input: 0.15, output: 0.6}\nlarge:\n  input: 3\n  output: 15\n"
+    "small/model-1.5: {input: 0.15, output: 0.6}\nlarge:\n  input: 3\n  output: 9\n"
 )
 
 

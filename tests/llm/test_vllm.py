@@ -255,9 +255,8 @@ def test_what_vllm_refuses_to_load_is_bad_input_for_every_request(llms, settings
 def test_a_recipe_can_not_make_vllm_run_its_own_code(llms, monkeypatch, options):
     monkeypatch.delenv("TOOLBANK_TRUST_REMOTE_CODE", raising=False)
     (name,) = options
-    with pytest.raises(
-        InputError, match=rf"options\.{name}: .*TOOLBANK_TRUST_REMOTE_CODE=1"
-    ):
+    refusal = rf"options\.{name}: .*TOOLBANK_TRUST_REMOTE_CODE=1"
+    with pytest.raises(InputError, match=refusal):
         make(options=options)
     assert not llms
     # Then it is vLLM that refuses, or not; the stand-in knows none of these.
@@ -338,9 +337,8 @@ def command_with_process(tmp_path, model):
 
 def test_an_interrupt_of_the_terminal_does_not_reach_the_processes_of_vllm(tmp_path):
     command, environment = command_with_process(tmp_path, "marker")
-    done = subprocess.run(
-        command, env=environment, timeout=60, capture_output=True, text=True
-    )
+    captured = {"timeout": 60, "capture_output": True, "text": True}
+    done = subprocess.run(command, env=environment, **captured)
     assert "has no attribute 'enqueue_chat'" in done.stderr
     assert not (tmp_path / "marker").exists()
 

@@ -132,10 +132,8 @@ def of_vllm():
 
 def test_requests_of_any_length_are_answered_alike_in_every_process(folder):
     settings = json.dumps({"model": "smollm2", "options": OPTIONS})
-    first, again = (
-        json.loads(run(["ask.py", settings], folder)[0].splitlines()[-1])
-        for _ in range(2)
-    )
+    asked = [run(["ask.py", settings], folder)[0] for _ in range(2)]
+    first, again = (json.loads(out.splitlines()[-1]) for out in asked)
     assert first == again
     assert len(first) == 16
     assert first[-1][2] > 1500

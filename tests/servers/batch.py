@@ -30,9 +30,8 @@ def reply_line(key, answer, **changes):
 def unanswered_line(key, code="batch_expired"):
     """A line of an error file, of a request that was not answered at all."""
     error = {"code": code, "message": "This request could not be executed."}
-    return json.dumps(
-        {"id": "batch_req_1", "custom_id": key, "response": None, "error": error}
-    )
+    row = {"id": "batch_req_1", "custom_id": key, "response": None, "error": error}
+    return json.dumps(row)
 
 
 def answer_file(content, script):

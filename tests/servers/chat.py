@@ -55,9 +55,7 @@ class Answer:
 
     @classmethod
     def html(cls, page="<html>hello</html>", status=200):
-        return cls(
-            status=status, body=page.encode(), headers={"Content-Type": "text/html"}
-        )
+        return cls(status, page.encode(), {"Content-Type": "text/html"})
 
     @classmethod
     def connection_reset(cls):

@@ -295,9 +295,8 @@ def preview(folder, said):
     command = [sys.executable, "-m", "toolbank", "preview", "mine.yaml", "--count", "1"]
     theirs, ours = pty.openpty()
     os.write(theirs, said.encode())
-    done = subprocess.run(
-        command, cwd=folder, stdin=ours, stderr=ours, stdout=subprocess.PIPE
-    )
+    ends = {"stdin": ours, "stderr": ours, "stdout": subprocess.PIPE}
+    done = subprocess.run(command, cwd=folder, **ends)
     os.close(ours)
     told = b""
     # A terminal ends with an error.
@@ -323,9 +322,8 @@ def test_a_terminal_is_asked_once_and_the_answer_is_kept(tmp_path, server, monke
     code, told = preview(tmp_path, "y\n")
     place = server.url.removesuffix("/v1")
     assert code == 0 and "mine.yaml" in told and place in told
-    assert {call.headers["authorization"] for call in server.calls} == {
-        f"Bearer {OTHER}"
-    }
+    sent = {call.headers["authorization"] for call in server.calls}
+    assert sent == {f"Bearer {OTHER}"}
     kept = Path(os.environ["XDG_CONFIG_HOME"], "toolbank", "grants")
     assert f"{place} scrypt:" in kept.read_text().splitlines()[-1]
     assert OTHER not in kept.read_text() and kept.stat().st_mode & 0o777 == 0o600

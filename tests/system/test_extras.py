@@ -12,7 +12,7 @@ import pytest
 
 import toolbank
 from tests.search.packed.packs import write_pack
-from tests.test_dependencies import imported
+from tests.test_dependencies import imported, normal
 from toolbank.system import extras
 from toolbank.system.errors import InputError
 from toolbank.system.extras import (
@@ -69,10 +69,6 @@ def run_without(missing, *arguments, code=COMMAND, folder=None):
         cwd=folder,
         timeout=240,
     )
-
-
-def normal(name):
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def parse(requirement):

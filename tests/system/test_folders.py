@@ -176,9 +176,7 @@ def test_a_mark_that_is_a_link_is_refused(tmp_path):
 def test_a_folder_of_another_kind_is_refused(tmp_path):
     with replacing(tmp_path, KIND) as made:
         lay(made / "a.txt", "new")
-    with pytest.raises(
-        InputError, match=r"holds a\.txt, and is not the folder of a ru"
-    ):
+    with pytest.raises(InputError, match=r"holds a\.txt, and is not the folder of a"):
         check_folder(tmp_path, RUN)
 
 

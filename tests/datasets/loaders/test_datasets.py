@@ -67,10 +67,8 @@ def test_any_schema_of_an_object_is_kept(tmp_path, key):
         {"anyOf": [place, {"type": "object", "required": ["zip"]}]},
         {"type": "object", "properties": {"anything": True}},
     ]
-    tools = [
-        {"name": f"t{n}", "description": "Do.", key: schema}
-        for n, schema in enumerate(schemas)
-    ]
+    said = {"description": "Do."}
+    tools = [{"name": f"t{n}", **said, key: one} for n, one in enumerate(schemas)]
     write_dataset(tmp_path, tools, [{"query": "do", "tools": ["t0"]}])
     assert [tool.parameters for tool in read("jsonl", tmp_path).tools] == schemas
 
@@ -358,9 +356,8 @@ def test_of_a_conversation_step_by_step_the_longest_counts(tmp_path, conversatio
 
 
 def test_a_list_of_apis_may_hold_others_and_be_broken(tmp_path, conversations):
-    text = conversations.read_text().replace(
-        "All of them.", "Such as [{}] and [{1: 2}]."
-    )
+    text = conversations.read_text()
+    text = text.replace("All of them.", "Such as [{}] and [{1: 2}].")
     broken = json.loads(text)[0]
     broken["conversations"][0]["value"] = "the following APIs: [{import os}]"
     conversations.write_text(json.dumps([*json.loads(text), broken]))

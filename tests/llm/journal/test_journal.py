@@ -40,10 +40,8 @@ def put_all(journal, requests):
     """Put a reply to each, under its place as key; gives the errors."""
 
     async def put():
-        puts = [
-            journal.put(str(i), "me", request, REPLY)
-            for i, request in enumerate(requests)
-        ]
+        rows = enumerate(requests)
+        puts = [journal.put(str(i), "me", request, REPLY) for i, request in rows]
         return await asyncio.gather(*puts, return_exceptions=True)
 
     return asyncio.run(asyncio.wait_for(put(), 30))
@@ -86,9 +84,8 @@ async def main(journal):
 with Journal(Path({str(path)!r})) as journal:
     asyncio.run(main(journal))
 """
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
-    ) as child:
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         for line in child.stdout:
             seen = int(line)
             if seen >= 25:
@@ -179,10 +176,8 @@ def test_replies_that_are_on_their_way_when_the_disk_gets_full_are_kept(tmp_path
 
     async def put_until_full(journal):
         for number in count(step=10):
-            puts = [
-                journal.put(str(n), "me", request(n), reply())
-                for n in range(number, number + 10)
-            ]
+            numbers = range(number, number + 10)
+            puts = [journal.put(str(n), "me", request(n), reply()) for n in numbers]
             for error in await asyncio.gather(*puts, return_exceptions=True):
                 if error is not None:
                     return number + 10, error
@@ -214,9 +209,8 @@ def test_what_finds_no_room_even_in_reserve_is_said_to_be_lost(tmp_path):
 
 
 LATE = EngineError("late", reason="timeout")
-CHARGED = EngineError(
-    "cut", reason="timeout", prompt_tokens=40, completion_tokens=9, estimated=True
-)
+SPENT = {"prompt_tokens": 40, "completion_tokens": 9, "estimated": True}
+CHARGED = EngineError("cut", reason="timeout", **SPENT)
 
 
 def test_the_accounts_are_those_of_replies_and_failed_tries_by_step_and_model(path):
@@ -311,10 +305,8 @@ def test_of_a_damaged_reply_only_that_is_lost(path, capsys, column):
 @pytest.mark.parametrize("earlier", [0, 1])
 def test_an_interrupted_wait_loses_no_reply(path, earlier):
     async def cancel_at_once(journal):
-        puts = [
-            asyncio.create_task(journal.put(f"k{i}", "me", request(i), REPLY))
-            for i in range(3)
-        ]
+        puts = [journal.put(f"k{i}", "me", request(i), REPLY) for i in range(3)]
+        puts = [asyncio.create_task(put) for put in puts]
         await asyncio.sleep(0)
         for put in puts:
             put.cancel()

@@ -15,9 +15,7 @@ from toolbank.requests.asks.write import AskPrompts, Neighbours, ask_for_tools
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.system.errors import ToolbankError
 
-MANY = [
-    Tool(name=f"yard.lift{n}", summary=f"Lift the load number {n}.") for n in range(70)
-]
+MANY = [Tool(name=f"yard.lift{n}", summary=f"Lift the load {n}.") for n in range(70)]
 SISTERS = [
     Tool(name=f"cal.{kind}.is_open", kind="method", summary="Whether a day is open.")
     for kind in ("Bank", "Church", "Shop")
@@ -129,9 +127,8 @@ def test_an_ask_that_was_written_before_is_rejected_whoever_wrote_it_first(tmp_p
 
     with ChatServer(same) as server:
         written = ask(server, tmp_path, concurrency=16)
-    assert written.value.content["counts"]["rejected"] == {
-        "near-duplicate": len(SHOP) - 1
-    }
+    rejected = written.value.content["counts"]["rejected"]
+    assert rejected == {"near-duplicate": len(SHOP) - 1}
     plain = [tool for tool, kind, _ in told(written) if kind == "plain"]
     assert plain == [SHOP[0].name]
 
@@ -236,10 +233,8 @@ def test_the_order_is_that_of_every_score_and_equals_come_by_name():
     index = LexicalIndex.of(texts)
     for own in (0, 7, 39):
         [scores] = index.scores([texts[own]])
-        ranked = sorted(
-            (n for n in range(40) if n != own),
-            key=lambda n: (-scores[n], tools[n].name),
-        )
+        others = [n for n in range(40) if n != own]
+        ranked = sorted(others, key=lambda n: (-scores[n], tools[n].name))
         expected = [tools[n].name for n in ranked[:6] if scores[n] > 0]
         assert names(neighbours.find(tools[own], 6)) == expected
 

@@ -149,13 +149,10 @@ def test_replies_that_say_what_cannot_be_are_counted_and_first_labels_stay(tmp_p
     ]
     labelled = {label.query for label in found.value.labels}
     assert labelled == {query.id for query in BANK.queries[4:]}
-    aside = [
-        row[1:] for row in rows(found, "grade", "query", "reason") if row[0] == "aside"
-    ]
-    assert aside == [
-        ("q4", "It has two readings."),
-        ("q5", "none of the candidates is needed"),
-    ]
+    labels = rows(found, "grade", "query", "reason")
+    aside = [row[1:] for row in labels if row[0] == "aside"]
+    nothing = "none of the candidates is needed"
+    assert aside == [("q4", "It has two readings."), ("q5", nothing)]
     agreement = found.value.content["agreement"]
     assert (agreement["requests"], agreement["aside"]) == (8, 2)
 
@@ -239,16 +236,12 @@ def test_an_explanation_that_never_speaks_of_a_label_is_found(tmp_path):
     assert found.value.content["findings"]["unspoken"] == unspoken
     assert not found.value.labels
     aside = checked(tmp_path, *queries, set_aside=["unspoken"])
-    assert rows(aside, "query", "grade", "reason") == [
-        ("q1", "aside", "unspoken: shop.find_orders")
-    ]
+    [label] = rows(aside, "query", "grade", "reason")
+    assert label == ("q1", "aside", "unspoken: shop.find_orders")
 
 
 def test_a_request_that_nobody_would_find_by_its_label_fails_the_round_trip(tmp_path):
-    many = [
-        Tool(name=f"sea.sail{n}", summary=f"Sail the sea to port {n}.")
-        for n in range(80)
-    ]
+    many = [Tool(name=f"sea.sail{n}", summary=f"Sail to port {n}.") for n in range(80)]
     lost = Query(id="lost", query="Sail to a port by sea.", tools=("shop.tot",))
     good = Query(id="good", query="Total the prices, please.", tools=("shop.tot",))
     bank = Bank((*many, OLD), (lost, good))

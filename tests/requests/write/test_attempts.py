@@ -157,10 +157,8 @@ def test_where_rules_decline_all_it_is_advised_to_request_single_tools(tmp_path)
 
 
 def test_problems_keep_what_was_rejected_apart_from_what_failed(run):
-    outcomes = {
-        1: ChatReply("What?", "m", 10, 5),
-        2: EngineError("it broke", reason="bad-request"),
-    }
+    broken = EngineError("it broke", reason="bad-request")
+    outcomes = {1: ChatReply("What?", "m", 10, 5), 2: broken}
     engine = Swift(lambda request: outcomes.get(request.attempt) or answer(request))
     made = run(engine, queries=3)
     assert made.problems[:3] == (
@@ -256,9 +254,8 @@ def test_a_bank_has_exactly_the_shares_and_no_call_is_for_nothing(run_shares):
 def test_the_bank_is_the_same_at_any_concurrency_and_after_it_was_stopped(run_shares):
     whole = run_shares(Uneven(script=picky), concurrency=1)
     many = run_shares(Uneven(script=picky), "many", concurrency=32)
-    stopped = run_shares(
-        Uneven(script=picky), "stopped", concurrency=8, budget={"calls": 31}
-    )
+    few = {"concurrency": 8, "budget": {"calls": 31}}
+    stopped = run_shares(Uneven(script=picky), "stopped", **few)
     assert stopped.lacks
     again = run_shares(Uneven(script=picky), "stopped", concurrency=8)
     for made in (many, again):

@@ -79,10 +79,8 @@ def test_rounds_by_hand_give_the_bank_that_an_endpoint_gives(tmp_path, by_endpoi
     assert made.value.counts == by_endpoint.value.counts
     assert made.value.counts["rejected"]
     # Writes; polishes of what was good, and writes to make up for what wasn't; and so on.
-    first, second = (
-        re.findall(r"round-\d+-(\w+)-\d+\.jsonl  ", text) for text in messages[:2]
-    )
-    assert (first, second) == (["write"], ["polish", "write"])
+    kinds = [re.findall(r"round-\d+-(\w+)-\d+\.jsonl  ", one) for one in messages]
+    assert kinds[:2] == [["write"], ["polish", "write"]]
     assert len(made.value.queries) == 12
 
 

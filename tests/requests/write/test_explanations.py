@@ -23,9 +23,8 @@ def encoder(tmp_path_factory):
 
 
 def query(name, explanation, *tools):
-    return Query(
-        id=name, query="do it now", draft="do it", tools=tools, explanation=explanation
-    )
+    more = {"query": "do it now", "draft": "do it", "tools": tools}
+    return Query(id=name, explanation=explanation, **more)
 
 
 def test_a_tool_that_no_step_speaks_of_is_told(encoder):

@@ -152,10 +152,8 @@ def test_all_that_a_template_may_use_is_there(tmp_path, monkeypatch):
     shutil.copytree(CORPUS / "prompts", tmp_path / "prompts")
     monkeypatch.chdir(tmp_path)
     made = prompts(domain="cakes", instructions=" In pence. ")
-    requests = {
-        "write": made.write(0, TOOLS, 3),
-        "polish": made.polish(0, DRAFT, TOOLS[:2]),
-    }
+    polish = made.polish(0, DRAFT, TOOLS[:2])
+    requests = {"write": made.write(0, TOOLS, 3), "polish": polish}
     for name, request in requests.items():
         expected = (CORPUS / "prompts" / f"{name}.txt").read_text()
         assert text(request) == expected.removesuffix("\n")

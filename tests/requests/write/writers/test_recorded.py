@@ -11,11 +11,8 @@ from toolbank.requests.write.checks import Checker, read_draft, read_polished
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import InputError
 
-TOOLS = (
-    Tool(name="shop.total", aliases=("shop.sum",)),
-    Tool(name="shop.sort"),
-    Tool(name="shop.scale"),
-)
+TOTAL = Tool(name="shop.total", aliases=("shop.sum",))
+TOOLS = (TOTAL, Tool(name="shop.sort"), Tool(name="shop.scale"))
 LINE = {
     "id": "shop-1",
     "offered": ["shop.sort", "shop.sum", "shop.gone", "shop.total"],
