@@ -103,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
         repository = self.server.repositories.get(name.removesuffix(".git"))
         if repository is None or (repository.private and given != TOKEN):
             return self._say(404, "RepoNotFound", "Repository not found")
-        return self._of_repository(repository, f"{owner}/{name}", more, body)
+        return self._of_repository(repository, name, more, body)
 
     def _create(self, wanted):
         if not self.server.may_write:
