@@ -137,12 +137,8 @@ def arguments(url, out, workers):
 
 
 def surroundings(url, **more):
-    return os.environ | {
-        "OPENAI_API_KEY": KEY,
-        "TOOLBANK_GRANTS": grant_of(url),
-        **TOKEN,
-        **more,
-    }
+    keys = {"OPENAI_API_KEY": KEY, "TOOLBANK_GRANTS": grant_of(url)}
+    return os.environ | keys | TOKEN | more
 
 
 @contextmanager
@@ -274,18 +270,14 @@ def cluster(tmp_path):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = min(free.getsockname()[1], 65_000)
+        environment.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         command = ["start", "--head", "--block", "--include-dashboard=false"]
         command += [f"--port={port}", "--num-cpus=2", "--disable-usage-stats"]
         command += [f"--ray-client-server-port={port + 1}"]
         with (tmp_path / "ray.log").open("w") as log:
             process = subprocess.Popen(
                 [Path(TOOLBANK).with_name("ray"), *command],
-                env={
-                    **os.environ,
-                    "RAY_USAGE_STATS_ENABLED": "0",
-                    **TOKEN,
-                    **environment,
-                },
+                env=os.environ | TOKEN | environment,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -317,8 +309,7 @@ def test_a_cluster_by_its_address_needs_the_key_on_its_nodes(alone, cluster):
         code, told = run(alone, server, "other", 2, **no_token)
         assert code == 2
         assert "set RAY_AUTH_MODE=token" in " ".join(told.split())
-        with_key = surroundings(server.url)
-        address = cluster(OPENAI_API_KEY=with_key["OPENAI_API_KEY"])
+        address = cluster(OPENAI_API_KEY=KEY)
         code, told = run(alone, server, "other", 2, RAY_ADDRESS=address)
         assert code == 0, told
     assert bank(alone, "other") == bank(alone, "alone")

@@ -1,10 +1,11 @@
-"""Metrics equal the reference library's, and their definitions' corner cases."""
+"""Ranking is exact, and metrics equal the reference library's."""
 
 import ir_measures
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from ir_measures import RR, R, nDCG
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
@@ -12,12 +13,15 @@ from scipy.stats import binomtest
 
 from toolbank.bank.ranking import (
     comp,
+    draw_ties,
     match_gold,
     match_places,
     mrr,
     ndcg,
     recall,
     recall_or_twin,
+    search_vectors,
+    top_k,
     wilson_interval,
 )
 
@@ -30,10 +34,8 @@ def judged_rankings(draw):
     n = draw(st.integers(1, 4))
     depth = draw(st.integers(1, N_TOOLS))
     hits = [draw(st.permutations(range(N_TOOLS)))[:depth] for _ in range(n)]
-    gold = [
-        draw(st.sets(st.integers(0, N_TOOLS + 3), min_size=1, max_size=6))
-        for _ in range(n)
-    ]
+    tools = st.sets(st.integers(0, N_TOOLS + 3), min_size=1, max_size=6)
+    gold = [draw(tools) for _ in range(n)]
     return np.array(hits), gold
 
 
@@ -45,9 +47,8 @@ def pad(gold):
 
 
 def reference(measure, hits, gold):
-    qrels = [
-        ir_measures.Qrel(str(q), str(tool), 1) for q, s in enumerate(gold) for tool in s
-    ]
+    pairs = [(str(q), str(tool)) for q, tools in enumerate(gold) for tool in tools]
+    qrels = [ir_measures.Qrel(*pair, 1) for pair in pairs]
     run = [
         ir_measures.ScoredDoc(str(q), str(tool), -rank)
         for q, row in enumerate(hits)
@@ -70,9 +71,8 @@ def test_metrics_equal_those_of_ir_measures(ranked, k):
 def test_comp_is_one_where_recall_is_complete(ranked, k):
     hits, gold = ranked
     found, n_gold = match_gold(hits, pad(gold)), np.array([len(g) for g in gold])
-    complete = [
-        set(g) <= set(row[:k].tolist()) for g, row in zip(gold, hits, strict=True)
-    ]
+    pairs = zip(gold, hits.tolist(), strict=True)
+    complete = [set(tools) <= set(row[:k]) for tools, row in pairs]
     assert comp(found, n_gold, k).tolist() == complete
 
 
@@ -144,9 +144,8 @@ def ranked_places(draw):
 def test_so_many_places_are_filled_by_each_prefix_as_a_matching_can_fill(ranked):
     hits, places = ranked
     found = match_places(np.array([hits]), [places])[0]
-    fits = np.array(
-        [[tool in {n, *others} for n, others in places.items()] for tool in hits]
-    )
+    names = [{needed, *others} for needed, others in places.items()]
+    fits = np.array([[tool in alike for alike in names] for tool in hits])
     for k in range(1, len(hits) + 1):
         matched = maximum_bipartite_matching(csr_array(fits[:k]), perm_type="column")
         assert found[:k].sum() == (matched >= 0).sum()
@@ -157,3 +156,87 @@ def test_interval_is_scipys_wilson(case):
     count, n = case
     expected = binomtest(count, n).proportion_ci(0.95, method="wilson")
     assert wilson_interval(count, n) == pytest.approx(expected, abs=1e-12)
+
+
+SCORES = arrays(
+    np.float32,
+    st.tuples(st.integers(0, 4), st.integers(0, 12)),
+    elements=st.sampled_from([-1.5, -0.25, -0.0, 0.0, 0.25, 3.0])
+    | st.floats(-1e6, 1e6, width=32),
+)
+
+
+@given(SCORES, st.integers(0, 15))
+def test_best_k_are_those_of_a_stable_sort(scores, k):
+    indices, values = top_k(scores, k)
+    expected = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(indices, expected)
+    np.testing.assert_array_equal(values, np.take_along_axis(scores, expected, axis=1))
+
+
+@given(SCORES, st.integers(0, 15), st.randoms())
+def test_no_order_of_the_tools_changes_what_is_found(scores, k, random):
+    n, m = scores.shape
+    queries = [f"query {row}" for row in range(n)]
+    names = tuple(f"tool.{column}" for column in range(m))
+    indices, values = top_k(scores, k, draw_ties(queries, names).order())
+    moved = random.sample(range(m), m)
+    places = np.array(moved, dtype=np.int64)
+    ties = draw_ties(queries, tuple(names[place] for place in moved))
+    others, same = top_k(scores[:, places], k, ties.order())
+    np.testing.assert_array_equal(places[others] if m else others, indices)
+    np.testing.assert_array_equal(same, values)
+
+
+@given(SCORES, st.integers(0, 15))
+def test_lots_that_are_drawn_for_a_few_give_what_those_of_all_do(scores, k):
+    n, m = scores.shape
+    ties = draw_ties([f"query {row}" for row in range(n)], tuple(map(str, range(m))))
+    found, expected = top_k(scores, k, ties), top_k(scores, k, ties.order())
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
+
+
+def test_what_is_not_a_number_comes_last():
+    scores = np.array([[np.nan, 1, -np.inf, 3]], np.float32)
+    assert top_k(scores, 2)[0].tolist() == [[3, 1]]
+    assert set(top_k(scores, 9)[0][0, 2:].tolist()) == {0, 2}
+
+
+def test_equal_tools_are_found_as_often_as_each_other():
+    names = tuple(f"tool.{number:02}" for number in range(20))
+    queries = [f"query {number}" for number in range(2000)]
+    scores = np.zeros((len(queries), len(names)), np.float32)
+    first, _ = top_k(scores, 3, draw_ties(queries, names).order())
+    counts = np.bincount(first.ravel(), minlength=len(names))
+    # Each is expected 300 times, give or take 16.
+    assert 230 < counts.min() <= counts.max() < 370
+
+
+def test_the_order_of_some_tools_is_that_among_all():
+    ties = draw_ties(["one", "two"], ("a", "b", "c"))
+    some = np.array([[2, 0], [1, 2]])
+    expected = np.take_along_axis(ties.order(), some, axis=1)
+    np.testing.assert_array_equal(ties.order_of(some), expected)
+
+
+def test_equal_vectors_are_ordered_by_lot_alone():
+    random = np.random.default_rng(0)
+    vectors = np.repeat(random.normal(size=(5, 384)), 40, axis=0).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    ties = draw_ties(["any"], tuple(map(str, range(200))))
+    indices, _ = search_vectors(vectors[:1], vectors, ties, 40)
+    assert indices[0].tolist() == np.argsort(ties.order()[0, :40]).tolist()
+
+
+def test_blocks_give_the_same_as_one_search(monkeypatch):
+    random = np.random.default_rng(1)
+    queries = random.normal(size=(23, 8)).astype(np.float32)
+    vectors = random.normal(size=(11, 8)).astype(np.float32)
+    ties = draw_ties(list(map(str, range(23))), tuple(map(str, range(11))))
+    whole = search_vectors(queries, vectors, ties, 4)
+    monkeypatch.setattr("toolbank.bank.ranking._BLOCK_SCORES", 30)
+    hits, scores = search_vectors(queries, vectors, ties, 4)
+    np.testing.assert_array_equal(hits, whole[0])
+    # A processor may add up a product of another height in another order.
+    np.testing.assert_allclose(scores, whole[1], rtol=1e-5, atol=1e-5)
