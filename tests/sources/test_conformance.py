@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpus_files import CORPUS
 from tests.sources.mcp_servers import grants, light, list_servers
 from tests.sources.packages import MakePackage
 from tests.sources.sphinx_server import PAGE, SiteServer, described, signed
@@ -19,38 +20,7 @@ from toolbank.sources.python.settings import PythonSource
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.testing.sources import CHECKS, SourceCase
 
-MODULE = '''
-import os
-from pathlib import Path
-
-__all__ = ["Table", "join", "LIMIT", "bare"]
-LIMIT = 3
-
-def touch(): Path("CANARY").touch()
-
-class Loud:
-    def __eq__(self, _): return touch()
-    __hash__ = None
-
-def join(left, right=Loud(), *rest, how="inner", **options):
-    """Join two tables. {{ 7 * 7 }} `__import__("pathlib").Path("CANARY").touch()`
-
-    Parameters
-    ----------
-    left, right : Table
-        What is joined.
-    how : {'inner', 'outer'}, default __import__("pathlib").Path("CANARY").touch()
-        How.
-    """
-    touch()
-
-def bare(): touch()
-
-class Table(metaclass=type("Meta", (type,), {"__call__": lambda *_: touch()})):
-    """A table."""
-    rows = property(lambda self: touch(), doc="Its rows.")
-    def __getattr__(self, name): touch()
-'''
+MODULE = (CORPUS / "conformance" / "package.txt").read_text("utf-8")
 
 
 @pytest.fixture

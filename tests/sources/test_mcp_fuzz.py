@@ -18,29 +18,11 @@ from toolbank.sources.mcp.settings import Server
 from toolbank.sources.tool_list import ToolList
 from toolbank.system.errors import InputError
 
-WORDS = st.sampled_from(
-    [
-        "type",
-        "object",
-        "string",
-        "properties",
-        "required",
-        "$ref",
-        "$defs",
-        "#/$defs/a",
-        "items",
-        "anyOf",
-        "name",
-        "description",
-        "inputSchema",
-        "outputSchema",
-        "annotations",
-        "title",
-        "enum",
-        "default",
-        "a",
-    ]
-)
+KEYWORDS = """
+type object string properties required $ref $defs #/$defs/a items anyOf name description
+inputSchema outputSchema annotations title enum default a
+"""
+WORDS = st.sampled_from(KEYWORDS.split())
 TEXT = WORDS | st.text(max_size=5)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXT,

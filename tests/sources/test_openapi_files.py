@@ -3,59 +3,30 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.sources.openapi_specs import (
-    assert_sound,
-    described,
-    json_body,
-    operation,
-)
+from tests.corpus_files import CORPUS, check_collected
+from tests.sources.openapi_specs import assert_sound, described, json_body, operation
 from tests.sources.sphinx_server import SiteServer
 from toolbank.sources.kind import ToolCollection
 from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.settings import OpenApiSource
 
+FILES = CORPUS / "openapi_files"
+
 
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:
     """A description whose paths, parameters and schemas stand in files of their own."""
-    folder = tmp_path / "api"
-    (folder / "paths").mkdir(parents=True)
-    (folder / "paths" / "pets.yaml").write_text(
-        """
-post:
-  parameters: [{$ref: '../parameters.json#/limit'}]
-  requestBody: {content: {application/json: {schema: {$ref: ../schemas/Pet.json}}}}
-  responses:
-    "201": {content: {application/json: {schema: {$ref: ../openapi.json#/components/schemas/Id}}}}
-"""
-    )
-    limit = {"name": "limit", "in": "query", "schema": {"type": "integer"}}
-    pets = {"type": "array", "items": {"$ref": "./Pet.json#"}}
-    properties = {
-        "owner": {"$ref": "common.json#/definitions/Owner"},
-        "mother": {"$ref": "Pet.json"},
-    }
-    files = {
-        "openapi": described(
-            {"/pets": {"$ref": "paths/pets.yaml"}},
-            components={"schemas": {"Id": {"type": "integer"}}},
-        ),
-        "parameters": {"limit": limit},
-        "schemas/Pet": {"properties": properties},
-        "schemas/common": {"definitions": {"Owner": {"properties": {"pets": pets}}}},
-    }
-    for name, content in files.items():
-        write(folder / f"{name}.json", content)
-    return folder / "openapi.json"
+    read_as = shutil.ignore_patterns("*.tools.json")
+    return shutil.copytree(FILES, tmp_path / "api", ignore=read_as) / "openapi.json"
 
 
 def write(file: Path, content: Any) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(content), "utf-8")
 
 
@@ -66,23 +37,8 @@ def read(spec: Path, **options: Any) -> ToolCollection:
     return collected
 
 
-def test_files_are_read_as_if_they_were_one(spec):
-    collected = read(spec)
-    assert not collected.problems and not collected.notes
-    (tool,) = collected.tools
-    pet = {
-        "properties": {
-            "owner": {"$ref": "#/$defs/Owner"},
-            "mother": {"$ref": "#/$defs/Pet"},
-        }
-    }
-    pets = {"type": "array", "items": {"$ref": "#/$defs/Pet"}}
-    assert tool.parameters == {
-        "type": "object",
-        "properties": {"limit": {"type": "integer"}, **pet["properties"]},
-        "$defs": {"Owner": {"properties": {"pets": pets}}, "Pet": pet},
-    }
-    assert tool.output_schema == {"type": "integer"}
+def test_files_are_read_as_if_they_were_one(spec, update_corpus):
+    check_collected(FILES / spec.name, read(spec), spec, update=update_corpus)
 
 
 def test_a_change_of_any_file_is_one_of_the_content(spec):
