@@ -29,11 +29,7 @@ def bank():
             "train",
         ),
         ("Put on some jazz for dinner", ["music.play"], "train"),
-        (
-            "Where has my package got to?",
-            ["shop.trackParcel", "shop.gone"],
-            "train",
-        ),
+        ("Where has my package got to?", ["shop.trackParcel", "shop.gone"], "train"),
         ("Stop that awful noise", ["music.stop"], "test"),
     ]
     return make_bank(summaries, uses)

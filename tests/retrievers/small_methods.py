@@ -41,6 +41,19 @@ def named_bank(queries):
     return Bank(bank.tools, tuple(queries))
 
 
+def paired_bank():
+    """Two tools in each query, but for a test with what no query said."""
+    please, beside, zebra = "please {} and {} now", "{} and {} beside", "a zebra and {}"
+    return named_bank(
+        [
+            *(name_query(please, "train", i, (i + 1) % 8) for i in range(8)),
+            *(name_query(please, "train", i, (i + 2) % 8) for i in range(8)),
+            *(name_query(beside, "validation", i, (i + 5) % 8) for i in range(6)),
+            *(name_query(zebra, "test", i) for i in range(4)),
+        ]
+    )
+
+
 def assert_same_hits(found, expected, atol=0.0):
     """Check that hits are the same, and scores within `atol`."""
     np.testing.assert_array_equal(found[0], expected[0])
@@ -48,16 +61,8 @@ def assert_same_hits(found, expected, atol=0.0):
 
 
 TRAINED = (
-    "mlc",
-    "mlc-frozen",
-    "refiner",
-    "refiner-on-nnn",
-    "protip",
-    "nnn",
-    "decomposition",
-    "fusion",
-    "tuned-tool2vec",
-    "tuned-descriptions",
+    *("mlc", "mlc-frozen", "refiner", "refiner-on-nnn", "protip", "nnn"),
+    *("decomposition", "fusion", "tuned-tool2vec", "tuned-descriptions"),
 )
 SHORT = {"epochs": 1, "batch_size": 2, "learning_rate": 1e-3, "warmup": 0}
 

@@ -14,9 +14,7 @@ from toolbank.bank.records import Tool
 from toolbank.retrievers import RETRIEVERS, load_retriever
 from toolbank.retrievers.base import ALONE
 from toolbank.retrievers.bm25 import Bm25Retriever
-from toolbank.retrievers.settings import (
-    Bm25Config,
-)
+from toolbank.retrievers.settings import Bm25Config
 from toolbank.retrievers.unseen import DescriptionOdds
 from toolbank.system.errors import InputError
 from toolbank.testing.retrievers import (

@@ -164,10 +164,7 @@ def test_a_classifier_of_other_tools_is_told(bank, folder, tmp_path):
         load_retriever(tmp_path / "two")
 
 
-@pytest.mark.parametrize(
-    ("kind", "pooling"),
-    [("minilm", "mean"), ("deberta", "cls")],
-)
+@pytest.mark.parametrize(("kind", "pooling"), [("minilm", "mean"), ("deberta", "cls")])
 def test_the_last_layer_is_trained_before_the_encoder_moves(
     bank, tmp_path, kind, pooling, monkeypatch
 ):

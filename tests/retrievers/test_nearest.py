@@ -39,8 +39,7 @@ def test_tools_without_a_vote_follow_in_the_order_of_their_descriptions(bank):
 
 
 @pytest.mark.parametrize(
-    ("by", "other"),
-    [("embedding", DescriptionsConfig()), ("bm25", Bm25Config())],
+    ("by", "other"), [("embedding", DescriptionsConfig()), ("bm25", Bm25Config())]
 )
 def test_without_queries_descriptions_decide(bank, by, other):
     request = ["silence the song and the speakers"]

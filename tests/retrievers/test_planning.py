@@ -58,18 +58,8 @@ def configs(bank, tmp_path_factory):
 
 
 LABELS = (
-    "tuned-tool2vec",
-    "tuned-descriptions",
-    "triplets",
-    "hard",
-    "mlc",
-    "mlc-frozen",
-    "refiner",
-    "over-tuned",
-    "over-frozen",
-    "protip",
-    "hard-protip",
-    "nnn",
+    *("tuned-tool2vec", "tuned-descriptions", "triplets", "hard", "mlc", "mlc-frozen"),
+    *("refiner", "over-tuned", "over-frozen", "protip", "hard-protip", "nnn"),
     "decomposition",
 )
 

@@ -5,13 +5,7 @@ import torch
 from torch.nn.modules.module import register_module_forward_hook
 from transformers import AutoTokenizer
 
-from tests.retrievers.small_methods import (
-    configure,
-    encoder_for,
-    fit,
-    name_query,
-    named_bank,
-)
+from tests.retrievers.small_methods import configure, encoder_for, fit, paired_bank
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.base import FitContext
 
@@ -21,15 +15,7 @@ PREFIXES = {"query_prefix": "query: ", "document_prefix": "passage: "}
 
 @pytest.fixture(scope="module")
 def bank():
-    please, beside, zebra = "please {} and {} now", "{} and {} beside", "a zebra and {}"
-    return named_bank(
-        [
-            *(name_query(please, "train", i, (i + 1) % 8) for i in range(8)),
-            *(name_query(please, "train", i, (i + 2) % 8) for i in range(8)),
-            *(name_query(beside, "validation", i, (i + 5) % 8) for i in range(6)),
-            *(name_query(zebra, "test", i) for i in range(4)),
-        ]
-    )
+    return paired_bank()
 
 
 @pytest.fixture(scope="module")

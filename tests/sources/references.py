@@ -34,8 +34,3 @@ def crawl_tables(name, folder, *tables):
         patch.chdir(folder)
         source = SphinxSource(site=name, base_url=server.url)
         yield crawl_site(source, folder / "cache")
-
-
-def tool(result, name):
-    """The tool of that name."""
-    return next(tool for tool in result.tools if tool.name == name)

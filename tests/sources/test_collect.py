@@ -62,9 +62,7 @@ def test_sources_are_merged_as_expected(lists, tmp_path, file, update_corpus):
 
 
 def test_twins_that_a_file_names_are_found_behind_a_prefix(
-    lists,
-    tmp_path,
-    monkeypatch,
+    lists, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "crawlers").mkdir()

@@ -151,14 +151,6 @@ def test_no_file_outside_of_the_folder_is_read(tmp_path):
             documents.follow(spec, reference)
 
 
-def test_root_widens_where_files_may_lie(tmp_path):
-    write(tmp_path, shared={"b": 2})
-    write(tmp_path / "api", spec={})
-    documents = Documents(root=tmp_path)
-    spec = documents.open(str(tmp_path / "api" / "spec.json"))
-    assert documents.follow(spec, "../shared.json").content == {"b": 2}
-
-
 @pytest.mark.parametrize(
     "reference",
     [

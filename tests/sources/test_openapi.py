@@ -64,13 +64,6 @@ def test_what_has_no_operations_is_refused_with_the_reason(tmp_path, description
         read(tmp_path, description)
 
 
-def test_a_page_for_people_is_refused(tmp_path):
-    file = tmp_path / "openapi.json"
-    file.write_text("<!DOCTYPE html><html></html>")
-    with pytest.raises(InputError, match=r"openapi\.json: is a web page"):
-        KIND.read(OpenApiSource(spec=str(file)), tmp_path)
-
-
 def test_a_description_at_an_address_has_its_servers_there(tmp_path):
     said = described({"/pets": {"$ref": "pets.json#/pets"}}, servers=[{"url": "../v1"}])
     (tmp_path / "openapi.json").write_text(json.dumps(said))
@@ -85,9 +78,7 @@ def test_a_description_at_an_address_has_its_servers_there(tmp_path):
     assert not any("secret" in text for text in said_of_it)
 
 
-def test_a_password_in_a_recipe_or_on_the_command_line_is_not_repeated(
-    tmp_path,
-):
+def test_a_password_in_a_recipe_or_on_the_command_line_is_not_repeated(tmp_path):
     address = "https://me:hunter2@pets.example/openapi.json"
     file = tmp_path / "r.yaml"
     file.write_text(f"name: pets\nsources: [{{type: openapi, spec: '{address}'}}]\n")
@@ -120,9 +111,7 @@ def test_what_a_recipe_names_is_of_its_folder(tmp_path):
     assert (file.api_name, address.api_name) == ("pets", "a.example")
 
 
-def test_what_has_the_version_in_its_outermost_object_is_recognised(
-    tmp_path,
-):
+def test_what_has_the_version_in_its_outermost_object_is_recognised(tmp_path):
     said = {"components": {"x": ["{"] * 2000}, "info": {}, "openapi": "3.1.0"}
     texts = [
         json.dumps({"openapi": "3.1.0", "info": {}}),

@@ -68,9 +68,7 @@ def test_files_outside_the_folder_are_named_and_not_read(spec):
     assert widened.tools[0].parameters["$defs"]["secret"]["description"] == "secret"
 
 
-def test_files_of_a_site_are_asked_for_once_and_read_as_those_of_a_folder(
-    spec,
-):
+def test_files_of_a_site_are_asked_for_once_and_read_as_those_of_a_folder(spec):
     (of_folder,) = read(spec).tools
     with SiteServer(spec.parent) as site:
         source = OpenApiSource(spec=f"{site.url}openapi.json")

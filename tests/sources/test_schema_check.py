@@ -93,10 +93,7 @@ def test_the_dialect_that_a_schema_names_is_not_downloaded():
         ({"type": "string"}, "its type"),
         ({"type": "object", "properties": []}, "properties:"),
         ({"type": "object", "properties": {"a": True}}, "properties.a:"),
-        (
-            {"type": "object", "properties": {"a": {"type": "b"}}},
-            "properties.a.type:",
-        ),
+        ({"type": "object", "properties": {"a": {"type": "b"}}}, "properties.a.type:"),
         ({"type": "object", "$defs": {"a": {"type": "b"}}}, "$defs.a.type:"),
         ({"type": "object", "required": "a"}, "required:"),
     ],

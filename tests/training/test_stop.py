@@ -187,8 +187,7 @@ def test_saving_takes_a_twentieth_of_the_time_at_most(folder, tmp_path, save_s):
 
 
 @pytest.mark.parametrize(
-    ("number", "step"),
-    [(signal.SIGINT, 1), (signal.SIGTERM, 6), (signal.SIGINT, 8)],
+    ("number", "step"), [(signal.SIGINT, 1), (signal.SIGTERM, 6), (signal.SIGINT, 8)]
 )
 def test_a_signal_ends_it_when_the_step_is_done_and_kept(
     folder, whole, tmp_path, capfd, number, step

@@ -1,7 +1,10 @@
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.corpus_files import CORPUS
 from tests.shared import shared
 from toolbank.papers.instructions.data import Task, parse_task
 from toolbank.system.files import read_lines
@@ -9,25 +12,9 @@ from toolbank.system.files import read_lines
 pytest.importorskip("textblob")
 
 
-@pytest.mark.parametrize(
-    ("instruction", "label"),
-    [
-        ("Outline the steps to make an apple pie.", "outline|step"),
-        ("List 5 items from given category.", "list|item"),
-        ("Given a list of words, output the words of three letters.", "output|word"),
-        ("In this task, you will generate a Turkish proverb.", "generate|proverb"),
-        ("Can you make up a song using the lyrics below?", "make|song"),
-        ("Imagine you are a chef. Provide a recipe for your dish.", "provide|recipe"),
-        ("How would you describe your friend to a stranger?", "describe|friend"),
-        ("What is the capital of France?", "what|knowledge"),
-        ("Is a tomato a fruit or a vegetable?", "yes-no|knowledge"),
-        ("Is the following sentence a question?", "yes-no|task"),
-        ("One of the best", "noun|knowledge"),
-        ("", "noun|knowledge"),
-    ],
-)
-def test_verb_and_noun(instruction, label):
-    assert parse_task(instruction).label == label
+def test_verb_and_noun():
+    labels = json.loads((CORPUS / "orders" / "tasks.json").read_text())
+    assert {text: parse_task(text).label for text in labels} == labels
 
 
 @given(st.text(max_size=80))

@@ -133,15 +133,6 @@ def test_nothing_is_asked_for_twice_nor_of_train_queries_nor_where_there_is_no_c
         ("", "empty"),
         ('{"tools": [' + "1," * 60_000 + "1]}", "reply-too-long"),
     ],
-    ids=[
-        "prose",
-        "another-key",
-        "no-list",
-        "nothing-shown",
-        "two-answers",
-        "empty",
-        "huge",
-    ],
 )
 def test_a_reply_that_can_not_be_used_leaves_the_first_stages_order_and_is_told(
     serve, capsys, text, reason

@@ -2,35 +2,18 @@ from functools import cache
 
 import pytest
 
-from tests.retrievers.small_methods import (
-    TRAINED,
-    configure,
-    encoder_for,
-    fit,
-    fit_one,
-)
+from tests.retrievers.small_methods import TRAINED, configure, encoder_for, fit, fit_one
 from tests.world import make_bank
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.settings import NearestConfig, Tool2VecConfig
 
-SUBJECTS = (
-    "rain weather cold",
-    "song jazz music",
-    "parcel shipment track",
-    "mail email reply",
-    "road car travel",
-    "rose garden lawn",
-    "house room door",
-    "light dark lamp",
-    "valve water drip",
-    "paint colour wall",
-    "book page library",
-    "money price pay",
-    "train station ticket",
-    "flight airport plane",
-    "dinner recipe cook",
-    "photo camera picture",
-)
+SUBJECTS = [
+    *("rain weather cold", "song jazz music", "parcel shipment track"),
+    *("mail email reply", "road car travel", "rose garden lawn", "house room door"),
+    *("light dark lamp", "valve water drip", "paint colour wall", "book page library"),
+    *("money price pay", "train station ticket", "flight airport plane"),
+    *("dinner recipe cook", "photo camera picture"),
+]
 UNUSED = (2, 7, 11, 14)
 FORMS = ("please {} now", "i want {} today", "what is {} for me", "can you do {} again")
 
