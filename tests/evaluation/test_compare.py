@@ -1,5 +1,3 @@
-"""Differences between methods: who is held against whom, and how sure that is."""
-
 from dataclasses import replace
 
 import numpy as np

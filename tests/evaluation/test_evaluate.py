@@ -1,5 +1,3 @@
-"""Records of an evaluation: sets, unknown names, empty parts."""
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Another program recomputes every figure from the files of hits."""
-
 import json
 
 import ir_measures

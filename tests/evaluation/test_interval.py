@@ -1,5 +1,3 @@
-"""Intervals that are neither of no width nor wider than what is known."""
-
 import numpy as np
 import pytest
 from scipy.stats import binomtest

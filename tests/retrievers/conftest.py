@@ -52,7 +52,6 @@ def asked(bank):
 
 @pytest.fixture(scope="session")
 def reranker():
-    """A language model that reranks by words."""
     with ChatServer(answer_by_words) as server:
         yield server
 

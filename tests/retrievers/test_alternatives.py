@@ -3,7 +3,6 @@ import pytest
 import torch
 
 from toolbank.bank.bank import Bank, Label
-from toolbank.bank.ranking import Hits
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.finetune_data import draw_negatives, make_texts, mine_negatives
 from toolbank.encoders.ranking_loss import SharedTools
@@ -96,7 +95,7 @@ def test_a_classifier_learns_nothing_of_it():
 
 
 def test_the_refiner_learns_nothing_of_it():
-    hits: Hits = (np.array([[A, B, C, D]] * 3), np.zeros((3, 4), np.float32))
+    hits = (np.array([[A, B, C, D]] * 3), np.zeros((3, 4), np.float32))
     vectors = np.eye(4, dtype=np.float32)
     rows = train_rows(
         search_rows([[1]] * 3, hits, vectors),

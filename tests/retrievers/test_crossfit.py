@@ -30,7 +30,6 @@ SECOND = DecompositionConfig(first_stage="nearest")
 
 
 def cross_fit_anew(config, bank, k, context, folds=2):
-    """Cross-fit by fitting retrievers of a configuration."""
     retriever = create_retriever(config)
     return cross_fit(
         config.label,

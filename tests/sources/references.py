@@ -16,7 +16,6 @@ from toolbank.sources.sphinx.settings import SphinxSource
 
 @contextmanager
 def serve(name, folder):
-    """Unpack a reference's pages into a folder and serve them."""
     with tarfile.open(shared(f"docs/{name}.tar.xz")) as pages:
         pages.extractall(folder, filter="data")
     with SiteServer(folder / name) as server:

@@ -67,18 +67,15 @@ def crawl_small(server, url="", **policy):
 
 
 def names(result):
-    """The last parts of the tools' names."""
     return [tool.name.rpartition(".")[2] for tool in result.tools]
 
 
 def failure(result, path=FIRST):
-    """Why a page gave nothing."""
     return str(count(result)["failed_pages"][path.lstrip("/")])
 
 
 @pytest.fixture
 def hours(small, monkeypatch):
-    """The time that crawls of the site go by."""
     passing = Hours(small)
     monkeypatch.setattr(download, "time", passing)
     monkeypatch.setattr(download, "_wait", passing.wait)
@@ -94,7 +91,6 @@ def list_only(*names):
 
 
 def forget(path):
-    """Throw away what is kept of a path."""
     for file in Path("cache").rglob("[0-9a-f]" * 64):
         head = json.loads(file.read_bytes().partition(b"\n")[0])
         if head["url"].endswith(path):

@@ -150,7 +150,6 @@ def described(name, body, signature="", role="function"):
 
 
 def signed(*parameters):
-    """The HTML of a signature's parentheses."""
     inner = ", ".join(
         f'<em class="sig-param"><span class="n">{p}</span></em>' for p in parameters
     )

@@ -1,17 +1,12 @@
-"""A package is read in a process of its own; its objects are foreign, and writing them is bounded."""
-
 import importlib
 import os
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 
-from toolbank.bank.records import Tool
 from toolbank.sources import SOURCES
 from toolbank.sources import python as apart
-from toolbank.sources.kind import ToolCollection
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.settings import PythonSource
 from toolbank.system.errors import InputError
@@ -19,12 +14,12 @@ from toolbank.system.errors import InputError
 KINDS = ("function", "method", "class", "module")
 
 
-def read(package: str, cache: Path) -> ToolCollection:
+def read(package, cache):
     source = PythonSource(package=package, kinds=KINDS)
     return SOURCES.find("python", "").read(source, cache)
 
 
-def read_function(package: str) -> Tool:
+def read_function(package):
     return read_package(PythonSource(package=package)).tools[-1]
 
 

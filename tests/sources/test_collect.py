@@ -80,7 +80,6 @@ def test_what_a_kind_did_not_foresee_names_the_source(tmp_path):
 
 
 def city(schema):
-    """Parameters of which one is sound, and one may not be."""
     return {"type": "object", "properties": {"a": {}, "city": schema}}
 
 

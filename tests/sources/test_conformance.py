@@ -1,17 +1,11 @@
-"""Every kind of source does what all have to do."""
-
-from __future__ import annotations
-
 import importlib
 import json
-from pathlib import Path
 
 import pytest
 
 from tests.corpus_files import CORPUS
 from tests.sources.mcp_servers import grants, light, list_servers
-from tests.sources.packages import MakePackage
-from tests.sources.sphinx_server import PAGE, SiteServer, described, signed
+from tests.sources.sphinx_server import PAGE, described, signed
 from toolbank.sources import SOURCES
 from toolbank.sources.functions import FunctionsSource
 from toolbank.sources.mcp.settings import McpSource
@@ -24,24 +18,23 @@ MODULE = (CORPUS / "conformance" / "package.txt").read_text("utf-8")
 
 
 @pytest.fixture
-def canary(tmp_path: Path) -> Path:
-    """A file that is there if anything of a source was run."""
+def canary(tmp_path):
     return tmp_path / "canary"
 
 
 @pytest.fixture
-def code(canary: Path) -> str:
+def code(canary):
     return f'__import__("pathlib").Path("{canary}").touch()'
 
 
 @pytest.fixture
-def python(make_package: MakePackage, tmp_path: Path, canary: Path) -> SourceCase:
+def python(make_package, tmp_path, canary):
     """A package that runs nothing but its import."""
     package = make_package({"__init__.py": MODULE.replace("CANARY", str(canary))})
     empty = make_package("X = 1")
     broken = make_package("1 / 0")
 
-    def change() -> None:
+    def change():
         file = tmp_path / package / "__init__.py"
         file.write_text(
             file.read_text() + '\ndef more(): "More."\n__all__ += ["more"]\n'
@@ -61,7 +54,7 @@ def python(make_package: MakePackage, tmp_path: Path, canary: Path) -> SourceCas
 
 
 @pytest.fixture
-def sphinx(small: SiteServer, tmp_path: Path, canary: Path, code: str) -> SourceCase:
+def sphinx(small, tmp_path, canary, code):
     """A site of four functions, one of which is missing."""
     site = tmp_path / "site"
     body = f"<p>Do it. {{{{ 7 * 7 }}}} {code}</p><script>{code}</script>"
@@ -84,9 +77,7 @@ def sphinx(small: SiteServer, tmp_path: Path, canary: Path, code: str) -> Source
 
 
 @pytest.fixture
-def mcp(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, canary: Path, code: str
-) -> SourceCase:
+def mcp(tmp_path, monkeypatch, canary, code):
     """A client's file of servers, of which one is not to be had."""
     properties = {code: {"type": "string", "default": code}, "prose": code}
     schema = {"type": "object", "properties": properties}
@@ -115,11 +106,11 @@ def mcp(
 
 
 @pytest.fixture
-def openapi(tmp_path: Path, canary: Path, code: str) -> SourceCase:
+def openapi(tmp_path, canary, code):
     """A description of an operation, with code wherever a text may stand."""
     file = tmp_path / "pets.json"
 
-    def write(**more: object) -> None:
+    def write(**more):
         schema = {"type": "string", "default": code, "pattern": code, "format": code}
         said = {
             "summary": f"{{{{ 7 * 7 }}}} {code}",
@@ -149,12 +140,12 @@ def openapi(tmp_path: Path, canary: Path, code: str) -> SourceCase:
 
 
 @pytest.fixture
-def functions(tmp_path: Path, canary: Path, code: str) -> SourceCase:
+def functions(tmp_path, canary, code):
     """A list of functions in two forms, one of which is broken."""
     file = tmp_path / "tools.json"
     schema = {"type": "object", "properties": {code: {"default": code}}}
 
-    def write(*names: str) -> None:
+    def write(*names):
         listed = [
             {"type": "function", "function": {"name": name, "description": code}}
             for name in names

@@ -1,5 +1,3 @@
-"""Documents in JSON and YAML: what is read, what they may refer to, and what is refused."""
-
 import json
 from pathlib import Path
 from typing import ClassVar
@@ -31,7 +29,6 @@ documents = st.dictionaries(texts, values, max_size=4) | st.lists(values, max_si
 
 
 def parse_document(data, where):
-    """What a document holds, in which no key is repeated."""
     value, repeated = parse.parse_document(data, where)
     assert not repeated
     return value

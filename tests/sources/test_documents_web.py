@@ -1,5 +1,3 @@
-"""Documents from the web: what a server may lead to, and what it may not."""
-
 import json
 
 import pytest

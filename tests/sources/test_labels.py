@@ -1,5 +1,3 @@
-"""What sources are called in the bank: one label for one place, whatever is read there."""
-
 import asyncio
 import json
 import shlex
@@ -26,7 +24,6 @@ from toolbank.system.errors import InputError
 
 
 def write_api(path, server="", operations=("getTide",), version="1", **paths):
-    """A description of one title, with these operations at a server."""
     read = {"responses": {"200": {"description": "Fine."}}}
     content = {
         "openapi": "3.0.3",

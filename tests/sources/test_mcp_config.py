@@ -1,11 +1,6 @@
-"""Servers of a client's own file, which is full of secrets."""
-
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 import yaml
@@ -38,7 +33,6 @@ SECRETS = {
 
 @pytest.fixture
 def write(tmp_path, monkeypatch):
-    """Writes a client's file; its commands may be started."""
 
     def write(entries, granted=True, **settings):
         file = list_servers(tmp_path, entries)
@@ -48,7 +42,7 @@ def write(tmp_path, monkeypatch):
     return write
 
 
-def write_recipe(folder: Path, file: str = "servers.json") -> Path:
+def write_recipe(folder, file="servers.json"):
     recipe = folder / "mine.yaml"
     source = {"type": "mcp", "config": file}
     generate = {"engine": "rules", "queries": 10}

@@ -1,9 +1,4 @@
-"""Whatever a server lists and whatever a file of servers says, it is read or refused in words."""
-
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -73,7 +68,6 @@ def test_no_secret_is_left_in_what_is_listed(listed, secrets, data):
 
 
 def texts(value):
-    """All texts and keys of a JSON value."""
     inner = [*value, *value.values()] if isinstance(value, dict) else value
     if isinstance(inner, list):
         return [text for one in inner for text in texts(one)]
@@ -92,7 +86,7 @@ SERVERS = st.fixed_dictionaries(
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory) -> Path:
+def file(tmp_path_factory):
     return tmp_path_factory.mktemp("fuzz") / "servers.json"
 
 

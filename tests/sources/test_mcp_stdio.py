@@ -1,7 +1,3 @@
-"""Tools of MCP servers that are started, and what servers do wrong."""
-
-from __future__ import annotations
-
 import os
 
 import pytest
@@ -22,7 +18,6 @@ from toolbank.system.errors import ToolbankError
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """Makes the source of a light server that may be started with these variables."""
 
     def start(fault="", tools=TOOLS, env=(), **settings):
         entry = light(tmp_path, "a", fault, tools)

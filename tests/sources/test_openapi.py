@@ -1,7 +1,3 @@
-"""Where a description may be, how one is recognised, and what is read of it or refused."""
-
-from __future__ import annotations
-
 import json
 from functools import partial
 
@@ -111,25 +107,26 @@ def test_what_a_recipe_names_is_of_its_folder(tmp_path):
     assert (file.api_name, address.api_name) == ("pets", "a.example")
 
 
-def test_what_has_the_version_in_its_outermost_object_is_recognised(tmp_path):
-    said = {"components": {"x": ["{"] * 2000}, "info": {}, "openapi": "3.1.0"}
-    texts = [
-        json.dumps({"openapi": "3.1.0", "info": {}}),
-        json.dumps(said),
-        f"\ufeff {json.dumps(said, indent=2)}",
-        "components:\n  x: 1\nswagger: '2.0'\n",
-    ]
-    file = tmp_path / "pets.json"
-    for text in texts:
-        file.write_text(text, encoding="utf-8")
-        assert recognise(str(file)) == OpenApiSource(spec=str(file))
+SAID = {"components": {"x": ["{"] * 2000}, "info": {}, "openapi": "3.1.0"}
+DEEPER = {"properties": {"like": {"default": {"openapi": "3.0"}}}}
+FUNCTION = {"name": "convert", "parameters": DEEPER}
 
 
-def test_what_has_a_version_deeper_is_none(tmp_path):
-    parameters = {"properties": {"like": {"default": {"openapi": "3.0"}}}}
-    function = {"name": "convert", "parameters": parameters}
-    file = tmp_path / "functions.json"
-    for said in ([function], {"tools": [function]}):
-        for indent in (None, 0, 2):
-            file.write_text(json.dumps(said, indent=indent))
-            assert recognise(str(file)) == FunctionsSource(path=file)
+@pytest.mark.parametrize(
+    ("text", "is_description"),
+    [
+        (json.dumps({"openapi": "3.1.0", "info": {}}), True),
+        (json.dumps(SAID), True),
+        (f"\ufeff {json.dumps(SAID, indent=2)}", True),
+        ("components:\n  x: 1\nswagger: '2.0'\n", True),
+        *((json.dumps([FUNCTION], indent=n), False) for n in (None, 0, 2)),
+        *((json.dumps({"tools": [FUNCTION]}, indent=n), False) for n in (None, 0, 2)),
+    ],
+)
+def test_the_version_in_the_outermost_object_makes_a_description(
+    tmp_path, text, is_description
+):
+    file = tmp_path / "any.json"
+    file.write_text(text, encoding="utf-8")
+    description, functions = OpenApiSource(spec=str(file)), FunctionsSource(path=file)
+    assert recognise(str(file)) == (description if is_description else functions)

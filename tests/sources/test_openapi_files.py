@@ -1,18 +1,11 @@
-"""Descriptions of many files, and what stands for their content."""
-
-from __future__ import annotations
-
 import json
 import shutil
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.corpus_files import CORPUS, check_collected
 from tests.sources.openapi_specs import assert_sound, described, json_body, operation
 from tests.sources.sphinx_server import SiteServer
-from toolbank.sources.kind import ToolCollection
 from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.settings import OpenApiSource
 
@@ -20,17 +13,17 @@ FILES = CORPUS / "openapi_files"
 
 
 @pytest.fixture
-def spec(tmp_path: Path) -> Path:
+def spec(tmp_path):
     """A description whose paths, parameters and schemas stand in files of their own."""
     read_as = shutil.ignore_patterns("*.tools.json")
     return shutil.copytree(FILES, tmp_path / "api", ignore=read_as) / "openapi.json"
 
 
-def write(file: Path, content: Any) -> None:
+def write(file, content):
     file.write_text(json.dumps(content), "utf-8")
 
 
-def read(spec: Path, **options: Any) -> ToolCollection:
+def read(spec, **options):
     collected = KIND.read(OpenApiSource(spec=str(spec), **options), spec.parent)
     for tool in collected.tools:
         assert_sound(tool)

@@ -1,5 +1,3 @@
-"""NumPy's own reference as a source: the scope of the published tool list."""
-
 import json
 
 import jsonschema
@@ -7,13 +5,12 @@ import numpy
 import pytest
 
 from tests.shared import shared
-from toolbank.bank.records import Tool
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.settings import PythonSource
 
 
 @pytest.fixture(scope="module")
-def tools() -> dict[str, Tool]:
+def tools():
     source = PythonSource(package="numpy")
     return {tool.name: tool for tool in read_package(source).tools}
 
@@ -51,8 +48,8 @@ def test_all_schemas_are_valid_and_summaries_are_clean(tools):
         assert " at 0x" not in tool.signature, tool.name
 
 
-def _exists(name: str) -> bool:
-    value: object = numpy
+def _exists(name):
+    value = numpy
     for part in name.split(".")[1:]:
         if not hasattr(value, part):
             return False

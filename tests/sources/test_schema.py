@@ -1,5 +1,3 @@
-"""Type texts as authors write them, read into JSON Schema."""
-
 import json
 
 import jsonschema

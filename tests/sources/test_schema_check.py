@@ -1,5 +1,3 @@
-"""Schemas are checked as by jsonschema, hostile ones too; what is sound of a wrong one stays."""
-
 import threading
 
 import pytest

@@ -1,5 +1,3 @@
-"""Crawling a Sphinx site: names, what a tool carries, and what goes wrong."""
-
 import pytest
 
 from tests.corpus_files import CORPUS, check_expected

@@ -1,5 +1,3 @@
-"""What a crawl makes of answers that are no pages, in any encoding, or of odd headers."""
-
 import encodings.aliases
 
 import pytest

@@ -1,5 +1,3 @@
-"""Sites that no rules were written for, from any of their addresses."""
-
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,6 @@ from toolbank.system.files import read_json
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A site in /en/latest/ that its front page leads to."""
     copy_site("guessed", tmp_path / "site")
     monkeypatch.chdir(tmp_path)
     with SiteServer(tmp_path / "site") as server:

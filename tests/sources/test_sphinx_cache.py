@@ -1,5 +1,3 @@
-"""What a crawl keeps of a site, and when it asks again."""
-
 import os
 import time
 from pathlib import Path
@@ -23,7 +21,6 @@ def kept():
 
 
 def age(days):
-    """Make everything that is kept so much older."""
     for path in kept():
         checked = path.stat().st_mtime - days * DAY
         os.utime(path, (checked, checked))

@@ -1,5 +1,3 @@
-"""Where a crawl does not go: other sites, private addresses, those that prove nothing."""
-
 import re
 from pathlib import Path
 from urllib.parse import quote

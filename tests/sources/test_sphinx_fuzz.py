@@ -1,5 +1,3 @@
-"""Damaged inventories, pages and types: told or read, never a crash."""
-
 import json
 
 import pytest

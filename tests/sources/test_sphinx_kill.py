@@ -1,5 +1,3 @@
-"""kill -9 of a crawl at any moment: the next one goes on, and writes the same bytes."""
-
 import os
 import signal
 import subprocess

@@ -1,5 +1,3 @@
-"""Pages of tests/corpus/sphinx are read as expected there, and others in time."""
-
 import tarfile
 from pathlib import Path
 
@@ -123,7 +121,6 @@ def test_every_method_of_a_real_service_has_what_its_page_shows():
 
 
 def _marks(schema):
-    """How many members are required, at every level."""
     inner = [*schema.get("properties", {}).values()]
     inner += [schema[key] for key in ("items", "additionalProperties") if key in schema]
     return len(schema.get("required", [])) + sum(map(_marks, inner))

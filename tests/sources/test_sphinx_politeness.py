@@ -1,5 +1,3 @@
-"""How a crawl behaves on a site: who asks, when, and when no more."""
-
 import re
 from email.utils import formatdate
 from pathlib import Path

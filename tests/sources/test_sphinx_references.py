@@ -1,5 +1,3 @@
-"""The published tool lists, from the references' own pages."""
-
 import json
 
 import pytest
@@ -87,7 +85,6 @@ def pandas(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def boto3(tmp_path_factory):
-    """The client of one service."""
     folder = tmp_path_factory.mktemp("boto3")
     with serve("boto3", folder) as server:
         source = SphinxSource(

@@ -1,5 +1,3 @@
-"""objects.inv: what it lists, and which of its objects can be tools."""
-
 import json
 import re
 import tarfile

@@ -1,5 +1,3 @@
-"""Which tools are found to be twins: by their texts, as siblings, and by a file of the user's."""
-
 import json
 
 import pytest

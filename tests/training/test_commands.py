@@ -32,7 +32,6 @@ def start(*arguments, processes=1, module="toolbank"):
 
 
 def start_hasty(*arguments, processes=1):
-    """One that saves each step of a training."""
     return start(*arguments, processes=processes, module="tests.training.hasty")
 
 

@@ -32,7 +32,6 @@ def train_killed(folder, checkpoints, values):
 
 @pytest.fixture(scope="module")
 def still(tmp_path_factory):
-    """An encoder without dropout."""
     path = tmp_path_factory.mktemp("still")
     Classifier(path, dropout=0)
     return path
@@ -40,7 +39,6 @@ def still(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(folder):
-    """A training that nothing stopped."""
     classifier = slow(folder)
     values = [0.1, 0.4, 0.6, 0.5]
     classifier.train(SHORT, FitContext(), scripted(classifier, values))

@@ -20,7 +20,6 @@ def kill():
 
 @pytest.fixture(scope="module")
 def whole(folder):
-    """A training that nothing stopped."""
     classifier = Classifier(folder)
     classifier.train(CONFIG, FitContext(seed=2), improving())
     return classifier
@@ -29,7 +28,6 @@ def whole(folder):
 def train_killed(
     folder, context, step, validate=None, rows=None, config=CONFIG, step_s=PAUSE_S
 ):
-    """A training that is killed in one of its steps."""
     classifier = Classifier(folder, clock=Clock(step_s))
     classifier.rows = rows or classifier.rows
     classifier.on_step[step] = kill

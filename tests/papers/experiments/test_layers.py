@@ -1,5 +1,3 @@
-"""Questions whose contexts are found by hidden layers: figures by hand, and the command."""
-
 import json
 
 import numpy as np

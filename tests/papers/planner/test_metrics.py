@@ -1,5 +1,3 @@
-"""Metrics by hand, and ROUGE against the package that the field uses."""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

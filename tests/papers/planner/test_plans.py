@@ -1,5 +1,3 @@
-"""Queries as plans, plans unrolled to examples, their candidates, and what fits into a prompt."""
-
 import json
 from dataclasses import replace
 
@@ -29,24 +27,20 @@ NAMES = [tool.name for tool in TOOLS]
 
 @given(st.lists(st.lists(st.sampled_from(NAMES), min_size=1, max_size=6), max_size=8))
 def test_unrolling_keeps_order_and_counts(chains):
-    rows = [
-        {
-            "id": str(number),
-            "query": f"request {number}",
-            "tools": list(dict.fromkeys(chain)),
-            "steps": steps_of(chain, "Rome"),
-            "split": "train",
-        }
+    queries = tuple(
+        Query(
+            id=str(number),
+            query=f"request {number}",
+            tools=tuple(dict.fromkeys(chain)),
+            explanation="\n".join(steps_of(chain, "Rome")),
+        )
         for number, chain in enumerate(chains)
-    ]
-    bank = make_bank(rows)
-    plans, left_out = read_plans(bank, bank.queries)
+    )
+    plans, left_out = read_plans(Bank(TOOLS, queries), queries)
     examples = unroll(plans)
     assert left_out == 0
-    assert len(examples) == sum(map(len, chains))
     assert [e.step.tool for e in examples] == [name for row in chains for name in row]
     for example in examples:
-        assert len(example.history) == example.number
         assert example.history == example.plan.steps[: example.number]
         assert example.is_last == (example.number + 1 == len(example.plan.steps))
 

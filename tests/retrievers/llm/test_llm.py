@@ -64,7 +64,6 @@ def read_notes(capsys):
 
 
 def chosen(*said):
-    """A script that lists tools by what is said of them."""
 
     def script(call):
         numbers = {

@@ -150,11 +150,12 @@ def test_a_batch_has_each_tool_once_and_the_others_as_negatives():
 
 def test_mined_negatives_are_those_of_their_step_alone():
     example = {"query": [1], "plan": ToolPlan("q", (4, 1)), "drawn": ()}
-    collate = PlanCollator([[i] for i in range(7)], pad_id=0)
-    batch = collate([{**example, "mined": [[5, 6], [2, 6]]}])
+    mined = [[5, 6], [2, 6]]
+    batch = PlanCollator([[i] for i in range(7)], pad_id=0)(
+        [{**example, "mined": mined}]
+    )
     own = batch["tools"]["input_ids"][:, 0]
-    found = [own[step].tolist() for step in batch["negatives"][0]]
-    assert found == [[5, 6], [2, 6]]
+    assert [own[step].tolist() for step in batch["negatives"][0]] == mined
 
 
 def test_an_ask_of_siblings_is_one_step_that_each_of_them_serves():
@@ -222,6 +223,8 @@ def test_blocks_of_requests_are_searched_as_all_at_once(monkeypatch):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
     none = trace_search(queries[:0], tools, ties(0, 5), steps=3, depth=4)
     assert none.hits.shape == (0, 3, 4)
+    indices, scores = interleave(none.hits, none.lengths(1.0), n_tools=5, k=3)
+    assert indices.shape == scores.shape == (0, 3)
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.8, 1.0, 1.2, 9.0])
@@ -264,13 +267,6 @@ def test_the_end_is_no_worse_than_any_other():
     best = mean_f1(choose_threshold(steps, plans))
     choices = np.quantile(steps.residuals, np.linspace(0, 1, 100), method="lower")
     assert best == pytest.approx(max(mean_f1(choice) for choice in choices))
-
-
-def test_without_requests_nothing_is_interleaved():
-    indices, scores = interleave(
-        np.zeros((0, 2, 3), np.int64), np.zeros(0, np.int64), n_tools=3, k=3
-    )
-    assert indices.shape == scores.shape == (0, 3)
 
 
 @given(st.data())

@@ -23,7 +23,6 @@ def described(encoder, bank):
 
 
 def make_scale(values, holds):
-    """Slope and intercept by one tool's scores, and whether each query needs it."""
     described = DescriptionOdds()
     uses = np.where(holds, 0, -1)[:, None]
     scores = np.asarray(values, np.float32)[:, None]
