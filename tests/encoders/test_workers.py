@@ -31,14 +31,11 @@ def folder(tmp_path_factory):
     return str(tiny_encoder(tmp_path_factory.mktemp("tiny")))
 
 
-def test_where_and_with_what_reports_it_is_computed_makes_no_result_stale():
+def test_workers_need_a_cluster_and_make_no_result_stale():
     here, there = SentenceConfig(), SentenceConfig(executor="ray", workers=4)
     assert shape(here) == shape(there)
     reported = TrainingConfig(report_to=("tensorboard",))
     assert shape(TrainingConfig()) == shape(reported)
-
-
-def test_workers_without_a_cluster_are_refused():
     with pytest.raises(ValidationError, match="executor: ray"):
         SentenceConfig(workers=2)
 

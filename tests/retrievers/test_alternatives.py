@@ -46,9 +46,6 @@ def test_train_requests_need_what_was_verified_and_the_test_stays_as_written():
     assert [q.tools for q in LEARNT.split("test")] == [("a",)]
     assert RELEVANCE.tools.tolist() == [[B], [C], [D]]
     assert RELEVANCE.spared.tolist() == [[C], [-1], [-1]]
-
-
-def test_of_a_bank_without_labels_none_is_spared():
     relevance = train_relevance(Bank(BANK.tools, BANK.queries))
     assert relevance.tools.tolist() == [[A], [C], [D], [A]]
     assert relevance.spared.shape == (4, 0)
@@ -83,7 +80,7 @@ def test_fine_tuning_leaves_it_out_of_the_batch_on_either_side(texts):
     ]
 
 
-def test_a_classifier_learns_nothing_of_it():
+def test_neither_a_classifier_nor_the_refiner_learns_of_it():
     rows = make_rows(["x"] * 3, RELEVANCE.tools, RELEVANCE.spared, RELEVANCE.weights)
     collate = Collator(lambda _: {}, n_labels=4)
     batch = collate(rows)
@@ -92,9 +89,6 @@ def test_a_classifier_learns_nothing_of_it():
     multi_label_loss(logits, batch["labels"], batch["weights"]).backward()
     assert logits.grad[0, C] == 0
     assert (logits.grad[0, [A, B, D]] != 0).all()
-
-
-def test_the_refiner_learns_nothing_of_it():
     hits = (np.array([[A, B, C, D]] * 3), np.zeros((3, 4), np.float32))
     vectors = np.eye(4, dtype=np.float32)
     rows = train_rows(

@@ -73,13 +73,10 @@ def test_folds_follow_the_seed_and_not_the_order_of_the_texts():
     assert any(other != first for other in others)
 
 
-def test_hits_are_in_the_order_of_the_train_queries(own_tools):
+def test_hits_are_in_the_order_of_the_train_queries_and_no_more_than_tools(own_tools):
     expected = fit_one(Bm25Config(), own_tools).search(TEXTS, 3)
     found = cross_fit_anew(Bm25Config(), own_tools, 3, CONTEXT)
     assert_same_hits(found, expected)
-
-
-def test_there_are_no_more_hits_than_tools_or_train_queries(own_tools):
     for bank, k, shape in ((own_tools, 64, (7, 7)), (Bank(own_tools.tools), 3, (0, 3))):
         indices, scores = cross_fit_anew(Bm25Config(), bank, k, CONTEXT)
         assert indices.shape == scores.shape == shape

@@ -44,14 +44,11 @@ def test_without_queries_or_with_those_that_cancel_it_is_the_description(
     np.testing.assert_allclose(found.vectors[0], E2)
 
 
-def test_taking_out_what_is_common_leaves_unit_vectors():
+def test_what_is_common_is_subtracted_and_few_texts_have_little():
     vectors = np.stack([E1, E2] * 500)
     rest = subtract_common(common_part(vectors), vectors)
     np.testing.assert_allclose(np.linalg.norm(rest, axis=1), 1, atol=1e-6)
     assert rest[0] @ rest[1] < -0.9
-
-
-def test_few_texts_have_little_in_common():
     assert np.linalg.norm(common_part(E1[None])) < 0.05
     assert common_part(np.zeros((0, 3), np.float32)).tolist() == [0, 0, 0]
 

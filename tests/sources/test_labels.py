@@ -90,14 +90,11 @@ def test_a_call_goes_to_the_server_of_its_own_file(tmp_path, hosts, files):
         assert (len(came), len(other[1])) == (before[0] + 1, before[1])
 
 
-def test_a_label_is_the_end_of_a_path_that_differs():
+def test_labels_of_one_kind_are_told_apart(tmp_path):
     files = ["api.json", "test/api.json", "test/old/api.json"]
     assert assigned(*(FunctionsSource(path=Path("/x", file)) for file in files)) == [
         *("functions:./api.json", "functions:test/api.json", "functions:old/api.json")
     ]
-
-
-def test_addresses_of_one_path_are_told_apart_without_their_queries():
     one, other = (
         OpenApiSource(spec=f"https://api.example/openapi.json?key={key}")
         for key in ("secret-1", "secret-2")
@@ -106,9 +103,6 @@ def test_addresses_of_one_path_are_told_apart_without_their_queries():
     assert len({*labels}) == 2
     assert "secret" not in str(labels)
     assert assigned(one, one) == [one.label, one.label]
-
-
-def test_commands_of_one_program_are_told_apart(tmp_path):
     sources = [
         McpSource(command=("docker", "run", "-i", image), prefix=prefix)
         for image, prefix in (("tides", "t"), ("ports", None), ("ships", None))

@@ -34,13 +34,10 @@ def test_each_line_is_read_as_expected(name, update_corpus):
     check_expected(file.with_suffix(".tools.json"), found, update=update_corpus)
 
 
-def test_a_signature_widens_what_its_words_allow():
+def test_a_signature_adds_to_what_its_words_say():
     words = Parameter("mode", "{'a', 'b'}", default="c")
     schema = parameters_schema([words])["properties"]["mode"]
     assert schema == {**TEXT, "enum": ["a", "b", "c"], "default": "c"}
-
-
-def test_the_rest_of_the_arguments_is_a_list_or_an_object():
     rest = [Parameter("*args", "int"), Parameter("**options", "Any")]
     assert parameters_schema(rest)["properties"] == {
         "args": {"type": "array", "format": "int"},

@@ -50,16 +50,6 @@ def test_that_a_site_has_no_robots_txt_to_show_is_kept(small, status):
     assert small.asked == []
 
 
-def test_a_page_serves_for_a_week_unless_another_age_is_given(small):
-    crawl_small(small)
-    age(6.9)
-    small.asked.clear()
-    crawl_small(small)
-    assert small.asked == ["/robots.txt"], "what the site allows is a day old at most"
-    crawl_small(small, max_age_h=24)
-    assert sorted(small.asked) == sorted(PAGES)
-
-
 def test_what_has_not_changed_is_renewed_and_not_sent_again(small):
     first = crawl_small(small)
     age(8)
@@ -150,7 +140,14 @@ def test_a_damaged_page_is_asked_for_again(small):
     assert sorted(small.asked) == sorted(PAGES)
 
 
-def test_a_file_of_the_future_is_not_trusted(small):
+def test_a_page_serves_for_a_week_or_another_age_and_none_of_the_future(small):
+    crawl_small(small)
+    age(6.9)
+    small.asked.clear()
+    crawl_small(small)
+    assert small.asked == ["/robots.txt"], "what the site allows is a day old at most"
+    crawl_small(small, max_age_h=24)
+    assert sorted(small.asked) == sorted(PAGES)
     crawl_small(small)
     age(-1)
     small.asked.clear()

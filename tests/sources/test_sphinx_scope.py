@@ -82,22 +82,16 @@ def test_the_guessed_rules_are_a_file_that_chooses_the_same():
     again = Site.model_validate(yaml.safe_load(text))
     assert select(found, again).entries == scope.entries
     assert re.search(r"function 4, method 2, attribute 1", text)
-
-
-def test_a_project_name_stays_in_its_comment():
     found = Inventory("x\nobjects: {evil: 1}", "1\u2028y: z", ALL)
     text = site_yaml(select(found, guess_site(found, URL)))
     assert set(yaml.safe_load(text)) == {"base_url", "objects"}
 
 
-def test_a_site_of_prose_is_told_what_it_has():
+def test_what_makes_no_rules_is_told():
     found = inventory(listed("std:doc", "a"), listed("std:label", "b"))
     for one, said in ((found, "std:doc 1, std:label 1"), (inventory(), "it is empty")):
         with pytest.raises(InputError, match=rf"that can be called \({said}\)"):
             guess_site(one, URL)
-
-
-def test_a_role_of_another_domain_is_told():
     with pytest.raises(ValueError, match=r"no role 'get' in the py domain"):
         Objects(roles=("get",))
 

@@ -62,14 +62,11 @@ def test_a_users_file_counts_and_reads_the_source_anew_when_it_changes(
         collect_tools([source], tmp_path)
 
 
-def test_the_files_that_come_along_name_each_pair_of_tools_once():
+def test_the_files_that_come_along_name_twins_once(tmp_path):
     for api in ("numpy", "pandas"):
         lines = read_named(find_asset("crawlers", f"{api}.twins"))
         assert all(name.startswith(f"{api}.") for names in lines for name in names)
         assert len({frozenset(names) for names in lines}) == len(lines)
-
-
-def test_numpys_matmul_has_its_twin(tmp_path):
     tools = collect_tools([PythonSource(package="numpy")], tmp_path).tools
     found = {tool.name: tool.twins for tool in tools}
     assert found["numpy.matmul"] == ("numpy.linalg.matmul",)

@@ -80,15 +80,14 @@ def test_within_accumulated_batches_too(folder, tmp_path, killed_in):
     assert difference(whole.weights(), second.weights()) == 0
 
 
-def test_at_most_two_minutes_are_lost(folder, tmp_path):
+def test_a_short_training_is_not_saved_and_two_minutes_are_lost_at_most(
+    folder, tmp_path
+):
+    Classifier(folder).train(CONFIG, FitContext(checkpoints=tmp_path), improving())
+    assert checkpoints(tmp_path) == []
     train_killed(folder, FitContext(checkpoints=tmp_path), 7, step_s=50)
     # After 150 s and 300 s, each the first step's end that is two minutes from the last save.
     assert checkpoints(tmp_path) == ["checkpoint-3", "checkpoint-6"]
-
-
-def test_a_short_training_is_not_saved(folder, tmp_path):
-    Classifier(folder).train(CONFIG, FitContext(checkpoints=tmp_path), improving())
-    assert checkpoints(tmp_path) == []
 
 
 def test_a_training_that_ended_is_kept_for_those_after_it(folder, tmp_path):

@@ -25,21 +25,18 @@ def test_question_and_facts_are_the_source(tmp_path):
     assert second.context == "Does it? Say so. a fact"
 
 
-def test_broken_lines_are_named(tmp_path):
+def test_broken_lines_and_a_folder_without_problems_are_told(tmp_path):
+    with pytest.raises(InputError, match=r"no \.jsonl file"):
+        read_problems(tmp_path)
+    write_lines(tmp_path / "a.jsonl", [{"question": "Why?", "steps": [" "]}])
+    with pytest.raises(InputError, match="no problem there has a step"):
+        read_problems(tmp_path)
     write_lines(
         tmp_path / "a.jsonl", [{"question": "Why?"}, {"question": " ", "steps": []}]
     )
     with pytest.raises(
         InputError, match=r"2 lines are broken.*\n.*line 1: no \"steps\""
     ):
-        read_problems(tmp_path)
-
-
-def test_a_folder_without_problems_is_told(tmp_path):
-    with pytest.raises(InputError, match=r"no \.jsonl file"):
-        read_problems(tmp_path)
-    write_lines(tmp_path / "a.jsonl", [{"question": "Why?", "steps": [" "]}])
-    with pytest.raises(InputError, match="no problem there has a step"):
         read_problems(tmp_path)
 
 

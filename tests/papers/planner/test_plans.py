@@ -114,7 +114,7 @@ def bm25():
     return retriever
 
 
-def test_the_plans_own_tools_are_among_random_ones_at_any_place():
+def test_random_and_gold_candidates_have_the_plans_own_tools():
     chosen = CANDIDATES.choose("random", EXAMPLES)
     assert chosen == CANDIDATES.choose("random", EXAMPLES)
     assert chosen != CandidateSampler(BANK, 6, seed=4).choose("random", EXAMPLES)
@@ -124,9 +124,6 @@ def test_the_plans_own_tools_are_among_random_ones_at_any_place():
         assert set(example.plan.tools) <= set(names)
         places.add(names.index(example.step.tool))
     assert len(places) > 3
-
-
-def test_gold_and_none():
     gold = CANDIDATES.choose("gold", EXAMPLES)
     assert all(
         sorted(n) == sorted(e.plan.tools) for n, e in zip(gold, EXAMPLES, strict=True)

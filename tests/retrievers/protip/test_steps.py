@@ -195,15 +195,12 @@ def test_siblings_are_drawn_to_the_request_alike():
     assert tools.grad.norm(dim=1).tolist() == pytest.approx([3, 0, 0.5, 1.5])
 
 
-def test_the_log_odds_of_ranks_never_rise():
+def test_hits_have_the_log_odds_of_their_ranks_which_never_rise():
     hits = np.array([[0, 1, 2], [3, 0, 4], [5, 6, 7]])
     plans = [(0, 2), (3, 4), (1,)]
     # Right are 2, 0 and 2 of 3.
     expected = np.log([2.5 / 1.5, 0.5 / 3.5, 0.5 / 3.5])
     np.testing.assert_allclose(measure_ranks(hits, plans), expected)
-
-
-def test_hits_have_the_log_odds_of_their_ranks_and_always_fall():
     scores = score_hits(np.array([[4, 1, 3]]), np.array([2.0, -1.0]), n_tools=5)
     assert scores[0, 4] > scores[0, 1] > scores[0, 3]
     np.testing.assert_allclose(scores[0, [4, 1, 3]], [2, -1, -1], atol=1e-3)

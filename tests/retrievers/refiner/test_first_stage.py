@@ -4,7 +4,7 @@ import pytest
 from toolbank.retrievers.refiner import first_stage_features, fit_log_odds
 
 
-def test_features_are_the_same_in_any_first_stages_units():
+def test_features_are_the_same_in_any_units_and_equal_scores_differ_by_rank():
     scores = np.array([[0.9, 0.5, 0.1], [3.0, 2.0, -4.0]], np.float32)
     features = first_stage_features(scores)
     np.testing.assert_allclose(features[..., 1], [[1, 1 / 2, 1 / 3]] * 2, rtol=1e-6)
@@ -12,9 +12,6 @@ def test_features_are_the_same_in_any_first_stages_units():
     np.testing.assert_allclose(
         first_stage_features(7 * scores + 3), features, atol=1e-4
     )
-
-
-def test_equal_scores_stand_apart_by_rank_alone():
     features = first_stage_features(np.ones((1, 3), np.float32))
     assert features[0, :, 0].tolist() == [0, 0, 0]
     assert first_stage_features(np.zeros((0, 3), np.float32)).shape == (0, 3, 2)
