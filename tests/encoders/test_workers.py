@@ -51,9 +51,7 @@ def test_without_ray_it_is_told_how_to_install_it(monkeypatch, folder):
             refuse(config)
 
 
-def test_few_texts_and_an_encoder_made_in_this_process_start_no_cluster(
-    monkeypatch, folder
-):
+def test_few_texts_and_an_encoder_made_here_start_no_cluster(monkeypatch, folder):
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
     config = SentenceConfig(model=folder, executor="ray", workers=2)
     here = load_encoder(SentenceConfig(model=folder))

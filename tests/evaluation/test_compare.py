@@ -61,9 +61,7 @@ def against(records, retriever):
     return {(r.baseline, r.against) for r in records if r.retriever == retriever}
 
 
-def test_each_method_meets_its_first_stage_the_best_neighbours_and_descriptions(
-    records,
-):
+def test_each_method_meets_its_first_stage_neighbours_and_descriptions(records):
     baselines = {("nearest neighbours", "nearest"), ("descriptions", "descriptions")}
     assert against(records, "refiner") == {("first stage", "mlc"), *baselines}
     assert against(records, "mlc") == baselines

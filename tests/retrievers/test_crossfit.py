@@ -103,9 +103,7 @@ def test_validation_queries_are_in_every_fold(own_tools, fits):
     assert sum(len(bank.split("train")) for bank in banks) == len(TEXTS)
 
 
-def test_killed_between_folds_it_goes_on_with_the_next(
-    own_tools, tmp_path, monkeypatch
-):
+def test_killed_between_folds_it_goes_on(own_tools, tmp_path, monkeypatch):
     context = FitContext(seed=3, checkpoints=tmp_path / "kept")
     whole = cross_fit_anew(NEIGHBOUR, own_tools, 3, CONTEXT)
     fits = []

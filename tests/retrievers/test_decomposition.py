@@ -164,9 +164,7 @@ retrievers:
 """
 
 
-def test_the_journal_is_in_the_run_folder_and_a_split_follows_its_prompt(
-    tmp_path, monkeypatch
-):
+def test_a_split_has_its_journal_and_follows_its_prompt(tmp_path, monkeypatch):
     file, run = tmp_path / "mine.yaml", tmp_path / "runs/mine"
     file.write_text(RECIPE)
     recipe = load_recipe(str(file)).recipe

@@ -22,9 +22,7 @@ KIND = """
 """
 
 
-def test_a_retriever_of_another_package_is_found_by_its_entry_point(
-    install_package, bank
-):
+def test_a_retriever_of_another_package_is_found(install_package, bank):
     install_package("toolbank.retrievers", "odd_method", KIND, odd="KIND")
     retriever = create_retriever(import_module("odd_method").Config())
     retriever.fit(bank)

@@ -90,9 +90,7 @@ class Peeking(Bm25Retriever):
         super().fit(Bank(tuple(named.values())), context)
 
 
-def test_a_method_that_says_it_needs_no_query_and_reads_them_is_told(
-    cases, monkeypatch
-):
+def test_a_method_that_reads_queries_it_denies_is_told(cases, monkeypatch):
     monkeypatch.setattr("toolbank.retrievers.bm25.Bm25Retriever", Peeking)
     case = RetrieverCase(cases["bm25"].kind, Bm25Config(), cases["bm25"].bank)
     with pytest.raises(AssertionError, match="without train queries, same hits"):
@@ -194,9 +192,7 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize(("label", "file", "damage", "named"), DAMAGES)
-def test_damage_to_a_saved_method_is_refused(
-    cases, tmp_path, label, file, damage, named
-):
+def test_a_damaged_method_is_refused(cases, tmp_path, label, file, damage, named):
     cases[label].fitted.save(tmp_path)
     path = min(tmp_path.rglob(file))
     path.write_text(damage(path.read_text()))

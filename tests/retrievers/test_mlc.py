@@ -83,9 +83,7 @@ QUICK = [("minilm", "mean"), ("deberta", "cls")]
         ),
     ],
 )
-def test_every_shape_is_trained_saved_loaded_and_searched(
-    bank, tmp_path, kind, pooling, frozen
-):
+def test_every_shape_is_trained_and_saved(bank, tmp_path, kind, pooling, frozen):
     folder = make_folder(tmp_path, kind, pooling, bank)
     config = make_config(folder, training={"epochs": 5}, frozen=frozen)
     retriever = fit_one(config, often(bank))
@@ -165,9 +163,7 @@ def test_a_classifier_of_other_tools_is_told(bank, folder, tmp_path):
 
 
 @pytest.mark.parametrize(("kind", "pooling"), [("minilm", "mean"), ("deberta", "cls")])
-def test_the_last_layer_is_trained_before_the_encoder_moves(
-    bank, tmp_path, kind, pooling, monkeypatch
-):
+def test_the_last_layer_is_trained_first(bank, tmp_path, kind, pooling, monkeypatch):
     folder = make_folder(tmp_path, kind, pooling, bank)
     still = make_config(folder, training={"epochs": 0.1, "learning_rate": 1e-12})
     made = []
@@ -197,9 +193,7 @@ def loss(retriever, bank):
     return multi_label_loss(logits, labels, torch.ones(len(train))).item()
 
 
-def test_a_fit_that_was_cut_off_in_the_last_layers_training_goes_on(
-    bank, folder, tmp_path, monkeypatch
-):
+def test_a_fit_cut_off_in_the_last_layer_goes_on(bank, folder, tmp_path, monkeypatch):
     left = [None] * 7
 
     def cut_off(vectors):

@@ -103,9 +103,7 @@ def strict(monkeypatch):
 @pytest.mark.parametrize(
     "label", ["mlc-frozen", "refiner", "protip", "tuned-tool2vec", "nnn-tuned"]
 )
-def test_hits_of_train_queries_are_of_those_that_have_not_seen_them(
-    bank, configs, label, strict
-):
+def test_train_queries_are_searched_by_unknowing_ones(bank, configs, label, strict):
     nnn = configs["nnn"].model_copy(
         update={"name": "nnn-tuned", "first_stage": "tuned-tool2vec"}
     )

@@ -35,9 +35,7 @@ def test_a_vector_is_the_sum_of_its_queries_and_its_weighted_description():
 
 @pytest.mark.parametrize("weight", [0.0, 2.0])
 @pytest.mark.parametrize("queries", [[], [E1, -E1]], ids=["none", "cancelling"])
-def test_without_queries_or_with_those_that_cancel_it_is_the_description(
-    queries, weight
-):
+def test_without_queries_that_count_it_is_the_description(queries, weight):
     uses = np.zeros((len(queries), 1), np.int64)
     embedded = np.reshape(queries, (-1, 3)).astype(np.float32)
     found = Centroids(embedded, np.stack([E2]), uses, np.ones(len(queries)), weight)

@@ -56,9 +56,7 @@ def test_it_trains_saves_loads_and_finds_the_same(bank, tmp_path, monkeypatch, k
         (DescriptionsConfig, {"loss": "triplet", "hard_negatives": 1}),
     ],
 )
-def test_every_loss_trains_and_the_same_seed_gives_the_same(
-    bank, tmp_path, method, training
-):
+def test_every_loss_gives_the_same_by_a_seed(bank, tmp_path, method, training):
     folder = tiny_encoder(tmp_path / "model", "minilm")
     found = []
     for _ in range(2):

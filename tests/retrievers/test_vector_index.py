@@ -57,9 +57,7 @@ def test_the_same_vectors_make_the_same_file_and_few_make_none(vectors, tmp_path
 
 
 @pytest.mark.parametrize("cut", [0, 3, 100, 10_000, None])
-def test_one_that_is_damaged_or_of_other_vectors_is_named(
-    index, vectors, tmp_path, cut
-):
+def test_one_damaged_or_of_other_vectors_is_named(index, vectors, tmp_path, cut):
     [path] = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(InputError, match=rf"{path.name}: damaged"):

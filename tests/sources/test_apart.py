@@ -77,9 +77,7 @@ def test_a_package_that_ends_the_process_is_told(make_package, tmp_path, end):
         read(package, tmp_path)
 
 
-def test_a_module_of_the_current_folder_goes_before_none_of_ours(
-    make_package, tmp_path, monkeypatch
-):
+def test_no_module_here_goes_before_ours(make_package, tmp_path, monkeypatch):
     package = make_package('def f(): "Do."')
     here = tmp_path / "here"
     here.mkdir()
@@ -114,9 +112,7 @@ def test_a_default_that_has_no_text_is_shown_as_any_object(make_package, body):
     assert tool.parameters["properties"]["c"]["default"] == [1, 2]
 
 
-def test_a_default_that_hangs_is_told_with_its_package(
-    make_package, tmp_path, monkeypatch
-):
+def test_a_default_that_hangs_names_its_package(make_package, tmp_path, monkeypatch):
     package = make_package("""
             class Slow:
                 def __repr__(self):

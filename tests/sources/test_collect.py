@@ -61,9 +61,7 @@ def test_sources_are_merged_as_expected(lists, tmp_path, file, update_corpus):
     check_expected(expected, found, update=update_corpus)
 
 
-def test_twins_that_a_file_names_are_found_behind_a_prefix(
-    lists, tmp_path, monkeypatch
-):
+def test_twins_of_a_file_are_found_behind_a_prefix(lists, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "crawlers").mkdir()
     (tmp_path / "crawlers" / "shop.twins").write_text("buy order\n")
@@ -94,7 +92,7 @@ def city(schema):
         ("a.b", city({"pattern": "("}), r"of a.b .*city.pattern: .*regex"),
     ],
 )
-def test_a_tool_that_can_not_be_called_is_told_with_its_source(
+def test_a_tool_that_no_one_can_call_is_refused(
     lists, tmp_path, name, parameters, said
 ):
     tool = Tool(name=name, kind="function", summary="Forecast.", parameters=parameters)

@@ -186,9 +186,7 @@ def test_servers_of_one_name_in_two_client_files_are_two(tmp_path, monkeypatch):
     assert not any(map(caller.find_target, tools))
 
 
-def test_a_pack_in_which_two_files_share_a_label_is_called_by_the_server_alone(
-    tmp_path,
-):
+def test_of_two_files_with_one_label_the_server_of_the_target_is_called(tmp_path):
     """As banks of 0.7.0 have it."""
     sources = [
         OpenApiSource(spec=str(write_api(tmp_path / f"{n}.json", url)), prefix=n)

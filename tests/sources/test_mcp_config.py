@@ -149,7 +149,7 @@ def test_nothing_of_a_file_is_copied_or_said(write, tmp_path, capfd, caplog):
         ({"env": {"TOKEN": "t0k3n"}, "args": ["-e", "TOKEN"]}, "TOKEN", "TOKEN"),
     ],
 )
-def test_what_a_server_says_again_of_its_secrets_is_hidden(
+def test_what_a_server_repeats_of_secrets_is_hidden(
     write, tmp_path, given, secret, shown
 ):
     schema = {"type": "object", "properties": {f"p_{secret}": {"enum": [secret]}}}
@@ -187,9 +187,7 @@ def test_what_a_server_says_again_of_its_secrets_is_hidden(
         ("", "--seat=7A"),
     ],
 )
-def test_every_value_is_shown_and_another_one_is_asked_for(
-    write, tmp_path, monkeypatch, name, value
-):
+def test_each_value_is_shown_and_permitted(write, tmp_path, monkeypatch, name, value):
     token = SECRETS["env"]
     entry = light(
         tmp_path, "a", env={"TOKEN": token, **({name: value} if name else {})}
@@ -237,9 +235,7 @@ def test_a_value_with_a_line_of_its_own_can_not_fake_the_question(write, tmp_pat
         ({"command": "ROOT=/data"}, "ROOT=/data"),
     ],
 )
-def test_what_reads_like_another_command_is_refused_whatever_was_trusted(
-    write, tmp_path, monkeypatch, given, told
-):
+def test_what_reads_as_other_command_refused(write, tmp_path, monkeypatch, given, told):
     entry = {**light(tmp_path, "a"), **given}
     source = write({"a": entry})
     line = shlex.join([entry["command"], *entry["args"]])

@@ -84,9 +84,7 @@ HTML = b"<html><body>Welcome</body></html>"
         (202, b"", {}, "returned an error"),
     ],
 )
-def test_what_is_no_mcp_server_is_one_clear_message(
-    tmp_path, capfd, status, body, headers, said
-):
+def test_what_is_no_mcp_server_is_named(tmp_path, capfd, status, body, headers, said):
     with answering(status, body, **headers) as (url, _):
         source = McpSource(url=url, timeout_s=20)
         message = refusal(source, tmp_path, None, ToolbankError)

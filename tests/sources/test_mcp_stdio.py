@@ -67,9 +67,7 @@ def test_a_server_that_misbehaves_is_one_clear_message(start, tmp_path, fault, c
         ("pages for ever", "endless pages", 1),
     ],
 )
-def test_of_pages_without_end_those_that_are_new_are_read(
-    start, tmp_path, fault, said, tools
-):
+def test_of_endless_pages_the_new_ones_are_read(start, tmp_path, fault, said, tools):
     read = KIND.read(start(fault), tmp_path)
     assert [t.call.tool for t in read.tools] == [t["name"] for t in TOOLS[:tools]]
     [problem] = read.problems
@@ -95,9 +93,7 @@ def test_a_program_that_is_not_there_is_named(tmp_path, monkeypatch):
     refusal(source, tmp_path, "cannot be started: No such file.*: no such program; ")
 
 
-def test_a_command_sees_the_variables_that_the_recipe_names_and_no_others(
-    start, tmp_path, monkeypatch
-):
+def test_a_command_sees_the_variables_of_its_recipe(start, tmp_path, monkeypatch):
     token = {"TOKEN": "s3cret-token-value"}
     monkeypatch.setenv("TOKEN", token["TOKEN"])
     refusal(start("dies at start"), tmp_path, "no licence in here", ToolbankError)

@@ -123,9 +123,7 @@ FUNCTION = {"name": "convert", "parameters": DEEPER}
         *((json.dumps({"tools": [FUNCTION]}, indent=n), False) for n in (None, 0, 2)),
     ],
 )
-def test_the_version_in_the_outermost_object_makes_a_description(
-    tmp_path, text, is_description
-):
+def test_an_outermost_version_makes_a_description(tmp_path, text, is_description):
     file = tmp_path / "any.json"
     file.write_text(text, encoding="utf-8")
     description, functions = OpenApiSource(spec=str(file)), FunctionsSource(path=file)

@@ -146,9 +146,7 @@ def read(description):
 
 @FUZZ
 @given(version=VERSIONS, description=DESCRIPTIONS)
-def test_a_description_gives_sound_tools_and_every_operation_is_accounted_for(
-    version, description
-):
+def test_tools_are_sound_and_all_operations_are_counted(version, description):
     collected = read(version | description)
     if collected is None:
         return

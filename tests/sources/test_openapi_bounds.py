@@ -61,9 +61,7 @@ def test_an_output_that_refers_to_all_there_is_has_the_nearest(tmp_path):
     assert "over 100,000 characters" in collected.notes[0]
 
 
-def test_what_all_tools_refer_to_is_bounded_in_sum_and_each_has_the_nearest(
-    tmp_path, monkeypatch
-):
+def test_the_sum_of_references_is_bounded_and_the_nearest_stay(tmp_path, monkeypatch):
     ring = {
         f"S{number}": {"properties": {"next": refer(f"S{after}")}}
         for number, after in enumerate([*range(1, 40), 0])

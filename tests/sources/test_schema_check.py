@@ -57,9 +57,7 @@ def test_a_flood_in_a_list_of_names_is_refused_at_once(keyword):
 @pytest.mark.parametrize(
     ("depth", "is_sound"), [(790, True), (810, False), (100_000, False)]
 )
-def test_a_deep_schema_does_not_overflow_the_stack_of_a_thread(
-    keyword, depth, is_sound
-):
+def test_a_deep_schema_does_not_overflow_a_threads_stack(keyword, depth, is_sound):
     schema = {"type": "string"}
     for _ in range(depth):
         schema = {keyword: schema}

@@ -27,9 +27,7 @@ def crawl(server, tmp_path):
     )
 
 
-def test_an_object_is_a_tool_another_name_or_skipped_with_its_reason(
-    site, tmp_path, update_corpus
-):
+def test_objects_of_a_site_are_read_as_expected(site, tmp_path, update_corpus):
     result = crawl(site, tmp_path)
     tools = [tool.model_dump(exclude_defaults=True) for tool in result.tools]
     info = count(result)

@@ -89,9 +89,7 @@ def test_keeps_the_delay_that_robots_txt_asks_for(small, hours):
         ),
     ],
 )
-def test_does_not_crawl_by_a_robots_txt_that_asks_too_much_or_fails(
-    small, robots, kind, why
-):
+def test_a_robots_txt_that_fails_or_asks_too_much_forbids(small, robots, kind, why):
     small.answers["/robots.txt"] = robots
     with pytest.raises(ToolbankError, match=f"robots.txt .*{why}") as caught:
         crawl_small(small, retries=0, page_mb=1)
@@ -151,9 +149,7 @@ def test_a_site_with_many_broken_pages_is_read_to_its_end(small):
 
 
 @pytest.mark.parametrize("limit", ["requests", "minutes"])
-def test_a_crawl_that_reaches_its_limit_says_so_and_goes_on_the_next_time(
-    small, hours, limit
-):
+def test_a_crawl_at_its_limit_says_so_and_goes_on_later(small, hours, limit):
     def take_an_hour(handler):
         hours.passed += 3600
         answer(GOOD)(handler)

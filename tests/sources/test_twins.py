@@ -35,9 +35,7 @@ def test_the_first_twin_stands_for_all_in_whatever_order_they_are_named():
     assert find_first_twins(tools[:3]) == (0, 1, 2)
 
 
-def test_a_users_file_counts_and_reads_the_source_anew_when_it_changes(
-    make_package, tmp_path, monkeypatch
-):
+def test_a_users_file_of_twins_is_read_anew(make_package, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code = 'def a(): "Add."\ndef b(): "Sum up."\ndef c(): "Draw."'
     package = make_package({"__init__.py": code})

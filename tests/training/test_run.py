@@ -97,9 +97,7 @@ def test_rows_of_like_length_share_a_batch(folder):
 
 
 @pytest.mark.parametrize("killed_in", [0, 1, 2, 3])
-def test_if_no_epoch_is_better_the_weights_stay_as_they_were(
-    folder, tmp_path, killed_in
-):
+def test_if_no_epoch_is_better_the_weights_stay(folder, tmp_path, killed_in):
     values = [0.7, 0.4, 0.7, 0.5]
     context = FitContext(checkpoints=tmp_path)
     before = train_killed(folder, tmp_path, values[:killed_in])[0]

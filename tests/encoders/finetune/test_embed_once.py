@@ -45,9 +45,7 @@ def test_the_vectors_are_those_of_the_texts(tmp_path, kind):
         torch.testing.assert_close(vectors, expected[column], atol=1e-5, rtol=1e-5)
 
 
-def test_a_training_embeds_a_text_of_several_rows_once_and_with_little_padding(
-    tmp_path,
-):
+def test_a_text_of_several_rows_is_embedded_once_with_little_padding(tmp_path):
     encoder = load_model(str(tiny_encoder(tmp_path)))
     features, shapes = read(encoder), note_texts(encoder)
     shared = SharedTools(ROWS, np.arange(4)[:, None])

@@ -127,9 +127,7 @@ def test_the_command_leaves_its_tables_and_figure_the_same_each_time(data, tmp_p
         ("train", "new", [], "encoder evaluate layers"),
     ],
 )
-def test_what_is_wrong_is_told_before_a_model_is_read(
-    data, tmp_path, action, out, rows, told
-):
+def test_wrong_input_is_told_before_models(data, tmp_path, action, out, rows, told):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     write_lines(data / "queries.jsonl", rows)

@@ -185,9 +185,7 @@ LAST = Prediction("Call print_room for Rome", is_last=True)
         ([Prediction("", is_last=True)], (), [], 1),
     ],
 )
-def test_a_plan_ends_with_its_last_step_or_the_most(
-    folder, monkeypatch, said, options, planned, asked
-):
+def test_a_plan_ends_with_a_step(folder, monkeypatch, said, options, planned, asked):
     script = Script(*said)
     monkeypatch.setattr(RunPlanner, "speaker", lambda *_: script)
     done = plan(folder, "use", "run", "find a room", "--json", *options)
@@ -328,9 +326,7 @@ def read_prompt(call):
     return [name for name in tools if name not in done]
 
 
-def test_an_engine_plans_untrained_and_each_step_is_asked_for_once(
-    tmp_path, monkeypatch
-):
+def test_an_engine_plans_untrained_and_is_asked_once(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
 
     def script(call):

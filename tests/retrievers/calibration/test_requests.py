@@ -65,9 +65,7 @@ def file_of(n, name="mine", choices=(), tools=None, text="in my own words {}"):
 
 @pytest.mark.parametrize("asks", [False, True])
 @pytest.mark.parametrize(("near", "used"), [(0, 25), (4, 25), (5, 0), (25, 0)])
-def test_validation_requests_count_where_under_a_fifth_repeat_what_was_learnt(
-    near, used, asks
-):
+def test_validation_requests_count_where_under_a_fifth_are_copies(near, used, asks):
     chosen = choose(make_bank(near, asks=asks))
     assert len(chosen.queries) == used
     assert (chosen.near["validation"].n, chosen.near["validation"].near) == (25, near)

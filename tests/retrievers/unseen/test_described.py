@@ -111,9 +111,7 @@ def test_with_one_query_per_tool_a_high_score_still_means_a_needed_tool(n_tools)
     assert np.median(odds.max(axis=1)) > -2
 
 
-def test_an_unseen_tool_has_the_score_of_a_seen_one_of_the_same_log_odds(
-    described, encoder
-):
+def test_an_unseen_tool_has_the_score_of_its_log_odds(described, encoder):
     described.scale = np.array([8.0, -3.0])
     scores = np.array([[0.5, 0.25, 0.1, 0, 0, 0]], np.float32)
     unseen = np.array([[False, True, False, False, False, True]])

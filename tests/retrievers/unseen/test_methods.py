@@ -64,9 +64,7 @@ def find_unseen(retriever, k):
 @pytest.mark.parametrize("n_train", [1, 2, 3])
 @pytest.mark.parametrize("unused", [UNUSED, (0, 1, 3, 4, 5, 8, 9, 12, 13, 15)])
 @pytest.mark.parametrize("label", ["tool2vec", "nearest", "nearest-bm25"])
-def test_tools_with_few_queries_are_found_among_tools_with_none(
-    bank, fit_once, label, n_train, unused
-):
+def test_tools_with_few_queries_are_found(bank, fit_once, label, n_train, unused):
     used = [place for place in range(len(SUBJECTS)) if place not in unused]
     texts = [" and ".join(SUBJECTS[place].split()[:2]) for place in used]
     uses = [
