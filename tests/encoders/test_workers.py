@@ -42,9 +42,8 @@ def test_workers_need_a_cluster_and_make_no_result_stale():
 
 def test_without_ray_it_is_told_how_to_install_it(monkeypatch, folder):
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
-    monkeypatch.setattr(
-        "toolbank.system.cluster.require_library", extras.require_library
-    )
+    require = "toolbank.system.cluster.require_library"
+    monkeypatch.setattr(require, extras.require_library)
     config = SentenceConfig(model=folder, executor="ray")
     for refuse in (check_workers, lambda one: load_encoder(one).encode_queries(TEXTS)):
         with pytest.raises(InputError, match=r"encoder\.executor needs ray.*\[ray\]"):
@@ -118,9 +117,8 @@ def test_a_killed_worker_takes_nothing_with_it(folder, tmp_path):
     _, said = process.communicate(timeout=300)
     assert process.returncode == 0, said.decode()
     here = load_encoder(SentenceConfig(model=folder, batch_size=4))
-    np.testing.assert_array_equal(
-        np.load(tmp_path / "v.npy"), here.encode_queries(TEXTS)
-    )
+    found = np.load(tmp_path / "v.npy")
+    np.testing.assert_array_equal(found, here.encode_queries(TEXTS))
 
 
 @pytest.mark.slow

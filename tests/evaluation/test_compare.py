@@ -76,7 +76,7 @@ def test_the_interval_is_of_the_differences_query_by_query(records, measured):
     interval = difference_intervals(differences, CONFIG.resamples, 4)[column]
     key = ("refiner", "mlc", "recall", 5, "test")
     [record] = (
-        r for r in records if (r.retriever, r.against, r.metric, r.k, r.set) == key
+        r for r in records if key == (r.retriever, r.against, r.metric, r.k, r.set)
     )
     assert record.difference == pytest.approx(differences[:, column].mean())
     assert (record.low, record.high) == pytest.approx(interval)

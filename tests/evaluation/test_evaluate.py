@@ -157,9 +157,8 @@ def test_an_unknown_name_counts_as_not_found_and_is_reported(bank, retriever):
     records = evaluate(retriever, labelled)
     assert pick(records, metric="recall", k=5).value == 0.25
     assert pick(records, metric="comp", k=5).value == 0
-    assert describe_labels(labelled) == SetLabels(
-        "mine", 2, {"lab.gone": 2, "lab.lost": 1}, 4
-    )
+    uses = {"lab.gone": 2, "lab.lost": 1}
+    assert describe_labels(labelled) == SetLabels("mine", 2, uses, 4)
     notes = format_notes([describe_labels(labelled)])
     for part in ("lab.gone", "2 labels", "3 uses", "4 lines"):
         assert part in notes

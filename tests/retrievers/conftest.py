@@ -23,11 +23,7 @@ def bank():
     }
     uses = [
         ("My lawn looks dry, give it something to drink", ["garden.water"], "train"),
-        (
-            "Will it rain? If not, soak the roses",
-            ["garden.forecast", "garden.water"],
-            "train",
-        ),
+        ("If no rain, soak the roses", ["garden.forecast", "garden.water"], "train"),
         ("Put on some jazz for dinner", ["music.play"], "train"),
         ("Where has my package got to?", ["shop.trackParcel", "shop.gone"], "train"),
         ("Stop that awful noise", ["music.stop"], "test"),

@@ -108,7 +108,7 @@ def test_no_plan_is_driven_away_from_it():
     assert set(mined[0][0]) == {D}
     assert set(mined[1][0]) == {B, D}
     examples = [
-        {"query": [1], "plan": plan, "drawn": [B, C, D], "mined": ()} for plan in plans
+        {"query": [1], "plan": p, "drawn": [B, C, D], "mined": ()} for p in plans
     ]
     negatives = PlanCollator([[n] for n in range(4)], pad_id=0)(examples)["negatives"]
     # The batch has b, c and d, in this order.

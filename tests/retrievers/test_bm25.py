@@ -37,9 +37,7 @@ def test_scores_equal_those_of_the_library(bank, cases):
 
 
 def test_a_tool_that_shares_no_word_is_no_hit_whatever_the_order_of_the_file():
-    tools = tuple(
-        Tool(name=f"t{n}", summary=f"word{n}", kind="function") for n in range(9)
-    )
+    tools = tuple(Tool(name=f"t{n}", summary=f"word{n}") for n in range(9))
     for listed in (tools, tools[::-1]):
         retriever = fit(Bank(listed))
         indices, scores = retriever.search(["nothing of that", "word3"], 3)

@@ -174,9 +174,7 @@ def test_an_encoder_of_another_width_is_told(cases, tmp_path, name):
         }
         save_file({key: np.ascontiguousarray(a) for key, a in narrow.items()}, path)
     loaded = load_retriever(tmp_path)
-    with pytest.raises(
-        InputError, match=r"gives \d+ numbers, the saved vectors have 16"
-    ):
+    with pytest.raises(InputError, match=r"gives \d+ numbers, the saved .* have 16"):
         loaded.search(["anything"], 1)
     with pytest.raises(InputError, match=r"gives \d+ numbers"):
         loaded.add_tools([Tool(name="new", kind="function")])

@@ -69,9 +69,8 @@ def test_a_tool_that_no_query_uses_stands_where_its_description_says(bank, monke
 def test_a_train_query_has_no_vote_for_itself_but_its_twin_has(bank, by):
     train = bank.split("train")
     twin = train[0].model_copy(update={"id": "twin", "tools": ("music.stop",)})
-    retriever = fit_one(
-        NearestConfig(neighbours=1, by=by), Bank(bank.tools, (*train, twin))
-    )
+    both = Bank(bank.tools, (*train, twin))
+    retriever = fit_one(NearestConfig(neighbours=1, by=by), both)
     indices, _ = retriever.search_train(Bank(bank.tools, (*train, twin)), 1)
     assert retriever.tools[indices[0, 0]] == "music.stop"
     assert retriever.tools[indices[-1, 0]] == "garden.water"

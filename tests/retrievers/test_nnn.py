@@ -89,9 +89,7 @@ def test_scores_are_weights_above_one_and_cosines_below(bank, first):
     cosines = first.vectors @ query
     candidates = np.argsort(-cosines, kind="stable")[:5]
     weights = solve_one(first.vectors[candidates].astype(np.float64), query, 0.05, 0.1)
-    expected = {
-        int(i): 1 + w for i, w in zip(candidates, weights, strict=True) if w > 0
-    }
+    expected = {int(i): 1 + w for i, w in zip(candidates, weights, strict=True) if w}
     for index, score in zip(indices[0].tolist(), scores[0], strict=True):
         assert score == pytest.approx(expected.get(index, cosines[index]), abs=1e-4)
     assert 0 < len(expected) <= 5

@@ -53,8 +53,7 @@ def test_dropout_is_on_in_training_and_off_elsewhere(bank, configs, label):
 def test_prefixes_are_read_in_training_as_in_search(bank, configs, label):
     tokenizer = AutoTokenizer.from_pretrained(configs[label].encoder.model)
     heads = {
-        tuple(tokenizer(prefix)["input_ids"][:3]): prefix
-        for prefix in PREFIXES.values()
+        tuple(tokenizer(text)["input_ids"][:3]): text for text in PREFIXES.values()
     }
     read = set()
 

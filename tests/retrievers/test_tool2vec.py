@@ -24,12 +24,9 @@ def test_a_vector_is_the_sum_of_its_queries_and_its_weighted_description():
         weights=np.array([1, 0.5]),
         description_weight=2.0,
     ).vectors
-    np.testing.assert_allclose(
-        vectors[0], np.array([1, 0.5, 2]) / np.sqrt(5.25), atol=1e-6
-    )
-    np.testing.assert_allclose(
-        vectors[1], np.array([0, 0.5, 2]) / np.sqrt(4.25), atol=1e-6
-    )
+    first, second = np.array([[1, 0.5, 2], [0, 0.5, 2]]) / np.sqrt([[5.25], [4.25]])
+    np.testing.assert_allclose(vectors[0], first, atol=1e-6)
+    np.testing.assert_allclose(vectors[1], second, atol=1e-6)
     np.testing.assert_allclose(vectors[2], E3)
 
 
@@ -80,9 +77,8 @@ def test_a_querys_own_tools_are_as_made_without_it(bank, weight, centre, monkeyp
     assert own.shape == (4, 2, 384)
     # What all queries have in common is held, as the docstring says.
     commons = iter([retriever.common, retriever.common_to_descriptions] * 4)
-    monkeypatch.setattr(
-        "toolbank.retrievers.tool2vec.common_part", lambda _: next(commons)
-    )
+    common_part = "toolbank.retrievers.tool2vec.common_part"
+    monkeypatch.setattr(common_part, lambda _: next(commons))
     for row, query in enumerate(bank.split("train")):
         blind = fit_one(
             config, Bank(bank.tools, tuple(q for q in bank.queries if q is not query))

@@ -32,9 +32,8 @@ def config_of(method, folder, kind, **training):
 def test_it_trains_saves_loads_and_finds_the_same(bank, tmp_path, monkeypatch, kind):
     # Of four tools the best five are always right: no epoch would be better.
     values = count()
-    monkeypatch.setattr(
-        "toolbank.retrievers.dense.validation_recall", lambda *_: next(values)
-    )
+    validation = "toolbank.retrievers.dense.validation_recall"
+    monkeypatch.setattr(validation, lambda *_: next(values))
     folder = tiny_encoder(tmp_path / "model", kind)
     retriever = fit_one(config_of(Tool2VecConfig, folder, kind), bank, seed=1)
     retriever.save(tmp_path / "saved")
@@ -104,9 +103,8 @@ def test_the_texts_of_the_configuration_are_embedded(bank, tmp_path):
         config = DescriptionsConfig(encoder={"model": str(folder), **E5}, text=text)
         retriever = fit_one(config, Bank((tool,)))
         vectors.append(retriever.vectors[0])
-    plain = load_encoder(
-        config.encoder.model_copy(update={"query_prefix": "passage: "})
-    )
+    as_query = {"query_prefix": "passage: "}
+    plain = load_encoder(config.encoder.model_copy(update=as_query))
     expected = plain.encode_queries([full_text(tool)])[0]
     np.testing.assert_allclose(vectors[1], expected, atol=1e-6)
     assert np.abs(vectors[0] - vectors[1]).max() > 1e-3

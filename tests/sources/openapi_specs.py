@@ -8,9 +8,8 @@ from jsonschema import Draft202012Validator
 from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.settings import OpenApiSource
 
-NAMED = {
-    *("properties", "patternProperties", "$defs", "dependentSchemas"),
-    "dependentRequired",
+NAMED = {"properties", "patternProperties", "$defs", "dependentSchemas"} | {
+    "dependentRequired"
 }
 """Keywords whose members have names that are none of keywords, such as a property "$ref"."""
 OK = {"200": {"description": "Fine."}}

@@ -16,7 +16,6 @@ from tests.sources.sphinx_server import (
 from toolbank.sources.sphinx.crawl import count, crawl_site
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.web import download
-from toolbank.sources.web.policy import CrawlPolicy
 
 FIRST = "/small.f0.html"
 ALL = ["f0", "f1", "f2", "f3"]
@@ -60,9 +59,7 @@ def small(tmp_path, monkeypatch):
 
 def crawl_small(server, url="", **policy):
     """Crawl it, with its cache in cache/."""
-    source = SphinxSource(
-        site="small", base_url=url or server.url, crawl=CrawlPolicy(**policy)
-    )
+    source = SphinxSource(site="small", base_url=url or server.url, crawl=policy)
     return crawl_site(source, Path("cache"))
 
 

@@ -36,9 +36,7 @@ def python(make_package, tmp_path, canary):
 
     def change():
         file = tmp_path / package / "__init__.py"
-        file.write_text(
-            file.read_text() + '\ndef more(): "More."\n__all__ += ["more"]\n'
-        )
+        file.write_text(file.read_text() + '\ndef more(): "More."\n__all__ += ["more"]')
         importlib.reload(importlib.import_module(package))
 
     return SourceCase(

@@ -72,9 +72,7 @@ def hosts():
 def test_a_call_goes_to_the_server_of_its_own_file(tmp_path, hosts, files):
     sources = [
         OpenApiSource(spec=str(write_api(tmp_path / file, address)), prefix=prefix)
-        for file, prefix, (address, _) in zip(
-            files.split(), ("n", "s"), hosts, strict=True
-        )
+        for file, prefix, (address, _) in zip(files.split(), "ns", hosts, strict=True)
     ]
     tools = collect_tools(sources, tmp_path).tools
     proposed = describe_permissions(make_caller(tools, {}), tools)[0]
@@ -148,9 +146,7 @@ def test_operations_at_another_server_need_a_target_of_their_own(tmp_path, hosts
 
     def call(tool, *keys):
         urls = {"openapi:tides.json": address, f"openapi:tides.json {uploads}": uploads}
-        targets = {
-            key: Target(url=urls[key], private=True) for key in urls if key in keys
-        }
+        targets = {key: Target(url=urls[key], private=True) for key in keys}
         caller = make_caller(tools, targets)
         asyncio.run(caller.call(tool, {}))
         return describe_permissions(caller, tools)

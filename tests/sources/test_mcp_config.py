@@ -10,7 +10,6 @@ from tests.servers.named import GRANTS, read_line
 from tests.sources.mcp_servers import (
     FAULTS,
     KIND,
-    TOOLS,
     answering,
     grants,
     light,
@@ -52,9 +51,7 @@ def write_recipe(folder, file="servers.json"):
     return recipe
 
 
-@pytest.mark.parametrize(
-    "file", corpus_files("mcp_clients"), ids=lambda file: file.name
-)
+@pytest.mark.parametrize("file", corpus_files("mcp_clients"), ids=lambda one: one.name)
 def test_a_file_is_read_as_expected(file, monkeypatch, update_corpus):
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("MY_TOKEN", "value-of-my-token")
@@ -74,9 +71,7 @@ def test_a_file_is_read_as_expected(file, monkeypatch, update_corpus):
 def test_only_wanted_servers_are_started(write, tmp_path):
     entries = {"a": light(tmp_path, "a"), "Two words": light(tmp_path, "b")}
     read = KIND.read(write(entries, servers=("Two words",)), tmp_path)
-    assert [t.name for t in read.tools] == sorted(
-        f"Two words/{t['name']}" for t in TOOLS
-    )
+    assert [t.name for t in read.tools] == sorted(f"Two words/t{n}" for n in range(12))
     assert {t.source for t in read.tools} == {"mcp:Two words"}
     assert read.tools[0].call.source == "Two words"
     assert not (tmp_path / "a.json.pid").exists()

@@ -22,9 +22,8 @@ def site(tmp_path, monkeypatch):
 
 
 def crawl(server, tmp_path):
-    return crawl_site(
-        SphinxSource(site="sample", base_url=server.url), tmp_path / "cache"
-    )
+    source = SphinxSource(site="sample", base_url=server.url)
+    return crawl_site(source, tmp_path / "cache")
 
 
 def test_objects_of_a_site_are_read_as_expected(site, tmp_path, update_corpus):
@@ -87,9 +86,9 @@ def test_a_site_that_is_down_is_told(site, tmp_path):
     site.stop()
     with pytest.raises(
         ToolbankError, match=f"{site.url}.*: no answer.*refused"
-    ) as raised:
+    ) as told:
         crawl(site, tmp_path)
-    assert raised.value.exit_code == 1
+    assert told.value.exit_code == 1
 
 
 def test_an_inventory_that_lies_elsewhere_is_told(site, tmp_path):

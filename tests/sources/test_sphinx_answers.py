@@ -115,9 +115,7 @@ def test_an_inventory_that_lies_costs_no_more_than_its_lies(small, tmp_path):
 
 
 # What Python knows by name, with codecs that are none of text.
-NAMES = sorted(
-    {*encodings.aliases.aliases, "idna", "punycode", "undefined", "oem", "é"}
-)
+NAMES = sorted({*encodings.aliases.aliases, "idna", "punycode", "undefined", "é"})
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,7 @@ ALL = (
 )
 
 
-@pytest.mark.parametrize(
-    "file", corpus_files("inventories"), ids=lambda file: file.stem
-)
+@pytest.mark.parametrize("file", corpus_files("inventories"), ids=lambda one: one.stem)
 def test_objects_are_chosen_as_expected(file, update_corpus):
     """By each of the rules, which may be narrowed as by a recipe; null leaves them to a guess."""
     case = read_cases(file)

@@ -8,7 +8,7 @@ from toolbank.training.card import make_card
 from toolbank.training.run import Training
 
 TRAINING = Training(
-    examples=5000, steps=320, epochs=4.0, history=(0.25, 0.5, 0.75, 0.625)
+    examples=5000, steps=320, epochs=4.0, history=(0.25, 0.5, 0.75, 0.5)
 )
 
 

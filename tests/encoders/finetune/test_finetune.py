@@ -27,9 +27,8 @@ def test_mined_negatives_are_the_nearest_by_the_encoder_and_not_random(tmp_path)
     again, _ = make_rows(config, training, texts, seed=0)
     np.testing.assert_array_equal(rows, again)
     encoder = load_encoder(config)
-    vectors = np.concatenate(
-        [encoder.encode_queries(QUERIES), encoder.encode_documents(TOOLS)]
-    )
+    queries, tools = encoder.encode_queries(QUERIES), encoder.encode_documents(TOOLS)
+    vectors = np.concatenate([queries, tools])
     for anchor, positive, negative in rows:
         same_kind = range(5) if positive < 5 else range(5, 8)
         others = [

@@ -100,7 +100,7 @@ def test_gradient_caching_changes_neither_loss_nor_gradients(tmp_path, mini_batc
     found = []
     for kind, more in (
         (MaskedRankingLoss, ()),
-        (CachedMaskedRankingLoss, (mini_batch,)),
+        (CachedMaskedRankingLoss, [mini_batch]),
     ):
         model = SentenceTransformer(str(folder), device="cpu")
         features = [model.preprocess([texts[row[i]] for row in rows]) for i in range(3)]

@@ -37,15 +37,13 @@ def test_rows_hold_context_chain_and_perturbations_of_different_kinds(config):
     triples = make_triples(config, PROBLEMS, 4, seed=0)
     assert triples.rows.shape == (len(PROBLEMS), 6)
     assert sum(triples.kinds.values()) == 4 * len(PROBLEMS)
-    for problem, (anchor, positive, *negatives) in zip(
-        PROBLEMS, triples.rows, strict=True
-    ):
+    for problem, (anchor, own, *negatives) in zip(PROBLEMS, triples.rows, strict=True):
         assert triples.texts[anchor] == problem.context
         chain = f"passage: {join_steps(problem.steps)}"
-        assert triples.texts[positive] == chain
+        assert triples.texts[own] == chain
         texts = {triples.texts[negative] for negative in negatives}
         assert chain not in texts
-        assert triples.same[[anchor, positive], 0].tolist() == [int(problem.id)] * 2
+        assert triples.same[[anchor, own], 0].tolist() == [int(problem.id)] * 2
         assert (triples.same[negatives] == -1).all()
 
 

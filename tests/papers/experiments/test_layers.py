@@ -53,9 +53,8 @@ def test_a_rank_is_the_place_among_the_hits_ties_and_all(scores, gold):
     ties = draw_ties(["a", "b", "c", "d"], tuple("uvwxyztsr"))
     hits, _ = rank_blocks(lambda rows: scores[rows], ties, 9)
     ranks = rank_gold(lambda rows: scores[rows], ties, np.array(gold))
-    assert ranks.tolist() == [
-        1 + list(row).index(g) for row, g in zip(hits, gold, strict=True)
-    ]
+    places = [1 + list(row).index(g) for row, g in zip(hits, gold, strict=True)]
+    assert ranks.tolist() == places
 
 
 @given(

@@ -14,9 +14,7 @@ WORDS = st.lists(
 
 def test_rouge_by_hand():
     # Common: "call book to", 3 of 4 and of 5 words.
-    assert rouge_lsum("Call book to win", "call book it to lose") == pytest.approx(
-        6 / 9
-    )
+    assert rouge_lsum("Call book to win", "call book it to do") == pytest.approx(6 / 9)
     assert rouge_lsum("same words", "Same, words!") == 1
     assert rouge_lsum("", "gold") == 0
 

@@ -202,9 +202,8 @@ def test_a_plan_ends_with_a_step(folder, monkeypatch, said, options, planned, as
 
 def test_batch_and_padding_change_nothing_that_is_said(folder):
     model = load_planner(folder / "run/planner/random-history")
-    prompts = [
-        model.tokenise(text) for text in ("Call", "Request: find a room", "x " * 40)
-    ]
+    texts = ("Call", "Request: find a room", "x " * 40)
+    prompts = list(map(model.tokenise, texts))
     assert model.say(prompts, 12) == [model.say([ids], 12)[0] for ids in prompts]
 
 

@@ -133,9 +133,8 @@ def test_random_and_gold_candidates_have_the_plans_own_tools():
 
 def test_a_retrievers_train_candidates_have_the_plans_tools_put_in(bm25):
     narrow = CandidateSampler(BANK, 2, seed=0, retrievers={"bm25": bm25})
-    for names, example in zip(
-        narrow.choose_train("bm25", EXAMPLES), EXAMPLES, strict=True
-    ):
+    chosen = narrow.choose_train("bm25", EXAMPLES)
+    for names, example in zip(chosen, EXAMPLES, strict=True):
         assert set(example.plan.tools) <= set(names)
         assert len(names) == max(2, len(example.plan.tools))
 

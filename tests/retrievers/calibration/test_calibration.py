@@ -115,9 +115,7 @@ def test_where_other_domains_lie_is_told_by_what_was_packed(retriever, monkeypat
 @pytest.mark.parametrize("odds", [-1.0, 0.5, 3.0, 40.0])
 def test_a_hit_that_is_likelier_than_not_is_never_marked(retriever, monkeypatch, odds):
     # Requests that a retriever knows by heart all have a first hit that is all but sure.
-    monkeypatch.setattr(
-        fit, "_cross_fit", lambda columns, *_: np.full(len(columns), odds)
-    )
+    monkeypatch.setattr(fit, "_cross_fit", lambda rows, *_: np.full(len(rows), odds))
     calibration = fit_on_validation(retriever, make_bank())
     reached = calibration.best_chance(np.array(odds))
     assert calibration.threshold == min(reached, 0.5)

@@ -23,6 +23,5 @@ def answer_by_words(call):
         return -len(words & set(re.findall(r"\w+", item[1].lower()))), item[1]
 
     tools = sorted(shown(call).items(), key=key)
-    return Answer.json(
-        {"tools": [number for number, said in tools if "song" not in said]}
-    )
+    chosen = [number for number, said in tools if "song" not in said]
+    return Answer.json({"tools": chosen})

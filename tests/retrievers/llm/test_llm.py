@@ -67,7 +67,7 @@ def chosen(*said):
 
     def script(call):
         numbers = {
-            text.partition(":")[0]: number for number, text in shown(call).items()
+            said.partition(":")[0]: number for number, said in shown(call).items()
         }
         return Answer.json({"tools": [numbers[name] for name in said]})
 

@@ -22,7 +22,7 @@ from toolbank.system.errors import InputError
 def bank():
     return named_bank(
         name_query(
-            "please {} then {}", "train" if (a + 2 * b) % 5 else "validation", a, b
+            "please {} then {}", ("train" if (a + 2 * b) % 5 else "validation"), a, b
         )
         for a in range(8)
         for b in range(8)

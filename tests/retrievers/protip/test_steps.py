@@ -151,9 +151,7 @@ def test_a_batch_has_each_tool_once_and_the_others_as_negatives():
 def test_mined_negatives_are_those_of_their_step_alone():
     example = {"query": [1], "plan": ToolPlan("q", (4, 1)), "drawn": ()}
     mined = [[5, 6], [2, 6]]
-    batch = PlanCollator([[i] for i in range(7)], pad_id=0)(
-        [{**example, "mined": mined}]
-    )
+    batch = PlanCollator([[i] for i in range(7)], 0)([{**example, "mined": mined}])
     own = batch["tools"]["input_ids"][:, 0]
     assert [own[step].tolist() for step in batch["negatives"][0]] == mined
 

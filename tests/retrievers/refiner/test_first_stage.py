@@ -9,9 +9,8 @@ def test_features_are_the_same_in_any_units_and_equal_scores_differ_by_rank():
     features = first_stage_features(scores)
     np.testing.assert_allclose(features[..., 1], [[1, 1 / 2, 1 / 3]] * 2, rtol=1e-6)
     np.testing.assert_allclose(features[0, :, 0], [1.2247, 0, -1.2247], atol=1e-3)
-    np.testing.assert_allclose(
-        first_stage_features(7 * scores + 3), features, atol=1e-4
-    )
+    scaled = first_stage_features(7 * scores + 3)
+    np.testing.assert_allclose(scaled, features, atol=1e-4)
     features = first_stage_features(np.ones((1, 3), np.float32))
     assert features[0, :, 0].tolist() == [0, 0, 0]
     assert first_stage_features(np.zeros((0, 3), np.float32)).shape == (0, 3, 2)
@@ -19,9 +18,8 @@ def test_features_are_the_same_in_any_units_and_equal_scores_differ_by_rank():
 
 def test_where_there_are_fewer_candidates_the_features_are_those_of_these():
     scores = np.array([[0.9, 0.5, 0.1], [0.9, 0.5, -np.inf]], np.float32)
-    features = first_stage_features(
-        np.concatenate([scores, [[-np.inf] * 3]], dtype=np.float32)
-    )
+    three = np.concatenate([scores, [[-np.inf] * 3]], dtype=np.float32)
+    features = first_stage_features(three)
     assert features[0].tolist() == first_stage_features(scores[:1])[0].tolist()
     assert features[1, :2].tolist() == first_stage_features(scores[1:, :2])[0].tolist()
     assert not features[1, 2:].any()

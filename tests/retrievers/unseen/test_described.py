@@ -41,9 +41,7 @@ def test_a_tool_is_found_by_the_words_of_its_description(encoder, bank, encodes)
 
 def test_chances_are_as_many_as_hold_for_tools_in_use(encoder):
     summaries = {f"t{i}": f"the number {i} and {i % 7}" for i in range(20)}
-    uses = [
-        (f"give number {i % 9} and {i % 7}", [f"t{i % 9}"], "train") for i in range(200)
-    ]
+    uses = [(f"give {i % 9} and {i % 7}", [f"t{i % 9}"], "train") for i in range(200)]
     bank = make_bank(summaries, uses)
     described = DescriptionOdds().fit(bank.tools, train_relevance(bank), encoder)
     odds = described.log_odds([q.query for q in bank.queries], encoder)[:, :9]

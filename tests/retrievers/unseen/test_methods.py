@@ -55,9 +55,7 @@ def find_unseen(retriever, k):
         for form in ASKED
     ]
     indices, _ = retriever.search([text for text, _ in asked], k)
-    right = [
-        place in row for (_, place), row in zip(asked, indices.tolist(), strict=True)
-    ]
+    right = [place in row for (_, place), row in zip(asked, indices, strict=True)]
     return sum(right) / len(right)
 
 
