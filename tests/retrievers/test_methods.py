@@ -1,3 +1,5 @@
+from importlib import import_module
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -11,7 +13,7 @@ from tests.retrievers.small_methods import (
 )
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
-from toolbank.retrievers import RETRIEVERS, load_retriever
+from toolbank.retrievers import RETRIEVERS, create_retriever, load_retriever
 from toolbank.retrievers.base import ALONE
 from toolbank.retrievers.bm25 import Bm25Retriever
 from toolbank.retrievers.settings import Bm25Config
@@ -196,3 +198,31 @@ def test_a_damaged_method_is_refused(cases, tmp_path, label, file, damage, named
     path.write_text(damage(path.read_text()))
     with pytest.raises(InputError, match=named):
         load_retriever(tmp_path)
+
+
+KIND = """
+    from typing import Literal
+
+    from toolbank.retrievers.bm25 import Bm25Retriever
+    from toolbank.retrievers.kind import RetrieverKind
+    from toolbank.retrievers.settings import Bm25Config
+
+
+    class Config(Bm25Config):
+        type: Literal["odd"] = "odd"
+
+
+    class Odd(Bm25Retriever):
+        pass
+
+
+    KIND = RetrieverKind(Config, "odd_method:Odd")
+"""
+
+
+def test_a_retriever_of_another_package_is_found(install_package, bank):
+    install_package("toolbank.retrievers", "odd_method", KIND, odd="KIND")
+    retriever = create_retriever(import_module("odd_method").Config())
+    retriever.fit(bank)
+    (best,) = retriever.search(["start a song"], 1)[0][0]
+    assert retriever.tools[best] == "music.play"

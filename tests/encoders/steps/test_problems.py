@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from tests.world import write_lines
@@ -8,6 +9,7 @@ from toolbank.papers.steps.problems import (
     read_problems,
     split_sentences,
 )
+from toolbank.requests.quality.texts import faithfulness
 from toolbank.system.errors import InputError
 
 
@@ -64,3 +66,21 @@ def test_a_foreign_step_is_of_another_problem_of_the_dataset():
         assert other.dataset == problem.dataset
         assert other is not problem
     assert draw_others(PROBLEMS[:1], 0) == PROBLEMS[:1]
+
+
+EAST, NORTH, WEST = ([1.0, 0.0], [0.0, 1.0], [-1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("steps", "source", "expected"),
+    [
+        ([EAST], [EAST, NORTH], 1.0),
+        ([WEST], [EAST, NORTH], 0.5),
+        ([NORTH], [EAST], 0.5),
+        ([WEST], [EAST], 0.0),
+        ([EAST, NORTH, WEST], [EAST, NORTH], 2.5 / 3),
+    ],
+)
+def test_it_is_the_mean_nearness_of_steps_to_sentences(steps, source, expected):
+    found = faithfulness(np.array(steps, np.float32), np.array(source, np.float32))
+    assert found == pytest.approx(expected)
