@@ -91,9 +91,8 @@ def test_a_method_does_not_differ_from_its_twin(measured):
 
 
 def test_a_method_that_plans_meets_the_best_that_splits_requests(measured):
-    splits = (
-        DecompositionConfig(name=name, first_stage="bm25") for name in ("votes", "mlc")
-    )
+    first = {"first_stage": "bm25"}
+    splits = (DecompositionConfig(name=name, **first) for name in ("votes", "mlc"))
     methods = (*splits, ProtipConfig(name="refiner"))
     records = compare(measured, methods, CONFIG, seed=0)
     assert {r.retriever for r in records} == {"refiner"}

@@ -110,9 +110,8 @@ def test_a_part_that_is_empty_is_left_out(bank, retriever):
     train = make_query("order them", "lab.sort", split="train")
     more = Bank(bank.tools, (*bank.queries, train))
     records = evaluate(retriever, held_out_set(more))
-    assert {record.set for record in records} == {
-        *("test", "test-seen-sets", "test-seen-tools")
-    }
+    sets = {record.set for record in records}
+    assert sets == {"test", "test-seen-sets", "test-seen-tools"}
     told = " ".join(format_details(records, []).split())
     assert told.count("This is all of test.") == 2 and "unseen" not in told
 

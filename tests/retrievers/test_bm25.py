@@ -25,9 +25,8 @@ def test_scores_equal_those_of_the_library(bank, cases):
     texts = [all_words(tool) for tool in bank.tools]
     library.index(bm25s.tokenize(texts, stopwords="en", show_progress=False))
     request = "give back the money of the song order"
-    words = bm25s.tokenize(
-        request, stopwords="en", show_progress=False, return_ids=False
-    )
+    quiet = {"stopwords": "en", "show_progress": False}
+    words = bm25s.tokenize(request, **quiet, return_ids=False)
     _, expected = library.retrieve(words, k=6, show_progress=False)
     scores = cases["bm25"].fitted.search([request], 6)[1][0]
     found = scores[np.isfinite(scores)]

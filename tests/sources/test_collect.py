@@ -149,8 +149,7 @@ def test_the_old_name_of_a_key_is_an_error_that_names_the_new_one(tmp_path):
 @pytest.mark.parametrize("value", ["a b", "a/b", "-a", "", ".", "ü"])
 def test_names_are_of_letters_digits_and_few_signs(tmp_path, key, value):
     recipe = tmp_path / "mine.yaml"
-    recipe.write_text(
-        f"name: x\nsources: [{{type: python, package: json, {key}: '{value}'}}]\n"
-    )
+    source = f"{{type: python, package: json, {key}: '{value}'}}"
+    recipe.write_text(f"name: x\nsources: [{source}]\n")
     with pytest.raises(InputError, match=key):
         load_recipe(str(recipe))

@@ -117,9 +117,8 @@ def openapi(tmp_path, canary, code):
         }
         paths = {f"/$(touch {canary})": {"get": said}, "/gone": {"$ref": code}}
         info = {"title": code, "version": "1"}
-        file.write_text(
-            json.dumps({"openapi": "3.1.0", "info": info, "paths": paths | more})
-        )
+        description = {"openapi": "3.1.0", "info": info, "paths": paths | more}
+        file.write_text(json.dumps(description))
 
     write()
     (tmp_path / "empty.json").write_text('{"openapi": "3.1.0", "paths": {}}')

@@ -184,9 +184,8 @@ def test_what_a_server_repeats_of_secrets_is_hidden(
 )
 def test_each_value_is_shown_and_permitted(write, tmp_path, monkeypatch, name, value):
     token = SECRETS["env"]
-    entry = light(
-        tmp_path, "a", env={"TOKEN": token, **({name: value} if name else {})}
-    )
+    more = {name: value} if name else {}
+    entry = light(tmp_path, "a", env={"TOKEN": token, **more})
     entry["args"] += [] if name else [value]
     source = write({"a": entry}, granted=False)
     shown = refusal(source, tmp_path)
@@ -195,9 +194,8 @@ def test_each_value_is_shown_and_permitted(write, tmp_path, monkeypatch, name, v
     monkeypatch.setenv(GRANTS, read_line(shown))
     assert KIND.read(source, tmp_path).tools
     for old in (value, token):
-        list_servers(
-            tmp_path, json.loads(json.dumps({"a": entry}).replace(old, f"{old}1"))
-        )
+        changed = json.dumps({"a": entry}).replace(old, f"{old}1")
+        list_servers(tmp_path, json.loads(changed))
         refusal(source, tmp_path)
 
 

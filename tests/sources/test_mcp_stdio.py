@@ -21,15 +21,12 @@ def start(tmp_path, monkeypatch):
 
     def start(fault="", tools=TOOLS, env=(), **settings):
         entry = light(tmp_path, "a", fault, tools)
-        allowed = (
-            os.environ.get("TOOLBANK_GRANTS", ""),
-            grants(entry | {"env": dict(env)}),
-        )
+        before = os.environ.get("TOOLBANK_GRANTS", "")
+        allowed = before, grants(entry | {"env": dict(env)})
         monkeypatch.setenv("TOOLBANK_GRANTS", "\n".join(allowed))
         command = (entry["command"], *entry["args"])
-        return McpSource(
-            command=command, env=tuple(env), **{"timeout_s": 20, **settings}
-        )
+        settings = {"timeout_s": 20, **settings}
+        return McpSource(command=command, env=tuple(env), **settings)
 
     return start
 
@@ -62,10 +59,7 @@ def test_a_server_that_misbehaves_is_one_clear_message(start, tmp_path, fault, c
 
 @pytest.mark.parametrize(
     ("fault", "said", "tools"),
-    [
-        ("repeats a cursor", "its cursor repeats", 5),
-        ("pages for ever", "endless pages", 1),
-    ],
+    [("repeats a cursor", "cursor repeats", 5), ("pages for ever", "endless pages", 1)],
 )
 def test_of_endless_pages_the_new_ones_are_read(start, tmp_path, fault, said, tools):
     read = KIND.read(start(fault), tmp_path)

@@ -168,10 +168,8 @@ def test_a_proxy_of_the_environment_is_used(small, monkeypatch):
     # What a proxy is asked for is the whole address.
     with pytest.raises(InputError, match="no inventory there"):
         crawl_small(small, "http://docs.example/")
-    assert small.asked == [
-        "http://docs.example/robots.txt",
-        "http://docs.example/objects.inv",
-    ]
+    files = ("robots.txt", "objects.inv")
+    assert small.asked == [f"http://docs.example/{file}" for file in files]
 
 
 @pytest.mark.parametrize("name", ["docs.example", "docs.internal", "docs"])

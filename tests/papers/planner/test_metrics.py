@@ -7,9 +7,8 @@ from toolbank.papers.planner.evaluate import describe, rouge_lsum, score
 from toolbank.papers.planner.language_model import Prediction
 from toolbank.papers.planner.plans import PlanStep, RequestPlan, unroll
 
-WORDS = st.lists(
-    st.sampled_from(["call", "a1", "b_c", "to", "the,", "12", "é"]), max_size=12
-)
+PIECES = ("call", "a1", "b_c", "to", "the,", "12", "é")
+WORDS = st.lists(st.sampled_from(PIECES), max_size=12)
 
 
 def test_rouge_by_hand():

@@ -42,9 +42,8 @@ def test_the_loss_of_plans():
     positives, negatives = torch.zeros((2, 2, 2, 4), dtype=torch.bool)
     positives[[0, 0, 1], [0, 1, 0], [0, 1, 2]] = True
     negatives[0, :, 2:] = negatives[1, 0, 3] = True
-    loss = plan_loss(
-        queries, torch.tensor(VECTORS), plans, positives, negatives, margin=5.0
-    )
+    tools = torch.tensor(VECTORS)
+    loss = plan_loss(queries, tools, plans, positives, negatives, margin=5.0)
     # x_1 = (3, 5): a is 5 away; c sqrt(20), d past the margin.
     first = 12.5 + ((5 - 20**0.5) ** 2 / 2 + 0) / 2
     # x_2 = (0, 5): b is 1 away; c sqrt(17), d sqrt(29), past the margin.
@@ -58,9 +57,8 @@ def test_a_tool_that_lies_on_its_step_has_a_gradient_that_is_finite():
     queries = torch.tensor([[3.0, 0.0]], requires_grad=True)
     negatives = torch.tensor([[[False, True, True, True]]])
     first = torch.tensor([[0]])
-    loss = plan_loss(
-        queries, torch.tensor(VECTORS), first, ~negatives, negatives, margin=9.0
-    )
+    tools = torch.tensor(VECTORS)
+    loss = plan_loss(queries, tools, first, ~negatives, negatives, margin=9.0)
     loss.backward()
     assert torch.isfinite(queries.grad).all()
 
@@ -79,9 +77,8 @@ def test_search_takes_the_nearest_subtracts_it_and_goes_on():
 
 
 def test_no_tool_is_taken_twice_and_history_counts_as_taken():
-    steps = trace_search(
-        np.array([[30, 0]], np.float32), VECTORS, ties(1, 4), steps=9, depth=1
-    )
+    query = np.array([[30, 0]], np.float32)
+    steps = trace_search(query, VECTORS, ties(1, 4), steps=9, depth=1)
     assert steps.hits[0, 0, 0] == 0
     assert sorted(steps.hits[0, :, 0].tolist()) == [0, 1, 2, 3]
     query = np.array([[3, 4]], np.float32)
