@@ -31,15 +31,6 @@ def test_of_right_and_wrong_it_is_the_binomial_one_of_a_library(found):
     assert interval == pytest.approx(expected)
 
 
-def test_of_values_of_all_kinds_it_is_the_bootstrap():
-    values = np.random.default_rng(3).choice([0, 1 / 3, 0.5, 1], (60, 2))
-    low, high = bootstrap_means(values, 400, 7)
-    assert mean_intervals(values, 400, 7) == list(zip(low, high, strict=True))
-    differences = values[:, :1] - values[:, 1:]
-    low, high = bootstrap_means(differences, 400, 7)
-    assert difference_intervals(differences, 400, 7) == [(low[0], high[0])]
-
-
 def test_an_interval_is_no_surer_than_what_was_seen():
     [(low, high), (low_of_ones, _)] = of_means([1.0] * 19 + [0.5], [1.0] * 20)
     assert low < low_of_ones
@@ -77,7 +68,13 @@ def test_the_same_seed_gives_the_same_interval_in_any_blocks(monkeypatch):
     assert low.tolist() == high.tolist() == [1.0]
 
 
-def test_it_is_as_wide_as_the_normal_approximation_says():
+def test_of_values_of_all_kinds_it_is_the_bootstrap_as_wide_as_is_normal():
+    values = np.random.default_rng(3).choice([0, 1 / 3, 0.5, 1], (60, 2))
+    low, high = bootstrap_means(values, 400, 7)
+    assert mean_intervals(values, 400, 7) == list(zip(low, high, strict=True))
+    differences = values[:, :1] - values[:, 1:]
+    low, high = bootstrap_means(differences, 400, 7)
+    assert difference_intervals(differences, 400, 7) == [(low[0], high[0])]
     values = np.random.default_rng(1).random((400, 1))
     low, high = bootstrap_means(values, 4000, seed=0)
     spread = 1.96 * values.std() / np.sqrt(len(values))

@@ -53,15 +53,12 @@ PROBLEMS = [
 ]
 
 
-def test_halves_share_no_context_and_are_the_same_each_time():
+def test_halves_share_no_context_and_foreign_steps_are_of_their_dataset():
     trained, held_out = halve(PROBLEMS, 3)
     assert {p.context for p in trained}.isdisjoint(p.context for p in held_out)
     assert sorted(p.id for p in [*trained, *held_out]) == sorted(p.id for p in PROBLEMS)
     assert halve(PROBLEMS, 3) == (trained, held_out)
     assert halve(PROBLEMS, 4) != (trained, held_out)
-
-
-def test_a_foreign_step_is_of_another_problem_of_the_dataset():
     for problem, other in zip(PROBLEMS, draw_others(PROBLEMS, 0), strict=True):
         assert other.dataset == problem.dataset
         assert other is not problem

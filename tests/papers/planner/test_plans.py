@@ -58,16 +58,6 @@ def test_a_steps_tool_is_the_one_it_names_also_where_it_is_used_twice():
     assert plan.tools == ("a", "b")
 
 
-def test_lines_that_name_no_tool_are_counted_and_left_out():
-    said = "Think first\n\nCall a to x\nCall nobody to y"
-    query = Query(id="1", query="q", tools=("a",), explanation=said)
-    none = Query(id="2", query="r", tools=("a",), explanation="Think again")
-    bank = Bank((Tool(name="a"),), (query, none))
-    plans, left_out = read_plans(bank, bank.queries)
-    assert [len(plan.steps) for plan in plans] == [1]
-    assert left_out == 3
-
-
 @pytest.mark.parametrize(
     ("line", "text", "tool"),
     [
@@ -82,7 +72,14 @@ def test_a_step_is_read_without_its_number(line, text, tool):
     assert (step.text, step.tool) == (text, tool)
 
 
-def test_an_unordered_bank_has_no_plans():
+def test_what_makes_no_plan_is_counted_or_refused():
+    said = "Think first\n\nCall a to x\nCall nobody to y"
+    query = Query(id="1", query="q", tools=("a",), explanation=said)
+    none = Query(id="2", query="r", tools=("a",), explanation="Think again")
+    bank = Bank((Tool(name="a"),), (query, none))
+    plans, left_out = read_plans(bank, bank.queries)
+    assert [len(plan.steps) for plan in plans] == [1]
+    assert left_out == 3
     bank = make_bank(make_rows(4))
     bank.info["ordered"] = False
     with pytest.raises(InputError, match="ordered: true"):

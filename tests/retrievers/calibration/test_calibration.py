@@ -82,10 +82,6 @@ def test_of_further_requests_two_in_a_hundred_are_marked_at_most(n):
     assert 0.008 < refused < 0.0205
 
 
-def test_of_a_few_the_threshold_is_the_lowest():
-    assert choose_threshold(np.array([0.6, 0.4, 0.9])) == 0.4
-
-
 def test_what_is_said_of_an_example_hangs_on_others_alone():
     draw = np.random.default_rng(0)
     columns, fits = draw.normal(size=(60, 3)), draw.random(60) < 0.5
@@ -121,7 +117,8 @@ def test_a_hit_that_is_likelier_than_not_is_never_marked(retriever, monkeypatch,
     assert calibration.threshold == min(reached, 0.5)
 
 
-def test_without_queries_to_learn_from_there_is_none(retriever):
+def test_of_few_requests_the_threshold_is_the_lowest_or_there_is_none(retriever):
+    assert choose_threshold(np.array([0.6, 0.4, 0.9])) == 0.4
     assert fit_on_validation(retriever, make_bank(10)) is None
 
 
