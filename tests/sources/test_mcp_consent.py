@@ -1,13 +1,8 @@
-"""Commands start only with the user's permission."""
-
-from __future__ import annotations
-
 import os
 import pty
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import yaml
@@ -39,7 +34,7 @@ def test_what_the_message_says_to_type_gives_the_word(source, tmp_path, monkeypa
     assert KIND.read(source, tmp_path).tools
 
 
-def run_on_a_terminal(recipe: Path, typed: str) -> tuple[int, str]:
+def run_on_a_terminal(recipe, typed):
     """Read the sources of a recipe on a terminal: exit code, and what was shown."""
     theirs, ours = pty.openpty()
     os.write(theirs, typed.encode())

@@ -1,5 +1,3 @@
-"""Schemas are checked as by jsonschema, hostile ones too; what is sound of a wrong one stays."""
-
 import threading
 
 import pytest
@@ -59,9 +57,7 @@ def test_a_flood_in_a_list_of_names_is_refused_at_once(keyword):
 @pytest.mark.parametrize(
     ("depth", "is_sound"), [(790, True), (810, False), (100_000, False)]
 )
-def test_a_deep_schema_does_not_overflow_the_stack_of_a_thread(
-    keyword, depth, is_sound
-):
+def test_a_deep_schema_does_not_overflow_a_threads_stack(keyword, depth, is_sound):
     schema = {"type": "string"}
     for _ in range(depth):
         schema = {keyword: schema}
@@ -76,14 +72,11 @@ def test_a_deep_schema_does_not_overflow_the_stack_of_a_thread(
     assert [not one for one in said] == [is_sound]
 
 
-def test_an_unsound_schema_that_is_deep_is_refused():
+def test_a_deep_unsound_schema_is_refused_and_no_dialect_downloaded():
     schema = {"type": "strng"}
     for _ in range(300):
         schema = {"anyOf": [schema]}
     assert "too deep" in explain_unsound(schema)
-
-
-def test_the_dialect_that_a_schema_names_is_not_downloaded():
     assert not explain_unsound({"$schema": "http://127.0.0.1:9/dialect"})
 
 
@@ -93,10 +86,7 @@ def test_the_dialect_that_a_schema_names_is_not_downloaded():
         ({"type": "string"}, "its type"),
         ({"type": "object", "properties": []}, "properties:"),
         ({"type": "object", "properties": {"a": True}}, "properties.a:"),
-        (
-            {"type": "object", "properties": {"a": {"type": "b"}}},
-            "properties.a.type:",
-        ),
+        ({"type": "object", "properties": {"a": {"type": "b"}}}, "properties.a.type:"),
         ({"type": "object", "$defs": {"a": {"type": "b"}}}, "$defs.a.type:"),
         ({"type": "object", "required": "a"}, "required:"),
     ],
