@@ -283,7 +283,7 @@ def _facts(tool: Tool) -> dict[str, str]:
         "signature": tool.signature,
         "returns": ", ".join(value.type for value in tool.returns if value.type),
         "raises": ", ".join(sorted({item.type for item in tool.raises})),
-        "deprecated": tool.deprecated,
+        "deprecated": "yes" if tool.deprecated else "",
         "other names": ", ".join(tool.aliases),
     }
 
@@ -372,7 +372,7 @@ def _word_changes(old: Tool, new: Tool) -> Iterator[str]:
     before, after = _facts(old), _facts(new)
     texts = [
         name
-        for name in ("returns", "raises", "see_also")
+        for name in ("deprecated", "returns", "raises", "see_also")
         if before.get(name) == after.get(name)
         and getattr(old, name) != getattr(new, name)
         and (name != "returns" or _structures(old) == _structures(new))
