@@ -63,6 +63,7 @@ OF_A_RUN = [
         ["in the folder of a run"],
     ),
     ("run mine.yaml --out mine.yaml", ["a file"]),
+    ("search runs/mine x", ["validation.json"]),
     (
         "plan mine.yaml --out new --set generate.offered=50 --set generate.max_tools=50 "
         "--set generate.min_tools=45",
@@ -80,6 +81,7 @@ def test_what_can_not_be_of_a_finished_run_is_refused(finished, command, told):
     }
     for name, text in lines.items():
         (finished / f"{name}.jsonl").write_text(text)
+    (finished / "runs/mine/validation.json").write_text("[1, 2]")
     arguments = [word.replace("\xa0", " ") for word in command.split(" ")]
     bad(finished, *arguments, code=2, told=told)
 
@@ -114,11 +116,6 @@ def test_a_damaged_journal_and_a_damaged_bank(finished):
     (finished / "runs/mine/journal.sqlite").write_bytes(b"rubbish" * 1000)
     told = ["journal.sqlite", "damaged"]
     bad(finished, "generate", "mine.yaml", code=2, told=told)
-
-
-def test_a_search_by_damaged_figures(finished):
-    (finished / "runs/mine/validation.json").write_text("[1, 2]")
-    bad(finished, "search", "runs/mine", "x", code=2, told=["validation.json"])
 
 
 def test_a_folder_that_another_process_holds(finished):

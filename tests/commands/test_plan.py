@@ -41,6 +41,7 @@ def plan(recipe, out):
 
 
 def test_a_plan_calls_no_model_and_leaves_nothing(recipe, server, out):
+    assert "Encoder" not in plan(recipe("retrievers.0.type=descriptions"), out)
     told = plan(recipe(), out)
     assert "40 if every attempt is accepted, 80 if only every second one is" in told
     assert "unknown: set generate.price" in told
@@ -71,6 +72,13 @@ def test_skipped_objects_are_counted_by_kind(recipe, out, capsys):
 def test_what_the_folder_holds_is_not_planned_again(recipe, server, out):
     run_recipe(recipe(), out, until="generate")
     made = len(server.calls)
+    told = plan(recipe("seed=1"), out)
+    assert "replies already" not in told
+    assert "40: 20 writes and 20 polishes" in told
+    told = plan(recipe("generate.queries=10"), out)
+    assert "none, or a few" in told and "tokens" not in told
+    assert f"toolbank plan {out}" in told
+    assert f"toolbank plan {out}" not in plan(load_recipe(str(out)), out)
     told = plan(recipe("generate.queries=50"), out)
     assert f"holds {made} replies already" in told
     assert (
@@ -82,23 +90,10 @@ def test_what_the_folder_holds_is_not_planned_again(recipe, server, out):
     assert len(server.calls) == made + 60
 
 
-def test_where_nothing_is_left_to_ask_no_tokens_or_time_are_told(recipe, out):
-    run_recipe(recipe(), out, until="generate")
-    told = plan(recipe("generate.queries=10"), out)
-    assert "none, or a few" in told
-    assert "tokens" not in told
-    assert f"toolbank plan {out}" in told
-    assert f"toolbank plan {out}" not in plan(load_recipe(str(out)), out)
-
-
 ELSEWHERE = [
     "retrievers.0.type=descriptions",
     "retrievers.0.encoder.model=some-owner/some-encoder",
 ]
-
-
-def test_an_encoder_that_is_here_is_not_spoken_of(recipe, out):
-    assert "Encoder" not in plan(recipe("retrievers.0.type=descriptions"), out)
 
 
 @pytest.mark.slow
@@ -167,13 +162,6 @@ def test_a_bank_smaller_than_an_offer_is_told_by_plan_and_run(recipe, out, capsy
     assert told in plan(recipe(*settings, "generate.queries=7"), out)
 
 
-def test_replies_to_other_prompts_are_planned_anew(recipe, out):
-    run_recipe(recipe(), out, until="generate")
-    told = plan(recipe("seed=1"), out)
-    assert "replies already" not in told
-    assert "40: 20 writes and 20 polishes" in told
-
-
 def test_replies_of_an_unfinished_run_give_the_accepted_share(recipe, server, out):
     def declines(call):
         if call.asks_polish or call.number % 2:
@@ -238,33 +226,26 @@ def test_what_is_set_for_generation_is_planned(recipe, out, settings, told):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        (
-            ["engine=opneai"],
-            "{}.engine: there is no engine 'opneai'. Did you mean openai?",
-        ),
-        (["engine=openai", "model=''"], "{}.model: not set"),
-        (
-            ["engine=openai", "model=m", "parameters={n: 3}"],
-            "{}.parameters.n: can't be",
-        ),
-        (["engine=openai", "model=m", "options={submit: true}"], "{}.options.submit: "),
-        (["engine=batch", "model=m", "options={submt: true}"], "Did you mean submit?"),
-        (["engine=batch", "model=m", "options={submit: 7}"], "{}.options.submit: "),
-        (["engine=vllm", "model=''"], "{}.model: not set"),
-        (["engine=vllm", "model=m", "parameters={n: 3}"], "{}.parameters.n: can't be"),
-        (["engine=recorded"], "{}.replies: "),
-        (["engine=rules", "options={a: 1}"], "{}.options.a: "),
+        ("engine=opneai", ".engine: there is no engine 'opneai'. Did you mean openai?"),
+        ("engine=openai; model=''", ".model: not set"),
+        ("engine=openai; model=m; parameters={n: 3}", ".parameters.n: can't be"),
+        ("engine=openai; model=m; options={submit: true}", ".options.submit: "),
+        ("engine=batch; model=m; options={submt: true}", "Did you mean submit?"),
+        ("engine=batch; model=m; options={submit: 7}", ".options.submit: "),
+        ("engine=vllm; model=''", ".model: not set"),
+        ("engine=vllm; model=m; parameters={n: 3}", ".parameters.n: can't be"),
+        ("engine=recorded", ".replies: "),
+        ("engine=rules; options={a: 1}", ".options.a: "),
     ],
 )
 @pytest.mark.parametrize("section", ["generate", "judge"])
 @pytest.mark.parametrize("work", [plan, run_recipe])
 def test_wrong_settings_are_refused_first(recipe, out, section, work, settings, told):
     with pytest.raises(InputError) as caught:
-        work(recipe(*(f"{section}.{setting}" for setting in settings)), out)
-    if section == "generate" or settings[0] != "engine=recorded":
-        assert told.format(section) in str(caught.value)
-    else:
-        assert str(caught.value).startswith("judge.engine: ")
+        work(recipe(*(f"{section}.{one}" for one in settings.split("; "))), out)
+    if (section, settings) == ("judge", "engine=recorded"):
+        told = ".engine: "
+    assert (section if told.startswith(".") else "") + told in str(caught.value)
     assert not out.exists()
 
 
@@ -299,16 +280,10 @@ def test_a_budget_of_dollars_needs_a_price_of_this_model(recipe, out, tmp_path):
 
 
 def test_a_site_that_was_read_is_not_read_again(out):
-    settings = [
-        "generate.engine=openai",
-        "generate.model=m",
-        "sources=[{type: sphinx, base_url: 'URL'}]".replace("URL", closed_url()),
-    ]
-    recipe = load_recipe("quickstart", settings)
-    tools = [
-        Tool(name=f"shop.tool{n}", kind="function", summary="Does it.")
-        for n in range(12)
-    ]
+    site = f"sources=[{{type: sphinx, base_url: '{closed_url()}'}}]"
+    model = ("generate.engine=openai", "generate.model=m")
+    recipe = load_recipe("quickstart", [*model, site])
+    tools = [Tool(name=f"shop.tool{n}", summary="Does it.") for n in range(12)]
     write_tools(out / "bank" / "tools.parquet", tools)
     write_text(out / "recipe.yaml", dump_recipe(recipe.recipe))
     write_origin(RunFolder(out), recipe.recipe)

@@ -15,7 +15,7 @@ from filelock import FileLock
 
 from tests.commands.in_process import do, toolbank
 from tests.tiny_models import tiny_encoder
-from tests.world import write_dataset
+from tests.world import write_dataset, write_dataset_recipe
 from toolbank.encoders.model import SentenceEncoder
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.kind import RetrieverConfig
@@ -26,15 +26,10 @@ from toolbank.system.errors import InputError
 
 LONG = "x" * 10_000
 NAMES = (LONG, "two\nlines\n  9.999  made.up", "plain", "other")
-RECIPE = """\
-name: odd
-dataset: {type: jsonl, path: data}
-baselines: false
-retrievers: [{type: bm25}, {type: nearest, by: bm25}]
-"""
+LEXICAL = ({"type": "bm25"}, {"type": "nearest", "by": "bm25"})
 
 
-def write_odd(folder):
+def write_odd(folder, *retrievers):
     tools = [
         {"name": name, "description": f"Sharpen\nknife {i}. {LONG[:500]}"}
         for i, name in enumerate(NAMES)
@@ -51,13 +46,13 @@ def write_odd(folder):
         for i in range(40)
     ]
     write_dataset(folder / "data", tools, queries)
-    (folder / "odd.yaml").write_text(RECIPE)
+    write_dataset_recipe(folder, "odd", retrievers=list(retrievers))
 
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory):
     folder = tmp_path_factory.mktemp("odd")
-    write_odd(folder)
+    write_odd(folder, *LEXICAL)
     do(folder, "run", "odd.yaml")
     return folder
 
@@ -81,10 +76,7 @@ def alike(tmp_path_factory):
     tools.append({"name": "shop.saw", "description": "Sharpen the saw."})
     query = {"id": "q", "query": "a knife", "tools": [knives[4]], "split": "test"}
     write_dataset(folder / "data", tools, [query])
-    (folder / "alike.yaml").write_text(
-        "name: alike\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
-        "retrievers: [{type: bm25}]\n"
-    )
+    write_dataset_recipe(folder, "alike")
     done = do(folder, "run", "alike.yaml")
     return folder, done.stdout
 
@@ -174,11 +166,9 @@ def test_what_a_run_lacks_is_made_by_one_and_the_same_command(odd, tmp_path):
 
 def test_without_a_lexical_hit_a_dense_search_is_suggested(tmp_path, monkeypatch):
     monkeypatch.setattr(run_search, "find_spec", lambda _: None)
-    write_odd(tmp_path)
-    encoder = tiny_encoder(tmp_path / "encoder")
-    dense = f"{{type: descriptions, encoder: {{model: {encoder}}}}}"
-    recipe = RECIPE.replace("[{type: bm25}", f"[{{type: bm25}}, {dense}")
-    (tmp_path / "odd.yaml").write_text(recipe)
+    encoder = {"model": str(tiny_encoder(tmp_path / "encoder"))}
+    dense = {"type": "descriptions", "encoder": encoder}
+    write_odd(tmp_path, LEXICAL[0], dense, LEXICAL[1])
     do(tmp_path, "run", "odd.yaml")
     asked = ("search", "runs/odd", "is it raining?", "--retriever")
     told = toolbank(*asked, "bm25", cwd=tmp_path).stdout.splitlines()
@@ -220,13 +210,9 @@ def test_a_tool_and_a_query_are_shown_on_lines_of_their_own(odd):
 def fitted(tmp_path_factory):
     """A run that is searched by vectors."""
     folder = tmp_path_factory.mktemp("dense")
-    write_odd(folder)
-    encoder = tiny_encoder(folder / "encoder")
-    retriever = f"{{type: descriptions, encoder: {{model: {encoder}}}}}"
-    head, _, _ = RECIPE.partition("retrievers:")
-    near = retriever.replace("type: descriptions", "type: nearest, name: near")
-    content = f"{head}retrievers: [{retriever}, {near}]\n"
-    (folder / "odd.yaml").write_text(content)
+    encoder = {"model": str(tiny_encoder(folder / "encoder"))}
+    near = {"type": "nearest", "name": "near", "encoder": encoder}
+    write_odd(folder, {"type": "descriptions", "encoder": encoder}, near)
     do(folder, "run", "odd.yaml", "--until", "retrievers")
     return folder
 

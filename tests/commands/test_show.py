@@ -30,7 +30,7 @@ generate:
   max_tools: 3
   concurrency: 1
   retries: 1
-judge: {{pairs: 1}}
+judge: {{pairs: 1, base_url: {url}}}
 baselines: false
 retrievers:
   - type: bm25
@@ -77,12 +77,12 @@ def play():
     return answer
 
 
-def generate(folder, script, *settings):
+def generate(folder, script, *settings, until="generate"):
     """Run the recipe into a folder, with a model that answers by a script."""
     recipe = folder.with_name("mine.yaml")
     with ChatServer(script) as server:
         recipe.write_text(RECIPE.format(url=server.url))
-        run_recipe(load_recipe(str(recipe), settings), folder, until="generate")
+        run_recipe(load_recipe(str(recipe), settings), folder, until=until)
     return folder
 
 
@@ -106,11 +106,8 @@ def test_a_query_is_shown_with_what_the_judge_was_asked_and_answered(tmp_path):
         return play_one(call)
 
     play_one, folder = play(), tmp_path / "run"
-    recipe = tmp_path / "mine.yaml"
-    with ChatServer(script) as server:
-        recipe.write_text(RECIPE.format(url=server.url))
-        asks = f"judge={{engine: openai, model: m, pairs: 9, base_url: {server.url!r}}}"
-        run_recipe(load_recipe(str(recipe), [asks]), folder, until="judge")
+    judge = ("judge.engine=openai", "judge.model=m", "judge.pairs=9")
+    generate(folder, script, *judge, until="judge")
     shown = show_attempt(folder, "0")
     assert shown.count("--- judge: user") == shown.count("it reads aloud well") == 6
     assert shown.count(f"\n{SALES}\n") or SALES in shown.partition("--- judge")[2]
@@ -223,6 +220,7 @@ def test_a_folder_without_a_run_or_without_calls_is_named(run, tmp_path):
 
 
 def test_a_tool_is_shown_with_what_it_takes_and_the_requests_that_use_it(run):
+    assert show_one(run, "0") == show_attempt(run, "0")
     query = read_query(run / "bank" / "queries.parquet", "maths-000000")
     told = show_one(run, query.tools[0]).splitlines()
     assert re.match(rf"{query.tools[0]}, a \w+ of python:statistics", told[0])
@@ -230,7 +228,6 @@ def test_a_tool_is_shown_with_what_it_takes_and_the_requests_that_use_it(run):
     assert "  data (any)" in stdev
     assert "  xbar (any, optional)" in stdev
     assert f"  maths-000000 ({query.split})  {SALES}" in told
-    assert show_one(run, "0") == show_attempt(run, "0")
 
 
 @pytest.mark.parametrize("name", ["statistics.medain", "Medain", "median_of"])

@@ -13,8 +13,9 @@ from ir_measures import R
 from sentence_transformers import SentenceTransformer
 
 from tests.commands.in_process import toolbank
-from tests.publish.runs import BANK, QUERIES, TOOLS, files_under, make_run
+from tests.publish.runs import BANK, QUERIES, TOOLS, make_run
 from tests.tiny_models import tiny_encoder
+from tests.world import files_under
 from toolbank.datasets import find_format
 from toolbank.datasets.published import PublishedConfig, read_published
 from toolbank.publish.publish import PublicationParts, publish_to_folder

@@ -11,8 +11,9 @@ import yaml
 from huggingface_hub import constants
 
 from tests.commands.in_process import toolbank
-from tests.publish.runs import LABELS, files_under, make_run
+from tests.publish.runs import LABELS, make_run
 from tests.servers.hub import TOKEN, Repository, serving
+from tests.world import files_under
 from toolbank.bank.bank import Bank
 from toolbank.datasets import published as loader
 

@@ -7,7 +7,7 @@ import yaml
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.servers.chat import Answer
-from tests.world import asks_for, write_dataset, write_recipe
+from tests.world import asks_for, write_dataset, write_dataset_recipe, write_recipe
 from toolbank.bank.bank import Bank
 from toolbank.commands.preview import preview_attempts
 from toolbank.commands.show import show_one, show_outcomes
@@ -161,27 +161,15 @@ def test_the_report_tells_how_asks_ended_and_what_their_calls_took(recipe, serve
     assert f"ask {n} " in made
 
 
-DATASET = """\
-name: theirs
-dataset: {type: jsonl, path: data}
-baselines: false
-retrievers: [{type: bm25}, {type: bm25, name: words, requests: true}]
-"""
-
-
 def test_asks_for_the_tools_of_a_dataset(tmp_path, server, out):
     names = ["weigh", "sort", "paint"]
-    query = {
-        "id": "q",
-        "query": "How heavy is it?",
-        "tools": ["weigh"],
-        "split": "test",
-    }
+    query = {"query": "How heavy is it?", "tools": ["weigh"], "split": "test"}
     write_dataset(tmp_path / "data", names, [query])
-    path = tmp_path / "theirs.yaml"
-    path.write_text(DATASET)
-    model = [f"asks.base_url={server.url}", "asks.model=m"]
-    loaded = load_recipe(str(path), model)
+    words = {"type": "bm25", "name": "words", "requests": True}
+    path = write_dataset_recipe(
+        tmp_path, "theirs", retrievers=[{"type": "bm25"}, words]
+    )
+    loaded = load_recipe(path, [f"asks.base_url={server.url}", "asks.model=m"])
     assert "Asks: 4 for each of 3 tools" in describe_plan(loaded, out)
     assert len(list(preview_attempts(loaded.recipe, out, 5))) == 3
     result = run_recipe(loaded, out, until="evaluate")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.world import write_dataset, write_lines
+from tests.world import write_dataset, write_dataset_recipe, write_lines
 from toolbank.bank.bank import Bank
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
@@ -31,12 +31,9 @@ def theirs(tmp_path):
         for n in range(4)
     ]
     write_dataset(tmp_path / "data", tools, queries, asks=ASKS)
-    path = tmp_path / "theirs.yaml"
-    path.write_text(
-        "name: theirs\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
-        "retrievers: [{type: bm25, name: words, requests: true}]\n"
-    )
-    return lambda *settings: load_recipe(str(path), settings)
+    words = {"type": "bm25", "name": "words", "requests": True}
+    path = write_dataset_recipe(tmp_path, "theirs", retrievers=[words])
+    return lambda *settings: load_recipe(path, settings)
 
 
 def test_asks_that_come_with_a_dataset_are_trained_on(theirs, out, tmp_path):

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.run.test_dataset import run, write_recipe
+from tests.run.test_dataset import check_refused, run, write_recipe
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.run.folder import hash_tree
-from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
 from toolbank.search.run_search import open_finder
 from toolbank.system.errors import InputError
@@ -93,12 +92,7 @@ def test_a_run_that_lies_elsewhere_counts_by_its_weights(project):
 
 def test_what_is_missing_is_told_before_anything_is_made(project):
     def refused(told):
-        path = second(project)
-        with pytest.raises(InputError, match=told):
-            run(path, project / "out")
-        with pytest.raises(InputError, match=told):
-            describe_plan(load_recipe(path), project / "out")
-        assert not (project / "out").exists()
+        check_refused(second(project), project / "out", told)
 
     refused("first is not the folder of a run")
     path = recipe(project, "first", {"type": "bm25"})

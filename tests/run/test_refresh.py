@@ -10,9 +10,10 @@ import pytest
 import yaml
 
 from tests.commands.in_process import do, toolbank
+from tests.run.history import list_tools
 from tests.servers.batch import answer_file
 from tests.servers.chat import ChatServer
-from tests.world import good
+from tests.world import files_under, good
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_attempts
 from toolbank.commands.refresh import describe
@@ -33,25 +34,13 @@ NEW = [f"weigh_{noun}" for noun in (*NOUNS, "stamps", "ropes", "lamps", "chairs"
 GONE, REWORDED = NAMES[:5], NAMES[10:15]
 
 
-def listed(names, reworded=()):
-    """The text of a list with a function for each name."""
-    customer = {"type": "string", "description": "Whose."}
-    parameters = {"type": "object", "properties": {"customer": customer}}
-    rows = []
-    for name in names:
-        more = ", oldest first" if name in reworded else ""
-        text = f"{name.replace('_', ' the ').title()} of a customer{more}."
-        rows.append({"name": name, "description": text, "parameters": parameters})
-    return json.dumps(rows)
-
-
 class World:
     """A run over a list of functions that is written, and written anew."""
 
     def __init__(self, folder, server):
         self.server = server
         self.list = folder / "tools.json"
-        self.list.write_text(listed(NAMES))
+        self.list.write_text(list_tools(NAMES))
         self.out = folder / "run"
         self.path = folder / "mine.yaml"
         self.path.write_text(
@@ -67,7 +56,7 @@ class World:
     def change(self):
         """Ten tools are added, five removed, five reworded."""
         left = [name for name in NAMES if name not in GONE]
-        self.list.write_text(listed([*left, *NEW], REWORDED))
+        self.list.write_text(list_tools([*left, *NEW], REWORDED))
 
     def asked(self, since=0):
         """The tools that asks were wanted for, and how many other calls there were."""
@@ -99,7 +88,7 @@ def world(finished, tmp_path):
     shutil.copytree(finished.out, world.out)
     shutil.copy(finished.path, world.path)
     yield world
-    finished.list.write_text(listed(NAMES))
+    finished.list.write_text(list_tools(NAMES))
     del finished.server.calls[calls:]
 
 
@@ -110,14 +99,6 @@ def fresh(world):
     return world
 
 
-def files(folder):
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-
-
 def without_splits(queries):
     return [one.model_copy(update={"split": None}) for one in queries]
 
@@ -126,12 +107,16 @@ def last(names):
     return [name.rpartition(".")[2] for name in names]
 
 
-def test_it_says_what_was_added_removed_and_reworded_and_calls_no_model(world):
-    before, calls = files(world.out), len(world.server.calls)
+def test_a_refresh_reports_changes_once_and_calls_no_model(world):
+    assert not refresh_run(world.out).kept
+    assert not (world.out / "catalogue").exists()
+    before, calls = files_under(world.out), len(world.server.calls)
     world.change()
     foreseen = refresh_run(world.out, dry_run=True).changes
-    assert files(world.out) == before
-    changes = refresh_run(world.out).changes
+    assert files_under(world.out) == before
+    done = refresh_run(world.out)
+    changes = done.changes
+    assert done.kept
     assert len(world.server.calls) == calls
     assert foreseen == changes
     assert last(tool.name for tool in changes.added) == sorted(NEW)
@@ -139,22 +124,11 @@ def test_it_says_what_was_added_removed_and_reworded_and_calls_no_model(world):
     assert sorted(last(changes.changed)) == sorted(REWORDED)
     assert set(changes.changed.values()) == {("summary",)}
     assert changes.same == len(NAMES) - 10
-
-
-def test_a_second_time_changes_nothing(world):
-    assert not refresh_run(world.out).kept
-    assert not (world.out / "catalogue").exists()
-    world.change()
-    assert refresh_run(world.out).kept
-    once = files(world.out)
+    once = files_under(world.out)
     again = refresh_run(world.out)
     assert not again.kept
     assert not (again.changes.added or again.changes.removed or again.changes.changed)
-    assert files(world.out) == once
-    world.run()
-    after = files(world.out)
-    assert not refresh_run(world.out).kept
-    assert files(world.out) == after
+    assert files_under(world.out) == once
 
 
 def test_new_tools_are_found_at_once_and_removed_ones_no_more(world):
@@ -190,9 +164,10 @@ def test_the_next_run_asks_for_new_and_changed_tools_alone(world, refreshes):
     assert [one for one in after.asks if last([one.tool])[0] in kept] == [
         one for one in before.asks if last([one.tool])[0] in kept
     ]
-    calls = len(world.server.calls)
-    assert world.run().did == ()
+    calls, files = len(world.server.calls), files_under(world.out)
     assert not refresh_run(world.out).kept
+    assert files_under(world.out) == files
+    assert world.run().did == ()
     assert len(world.server.calls) == calls
 
 
@@ -297,17 +272,17 @@ def test_after_a_kill_in_the_middle_it_is_brought_to_its_end(world):
     assert {*asked} == {*NEW, *REWORDED}
 
 
-@pytest.mark.parametrize("text", ["", listed(NAMES[:14]), "{"])
+@pytest.mark.parametrize("text", ["", list_tools(NAMES[:14]), "{"])
 def test_a_source_that_fails_or_is_halved_changes_nothing(world, text):
-    before = files(world.out)
+    before = files_under(world.out)
     world.list.write_text(text)
     for force in (False, True) if len(text) < 20 else (False,):
         with pytest.raises(ToolbankError, match="Nothing was changed"):
             refresh_run(world.out, force=force)
-    assert files(world.out) == before
+    assert files_under(world.out) == before
     with pytest.raises(ToolbankError):
         world.run()
-    left = {name: text for name, text in files(world.out).items() if "/" in name}
+    left = {name: text for name, text in files_under(world.out).items() if "/" in name}
     assert left == {name: text for name, text in before.items() if "/" in name}
     if len(text) > 20:
         calls = len(world.server.calls)
@@ -319,7 +294,7 @@ def test_a_source_that_fails_or_is_halved_changes_nothing(world, text):
 
 def test_a_loss_is_no_less_where_nothing_was_asked_yet(fresh):
     run_recipe(load_recipe(str(fresh.path)), fresh.out, until="sources")
-    fresh.list.write_text(listed(NAMES[:14]))
+    fresh.list.write_text(list_tools(NAMES[:14]))
     with pytest.raises(ToolbankError, match="gives 14 tools, where it gave 30"):
         refresh_run(fresh.out)
 
@@ -328,7 +303,7 @@ def test_a_loss_is_no_less_where_nothing_was_asked_yet(fresh):
 def test_of_two_sources_one_that_fails_loses_its_tools_by_force(fresh):
     other = "functions:other.json"
     listing = fresh.path.with_name("other.json")
-    listing.write_text(listed(NEW))
+    listing.write_text(list_tools(NEW))
     text = fresh.path.read_text()
     fresh.path.write_text(
         text.replace("sources: [", "sources: [{type: functions, path: other.json}, ")

@@ -2,17 +2,10 @@
 
 import pytest
 
-from tests.world import write_dataset
+from tests.world import write_dataset, write_dataset_recipe
 from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
-
-RECIPE = """\
-name: theirs
-dataset: {type: jsonl, path: data}
-baselines: false
-retrievers: [{type: bm25}]
-"""
 
 
 @pytest.fixture
@@ -32,9 +25,8 @@ def told(tmp_path):
             for i in range(n)
         ]
         write_dataset(tmp_path / "data", tools, queries)
-        path = tmp_path / "theirs.yaml"
-        path.write_text(RECIPE)
-        result = run_recipe(load_recipe(str(path)), tmp_path / "out")
+        path = write_dataset_recipe(tmp_path, "theirs")
+        result = run_recipe(load_recipe(path), tmp_path / "out")
         return " ".join(describe_result(result).split())
 
     return run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.search.calls.apis import serving_answers
+from tests.search.calls.apis import serving
 from tests.sources.resolving import resolve_to
 from toolbank.bank.records import HttpCall
 from toolbank.search.calls import CallError, Target, mcp
@@ -116,8 +116,8 @@ BOMB = gzip.compress(b'"' + b"x" * UNPACKED + b'"', 1)
 @pytest.fixture(scope="module")
 def bombs():
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    with serving_answers(lambda _: (200, headers, BOMB)) as serving:
-        yield serving
+    with serving(lambda *_: (200, headers, BOMB)) as served:
+        yield served
 
 
 def test_an_mcp_server_may_not_compress(bombs):
@@ -125,7 +125,7 @@ def test_an_mcp_server_may_not_compress(bombs):
     target = Target(mcp=address, private=True)
     with pytest.raises(CallError, match="compressed"):
         asyncio.run(send_to_mcp("forecast", {}, target))
-    assert came[-1]["Accept-Encoding"] == "identity"
+    assert came[-1][2]["Accept-Encoding"] == "identity"
 
 
 def test_an_api_is_bounded_in_what_it_unpacks_to(bombs):
