@@ -26,12 +26,6 @@ def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```", ALL, re.DOTALL | re.MULTILINE)
 
 
-def commands():
-    """Every command line of `toolbank` in the pages' examples."""
-    for line in re.findall(r"^    (?:\.venv/bin/)?toolbank (.+)", ALL, re.MULTILINE):
-        yield shlex.split(line, comments=True)
-
-
 def test_the_page_of_keys_is_what_the_program_writes():
     written = describe_keys(recipe_schema()) + "\n"
     assert PAGES["docs/recipe.md"] == written, (
@@ -40,8 +34,7 @@ def test_the_page_of_keys_is_what_the_program_writes():
 
 
 def test_every_key_is_described():
-    bare = re.findall(r"^- `(\w+)`.*: $", PAGES["docs/recipe.md"], re.M)
-    assert not bare
+    assert not re.findall(r"^- `(\w+)`.*: $", PAGES["docs/recipe.md"], re.M)
 
 
 COMMANDS = {
@@ -61,7 +54,9 @@ def test_the_help_of_all_commands_has_their_first_lines():
 
 def test_every_command_of_an_example_can_be_given_so():
     seen = set()
-    for name, *words in commands():
+    lines = re.findall(r"^    (?:\.venv/bin/)?toolbank (.+)", ALL, re.MULTILINE)
+    for line in lines:
+        name, *words = shlex.split(line, comments=True)
         command = COMMANDS[name]
         while hasattr(command, "commands"):
             command = command.commands[words.pop(0)]

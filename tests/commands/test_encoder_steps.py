@@ -77,7 +77,6 @@ def test_the_record_has_every_kind_before_and_after(place, trained):
     faithful = trained["faithfulness"]
     for figures in faithful.values():
         assert "shuffle-operations" not in figures
-        # No step is another one for standing elsewhere.
         shuffled = figures["shuffle"]
         assert shuffled["reference"] == pytest.approx(shuffled["perturbed"])
         assert 0 < figures["remove"]["reference"] < 1
@@ -102,9 +101,7 @@ def test_a_trained_encoder_is_evaluated_on_what_its_own_seed_held_out(place):
     assert "Give --seed 3" in " ".join(refused.stderr.split())
 
 
-def test_a_record_of_another_experiment_gives_no_seed_and_few_problems_no_interval(
-    place,
-):
+def test_another_record_gives_no_seed_and_few_problems_no_interval(place):
     shutil.copytree(place / "tiny", place / "other")
     record = {"experiment": "instructions", "seed": 5}
     (place / "other" / "result.json").write_text(json.dumps(record))

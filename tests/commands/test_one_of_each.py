@@ -3,6 +3,7 @@
 import pytest
 
 from tests.commands.in_process import do
+from tests.world import write_recipe
 from toolbank.requests.write.write_step import most_queries
 from toolbank.run.advice import advise_before
 from toolbank.run.recipe import load_recipe
@@ -11,27 +12,19 @@ SDK = '''
 def find_order(number):
     """Find the order of a customer."""
 '''
-RECIPE = """\
-name: one
-sources: [{type: python, package: one_sdk}]
-generate: {engine: rules, queries: 1, tools_per_query: {1: 1}}
-judge: {pairs: 1}
-retrievers: [{type: bm25}]
-baselines: false
-"""
 
 
 @pytest.mark.parametrize(
     ("command", "next_line"),
     [("plan", "Judge: 1 pair"), ("run", "generate 1 query of")],
 )
-def test_where_figures_will_mean_nothing_it_is_said_before(
-    tmp_path, monkeypatch, command, next_line
-):
+def test_figures_of_no_meaning_are_foretold(tmp_path, monkeypatch, command, next_line):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "one_sdk.py").write_text(SDK)
-    (tmp_path / "one.yaml").write_text(RECIPE)
-    done = do(tmp_path, command, "one.yaml")
+    source = "{type: python, package: one_sdk}"
+    single = {"queries": 1, "min_tools": 1, "max_tools": 1}
+    write_recipe(tmp_path, source, engine="rules", **single)
+    done = do(tmp_path, command, "mine.yaml", "--set", "judge.pairs=1")
     said = " ".join(f"{done.stderr}\n{done.stdout}".split())
     few = said.index("With 1 tool in all, R@5 is 100")
     untested = said.index("Forecast for 1 accepted request: There are no test requests")

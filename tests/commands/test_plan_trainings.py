@@ -89,7 +89,6 @@ def test_the_steps_left_after_a_stop_are_at_most_so_many(recipe, tmp_path, monke
 
 
 def generating(folder, generate):
-    """The recipe, but that its bank is generated."""
     path = write_recipe(folder, retrievers=RETRIEVERS)
     recipe = yaml.safe_load(path.read_text())
     del recipe["dataset"]

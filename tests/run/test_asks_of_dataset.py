@@ -59,7 +59,6 @@ def test_asks_that_come_with_a_dataset_are_trained_on(theirs, out, tmp_path):
 def test_a_dataset_whose_asks_are_gone_trains_on_none(theirs, out, tmp_path):
     run_recipe(theirs(), out)
     (tmp_path / "data/asks.jsonl").unlink()
-    # Without them nothing is left to learn from.
     with pytest.raises(InputError, match="no train queries"):
         run_recipe(theirs(), out)
     run_recipe(theirs("retrievers.words.requests=false"), out)

@@ -61,13 +61,11 @@ def run(cwd, *arguments, code=0):
 
 
 def generate(project):
-    """Make a run up to its queries; give its folder."""
     run(project, "mine.yaml", "--until", "generate")
     return project / "runs" / "mine"
 
 
 def use_examples(folder):
-    """Put examples of the domain into a user's folder of prompts."""
     path = folder / "examples" / "tools.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(shipped("prompts") / "examples/numpy.jsonl", path)
@@ -98,7 +96,6 @@ def test_no_stage_is_bought_again_from_any_folder(project, server, tmp_path):
         assert not (folder / "runs").exists() or folder in (project, linked)
         planned = toolbank("plan", str(given), cwd=folder).stdout
         assert "to do" not in planned
-    # The run needs the user's prompts no more, wherever it is.
     shutil.rmtree(project / "prompts")
     run(project, "mine.yaml")
     moved = tmp_path / "moved"
@@ -127,7 +124,6 @@ def test_other_prompts_stop_a_run_until_replace(project, server, name, stage, st
     assert f"prompts/{name} differs from the run's" in line
     changed = before.items() - files_under(made).items()
     assert {name for name, _ in changed} <= {".lock.owner"}
-    # Its own are still used where the run itself is given.
     run(project, str(made))
     assert len(server.calls) == bought
     said = run(project, "mine.yaml", "--replace")
@@ -150,9 +146,7 @@ def test_other_prompts_stop_a_run_until_replace(project, server, name, stage, st
 @pytest.mark.parametrize(
     ("change", "kept_by"), [("seed=77", "run"), ("seed=3", "version 0.7.0")]
 )
-def test_another_recipe_uses_the_runs_prompts(
-    project, server, tmp_path, change, kept_by
-):
+def test_another_recipe_uses_its_prompts(project, server, tmp_path, change, kept_by):
     made = generate(project)
     bought = len(server.calls)
     if kept_by == "run":
@@ -176,15 +170,17 @@ def test_another_recipe_uses_the_runs_prompts(
 @pytest.mark.parametrize(
     ("name", "has_original"), [("write.j2", True), ("polish.j2", False)]
 )
-def test_an_edited_template_of_the_run_needs_replace(
-    project, server, name, has_original
-):
+def test_an_edited_template_needs_replace(project, server, name, has_original):
     edit(project / "prompts", "polish.j2", "Read with care.")
     made = generate(project)
     bought = len(server.calls)
     if not has_original:
         shutil.rmtree(project / "prompts")
     edit(made / "prompts", name, "Be quick about it.")
+    if has_original:
+        generate(project)
+        assert "Read with care." in (made / "prompts" / name).read_text()
+        edit(made / "prompts", name, "Be quick about it.")
     said = run(project, str(made), "--until", "generate", code=2)
     assert f"prompts/{name}" in said
     assert ("+Be quick about it." in said) == has_original
@@ -219,8 +215,7 @@ def test_prompts_of_a_folder_that_the_recipe_names(project, server, tmp_path):
     (tmp_path / "shared").rename(tmp_path / "gone")
     run(project, "mine.yaml", "--until", "generate", "--out", tmp_path / "runs/mine")
     said = run(project, "mine.yaml", "--out", "new", code=2)
-    assert "prompts:" in said
-    assert str(tmp_path / "shared") in said
+    assert "prompts:" in said and str(tmp_path / "shared") in said
 
 
 @pytest.mark.parametrize("name", ["copy.yaml", "recipes/again.yaml"])
@@ -229,13 +224,11 @@ def test_a_copied_recipe_needs_its_prompts(project, tmp_path, name):
     copy = tmp_path / name
     copy.parent.mkdir(exist_ok=True)
     shutil.copy(project / "runs/mine/recipe.yaml", copy)
-    planned = do(tmp_path, "plan", copy, code=2)
-    assert "no such folder" in planned.stderr
+    assert "no such folder" in do(tmp_path, "plan", copy, code=2).stderr
     shutil.rmtree(project / "prompts")
     run(project, "mine.yaml", "--until", "sources", "--out", "bundled")
     shutil.copy(project / "bundled/recipe.yaml", copy)
-    planned = do(tmp_path, "plan", copy)
-    assert "to do" in planned.stdout
+    assert "to do" in do(tmp_path, "plan", copy).stdout
 
 
 @pytest.mark.parametrize("name", ["write.j2", "examples/tools.jsonl"])
@@ -251,7 +244,6 @@ def test_unused_prompts_of_the_current_folder_are_named(project, tmp_path, name)
     assert warned in " ".join(planned.split())
     said = run(here, recipe, *out, "--until", "generate")
     assert warned in " ".join(said.split())
-    # All that would use them is done.
     assert "not used" not in run(here, recipe, *out, "--until", "generate")
     edit(project / "prompts", "write.j2", "Read with care.")
     assert "not used" not in run(project, recipe, "--until", "sources")
@@ -260,17 +252,15 @@ def test_unused_prompts_of_the_current_folder_are_named(project, tmp_path, name)
 def test_new_examples_of_the_domain_and_other_schemas_are_differences(project, server):
     run(project, "mine.yaml", "--until", "generate")
     bought = len(server.calls)
-    schema = json.loads((shipped("prompts") / "schemas/polish.json").read_text())
-    schema["properties"]["query"]["description"] = "Words of a user."
+    schema = (shipped("prompts") / "schemas/polish.json").read_text()
     own = project / "prompts" / "schemas" / "polish.json"
     own.parent.mkdir()
-    own.write_text(json.dumps(schema))
-    said = run(project, "mine.yaml", "--until", "generate", code=2)
-    assert "Words of a user." in said
+    own.write_text(schema.replace('"type"', '"title": "Words of a user.", "type"', 1))
+    again = ("mine.yaml", "--until", "generate")
+    assert "Words of a user." in run(project, *again, code=2)
     own.unlink()
     examples = use_examples(project / "prompts")
-    said = run(project, "mine.yaml", "--until", "generate", code=2)
-    assert str(examples) in said
+    assert str(examples) in run(project, *again, code=2)
     assert len(server.calls) == bought
 
 
@@ -290,20 +280,6 @@ def test_a_folder_of_0_7_0_gets_its_prompts(project, server, tmp_path):
     assert "Read with care." in (made / "prompts" / "judge.j2").read_text()
     shutil.rmtree(project / "prompts")
     run(tmp_path / "other", str(made))
-    assert len(server.calls) == bought
-
-
-def test_an_edited_template_is_restored_or_refused(project, server):
-    made = generate(project)
-    bought = len(server.calls)
-    kept = made / "prompts" / "write.j2"
-    kept.write_text("Edited {{ domain }}")
-    run(project, "mine.yaml", "--until", "generate")
-    assert "Read with care." in kept.read_text()
-    shutil.rmtree(project / "prompts")
-    kept.write_text("Edited {{ domain }}")
-    said = run(project, str(made), "--until", "generate", code=2)
-    assert "prompts/write.j2" in said
     assert len(server.calls) == bought
 
 

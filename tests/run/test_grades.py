@@ -95,7 +95,6 @@ class Steps:
         return self.do("verify", run, *changes, code=code)
 
     def read_file(self, name, *rows, **more):
-        """Take the grades of a file with these rows."""
         write_lines(self.folder / name, rows)
         return self.verify(engine="recorded", replies=name, **more)
 
@@ -263,14 +262,12 @@ def test_agreement_is_told_by_source_and_between_people_and_models(user):
     found = read_json(user.run / "verify.json")
     graders = {(one["kind"], one["source"]): one for one in found["graders"]}
     models = sum(kind == "model" for kind, *_ in user.given)
-    assert graders["person", "ann"]["requests"] == 2
-    assert graders["person", "ann"]["used"] == 1
-    assert graders["person", "bob"]["used"] == 1
+    ann, bob = graders["person", "ann"], graders["person", "bob"]
+    assert (ann["requests"], ann["used"], bob["used"]) == (2, 1, 1)
     assert graders["model", "one"]["requests"] == models
     both = {q for kind, q in user.last if kind == "model"} & {"q0", "q1"}
     assert found.get("people_and_models", {"requests": 0})["requests"] == len(both)
-    said = user.do("show", "runs/mine", "q1").stdout
-    assert f"needed: {TOOLS[3]}" in said
+    assert f"needed: {TOOLS[3]}" in user.do("show", "runs/mine", "q1").stdout
 
 
 def make_earlier(run):
@@ -304,20 +301,18 @@ def test_a_folder_of_0_7_0_keeps_its_grades_and_asks_for_none_again(user):
 @pytest.mark.parametrize("grader", ["", "model", "person"])
 def test_grades_of_a_file_of_0_7_0_are_a_persons_by_default(user, grader):
     user.person("ann", {"q5": [TOOLS[2]], "q1": []})
-    # That version left the file's labels alone.
     path = user.run / "bank" / "labels.parquet"
     pl.read_parquet(path).filter(kind="person").write_parquet(path)
     make_earlier(user.run)
     by = {"grader": grader} if grader else {}
     said = user.read_file("ann", line("q5", TOOLS[2]), line("q1"), **by).stderr
-    found = {(kind, name) for kind, name, *_ in stored(user.run) if name == "ann"}
-    assert found == {(grader or "person", "ann")}
     assert ("verify.grader=model" in said) == (grader != "model")
     assert user.labels()["q5"].needed == [TOOLS[2]]
-    if grader == "model":
-        user.read_file("bob", line("q5", TOOLS[3]), grader="person")
-        kinds = {kind for kind, name, *_ in stored(user.run) if name == "bob"}
-        assert kinds == {"person"}
+    user.read_file("bob", line("q5", TOOLS[3]), grader="person")
+    kinds = {(name, kind) for kind, name, *_ in stored(user.run)}
+    assert {("ann", grader or "person"), ("bob", "person")} == {
+        one for one in kinds if one[0] in ("ann", "bob")
+    }
 
 
 def test_a_file_that_a_recipe_names_does_not_come_back_over_a_later_correction(user):
@@ -337,28 +332,22 @@ def test_a_file_that_a_recipe_names_does_not_come_back_over_a_later_correction(u
 def test_checks_still_count_in_a_recipe_without_verify(tmp_path, is_earlier):
     tools = describe_tools()
     tools[2]["description"] = f"Alias for {TOOLS[0]}."
-    explained = ("looks at tea", "sees to zzz", "finds ink", "lists ink")
+    explained = (
+        (1, "looks at tea"),
+        (0, "sees to zzz"),
+        (2, "finds ink"),
+        (0, "lists ink"),
+    )
     queries = [
-        {
-            "id": f"q{n}",
-            "query": f"Do {n}",
-            "tools": [TOOLS[at]],
-            "explanation": f"It {why}.",
-            "split": "train",
-        }
-        for n, (at, why) in enumerate(zip((1, 0, 2, 0), explained, strict=True))
+        {"query": f"Do {n}", "tools": [TOOLS[at]], "explanation": f"It {why}."}
+        | {"id": f"q{n}", "split": "train"}
+        for n, (at, why) in enumerate(explained)
     ]
     write_dataset(tmp_path / "data", tools, queries)
     write_lines(tmp_path / "ann", [line("q3", TOOLS[3])])
-    recipe = tmp_path / "mine.yaml"
-    text = (
-        "name: mine\ndataset: {type: jsonl, path: data}\nretrievers: [{type: bm25}]\n"
-    )
-    checks = (
-        "verify: {engine: recorded, replies: ann, grader: person, "
-        "set_aside: [unspoken]}\n"
-    )
-    recipe.write_text(f"{text}{checks}")
+    checks = {"engine": "recorded", "replies": "ann", "grader": "person"}
+    checks["set_aside"] = ["unspoken"]
+    write_dataset_recipe(tmp_path, "mine", verify=checks)
     user = Steps(tmp_path, None)
     user.do("verify", "mine.yaml")
     grouped, found = user.labels(), read_json(user.run / "verify.json")
@@ -366,8 +355,7 @@ def test_checks_still_count_in_a_recipe_without_verify(tmp_path, is_earlier):
     assert grouped["q2"].needed == [TOOLS[0]]
     if is_earlier:
         make_earlier(user.run)
-        recipe.write_text(text + checks.replace("[unspoken]", "[]"))
-    recipe.write_text(text)
+    write_dataset_recipe(tmp_path, "mine")
     for _ in range(2):
         user.do("run", "mine.yaml", "--until", "verify")
         now = read_json(user.run / "verify.json")
@@ -403,7 +391,6 @@ def test_labels_of_an_earlier_state_are_neither_published_nor_exported(user):
 
 def test_a_published_folder_has_the_same_figures_again_and_its_labels_are_merged(user):
     user.person("ann", {"q0": [TOOLS[1]], "q3": [], "q4": [TOOLS[2], TOOLS[3]]})
-    # Their file is gone.
     user.do("run", "runs/mine")
     user.do("publish", "runs/mine", "--to", "out")
     user.check()
@@ -422,7 +409,6 @@ def test_a_published_folder_has_the_same_figures_again_and_its_labels_are_merged
     for name in ("metrics.json", "validation.json"):
         assert read_json(again / name) == read_json(user.run / name)
     before = group_labels(read_labels(again / "bank" / "labels.parquet"))
-    # A spot check leaves the labels of all other requests.
     user.read_file("eve", line("q1", TOOLS[0]), run="runs/again")
     now = group_labels(read_labels(again / "bank" / "labels.parquet"))
     assert now.pop("q1").needed == [TOOLS[0]]

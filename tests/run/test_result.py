@@ -47,10 +47,7 @@ def told(tmp_path):
         ({"n": 100, "id": "same"}, ["99 of the 100 requests of the dataset", "(99)"]),
         (
             {"n": 12},
-            [
-                "4 test requests are too few",
-                "interval is given if n is below 10.",
-            ],
+            ["4 test requests are too few", "interval is given if n is below 10."],
         ),
         (
             {"n": 3, "split": "train"},

@@ -47,20 +47,17 @@ def test_another_recipe_does_not_take_over_a_folder(project, settings_, told):
 
 def test_replace_keeps_all_that_the_other_recipe_made(project):
     earlier = seen(project / "runs/mine")
-    done = do(
-        project,
-        *("run", "mine.yaml", "--set", "seed=7", "--out", "runs/mine", "--replace"),
-    )
+    out = ("--out", "runs/mine", "--replace")
+    done = do(project, "run", "mine.yaml", "--set", "seed=7", *out)
     assert "runs/mine/replaced/1" in done.stderr
     kept = seen(project / "runs/mine/replaced/1")
     apart = (".toolbank.json", ".lock", ".lock.owner", "journal.sqlite")
     assert kept == {k: v for k, v in earlier.items() if k not in apart}
     assert (project / "runs/mine/journal.sqlite").is_file()
     assert "seed: 7" in (project / "runs/mine/recipe.yaml").read_text()
-    found = toolbank("search", "runs/mine/replaced/1", "middle value", cwd=project)
+    found = do(project, "search", "runs/mine/replaced/1", "middle value")
     assert "statistics.median" in found.stdout
-    again = toolbank("run", "runs/mine", cwd=project)
-    assert "done already" in again.stdout
+    assert "done already" in do(project, "run", "runs/mine").stdout
     refused(project, "run", "mine.yaml", told=["seed: 7 there, 0 in this recipe"])
 
 
@@ -173,7 +170,5 @@ def test_a_finished_run_that_can_not_be_written_to_prints_its_table(world, tmp_p
     with small_disk(tmp_path / "disk", 20_000):
         place = fresh(world, tmp_path / "disk")
         subprocess.run(["mount", "-o", "remount,ro", tmp_path / "disk"], check=True)
-        done = toolbank("run", "mine.yaml", cwd=place)
-    assert done.returncode == 0, done.stderr
-    assert "R@5" in done.stdout
-    assert "done already" in done.stdout
+        said = do(place, "run", "mine.yaml").stdout
+    assert "R@5" in said and "done already" in said

@@ -38,9 +38,7 @@ def call(port, tool="forecast", arguments=CITY, host="127.0.0.1", **target):
     return asyncio.run(send_to_mcp(tool, arguments, Target(**target)))
 
 
-def test_a_call_is_passed_on_to_one_of_several_addresses_that_answers(
-    ports, monkeypatch
-):
+def test_a_call_goes_to_one_of_several_addresses_that_answers(ports, monkeypatch):
     assert call(ports[0]) == RAIN
     if ports[1]:
         assert call(ports[1], host="[::1]") == RAIN
@@ -48,9 +46,7 @@ def test_a_call_is_passed_on_to_one_of_several_addresses_that_answers(
     assert call(ports[0], host="localhost") == RAIN
 
 
-def test_an_answer_is_bounded_in_size_and_time_and_a_private_address_needs_leave(
-    port, monkeypatch
-):
+def test_an_answer_is_bounded_and_a_private_address_needs_permission(port, monkeypatch):
     with pytest.raises(CallError, match="aborted: it sends more than 4 MB"):
         call(port, "flood", {})
     with pytest.raises(CallError, match="not public"):
@@ -91,22 +87,16 @@ def test_a_server_that_does_not_answer_is_given_up(monkeypatch, command, said):
         asyncio.run(send_to_mcp("forecast", {}, Target(command=command)))
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "shown"),
-    [
+def test_only_secrets_of_the_environment_are_hidden(monkeypatch):
+    command = (sys.executable, str(SERVER))
+    for variable, value, shown in (
         ("WEATHER_KEY", "hunter2-hunter2", "***"),
         ("WEATHER_ZONE", "Pacific/Auckland", "Pacific/Auckland"),
-    ],
-)
-def test_only_secrets_of_the_environment_are_hidden(
-    monkeypatch, variable, value, shown
-):
-    monkeypatch.setenv(variable, value)
-    target = Target(
-        command=(sys.executable, str(SERVER)), environment={"NAME": variable}
-    )
-    told = asyncio.run(send_to_mcp("forecast", {"city": "Oslo"}, target))
-    assert told == f"Rain in Oslo, says {shown}."
+    ):
+        monkeypatch.setenv(variable, value)
+        target = Target(command=command, environment={"NAME": variable})
+        told = asyncio.run(send_to_mcp("forecast", CITY, target))
+        assert told == f"Rain in Oslo, says {shown}."
 
 
 UNPACKED = 50_000_000

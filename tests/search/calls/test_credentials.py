@@ -60,10 +60,7 @@ def test_it_does_not_go_where_a_redirect_leads(ask, status):
 
 @pytest.mark.parametrize("status", [401, 500])
 def test_it_is_in_no_error(ask, status):
-    with (
-        serving(echo(status)) as (address, _),
-        pytest.raises(CallError) as told,
-    ):
+    with serving(echo(status)) as (address, _), pytest.raises(CallError) as told:
         ask(address)
     assert "verysecret" not in str(told.value)
 
