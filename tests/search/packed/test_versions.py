@@ -28,7 +28,6 @@ def test_what_a_pack_that_was_broken_off_left_is_cleared_away(tmp_path):
     version = write_pack(tmp_path)
     left = sorted(one.name for one in (tmp_path / "versions").iterdir())
     assert left == [".lock", version]
-    # What somebody put there is not.
     (tmp_path / "versions/mine").mkdir()
     (tmp_path / "versions/notes.txt").write_text("mine")
     for tools in (TOOLS[:4], TOOLS[4:]):
@@ -49,8 +48,7 @@ def test_the_same_content_packed_again_is_left_or_repaired(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "mark",
-    ['{"version": "12', "{", "{}", "null", "[]", "[" * 100_000],
+    "mark", ['{"version": "12', "{", "{}", "null", "[]", "[" * 100_000]
 )
 def test_a_pack_whose_mark_is_damaged_can_be_packed_again(tmp_path, mark):
     version = write_pack(tmp_path)
@@ -84,9 +82,7 @@ def test_a_file_of_the_marks_name_is_not_written_over(tmp_path, text):
         ("retrievers/bm25/tools.json", b"mail", b"mine"),
     ],
 )
-def test_a_damaged_version_is_refused_with_the_file_and_a_remedy(
-    tmp_path, name, old, new
-):
+def test_a_damaged_version_is_refused_with_a_remedy(tmp_path, name, old, new):
     path = tmp_path / "versions" / write_pack(tmp_path) / name
     if new is None:
         path.unlink()
