@@ -19,7 +19,7 @@ def test_a_source_that_is_listed_twice_is_told(make_package, tmp_path):
     collected = collect_tools([source, source], tmp_path)
     assert [tool.name for tool in collected.tools] == [f"{package}.f"]
     assert len(collected.notes) == 2
-    assert f"1 of its 1 tool is in python:{package} too" in collected.notes[1]
+    assert "is listed as a source twice" in collected.notes[1]
 
 
 @pytest.fixture

@@ -121,12 +121,11 @@ def test_bytes_and_files_are_bounded_in_sum(site, tmp_path, monkeypatch):
     documents.follow(spec, "more/part.yaml")
     with pytest.raises(InputError, match="over 2 files"):
         documents.follow(spec, "third.json")
-    monkeypatch.setattr(bounds, "_MOST_MB", 1)
     (tmp_path / "site" / "large.json").write_text(json.dumps(["x" * 1_100_000]))
     with pytest.raises(InputError, match="too large"):
-        Documents().open(f"{site.url}large.json")
+        Documents(most_mb=1).open(f"{site.url}large.json")
     with pytest.raises(InputError, match="over 1 MB"):
-        Documents().open(str(tmp_path / "site" / "large.json"))
+        Documents(most_mb=1).open(str(tmp_path / "site" / "large.json"))
 
 
 def test_no_secret_of_an_address_is_shown(site):

@@ -146,7 +146,7 @@ def test_a_redirect_to_another_host_gets_nothing(tmp_path, monkeypatch):
         with answering(307, Location=location) as (url, requests):
             monkeypatch.setenv("TOOLBANK_GRANTS", grant_of(url, "MY_TOKEN"))
             source = McpSource(url=url, token_env="MY_TOKEN")
-            message = refusal(source, tmp_path, "another address, http://localhost:")
+            message = refusal(source, tmp_path, "another address, on localhost")
         assert requests and not requests_there
         assert "pass" not in message and "sesame" not in message
 

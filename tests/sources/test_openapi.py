@@ -47,8 +47,8 @@ def test_every_version_is_read_without_a_note(tmp_path, version):
     [
         (described(GET, openapi="4.0.0"), "pets.json#/openapi: .*'4.0.0'"),
         ({"swagger": "1.2", "paths": GET}, "pets.json#/swagger: .*'1.2'"),
-        ({"asyncapi": "3.0.0"}, "neither `openapi` nor `swagger`"),
-        ([1], "neither `openapi` nor `swagger`"),
+        ({"asyncapi": "3.0.0"}, "looks like AsyncAPI"),
+        ([1], "a list"),
         (described({}), "pets.json#/paths: .*no operations"),
         ({"openapi": "3.1.0", "webhooks": {"a": {"post": {}}}}, "1: webhook"),
         (described({"/pets": {"get": 1}}), "1: operation that can't"),
