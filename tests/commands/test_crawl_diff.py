@@ -80,6 +80,7 @@ def test_a_tool_that_became_another_name_is_not_removed():
         ),
         ({}, {"deprecated": "Use b."}, ["deprecated: none -> Use b."]),
         ({"deprecated": "Use b."}, {}, ["deprecated: Use b. -> none"]),
+        ({"deprecated": "Use b."}, {"deprecated": "Use c."}, ["words of deprecated"]),
         (
             {},
             {"versions": (VersionNote(change="added", version="2.0", parameter="x"),)},
