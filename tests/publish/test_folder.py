@@ -2,7 +2,9 @@
 
 import json
 import re
+import tracemalloc
 from dataclasses import replace
+from shutil import copytree
 
 import datasets
 import ir_measures
@@ -16,8 +18,11 @@ from tests.commands.in_process import do
 from tests.publish.runs import BANK, QUERIES, TOOLS, make_run
 from tests.tiny_models import tiny_encoder
 from tests.world import files_under
+from toolbank.bank.bank import Label
+from toolbank.bank.files import write_records
 from toolbank.datasets import find_format
 from toolbank.datasets.published import PublishedConfig, read_published
+from toolbank.publish.data import write_qrels
 from toolbank.publish.publish import PublicationParts, publish_to_folder
 from toolbank.requests.quality.measure import measure_quality
 from toolbank.run.recipe import load_recipe
@@ -103,6 +108,20 @@ def test_grades_are_the_verified_ones_where_there_are_some(published):
     assert [row.split("\t") for row in tsv[1:]] == [
         [qid, tool, grade] for qid, _, tool, grade in map(str.split, lines)
     ]
+
+
+def test_labels_of_other_requests_take_no_memory(published, tmp_path):
+    copytree(published / "data", tmp_path / "data")
+    row = {"tool": "shop.total", "grade": "needed"}
+    other = (Label(query=f"train {n}", **row) for n in range(20_000))
+    write_records(tmp_path / "data/labels-1.parquet", Label, other)
+    tracemalloc.start()
+    (tmp_path / "out").mkdir()
+    write_qrels(tmp_path / "data", tmp_path / "out")
+    assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    tracemalloc.stop()
+    name = "qrels/test.trec"
+    assert (tmp_path / "out" / name).read_text() == (published / name).read_text()
 
 
 def test_qrels_name_what_is_in_the_corpus_and_the_queries(published):
@@ -192,6 +211,20 @@ def test_foreign_text_is_no_structure_of_the_card(tmp_path):
     for structure in ("<script>", "[a](", "http://evil", "u:pw"):
         assert structure not in card
     assert "\\# Boo" in card
+
+
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        ({"generate": {"engine": 3}}, "Requests were written by 3."),
+        ({"sources": {"sources": [{"tools": 1}, "x", {"source": "a"}]}}, "from: a."),
+        ({"sources": "a"}, "dataset of others"),
+        ({"generate": {"engine": "rules"}, "counts": {"accepted": 1}}, "by rules."),
+    ],
+)
+def test_a_bank_that_says_little_of_its_making_is_published(tmp_path, info, said):
+    run = make_run(tmp_path / "run", bank=replace(BANK, info={**BANK.info, **info}))
+    assert said in publish(run, tmp_path / "out")[1]
 
 
 def test_what_is_only_this_machines_is_not_published(tmp_path):

@@ -1,9 +1,6 @@
 """A publication goes to a hub, and comes back as a dataset; the hub is one of this machine."""
 
 import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,7 @@ from huggingface_hub import constants
 from tests.commands.in_process import do
 from tests.publish.runs import LABELS, make_run
 from tests.servers.hub import TOKEN, Repository, serving
+from tests.terminal_session import answer_on_terminal
 from tests.world import files_under, write_dataset_recipe
 from toolbank.bank.bank import Bank
 from toolbank.datasets import published as loader
@@ -78,17 +76,13 @@ def test_without_a_terminal_nothing_is_sent_unless_it_is_said(hub, place):
 
 @pytest.mark.parametrize(("said", "code"), [("y", 0), ("", 2)])
 def test_on_a_terminal_it_is_asked(hub, place, said, code):
-    ours, theirs = pty.openpty()
-    os.write(ours, f"{said}\n".encode())
-    done = subprocess.run(
-        [sys.executable, "-m", "toolbank", "publish", "run", *TO],
+    found, _ = answer_on_terminal(
+        ["publish", "run", *TO],
+        f"{said}\n",
         cwd=place,
-        stdin=theirs,
-        stderr=theirs,
-        stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
-    assert done.returncode == code
+    assert found == code
     assert bool(hub.repositories) == (code == 0)
 
 

@@ -3,13 +3,11 @@
 import asyncio
 import io
 import os
-import pty
 import re
 import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +18,7 @@ from yarl import URL
 from tests.commands.in_process import toolbank
 from tests.servers.chat import Answer, ChatServer
 from tests.servers.named import GRANTS, grant_of, name_host, read_line
+from tests.terminal_session import answer_on_terminal
 from tests.world import good, write_recipe
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
@@ -292,19 +291,7 @@ def test_what_is_typed_counts_where_it_is_an_endpoint(
 
 def preview(folder, said):
     """The command on a terminal; its exit code and what it prints there."""
-    command = [sys.executable, "-m", "toolbank", "preview", "mine.yaml", "--count", "1"]
-    theirs, ours = pty.openpty()
-    os.write(theirs, said.encode())
-    ends = {"stdin": ours, "stderr": ours, "stdout": subprocess.PIPE}
-    done = subprocess.run(command, cwd=folder, **ends)
-    os.close(ours)
-    told = b""
-    # A terminal ends with an error.
-    with suppress(OSError):
-        while piece := os.read(theirs, 4096):
-            told += piece
-    os.close(theirs)
-    return done.returncode, " ".join(told.decode().split())
+    return answer_on_terminal(["preview", "mine.yaml", "--count", 1], said, cwd=folder)
 
 
 @pytest.mark.slow

@@ -125,6 +125,8 @@ def test_random_and_gold_candidates_have_the_plans_own_tools():
     own = [sorted(example.plan.tools) for example in EXAMPLES]
     assert list(map(sorted, gold)) == own
     assert CANDIDATES.choose("none", EXAMPLES) == [[]] * len(EXAMPLES)
+    with pytest.raises(ValueError, match="bm25 needs its retriever"):
+        CANDIDATES.choose("bm25", EXAMPLES)
 
 
 def test_a_retrievers_train_candidates_have_the_plans_tools_put_in(bm25):

@@ -2,10 +2,13 @@
 
 import asyncio
 import gzip
+import json
 import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
+from threading import Event
+from time import monotonic
 
 import pytest
 
@@ -97,6 +100,37 @@ def test_only_secrets_of_the_environment_are_hidden(monkeypatch):
         target = Target(command=command, environment={"NAME": variable})
         told = asyncio.run(send_to_mcp("forecast", CITY, target))
         assert told == f"Rain in Oslo, says {shown}."
+
+
+def test_a_call_ends_though_the_end_of_its_session_is_not_answered(monkeypatch):
+    done = Event()
+
+    def answer(method, path, headers, body):
+        asked = json.loads(body or "{}")
+        if method == "GET":
+            return 405, {}, b""
+        if method == "DELETE" or asked["method"] == "tools/call":
+            done.wait(20)
+        if asked.get("method") != "initialize":
+            return 202, {}, b""
+        result = {
+            "protocolVersion": asked["params"]["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "mute", "version": "1"},
+        }
+        headers = {"Content-Type": "application/json", "Mcp-Session-Id": "1"}
+        said = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+        return 200, headers, json.dumps(said).encode()
+
+    monkeypatch.setattr(mcp, "CALL_TIME", 0.5)
+    with serving(answer) as (address, came):
+        target = Target(mcp=address, private=True)
+        began = monotonic()
+        with pytest.raises(CallError, match=r"did not answer in 0\.5 s"):
+            asyncio.run(send_to_mcp("forecast", CITY, target))
+        done.set()
+    assert "DELETE" in [method for method, *_ in came]
+    assert monotonic() - began < 10
 
 
 UNPACKED = 50_000_000
