@@ -262,5 +262,5 @@ KIND = DatasetKind(
     FunctionCallingConfig,
     read_function_calling,
     function_calling_files,
-    folder=lambda config: config.path if config.path.is_dir() else config.path.parent,
+    folder=lambda config: config.path.parent if config.path.is_file() else config.path,
 )

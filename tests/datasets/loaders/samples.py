@@ -141,7 +141,51 @@ def make_published(folder):
     shutil.rmtree(bank)
 
 
+FUNCTIONS = [
+    {
+        "name": "tide",
+        "description": "List tides.",
+        "parameters": {"port": {"type": "str"}},
+    },
+    {"name": "berth", "description": "Find berths.", "parameters": {}},
+]
+
+
+def make_function_calling(folder):
+    for split, name in (("train", "tide"), ("test", "berth")):
+        row = {
+            "query": f"the {name} for a {split}",
+            "tools": json.dumps(FUNCTIONS),
+            "answers": json.dumps([{"name": name, "arguments": {}}]),
+        }
+        (folder / f"{split}.json").write_text(json.dumps([row]))
+
+
+def make_toolret(folder):
+    tools = [{"id": f["name"], "documentation": json.dumps(f)} for f in FUNCTIONS]
+    lines(folder / "web" / "tools.jsonl", tools)
+    rows = [
+        {"id": f"{split}_1", "query": f"{name} {split}", "split": split}
+        | {"labels": [{"id": name, "relevance": 1}, {"id": "berth", "relevance": 0}]}
+        for split, name in (("train", "tide"), ("test", "berth"))
+    ]
+    rows[1]["labels"].pop()
+    lines(folder / "web" / "queries.jsonl", rows)
+
+
+def make_table(folder):
+    (folder / "queries.csv").write_text(
+        'query,tools,split\n"tide, please",tide;berth,train\nberth,berth,test\n'
+    )
+    (folder / "tools.csv").write_text(
+        "name,description\ntide,List tides.\nberth,Find berths.\n"
+    )
+
+
 MAKE = {
+    "function-calling": make_function_calling,
+    "toolret": make_toolret,
+    "table": make_table,
     "published": make_published,
     "jsonl": make_jsonl,
     "toolbank": make_toolbank,
