@@ -269,8 +269,15 @@ class EngineError(ToolbankError):
 
 
 MAX_REPLY_CHARACTERS = 100_000
-# Reasoning models close their thoughts with this tag, and may omit the opening one.
-_THOUGHTS = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)
+# How models close their thoughts, whose opening some omit: tags (DeepSeek, Gemma, Seed), [THINK]
+# (Magistral), triangles (Kimi), special tokens (Cohere), and the channels of gpt-oss, also without
+# their marks.
+_THOUGHTS = re.compile(
+    r"^.*(?:</(?:\w+:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection)>|\[/THINK\]"
+    r"|\u25c1/think\u25b7|<\|end_(?:of_)?(?:thinking|thought)\|>"
+    r"|<\|channel\|>final[^<{]*<\|message\|>|assistantfinal(?=\s*\{))",
+    re.DOTALL | re.IGNORECASE,
+)
 _OBJECT_START = re.compile(r"\{(?=\s*[\"}])")
 # The time of each is proportional to the length of the text.
 _MOST_FALSE_STARTS = 100
@@ -294,6 +301,8 @@ def check_finish(reply: ChatReply) -> Rejection | None:
     }
     if reply.finish == "stop":
         return None
+    if reply.finish == "empty" and reply.unread:
+        return Rejection("empty", "the model gave its reasoning and no answer")
     return Rejection(reply.finish, details.get(reply.finish, ""))
 
 

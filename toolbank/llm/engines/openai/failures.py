@@ -187,6 +187,9 @@ _UNUSABLE = {
     "not-json-response": "the answer is not a chat completion.{quote} Is this an "
     "OpenAI-compatible endpoint? `base_url` mostly ends in /v1.",
 }
+_INCOMPLETE = (
+    "the server did not complete the answer: its finish_reason says so.{quote}"
+)
 
 
 def unusable_reply(
@@ -207,7 +210,7 @@ def unusable_reply(
             fatal=True,
         )
     return EngineError(
-        f"{url}: {_UNUSABLE[error.reason].format(quote=quote)}",
+        f"{url}: {_UNUSABLE.get(error.reason, _INCOMPLETE).format(quote=quote)}",
         reason=error.reason,
         retryable=True,
         prompt_tokens=error.prompt_tokens,
