@@ -275,7 +275,7 @@ MAX_REPLY_CHARACTERS = 100_000
 _THOUGHTS = re.compile(
     r"^.*(?:</(?:\w+:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection)>|\[/THINK\]"
     r"|\u25c1/think\u25b7|<\|end_(?:of_)?(?:thinking|thought)\|>"
-    r"|<\|channel\|>final[^<{]*<\|message\|>|assistantfinal(?=\s*\{))",
+    r"|<\|channel\|>final\s*(?:<\|constrain\|>\w+)?<\|message\|>|assistantfinal(?=\s*\{))",
     re.DOTALL | re.IGNORECASE,
 )
 _OBJECT_START = re.compile(r"\{(?=\s*[\"}])")
