@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from statistics import median
 from time import monotonic
@@ -103,8 +104,10 @@ _SMALLEST_ROUND = 16
 _GAIN = 1.1
 # How far beyond the best limit more calls in flight are tried.
 _BEYOND = 1.25
+RATE_LIMITED = "http-429"
+"""The reason of a call that a rate limit refused."""
 # Failures of an overloaded endpoint. Others may have other causes.
-_OVERLOAD = frozenset({"http-429", "http-503", "http-529", "timeout"})
+_OVERLOAD = frozenset({RATE_LIMITED, "http-503", "http-529", "timeout"})
 # The usual share of other failures is learned over so many rounds. Up to twice this share, and up
 # to 40 % of all calls, are not attributed to the load.
 _ROUNDS_TO_LEARN = 10
@@ -318,6 +321,7 @@ class Admission:
         self._fresh: deque[_Candidate] = deque()
         self._sleeping: set[asyncio.Future[bool]] = set()
         self._paused_until = 0.0
+        self._released = sys.maxsize
         self._timer: asyncio.TimerHandle | None = None
         stop.listen(self._send_home)
 
@@ -350,11 +354,20 @@ class Admission:
         self._admit()
 
     def pause(self, seconds: float) -> bool:
-        """Admit no call for so long; return whether there was no pause before."""
+        """Admit no call for so long, then one at a time; return whether there was no pause before.
+
+        Each reply after the pause lets one more call be in flight, as in the slow start of TCP.
+        """
         begun = monotonic()
         was_open = self._paused_until <= begun
         self._paused_until = max(self._paused_until, begun + seconds)
+        self._released = 1
         return was_open
+
+    def release(self) -> None:
+        """Let one more call be in flight after a reply."""
+        if self._released < self._limit.now:
+            self._released += 1
 
     def describe_hold(self) -> str:
         """Say in a few words why no call is made now; "" if calls are made."""
@@ -392,7 +405,7 @@ class Admission:
 
     def _may_go(self, tokens: float) -> bool:
         """Whether a call may be made now; if it has to wait, set a timer."""
-        if self.in_flight >= self._limit.now:
+        if self.in_flight >= min(self._limit.now, self._released):
             return False
         now = monotonic()
         probe = self._breaker.delay(now)

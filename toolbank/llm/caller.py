@@ -10,6 +10,7 @@ from time import monotonic, strftime
 from typing import TYPE_CHECKING
 
 from toolbank.llm.admission import (
+    RATE_LIMITED,
     Admission,
     CircuitBreaker,
     ConcurrencyLimit,
@@ -67,6 +68,7 @@ class Caller:
         self.limit = ConcurrencyLimit(self.config.concurrency)
         self._rates = RateLimiter(self.config, monotonic())
         self._breaker = CircuitBreaker(self.config.max_outage)
+        self._answered_at = monotonic()
         self.admission = Admission(self.limit, self._rates, self._breaker, self.stop)
 
     async def call(
@@ -81,7 +83,8 @@ class Caller:
 
         A retryable call is tried `retries` times more, after a random part of 0.5 s, 1 s, 2 s ...
         at most 30 s (Brooker, "Exponential backoff and jitter", AWS, 2015: full jitter). Tries
-        while the endpoint is down do not count. If it asks one call to wait, all wait.
+        while the endpoint is down do not count, nor do those that it refuses by a rate limit. If it
+        asks one call to wait, all wait.
         `has_begun`: the attempt has made a call before.
 
         Raises:
@@ -92,7 +95,7 @@ class Caller:
         """
         config, breaker = self.config, self._breaker
         tokens = self._rates.estimate(request)
-        tries, spent = 0, 0.0
+        tries, refusals, spent = 0, 0, 0.0
         random: Random | None = None
         while True:
             is_probe = await self.admission.enter(tokens, has_begun=has_begun)
@@ -114,11 +117,16 @@ class Caller:
             finally:
                 self.admission.leave(is_probe=is_probe)
             if breaker.is_open or breaker.number != outages:
-                tries, spent, wait = 0, 0.0, 0.0
+                tries, refusals, spent, wait = 0, 0, 0.0, 0.0
             else:
                 random = random or Random(key)
-                wait = random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**tries))
-                tries += 1
+                longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** (tries + refusals))
+                wait = random.uniform(0, longest)
+                if failed.reason == RATE_LIMITED:
+                    refusals += 1
+                    wait = wait if failed.retry_after is None else 0.0
+                else:
+                    tries += 1
                 spent += monotonic() - begun + wait
             is_final = (
                 not failed.retryable
@@ -198,8 +206,9 @@ class Caller:
         return error
 
     def _note_reply(self, reply: ChatReply, tokens: float, begun: float) -> None:
-        now = monotonic()
+        now = self._answered_at = monotonic()
         self._note_life()
+        self.admission.release()
         self.limit.answer(reply.latency or now - begun, self.admission.in_flight)
         self._rates.correct(tokens, reply, now)
         if reply.pause:
@@ -207,9 +216,12 @@ class Caller:
 
     def _note_failure(self, error: EngineError) -> None:
         now, breaker = monotonic(), self._breaker
-        if not error.retryable:
+        if not error.retryable or error.reason == RATE_LIMITED:
             self._note_life()
-        elif not breaker.is_open:
+        if error.reason == RATE_LIMITED:
+            self.limit.fail(error.reason, self.admission.in_flight)
+            self._note_rate_limit(error, now)
+        elif error.retryable and not breaker.is_open:
             self.limit.fail(error.reason, self.admission.in_flight)
             if breaker.fail(self.limit.now, now):
                 print_above_bars(
@@ -229,6 +241,18 @@ class Caller:
             )
         elif error.retry_after:
             self._pause(error.retry_after, f" ({error.reason})")
+
+    def _note_rate_limit(self, error: EngineError, now: float) -> None:
+        """End the run if rate limits have refused every call for too long."""
+        silence = now - self._answered_at
+        if silence >= self.config.max_outage:
+            self.stop.fail(
+                ToolbankError(
+                    f"{error}\nRate limits refused all calls of {silence:.0f} s, so the run stops. "
+                    "The replies that came are kept; run the same command again later. To wait "
+                    f"longer, set `{self.config.section}.max_outage`."
+                )
+            )
 
     def _note_life(self) -> None:
         """Note a reply or a refusal, which show that the endpoint is up."""
