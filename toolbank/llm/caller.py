@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 30.0
-# A message announces a pause of at least so many seconds.
+# A message announces a pause of at least so many seconds, and then one of twice the length.
 _LONG_PAUSE = 10.0
 
 
@@ -69,6 +69,7 @@ class Caller:
         self._rates = RateLimiter(self.config, monotonic())
         self._breaker = CircuitBreaker(self.config.max_outage)
         self._answered_at = monotonic()
+        self._next_announced = _LONG_PAUSE
         self.admission = Admission(self.limit, self._rates, self._breaker, self.stop)
 
     async def call(
@@ -273,5 +274,6 @@ class Caller:
                     "the same command again then."
                 )
             )
-        elif self.admission.pause(seconds) and seconds >= _LONG_PAUSE:
+        elif self.admission.pause(seconds) and seconds >= self._next_announced:
+            self._next_announced = 2 * seconds
             print_above_bars(f"{request}; all calls wait.")
