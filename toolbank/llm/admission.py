@@ -98,8 +98,12 @@ class CircuitBreaker:
         self._probe_at = max(now, min(now + self._interval, self.since + self.longest))
 
 
-_FIRST = 8
+FIRST_LIMIT = 8
+"""The calls in flight at first to a hosted endpoint."""
 _SMALLEST_ROUND = 16
+# With few calls in flight, a round has so many times as many.
+_SMALL_ROUNDS = 4
+_TIMEOUT = "timeout"
 # A gain of throughput over the best so far that is more than chance.
 _GAIN = 1.1
 # How far beyond the best limit more calls in flight are tried.
@@ -107,7 +111,7 @@ _BEYOND = 1.25
 RATE_LIMITED = "http-429"
 """The reason of a call that a rate limit refused."""
 # Failures of an overloaded endpoint. Others may have other causes.
-_OVERLOAD = frozenset({RATE_LIMITED, "http-503", "http-529", "timeout"})
+_OVERLOAD = frozenset({RATE_LIMITED, "http-503", "http-529", _TIMEOUT})
 # The usual share of other failures is learned over so many rounds. Up to twice this share, and up
 # to 40 % of all calls, are not attributed to the load.
 _ROUNDS_TO_LEARN = 10
@@ -121,14 +125,18 @@ class ConcurrencyLimit:
     decrease algorithms for congestion avoidance", 1989), with the slow start of TCP (RFC 5681,
     3.1), and a decrease in proportion to the share of congested calls (RFC 8257, 3.3). It changes
     once per round, which is as many ended calls as may be in flight. A number is both the start
-    and the bound. "auto" starts at 8 and stops where more calls in flight would only take longer:
-    throughput is limit / median latency (Little's law).
+    and the bound. "auto" starts at `first` and stops where more calls in flight would only take
+    longer: throughput is limit / median latency (Little's law). If most calls time out, it is
+    halved at once, because a server with few slots queues the others.
     """
 
-    def __init__(self, concurrency: int | Literal["auto"]) -> None:
+    def __init__(
+        self, concurrency: int | Literal["auto"], first: int = FIRST_LIMIT
+    ) -> None:
         self._is_auto = concurrency == "auto"
         self._bound = MOST_AUTO if concurrency == "auto" else concurrency
-        self._limit = float(min(_FIRST, self._bound) if self._is_auto else self._bound)
+        self._first = first
+        self._limit = float(min(first, self._bound) if self._is_auto else self._bound)
         self._threshold = float(self._bound)
         self._best = (0.0, self._limit)
         self._usual = 0.0
@@ -155,18 +163,21 @@ class ConcurrencyLimit:
             self._overloads += 1
         else:
             self._others += 1
+        if reason == _TIMEOUT and in_flight > 1 and 2 * self._overloads > self._ended:
+            self._limit = self._threshold = max(1.0, min(self._limit, in_flight / 2))
         self._end_call(in_flight)
 
     def restart(self) -> None:
         """Start again with few calls, and return quickly to the former number."""
         self._threshold = max(self._threshold, self._limit)
-        self._limit = min(self._limit, float(_FIRST))
+        self._limit = min(self._limit, float(self._first))
         self._begin_round()
 
     def _end_call(self, in_flight: int) -> None:
         self._ended += 1
         self._most = max(self._most, in_flight)
-        if self._ended >= max(self._limit, _SMALLEST_ROUND):
+        smallest = min(_SMALLEST_ROUND, _SMALL_ROUNDS * self._limit)
+        if self._ended >= max(self._limit, smallest):
             self._end_round()
             self._begin_round()
 

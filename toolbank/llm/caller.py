@@ -10,6 +10,7 @@ from time import monotonic, strftime
 from typing import TYPE_CHECKING
 
 from toolbank.llm.admission import (
+    FIRST_LIMIT,
     RATE_LIMITED,
     Admission,
     CircuitBreaker,
@@ -28,6 +29,7 @@ from toolbank.llm.config import hide_in_reply
 from toolbank.llm.journal import Journal
 from toolbank.llm.stop import Stop, StoppedError
 from toolbank.system.errors import ToolbankError
+from toolbank.system.net import is_private
 from toolbank.system.secrets import hide
 from toolbank.system.terminal import print_above_bars
 
@@ -65,7 +67,9 @@ class Caller:
 
     def __post_init__(self) -> None:
         """Create the limits."""
-        self.limit = ConcurrencyLimit(self.config.concurrency)
+        # A server on this machine or nearby may have one slot, and queue other calls.
+        first = 1 if is_private(self.config.base_url) else FIRST_LIMIT
+        self.limit = ConcurrencyLimit(self.config.concurrency, first)
         self._rates = RateLimiter(self.config, monotonic())
         self._breaker = CircuitBreaker(self.config.max_outage)
         self._answered_at = monotonic()
