@@ -71,7 +71,8 @@ def test_a_server_with_one_slot_gets_few_calls_at_a_time():
     for concurrency, first in (("auto", 1), ("auto", 8), (32, 1)):
         seen = serve(ConcurrencyLimit(concurrency, first), one_slot, 400)
         # Three in flight are answered in time.
-        assert max(seen[60:]) <= 3
+        assert max(seen[60:]) <= 4
+        assert sum(seen[60:]) <= 3.2 * len(seen[60:])
 
 
 def test_from_one_call_it_comes_soon_to_many():
