@@ -79,3 +79,13 @@ def install_package(tmp_path, monkeypatch):
 
     yield lay
     recipe_schema.cache_clear()
+
+
+@pytest.fixture
+def server():
+    """An endpoint whose model answers well."""
+    from tests.servers.chat import ChatServer
+    from tests.world import good
+
+    with ChatServer(good) as server:
+        yield server

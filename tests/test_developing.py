@@ -87,10 +87,6 @@ def run(folder, *command):
     return done.stdout
 
 
-def test_the_engine_passes_the_checks_of_the_page(package):
-    assert " passed" in run(package, "pytest", "-p", "no:cacheprovider", "tests")
-
-
 REFUSED = """
 import pytest
 from my_package.engine import KIND
@@ -105,11 +101,6 @@ def test_what_it_would_ignore(ignored):
     with pytest.raises(InputError, match=rf"^generate\\.{ignored}"):
         KIND.check(config)
 """
-
-
-def test_the_engine_of_the_page_refuses_what_it_would_ignore(package):
-    (package / "tests" / "test_engine.py").write_text(REFUSED)
-    assert " passed" in run(package, "pytest", "-p", "no:cacheprovider", "tests")
 
 
 CHECKED = """
@@ -151,9 +142,10 @@ def test_retriever(check):
 """
 
 
-def test_the_other_kinds_pass_the_checks_of_theirs(package):
-    code = CHECKED.replace("PATH", f"__import__('pathlib').Path({str(package)!r})")
-    (package / "tests" / "test_engine.py").write_text(code)
+def test_every_kind_of_the_page_passes_the_checks(package):
+    checked = CHECKED.replace("PATH", f"__import__('pathlib').Path({str(package)!r})")
+    for name, code in {"refused": REFUSED, "checked": checked}.items():
+        (package / "tests" / f"test_{name}.py").write_text(code)
     assert " passed" in run(package, "pytest", "-p", "no:cacheprovider", "tests")
 
 

@@ -134,9 +134,19 @@ def good_reply(call):
     return drafted(call.offered[:2], sentence(call.prompt))
 
 
+# What a good model says to calls other than those of a writer, by the keys of the reply.
+_REPLIES = [
+    {"reason": "It is shorter.", "winner": "A"},
+    {"needed": [], "alternatives": [], "aside": "Unclear."},
+    {"tools": [2, 1]},
+    {"subtasks": ["the mean of numbers"]},
+]
+
+
 def good(call):
     """The script of a server whose model is good."""
-    return Answer.json(good_reply(call))
+    others = (reply for reply in _REPLIES if reply.keys() == set(call.keys))
+    return Answer.json(next(others, None) or good_reply(call))
 
 
 def adds_up(counts):

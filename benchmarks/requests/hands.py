@@ -24,8 +24,7 @@ from natural import interval, recall
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_tools
-from toolbank.bank.records import Tool
-from toolbank.bank.twins import group_siblings
+from toolbank.bank.records import Tool, group_siblings
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.sampling import link_tools, make_offers

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.split import SplitConfig, draw_withheld, split_dataset
+from toolbank.bank.split import Catalogue, SplitConfig, split_dataset
 from toolbank.datasets.jsonl import JsonlConfig, read_jsonl
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
@@ -39,7 +39,7 @@ METHODS: tuple[RetrieverConfig, ...] = (
 def read_bank(folder: Path, ordered: bool, split: SplitConfig, seed: int) -> Bank:
     """The dataset, with tools withheld from its train and validation queries."""
     found = read_jsonl(JsonlConfig(type="jsonl", path=folder, ordered=ordered))
-    withheld = draw_withheld([tool.name for tool in found.tools], split, seed)
+    withheld = Catalogue(found.tools).draw_withheld(split, seed)
     queries = split_dataset(found.queries, split, seed, withheld)
     return Bank(tuple(found.tools), tuple(queries))
 

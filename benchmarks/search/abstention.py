@@ -86,7 +86,7 @@ class Asked:
         found = measure_reliability(
             chances[:, :DEPTH].ravel(), right[:, :DEPTH].ravel()
         )
-        print(f"  calibration error on {what}: {found.error:.3f}")
+        print(f"  calibration error on {what}: {found['error']:.3f}")
 
 
 def read_natural(path, bank=None):

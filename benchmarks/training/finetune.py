@@ -79,9 +79,9 @@ def train_unmodified(training, texts, seed, folder):
 def train_ours(training, texts, seed, folder):
     """As `training` of a recipe does it."""
     context = TrainingContext(seed=seed)
-    found = fine_tune(ENCODER, training, texts, context, None, "ours")
-    found.encoder.save(folder)
-    return found.counts["pairs"]
+    encoder, _, counts = fine_tune(ENCODER, training, texts, context, None, "ours")
+    encoder.save(folder)
+    return counts["pairs"]
 
 
 SIDES = {"unmodified": train_unmodified, "ours": train_ours}

@@ -3,6 +3,7 @@ import subprocess
 import sys
 from secrets import token_hex
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -10,9 +11,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from tests.small_disk import small_disk
-from toolbank.bank.bank import Bank, load_bank
+from toolbank.bank.bank import Bank, Label, group_labels, load_bank, read_labels
 from toolbank.bank.files import (
-    read_asks,
     read_attempt,
     read_attempts,
     read_queries,
@@ -35,6 +35,7 @@ from toolbank.bank.records import (
     SeeAlso,
     Tool,
     VersionNote,
+    group_siblings,
 )
 from toolbank.system.errors import InputError, ToolbankError
 
@@ -127,12 +128,54 @@ def test_a_saved_bank_reads_back_to_the_same_and_saves_to_the_same_bytes(
         assert path.read_bytes() == (second / path.name).read_bytes()
 
 
-def test_a_bank_saved_over_one_with_asks_has_none(tmp_path):
-    tool, ask = Tool(name="a"), Ask(tool="a", kind="plain", ask="do what a does")
-    Bank((tool,), asks=(ask,)).save(tmp_path)
-    assert read_asks(tmp_path / "asks.parquet") == (ask,)
-    Bank((tool,)).save(tmp_path)
-    assert Bank.load(tmp_path).asks == ()
+LABELS = (
+    Label(query="q1", tool="a", grade="needed", reason="it puts in order"),
+    Label(query="q1", tool="b", grade="alternative", stands_for="a"),
+    Label(query="q2", grade="aside", reason="two readings"),
+)
+
+
+def test_a_bank_saved_over_one_with_asks_and_labels_has_none(tmp_path):
+    queries = (Query(id="q1", query="put them in order", tools=("a",)),)
+    asks = (Ask(tool="a", kind="plain", ask="do what a does"),)
+    bank = Bank((Tool(name="a"), Tool(name="b")), queries, {}, asks, LABELS)
+    bank.save(tmp_path)
+    assert Bank.load(tmp_path) == bank
+    frame = pl.read_parquet(tmp_path / "labels.parquet")
+    columns = ["query", "tool", "grade", "for", "reason", "kind", "source"]
+    assert frame.columns == columns
+    assert frame["for"].to_list() == ["", "a", ""]
+    before = (tmp_path / "queries.parquet").read_bytes()
+    bare = Bank(bank.tools, queries)
+    bare.save(tmp_path)
+    assert Bank.load(tmp_path) == bare
+    assert (tmp_path / "queries.parquet").read_bytes() == before
+
+
+def test_labels_are_found_by_request():
+    verified = group_labels(LABELS)
+    assert verified["q1"].needed == ["a"]
+    assert verified["q1"].alternatives == {"a": ["b"]}
+    assert verified["q2"].aside == "two readings"
+
+
+def test_members_of_several_classes_with_the_same_text_are_siblings():
+    def tool(name, kind="method", summary="Whether a date is one."):
+        return Tool(name=name, kind=kind, summary=summary)
+
+    siblings = (
+        tool("t.Day.is_it"),
+        tool("t.Hour.is_it", summary="Whether a date  is one."),
+    )
+    others = [
+        tool("t.Week.is_it", summary="Whether a week is one."),
+        tool("t.Year.is_it", "property"),
+        tool("t.Year.was_it"),
+        tool("t.a.mean", "function"),
+        tool("t.b.mean", "function"),
+    ]
+    groups = [siblings, *((one,) for one in others)]
+    assert group_siblings([*siblings, *others]) == groups
 
 
 def test_train_queries_are_those_of_the_split_and_the_asks_each_for_its_tool():
@@ -263,12 +306,17 @@ def test_a_file_of_an_earlier_version_is_read(tmp_path, as_before):
 
 
 def test_a_damaged_or_foreign_file_is_named(tmp_path):
-    path = tmp_path / "tools.parquet"
+    path, labels = tmp_path / "tools.parquet", tmp_path / "labels.parquet"
     with pytest.raises(InputError, match="no such file"):
         read_tools(path)
     Bank((Tool(name="a", kind="function"),)).save(tmp_path)
     with pytest.raises(InputError, match="not a file of this version"):
         read_queries(path)
+    row = {"query": "q1", "tool": "a", "grade": "sure", "for": "", "reason": ""}
+    pl.DataFrame([row]).write_parquet(labels)
+    with pytest.raises(InputError, match=r"(?s)labels\.parquet.*grade"):
+        read_labels(labels)
+    labels.unlink()
     whole = path.read_bytes()
     for damaged in (whole[: len(whole) // 2], b"", b"PAR1" * 10):
         path.write_bytes(damaged)
@@ -276,7 +324,7 @@ def test_a_damaged_or_foreign_file_is_named(tmp_path):
             read_tools(path)
     path.write_bytes(whole)
     (tmp_path / "bank.json").write_text("[1]")
-    with pytest.raises(InputError, match=r"bank\.json: not a file of this version"):
+    with pytest.raises(InputError, match=r"bank\.json: not what a run writes"):
         Bank.load(tmp_path)
 
 

@@ -2,7 +2,7 @@ import shutil
 
 import pytest
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do
 from tests.shared_runs import share_folder
 from tests.world import write_recipe
 
@@ -19,8 +19,7 @@ def recipe(tmp_path):
 def shared_run(tmp_path_factory):
     def make(folder):
         write_recipe(folder, **BY_RULES)
-        done = toolbank("run", "mine.yaml", cwd=folder)
-        assert done.returncode == 0, done.stderr
+        do(folder, "run", "mine.yaml")
 
     return share_folder(tmp_path_factory, "run-by-rules", make)
 

@@ -35,3 +35,10 @@ def toolbank(*arguments, cwd, **environment):
             # An error ends the process, which hears no Ctrl-C from then on.
             signal.signal(signal.SIGINT, signal.default_int_handler)
     return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+
+def do(cwd, *arguments, code=0, **environment):
+    """Run a command, which ends with this code."""
+    done = toolbank(*arguments, cwd=cwd, **environment)
+    assert done.returncode == code, done.stderr
+    return done

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do
 from tests.commands.refusals import bad
 
 OPENAI = "--set generate.engine=openai --set generate.model=m"
@@ -106,9 +106,8 @@ def test_a_damaged_journal_and_a_damaged_bank(finished):
     queries = finished / "runs/mine/bank/queries.parquet"
     whole = queries.read_bytes()
     queries.write_bytes(whole[:100])
-    assert toolbank("evaluate", "runs/mine", cwd=finished).returncode == 2
-    done = toolbank("generate", "mine.yaml", cwd=finished)
-    assert done.returncode == 0
+    do(finished, "evaluate", "runs/mine", code=2)
+    done = do(finished, "generate", "mine.yaml")
     assert "queries.parquet" in done.stderr
     assert queries.read_bytes() == whole
     queries.unlink()

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do, toolbank
 from tests.requests.quality.banks import bank
 from tests.tiny_models import tiny_encoder
+from tests.world import write_dataset, write_lines
 from toolbank.commands import compare as measure
 from toolbank.encoders.sentence import SentenceConfig
 
@@ -21,30 +22,23 @@ def folder(tmp_path):
     """A run's folder, a dataset, and a file; the last has what could steer a terminal."""
     of = bank(*ROWS, asks=[("shop.sum", "terse", "total price")])
     of.save(tmp_path / "run" / "bank")
-    data = tmp_path / "data"
-    data.mkdir()
-    lines = [{"query": text, "tools": tools, "draft": "Do."} for text, tools in ROWS]
-    queries = "".join(json.dumps(line) + "\n" for line in lines)
-    (data / "queries.jsonl").write_text(queries + '{"query": "", "tools": []}\n')
+    queries = [{"query": text, "tools": tools, "draft": "Do."} for text, tools in ROWS]
     tools = [{"name": tool.name, "description": tool.summary} for tool in of.tools]
-    (data / "tools.jsonl").write_text("".join(json.dumps(t) + "\n" for t in tools))
-    file = json.dumps({"query": "\u001b[2J\u202eboo\n boo", "tools": ["\u001b[0m"]})
-    (tmp_path / "asked.jsonl").write_text(f"{file}\n{queries}")
+    write_dataset(tmp_path / "data", tools, [*queries, {"query": "", "tools": []}])
+    odd = {"query": "\u001b[2J\u202eboo\n boo", "tools": ["\u001b[0m"]}
+    write_lines(tmp_path / "asked.jsonl", [odd, *queries])
     return tmp_path
 
 
 def test_every_form_is_a_column(folder):
-    done = toolbank(
-        *("compare", "run", "data", "asked.jsonl", "--no-encoder"), cwd=folder
-    )
-    assert done.returncode == 0, done.stderr
+    done = do(folder, *("compare", "run", "data", "asked.jsonl", "--no-encoder"))
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["run", "data", "asked"] in lines
     assert ["requests", "30", "30", "31"] in lines
     assert ["tools", "4", "4", "0"] in lines
     assert ["changed", "by", "polish,", "%", "\u2013", "100.0", "100.0"] in lines
     assert "terse: of their tools' names, said" in done.stdout
-    assert "data: 1 left out: query: blank" in done.stderr
+    assert "data: 1 skipped: query: blank" in done.stderr
     assert "asked.jsonl: queries without tools" in " ".join(done.stderr.split())
     assert not {"\u001b", "\u202e"} & set(done.stdout)
 
@@ -68,8 +62,7 @@ def test_json_has_what_a_script_needs(folder, monkeypatch):
 def test_without_an_encoder_the_rest_is_told(folder, monkeypatch):
     missing = SentenceConfig(model=str(folder / "gone"))
     monkeypatch.setattr(measure, "SentenceConfig", lambda: missing)
-    done = toolbank("compare", "run", cwd=folder)
-    assert done.returncode == 0
+    done = do(folder, "compare", "run")
     assert "without dispersion and topics" in done.stderr
     assert "gone" in done.stderr
     assert "self-BLEU" in done.stdout
@@ -86,6 +79,5 @@ def test_folders_of_one_name_are_told_apart(folder):
 @pytest.mark.parametrize("given", ["nothing", ".", "empty.jsonl"])
 def test_what_is_no_bank_is_refused(folder, given):
     (folder / "empty.jsonl").write_text("")
-    done = toolbank("compare", "run", given, "--no-encoder", cwd=folder)
-    assert done.returncode == 2
+    done = do(folder, "compare", "run", given, "--no-encoder", code=2)
     assert given in done.stderr

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
@@ -37,16 +37,22 @@ def place(tmp_path_factory):
     return folder
 
 
-def train(place, out, *more):
-    call = ("encoder", "train", "steps", "--data", "data", "--out", out)
-    return toolbank(*call, "--model", "./tiny", *SMALL, *more, cwd=place)
+def steps(place, verb, model, out, *more, code=0):
+    call = ("encoder", verb, "steps", "--data", "data", "--out", out)
+    return do(place, *call, "--model", model, *more, code=code)
+
+
+def train(place, out, *more, code=0):
+    return steps(place, "train", "./tiny", out, *SMALL, *more, code=code)
+
+
+def evaluate(place, model, *more):
+    return json.loads(steps(place, "evaluate", model, "seen", "--json", *more).stdout)
 
 
 @pytest.fixture(scope="module")
 def trained(place):
-    found = train(place, "out", "--json")
-    assert found.returncode == 0, found.stderr
-    return json.loads(found.stdout)
+    return json.loads(train(place, "out", "--json").stdout)
 
 
 def overall(record):
@@ -78,35 +84,21 @@ def test_the_record_has_every_kind_before_and_after(place, trained):
 
 
 def test_what_was_trained_is_an_encoder_like_any_other(place, trained):
-    found = toolbank(
-        *("encoder", "evaluate", "steps", "--data", "data", "--out", "again"),
-        *("--model", "./out", "--json"),
-        cwd=place,
-    )
-    assert found.returncode == 0, found.stderr
-    assert overall(json.loads(found.stdout))["./out"]["value"] == pytest.approx(
-        overall(trained)["after"]["value"]
-    )
+    value = overall(evaluate(place, "./out"))["./out"]["value"]
+    assert value == pytest.approx(overall(trained)["after"]["value"])
     encoder = load_encoder(SentenceConfig(model=str(place / "out")))
     assert encoder.encode_queries(["a room"]).shape == (1, 32)
     assert not (place / "out" / ".checkpoints").exists()
 
 
-def evaluate(place, model, *more):
-    call = ("encoder", "evaluate", "steps", "--data", "data", "--out", "seen")
-    return toolbank(*call, "--model", model, "--json", *more, cwd=place)
-
-
 def test_a_trained_encoder_is_evaluated_on_what_its_own_seed_held_out(place):
     found = train(place, "third", "--seed", 3, "--json")
-    assert found.returncode == 0, found.stderr
     after = overall(json.loads(found.stdout))["after"]["value"]
     for given in ((), ("--seed", 3)):
-        seen = json.loads(evaluate(place, "./third", *given).stdout)
+        seen = evaluate(place, "./third", *given)
         assert seen["seed"] == 3
         assert overall(seen)["./third"]["value"] == pytest.approx(after)
-    refused = evaluate(place, "./third", "--seed", 0)
-    assert refused.returncode == 2
+    refused = steps(place, "evaluate", "./third", "seen", "--seed", 0, code=2)
     assert "Give --seed 3" in " ".join(refused.stderr.split())
 
 
@@ -114,29 +106,20 @@ def test_the_record_of_another_experiment_says_no_seed(place):
     shutil.copytree(place / "tiny", place / "other")
     record = {"experiment": "instructions", "seed": 5}
     (place / "other" / "result.json").write_text(json.dumps(record))
-    seen = evaluate(place, "./other", "--seed", 1)
-    assert seen.returncode == 0, seen.stderr
-    assert json.loads(seen.stdout)["seed"] == 1
+    assert evaluate(place, "./other", "--seed", 1)["seed"] == 1
 
 
 def test_the_same_seed_gives_the_same_weights(place, trained):
     found = train(place, "twin")
-    assert found.returncode == 0, found.stderr
     first, second = (
         (place / name / "model.safetensors").read_bytes() for name in ("out", "twin")
     )
     assert first == second
-    assert "How often a reference chain" in found.stdout
     assert "after (95 % interval)" in " ".join(found.stdout.split())
 
 
 def test_fewer_problems_can_be_taken(place):
-    found = toolbank(
-        *("encoder", "evaluate", "steps", "--data", "data", "--out", "few"),
-        *("--model", "./tiny", "--problems", 5, "--json"),
-        cwd=place,
-    )
-    record = json.loads(found.stdout)
+    record = evaluate(place, "./tiny", "--problems", 5)
     assert record["problems"] == 5
     assert overall(record)["./tiny"]["low"] is None
 
@@ -151,15 +134,13 @@ def test_fewer_problems_can_be_taken(place):
     ],
 )
 def test_a_wrong_setting_is_told(place, given, said):
-    found = train(place, "wrong", *given)
-    assert found.returncode == 2
+    found = train(place, "wrong", *given, code=2)
     assert said in found.stderr
     assert not (place / "wrong").exists()
 
 
 def test_a_folder_of_something_else_stays_as_it_is(place):
     shutil.copytree(place / "data", place / "mine")
-    found = train(place, "mine")
-    assert found.returncode == 2
+    found = train(place, "mine", code=2)
     assert "rooms.jsonl" in found.stderr
     assert [path.name for path in (place / "mine").iterdir()] == ["rooms.jsonl"]

@@ -3,51 +3,36 @@
 import json
 import re
 
-import pytest
-
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do, toolbank
 from tests.commands.refusals import bad
 from tests.sources.sphinx_server import SiteServer
+from tests.world import write_dataset
 from toolbank.run.recipe import load_recipe
 
 
 def test_init_writes_a_recipe_that_reads(tmp_path):
-    done = toolbank("init", "mine", "--package", "json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    planned = toolbank("plan", "mine.yaml", cwd=tmp_path)
-    assert planned.returncode == 0
+    do(tmp_path, "init", "mine", "--package", "json")
+    planned = do(tmp_path, "plan", "mine.yaml")
     assert "Asks: at most 4 for each of" in planned.stdout
-    again = toolbank("init", "mine", cwd=tmp_path)
-    assert again.returncode == 2
+    again = do(tmp_path, "init", "mine", code=2)
     assert "there already" in again.stderr
 
 
 def test_init_leaves_nothing_that_a_plan_takes_for_an_answer(tmp_path):
-    toolbank(
-        "init",
-        "mine",
-        "--package",
-        "json",
-        "--base-url",
-        "http://127.0.0.1:1/v1",
-        cwd=tmp_path,
-    )
-    done = toolbank("plan", "mine.yaml", cwd=tmp_path)
-    assert done.returncode == 2
+    url = "http://127.0.0.1:1/v1"
+    do(tmp_path, "init", "mine", "--package", "json", "--base-url", url)
+    done = do(tmp_path, "plan", "mine.yaml", code=2)
     assert "Write `model: NAME` under `generate`" in done.stderr
     told = toolbank("init", "bare", cwd=tmp_path).stdout
     assert "called bare" in told
     assert "no sources yet" in told
-    done = toolbank("plan", "bare.yaml", cwd=tmp_path)
-    assert done.returncode == 2
+    done = do(tmp_path, "plan", "bare.yaml", code=2)
     assert "needs `sources`" in done.stderr
     for name in ("mine", "bare"):
         assert "your" not in re.sub("#.*", "", (tmp_path / f"{name}.yaml").read_text())
 
 
-def test_a_recipe_reads_with_the_adapted_encoder_but_for_apis_that_it_has_seen(
-    tmp_path,
-):
+def test_the_adapted_encoder_is_used_unless_it_has_seen_the_api(tmp_path):
     def encoders(*source):
         path = tmp_path / f"{source[1].rpartition('/')[2]}.yaml"
         toolbank("init", path.stem, *source, cwd=tmp_path)
@@ -57,9 +42,8 @@ def test_a_recipe_reads_with_the_adapted_encoder_but_for_apis_that_it_has_seen(
     assert encoders("--package", "json") == {"toolbank"}
     assert encoders("--package", "numpy") == {"all-MiniLM-L6-v2"}
     assert encoders("--site", "boto3") == {"all-MiniLM-L6-v2"}
-    assert encoders("--sphinx", "https://pandas.pydata.org/docs") == {
-        "all-MiniLM-L6-v2"
-    }
+    pandas = encoders("--sphinx", "https://pandas.pydata.org/docs")
+    assert pandas == {"all-MiniLM-L6-v2"}
 
 
 def test_init_gives_editors_the_schema(tmp_path):
@@ -80,26 +64,16 @@ def test_init_gives_editors_the_schema(tmp_path):
 def test_init_finds_the_format_of_a_dataset_by_its_files(tmp_path):
     data = tmp_path / "data"
     data.mkdir()
-    done = toolbank("init", "mine", "--dataset", "data", cwd=tmp_path)
-    assert done.returncode == 2
+    done = do(tmp_path, "init", "mine", "--dataset", "data", code=2)
     assert "tools.jsonl: no such file" in done.stderr
-    tools = [{"name": f"t{n}", "description": f"Does {n}."} for n in range(6)]
-    queries = [
-        {"query": f"Do the thing {n}?", "tools": [f"t{n % 6}"]} for n in range(40)
-    ]
-    for name, rows in (("tools", tools), ("queries", queries)):
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        (data / f"{name}.jsonl").write_text(lines)
+    names = [f"t{n}" for n in range(6)]
+    queries = [{"query": f"Do {n}?", "tools": [names[n % 6]]} for n in range(40)]
+    write_dataset(data, names, queries)
     (tmp_path / "recipes").mkdir()
-    done = toolbank(
-        *("init", "mine", "--dataset", "data", "--out", "recipes/mine.yaml"),
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
+    do(tmp_path, *("init", "mine", "--dataset", "data", "--out", "recipes/mine.yaml"))
     told = toolbank("plan", "recipes/mine.yaml", cwd=tmp_path).stdout
     assert "Dataset: 6 tools" in told
-    both = toolbank("init", "x", "--dataset", "data", "--package", "json", cwd=tmp_path)
-    assert both.returncode == 2
+    do(tmp_path, "init", "x", "--dataset", "data", "--package", "json", code=2)
 
 
 def test_what_init_only_hints_at_may_be_switched_on(tmp_path):
@@ -133,10 +107,7 @@ def test_init_looks_at_what_it_is_given(tmp_path):
     (tmp_path / "api").mkdir()
     (tmp_path / "api" / "pets.json").write_text(json.dumps(spec))
     (tmp_path / "recipes").mkdir()
-    done = toolbank(
-        *("init", "zoo", "api/pets.json", "--out", "recipes/zoo.yaml"), cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
+    done = do(tmp_path, *("init", "zoo", "api/pets.json", "--out", "recipes/zoo.yaml"))
     assert "1 tool (operation 1)." in done.stdout
     assert "Left out: 1" in done.stdout
     assert "toolbank plan recipes/zoo.yaml" in done.stdout
@@ -155,8 +126,7 @@ def test_init_looks_at_what_it_is_given(tmp_path):
         ("json", "json", "package: json"),
         ("servers.json", "servers", "config: servers.json"),
     ):
-        done = toolbank("init", thing, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        do(tmp_path, "init", thing)
         assert f"  {line}\n" in (tmp_path / f"{name}.yaml").read_text()
     assert not (tmp_path / "canary").exists()
 
@@ -164,34 +134,8 @@ def test_init_looks_at_what_it_is_given(tmp_path):
 def test_init_writes_nothing_for_what_is_no_api(tmp_path):
     (tmp_path / "empty.json").write_text("[]")
     for given in (["x", "not/there.json"], ["not/there.json"], ["x", "empty.json"]):
-        done = toolbank("init", *given, cwd=tmp_path)
-        assert done.returncode == 2, done.stdout
+        do(tmp_path, "init", *given, code=2)
         assert [path.name for path in tmp_path.iterdir()] == ["empty.json"]
-
-
-@pytest.mark.slow
-def test_a_few_tools_that_do_not_belong_together_come_to_a_search(tmp_path):
-    said = {
-        "get_forecast": "Tell the weather of a city for the next days.",
-        "convert_money": "Convert an amount of money from one currency into another.",
-        "book_table": "Reserve a table in a restaurant.",
-        "translate_text": "Translate a text into another language.",
-        "track_parcel": "Find out where a parcel is.",
-        "set_thermostat": "Set the temperature of the heating.",
-        "count_calories": "Estimate the calories of a meal.",
-        "resize_image": "Scale an image to a width and height.",
-    }
-    functions = [{"name": name, "description": text} for name, text in said.items()]
-    (tmp_path / "tools.json").write_text(json.dumps(functions))
-    assert toolbank("init", "home", "tools.json", cwd=tmp_path).returncode == 0
-    quick = ("--set", "retrievers=[{type: bm25, requests: true}]")
-    done = toolbank(
-        *("run", "home.yaml", *quick, "--set", "baselines=false"), cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    query = "what is the weather like in the city"
-    found = toolbank("search", "runs/home", query, cwd=tmp_path)
-    assert "get_forecast" in found.stdout.splitlines()[0]
 
 
 def test_init_says_that_the_query_of_an_address_goes_into_the_recipe(tmp_path):

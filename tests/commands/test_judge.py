@@ -1,29 +1,18 @@
 """`toolbank judge`: any two sets of requests."""
 
-import json
-
 import pytest
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do
 from tests.servers.chat import Answer, ChatServer
+from tests.world import write_dataset
 from toolbank.system.files import read_json
-
-TOOLS = [
-    {"name": f"t{number}", "description": f"Does {number} of it."}
-    for number in range(3)
-]
 
 
 @pytest.fixture
 def dataset(tmp_path):
     def make(name, queries):
-        folder = tmp_path / name
-        folder.mkdir()
         rows = [{"query": query, "tools": ["t0"], "split": "test"} for query in queries]
-        for file, lines in (("tools", TOOLS), ("queries", rows)):
-            text = "".join(json.dumps(line) + "\n" for line in lines)
-            (folder / f"{file}.jsonl").write_text(text)
-        return folder
+        write_dataset(tmp_path / name, ["t0", "t1", "t2"], rows)
 
     return make
 
@@ -31,8 +20,7 @@ def dataset(tmp_path):
 def test_two_folders_of_data_are_compared_without_a_recipe(dataset, tmp_path):
     dataset("ours", [f"what came of {number}?" for number in range(6)])
     dataset("theirs", [f"sort {number}, then sum it, then save it" for number in "ab"])
-    done = toolbank("judge", "ours", "--against", "theirs", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = do(tmp_path, "judge", "ours", "--against", "theirs")
     assert "against theirs" in done.stdout
     assert "A heuristic, not a reader" in " ".join(done.stdout.split())
     judged = read_json(tmp_path / "runs/judge-ours/judge.json")
@@ -45,17 +33,12 @@ def test_a_judge_that_likes_what_it_is_shown_first_finds_ties_alone(dataset, tmp
     dataset("ours", [f"ours {number}" for number in range(4)])
     dataset("theirs", [f"theirs {number}" for number in range(4)])
     with ChatServer(lambda call: Answer.json({"winner": "A"})) as server:
-        engine = (
-            "judge.engine=openai",
-            f"judge.base_url={server.url}",
-            "judge.model=m",
-        )
-        settings = [part for one in engine for part in ("--set", one)]
-        command = ("judge", "ours", "--against", "theirs", "--pairs", "3", *settings)
-        done = toolbank(*command, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        model = f"judge={{engine: openai, base_url: '{server.url}', model: m}}"
+        against = ("--against", "theirs", "--pairs", "3")
+        command = ("judge", "ours", "--set", model, *against)
+        do(tmp_path, *command)
         assert len(server.calls) == 3 * 2 * 3
-        assert toolbank(*command, cwd=tmp_path).returncode == 0
+        done = do(tmp_path, *command)
         assert len(server.calls) == 3 * 2 * 3
     lines = [one.split() for one in done.stdout.splitlines() if "fluency" in one]
     (cells,) = (one for one in lines if one[1] == "3")
@@ -65,8 +48,7 @@ def test_a_judge_that_likes_what_it_is_shown_first_finds_ties_alone(dataset, tmp
 
 def test_a_dataset_without_drafts_is_told_what_to_name(dataset, tmp_path):
     dataset("ours", ["one", "two"])
-    done = toolbank("judge", "ours", "--set", "judge={}", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = do(tmp_path, "judge", "ours", "--set", "judge={}")
     assert "judge.against" in done.stderr
 
 
@@ -83,7 +65,6 @@ def test_a_dataset_without_drafts_is_told_what_to_name(dataset, tmp_path):
 def test_what_can_not_be_compared_is_named(dataset, tmp_path, arguments, told):
     dataset("ours", ["one", "two"])
     (tmp_path / "empty").mkdir()
-    done = toolbank("judge", *arguments, cwd=tmp_path)
-    assert done.returncode == 2
+    done = do(tmp_path, "judge", *arguments, code=2)
     assert told in done.stderr
     assert "Traceback" not in done.stderr

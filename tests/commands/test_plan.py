@@ -8,7 +8,9 @@ from threading import Thread
 
 import pytest
 
-from tests.servers.chat import Answer, ChatServer, closed_url
+from tests.commands.in_process import sets
+from tests.servers.batch import answer_file
+from tests.servers.chat import Answer, closed_url
 from tests.world import good, write_recipe
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Tool
@@ -20,12 +22,6 @@ from toolbank.run.recipe import dump_recipe, load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_text
-
-
-@pytest.fixture
-def server():
-    with ChatServer(good) as server:
-        yield server
 
 
 @pytest.fixture
@@ -53,27 +49,22 @@ def test_a_plan_calls_no_model_and_leaves_nothing(recipe, server, out):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("engine", ["rules", "openai"])
-def test_no_more_pairs_are_announced_than_there_will_be_queries(
-    recipe, out, server, engine
-):
-    judge = {"engine": engine, "pairs": 100}
-    if engine == "openai":
-        judge |= {"base_url": server.url, "model": "m"}
-    assert "Judge: 20 pairs, by" in plan(recipe(f"judge={json.dumps(judge)}"), out)
-    few = (f"judge={json.dumps(judge | {'pairs': 7})}",)
-    assert "Judge: 7 pairs, by" in plan(recipe(*few), out)
+@pytest.mark.parametrize(("pairs", "judged"), [(100, 20), (10, 10)])
+def test_a_plan_has_no_more_pairs_than_queries(recipe, out, pairs, judged):
+    pairs = f"judge.pairs={pairs}"
+    assert f"Judge: {judged} pairs, by" in plan(recipe(pairs), out)
+    told = plan(recipe(pairs, "judge.engine=openai", "judge.model=other"), out)
+    assert f"Judge: {judged} pairs, by" in told
+    assert f"at most {6 * judged}: each pair by 3 criteria, in both orders" in told
+    assert "unknown: set judge.price" in told
 
 
-def test_what_is_no_tool_is_counted_by_kind_before_and_when_it_is_read(
-    recipe, out, capsys
-):
+def test_skipped_objects_are_counted_by_kind(recipe, out, capsys):
     of_json = "sources.0={type: python, package: json}"
-    note = r"python:json==\S+ left out: .* 1 exception; kinds: .* takes them too"
+    note = r"python:json==\S+ skipped: .* 1 exception .*set `kinds: "
     assert re.search(note, plan(recipe(of_json), out))
     run_recipe(recipe(of_json), out, until="sources")
     assert re.search(note, capsys.readouterr().err)
-    assert re.search(note, plan(recipe(of_json), out))
     assert re.search(note, plan(recipe(of_json, "generate.queries=30"), out))
 
 
@@ -121,9 +112,9 @@ def test_an_encoder_that_the_hub_has_is_downloaded_by_the_run(recipe, tmp_path):
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as hub:
         Thread(target=hub.serve_forever, daemon=True).start()
-        settings = [part for one in ELSEWHERE for part in ("--set", one)]
+        command = [sys.executable, "-m", "toolbank", "plan", recipe().path]
         done = subprocess.run(
-            [sys.executable, "-m", "toolbank", "plan", recipe().path, *settings],
+            [*command, *sets(*ELSEWHERE)],
             env={
                 **{k: v for k, v in os.environ.items() if k != "HF_HUB_OFFLINE"},
                 "HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}",
@@ -149,7 +140,7 @@ def test_an_encoder_that_the_hub_has_is_downloaded_by_the_run(recipe, tmp_path):
         ),
     ],
 )
-def test_what_a_run_lacks_a_plan_says_in_the_same_words(
+def test_plan_and_run_refuse_in_the_same_words(
     recipe, out, monkeypatch, settings, told
 ):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -159,13 +150,6 @@ def test_what_a_run_lacks_a_plan_says_in_the_same_words(
         run_recipe(recipe(*settings), out)
     assert str(planned.value) == str(run.value)
     assert not out.exists()
-
-
-def test_how_many_tools_are_asked_for_is_told(recipe, out):
-    settings = ["generate.tools_per_query={1: 1, 2: 3}", "generate.min_tools=1"]
-    told = plan(recipe(*settings, "generate.max_tools=2"), out)
-    assert "tools exactly 1 in 25 %, 2 in 75 % of the queries" in told
-    assert "in 25 %" not in plan(recipe(), out)
 
 
 def test_a_bank_smaller_than_an_offer_is_told_by_plan_and_run(recipe, out, capsys):
@@ -190,9 +174,7 @@ def test_replies_to_other_prompts_are_planned_anew(recipe, out):
     assert "40: 20 writes and 20 polishes" in told
 
 
-def test_replies_of_a_run_that_ended_early_tell_how_many_are_accepted(
-    recipe, server, out
-):
+def test_replies_of_an_unfinished_run_give_the_accepted_share(recipe, server, out):
     def declines(call):
         if call.asks_polish or call.number % 2:
             return good(call)
@@ -205,17 +187,12 @@ def test_replies_of_a_run_that_ended_early_tell_how_many_are_accepted(
     assert re.search(r"if \d\d % of the attempts are accepted", told)
 
 
-def declined(run):
-    """Let a run's bank say that one of ten attempts was accepted."""
-    path = run / "bank" / "bank.json"
-    info = read_json(path)
-    info["counts"]["attempts"] = 10 * info["counts"]["accepted"]
-    write_text(path, json.dumps(info))
-
-
 def test_no_more_calls_are_planned_than_attempts_are_allowed(recipe, out):
     run_recipe(recipe(), out, until="generate")
-    declined(out)
+    path = out / "bank" / "bank.json"
+    info = read_json(path)
+    info["counts"]["attempts"] = 10 * info["counts"]["accepted"]
+    path.write_text(json.dumps(info))
     # The loop ends after five attempts a query wanted.
     assert "200: 100 writes and 100 polishes, if 10 %" in plan(recipe("seed=1"), out)
 
@@ -224,10 +201,8 @@ def test_money_is_told_by_the_price_that_the_user_gives(recipe, out, tmp_path):
     prices = tmp_path / "prices.yaml"
     prices.write_text("some-model: {input: 1000, output: 0.075}\n")
     told = plan(recipe("generate.price={input: 1000, output: 0.075}"), out)
-    assert re.search(
-        r"cost about \$\d+ to \$\d+, at \$1,000.00 a million tokens in and \$0.075 out",
-        told,
-    )
+    price = r"\$1,000.00 a million tokens in and \$0.075 out"
+    assert re.search(rf"cost about \$\d+ to \$\d+, at {price}", told)
     assert told == plan(recipe(f"generate.price={prices}"), out)
     prices.write_text("other: {input: 1000, output: 1000}\n")
     told = plan(recipe(f"generate.price={prices}"), out)
@@ -243,15 +218,21 @@ def test_time_follows_from_measured_latencies_and_from_what_is_set(recipe, out):
 
 
 @pytest.mark.parametrize(
-    ("engine", "told"),
+    ("settings", "told"),
     [
-        ("rules", "by rules. No model is called."),
-        ("batch", "by some-model in batches"),
-        ("vllm", "by some-model through vllm"),
+        (["engine=rules"], "by rules. No model is called."),
+        (["engine=batch"], "by some-model in batches"),
+        (["engine=vllm"], "by some-model through vllm"),
+        (
+            ["tools_per_query={1: 1, 2: 3}", "min_tools=1", "max_tools=2"],
+            "tools exactly 1 in 25 %, 2 in 75 % of the queries",
+        ),
     ],
 )
-def test_every_engine_is_planned_in_its_own_way(recipe, out, engine, told):
-    assert told in plan(recipe(f"generate.engine={engine}"), out)
+def test_what_is_set_for_generation_is_planned(recipe, out, settings, told):
+    changed = recipe(*(f"generate.{setting}" for setting in settings))
+    assert told in plan(changed, out)
+    assert told not in plan(recipe(), out)
 
 
 @pytest.mark.parametrize(
@@ -277,9 +258,7 @@ def test_every_engine_is_planned_in_its_own_way(recipe, out, engine, told):
 )
 @pytest.mark.parametrize("section", ["generate", "judge"])
 @pytest.mark.parametrize("work", [plan, run_recipe])
-def test_settings_that_can_not_be_are_told_before_anything_is_read(
-    recipe, out, section, work, settings, told
-):
+def test_wrong_settings_are_refused_first(recipe, out, section, work, settings, told):
     with pytest.raises(InputError) as caught:
         work(recipe(*(f"{section}.{setting}" for setting in settings)), out)
     if section == "generate" or settings[0] != "engine=recorded":
@@ -289,9 +268,7 @@ def test_settings_that_can_not_be_are_told_before_anything_is_read(
     assert not out.exists()
 
 
-def test_a_run_needs_the_key_before_anything_is_read_and_a_plan_never(
-    recipe, out, monkeypatch
-):
+def test_a_run_needs_the_key_first_and_a_plan_never(recipe, out, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     public = "https://llm.example.com/v1"
     writes = recipe(f"generate.base_url={public}")
@@ -316,18 +293,9 @@ def test_a_budget_of_dollars_needs_a_price_of_this_model(recipe, out, tmp_path):
     with pytest.raises(InputError, match="no price of 'some-model'"):
         run_recipe(recipe(*settings), out, until="generate")
     prices.unlink()
-    with pytest.raises(InputError, match=r"names .*prices\.yaml, and there is no such"):
-        run_recipe(recipe(*settings), out, until="generate")
-    with pytest.raises(InputError, match=r"names .*prices\.yaml, and there is no such"):
-        plan(recipe(*settings), out)
-
-
-def test_a_judge_that_is_a_model_is_planned_too(recipe, out):
-    told = plan(
-        recipe("judge.engine=openai", "judge.model=other", "judge.pairs=10"), out
-    )
-    assert "at most 60: each pair by 3 criteria, in both orders" in told
-    assert "unknown: set judge.price" in told
+    for work in (plan, run_recipe):
+        with pytest.raises(InputError, match=r"names .*prices\.yaml"):
+            work(recipe(*settings), out)
 
 
 def test_a_site_that_was_read_is_not_read_again(out):
@@ -347,9 +315,7 @@ def test_a_site_that_was_read_is_not_read_again(out):
     assert "over 12 tools" in plan(recipe, out)
 
 
-def test_a_changed_price_changes_the_accounts_and_asks_for_nothing(
-    recipe, server, out, tmp_path
-):
+def test_a_changed_price_changes_only_the_accounts(recipe, server, out, tmp_path):
     run_recipe(recipe(), out, until="retrievers")
     bank = out / "bank" / "bank.json"
     first = read_json(bank)["calls"]
@@ -374,29 +340,28 @@ def test_a_changed_price_changes_the_accounts_and_asks_for_nothing(
 
 
 def test_the_judges_calls_have_accounts_of_their_own(recipe, server, out):
-    def script(call):
-        if "<request-a>" in call.prompt:
-            return Answer.json({"reason": "so", "winner": "A"})
-        return good(call)
-
-    server.script = script
-    judged = recipe(
-        "judge.engine=openai",
-        f"judge.base_url={server.url}",
-        "judge.model=other",
-        "judge.pairs=2",
-        "judge.price={input: 1000, output: 1000}",
+    model = (
+        f"judge={{engine: openai, base_url: '{server.url}', model: other, pairs: 2}}"
     )
-    run_recipe(judged, out, until="judge")
+    priced = recipe(model, "judge.price={input: 1000, output: 1000}")
+    run_recipe(priced, out, until="judge")
     (judge,) = read_json(out / "judge.json")["calls"].items()
     assert judge[0] == "judge"
     assert judge[1]["replies"] == 12
     assert judge[1]["dollars"] == pytest.approx(0.12)
     assert "judge" not in read_json(out / "bank" / "bank.json")["calls"]
-    more = recipe(
-        "judge.engine=openai",
-        f"judge.base_url={server.url}",
-        "judge.model=other",
-        "judge.pairs=3",
-    )
-    assert "holds 12 replies already" in plan(more, out)
+    assert "holds 12 replies already" in plan(recipe(model, "judge.pairs=3"), out)
+
+
+def test_a_stage_whose_batch_has_no_replies_is_planned_as_waiting(recipe, out):
+    run_recipe(recipe(), out, until="generate")
+    batch = recipe("verify={engine: batch, model: m}")
+    assert run_recipe(batch, out, until="verify").waiting
+    lines = {
+        line.split()[0]: line for line in describe_plan(batch, out).splitlines() if line
+    }
+    [file] = (out / "batch").glob("round-001-*.jsonl")
+    assert lines["verify"].endswith(f"waits for the replies to {file}")
+    answer = answer_file(file.read_text(), good)
+    file.with_name("replies.jsonl").write_text(answer)
+    assert "waits" not in describe_plan(batch, out)

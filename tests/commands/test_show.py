@@ -130,9 +130,10 @@ def test_outcomes_are_listed_with_reasons_and_ids(run):
 
 def test_an_accepted_query_is_traced_to_its_prompts_and_replies(run):
     told = show_attempt(run, "maths-000000")
-    assert told.index("write: user") < told.index("write: reply of served-model")
-    assert told.index("write: reply") < told.index("polish: user")
-    assert told.index("polish: user") < told.index("polish: reply of served-model")
+    of, by = "user", "reply of served-model"
+    parts = (f"write: {of}", f"write: {by}", f"polish: {of}", f"polish: {by}")
+    places = [told.index(part) for part in parts]
+    assert places == sorted(places)
     assert f">>> accepted as maths-000000: {SALES}" in told
     offered = json.loads(told.split("write: reply of served-model\n")[1].split("\n")[0])
     assert len(offered["tools"]) == 2
@@ -145,7 +146,6 @@ def test_an_accepted_query_is_traced_to_its_prompts_and_replies(run):
         ("1", "declined: nothing belongs together (nothing in common)"),
         ("2", "failed: http-500 ("),
         ("3", "rejected: near-duplicate (like maths-000000)"),
-        ("4", "rejected: too-few-tools ("),
         ("maths-000004", "rejected: too-few-tools ("),
     ],
 )
@@ -169,9 +169,7 @@ def test_failed_tries_are_told_with_their_reasons(run):
 def test_an_unfinished_run_is_told_from_its_journal(unfinished):
     table = show_outcomes(unfinished)
     assert f"{advise_to_finish(unfinished)}\n" in table
-    assert ["undecided", "5", "0,", "1,", "3,", "4"] in map(
-        str.split, table.split("\n")
-    )
+    assert re.search("undecided +5 +0, 1, 3, 4", table)
     assert "http-503" in table
     told = show_attempt(unfinished, "maths-000003")
     assert SALES.lower() in told
@@ -179,13 +177,10 @@ def test_an_unfinished_run_is_told_from_its_journal(unfinished):
     assert "a try failed, http-500" in show_attempt(unfinished, "2")
 
 
-def test_what_another_model_answered_in_the_same_folder_is_left_out(run, tmp_path):
-    folder = shutil.copytree(run, tmp_path / "run")
+def test_what_another_model_answered_or_failed_at_is_left_out(run, tmp_path):
+    folder = shutil.copytree(run, tmp_path / "copy")
     generate(folder, play(), "generate.model=other")
     assert show_attempt(folder, "0").count("--- write: reply of") == 1
-
-
-def test_tries_at_which_another_model_failed_are_left_out(run, tmp_path):
     refuses = Answer.error(400, "that model broke")
     with pytest.raises(ToolbankError):
         generate(tmp_path / "run", lambda _: refuses, "generate.model=other")
@@ -206,9 +201,7 @@ def test_an_attempt_after_the_end_of_the_bank_is_said_not_to_count(run, tmp_path
     assert LETTERS in told
 
 
-@pytest.mark.parametrize(
-    "name", ["99", "maths-000099", "geometry-000001", "-1", "what", "-", "9" * 30]
-)
+@pytest.mark.parametrize("name", ["99", "geometry-000001", "-1", "what", "9" * 30])
 def test_an_id_that_is_not_there_is_refused_with_some_that_are(run, name):
     with pytest.raises(InputError, match=r"Ids look like maths-000000") as told:
         show_attempt(run, name)
@@ -250,7 +243,6 @@ def test_of_a_tool_that_is_not_there_the_nearest_are_named_first(run, name):
 
 
 def test_any_end_of_a_name_is_near_to_it(tmp_path):
-    (tmp_path / "bank").mkdir()
     made = ("acme.Client.shipments.create", "acme.Client.shipments.labels.create")
     tools = [Tool(name=name, kind="method", summary="Creates one.") for name in made]
     write_tools(tmp_path / "bank" / "tools.parquet", tools)
@@ -260,13 +252,12 @@ def test_any_end_of_a_name_is_near_to_it(tmp_path):
 
 def test_of_what_a_source_has_it_is_said_why_it_is_no_tool(tmp_path):
     recipe, folder = tmp_path / "mine.yaml", tmp_path / "run"
-    recipe.write_text(
-        RECIPE.format(url="http://127.0.0.1:9").replace("statistics", "json")
-    )
+    recipe.write_text(RECIPE.format(url="http://x").replace("statistics", "json"))
     run_recipe(load_recipe(str(recipe)), folder, until="sources")
-    with pytest.raises(InputError, match=r"in python:json==.* has no docstring"):
-        show_one(folder, "json.tool.main")
-    with pytest.raises(InputError, match=r"in python:json==.* kind exc"):
-        show_one(folder, "json.JSONDecodeError")
-    with pytest.raises(InputError, match="a tool of this run"):
-        show_one(folder, "json.nowhere")
+    for name, why in (
+        ("json.tool.main", r"in python:json==.* has no docstring"),
+        ("json.JSONDecodeError", r"in python:json==.* kind exc"),
+        ("json.nowhere", "a tool of this run"),
+    ):
+        with pytest.raises(InputError, match=why):
+            show_one(folder, name)

@@ -2,17 +2,12 @@
 
 import json
 import sys
-import threading
-from functools import partial
-from http.server import (
-    BaseHTTPRequestHandler,
-    SimpleHTTPRequestHandler,
-    ThreadingHTTPServer,
-)
 
 import pytest
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do, toolbank
+from tests.sources.sphinx_server import SiteServer
+from tests.world import write_dataset
 from toolbank.sources import SOURCES
 
 SPEC = {
@@ -44,8 +39,7 @@ def names(done):
 
 
 def test_each_tool_is_a_line_of_json_and_what_is_left_out_is_told_aside(tmp_path, spec):
-    done = toolbank("tools", "pets.json", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = do(tmp_path, "tools", "pets.json", "--json")
     assert names(done) == ["listPets", "makePet"]
     assert json.loads(done.stdout.splitlines()[0])["call"]["path"] == "/pets"
     assert "put" in done.stderr
@@ -62,14 +56,9 @@ def test_people_see_what_is_missing(tmp_path, spec):
         "of 1.",
     ]
 
-
-def test_long_summaries_are_cut_to_the_terminal(tmp_path, spec):
-    described = json.loads(spec.read_text())
-    described["paths"]["/pets"]["get"]["summary"] = "List " + "very " * 20 + "much."
-    spec.write_text(json.dumps(described))
-    told = toolbank("tools", "pets.json", cwd=tmp_path, COLUMNS="60").stdout
-    assert len(told.splitlines()[0]) == 60
-    assert told.splitlines()[0].endswith("...")
+    spec.write_text(spec.read_text().replace("List", f"List {'very ' * 20}many of"))
+    first = do(tmp_path, "tools", "pets.json", COLUMNS="60").stdout.splitlines()[0]
+    assert (len(first), first[-3:]) == (60, "...")
 
 
 def test_lists_of_functions_packages_and_recipes_are_known(tmp_path, spec):
@@ -87,23 +76,15 @@ def test_lists_of_functions_packages_and_recipes_are_known(tmp_path, spec):
 
 
 def test_a_run_shows_what_it_has_read(finished):
-    done = toolbank("tools", "runs/mine", "--json", cwd=finished)
-    assert done.returncode == 0, done.stderr
+    done = do(finished, "tools", "runs/mine", "--json")
     [run] = (finished / "runs").iterdir()
     kept = json.loads((run / "bank" / "sources.json").read_text())
     assert len(names(done)) == kept["tools"]
 
 
 def test_of_a_dataset_what_is_left_out_is_told(tmp_path):
-    data = tmp_path / "data"
-    data.mkdir()
-    tools = [{"name": name, "description": "Does it."} for name in "aab"]
-    queries = [
-        {"query": f"Do it {n}?", "tools": [name]} for n, name in enumerate("abz")
-    ]
-    for name, rows in (("tools", tools), ("queries", queries)):
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        (data / f"{name}.jsonl").write_text(lines)
+    queries = [{"query": f"Do it {n}?", "tools": [n]} for n in "abz"]
+    write_dataset(tmp_path / "data", "aab", queries)
     (tmp_path / "mine.yaml").write_text(
         "name: mine\ndataset: {type: jsonl, path: data}\n"
     )
@@ -141,8 +122,7 @@ def test_the_help_names_what_each_kind_of_source_takes(tmp_path):
 def test_what_is_no_api_is_bad_input(tmp_path, given, content, said):
     if content is not None:
         (tmp_path / given).write_text(content)
-    done = toolbank("tools", given, cwd=tmp_path)
-    assert done.returncode == 2
+    done = do(tmp_path, "tools", given, code=2)
     assert said in done.stderr
     assert not done.stdout
 
@@ -151,8 +131,7 @@ def test_a_command_is_started_after_the_users_word_alone(tmp_path):
     canary = tmp_path / "canary"
     script = tmp_path / "server.py"
     script.write_text(f"open({str(canary)!r}, 'w')")
-    done = toolbank("tools", f"{sys.executable} {script}", cwd=tmp_path)
-    assert done.returncode == 2
+    done = do(tmp_path, "tools", f"{sys.executable} {script}", code=2)
     assert "TOOLBANK_GRANTS" in done.stderr
     assert not canary.exists()
 
@@ -163,8 +142,7 @@ def test_a_run_keeps_why_something_was_left_out(tmp_path, spec):
         "generate: {engine: rules, queries: 5}\n"
     )
     read = toolbank("tools", "mine.yaml", cwd=tmp_path).stderr
-    done = toolbank("run", "mine.yaml", "--until", "sources", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    do(tmp_path, "run", "mine.yaml", "--until", "sources")
     kept = toolbank("tools", "runs/mine", cwd=tmp_path).stderr
     assert kept == read and "pets.json#/paths/~1pets/put" in kept
 
@@ -174,12 +152,8 @@ def address(tmp_path):
     """The address of a server that gives the files of a folder."""
     folder = tmp_path / "served"
     folder.mkdir()
-    handler = partial(SimpleHTTPRequestHandler, directory=folder)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield folder, f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with SiteServer(folder) as site:
+        yield folder, site.url.rstrip("/")
 
 
 def test_what_an_address_gives_is_looked_at(tmp_path, address):
@@ -205,31 +179,5 @@ def test_what_an_address_gives_is_looked_at(tmp_path, address):
         ("gone", "an MCP server's URL (https://HOST/mcp)"),
         ("gone.json", "HTTP status 404"),
     ):
-        done = toolbank("tools", f"{url}/{name}", cwd=tmp_path)
-        assert done.returncode == 2, done.stderr
+        done = do(tmp_path, "tools", f"{url}/{name}", code=2)
         assert said in done.stderr
-
-
-def test_an_address_may_have_moved_where_a_recipe_may_follow(tmp_path, address):
-    folder, url = address
-    (folder / "v3").write_text(json.dumps(SPEC))
-
-    class Moved(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(302)
-            self.send_header("Location", f"{self.server.leads_to}/v3")
-            self.end_headers()
-
-        def log_message(self, *said):
-            """Say nothing: what is said aside is looked at."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Moved) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        server.leads_to = url
-        given = f"http://127.0.0.1:{server.server_port}/v3?token=hunter2"
-        done = toolbank("tools", given, cwd=tmp_path)
-        server.shutdown()
-    # It is followed, and refused for what lies there alone: another server of this machine.
-    assert done.returncode == 2
-    assert "at a private address" in done.stderr
-    assert "hunter2" not in done.stderr

@@ -18,5 +18,5 @@ def test_a_record_that_does_not_fit_is_told_on_a_line():
 
 
 def test_a_file_to_be_hashed_that_is_missing_is_bad_input(tmp_path):
-    with pytest.raises(InputError, match=r"gone\.txt: can't read"):
+    with pytest.raises(InputError, match=r"gone\.txt: cannot be read"):
         sha256_file(tmp_path / "gone.txt")

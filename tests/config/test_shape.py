@@ -1,6 +1,5 @@
 from pathlib import Path
 
-import pytest
 from pydantic import Field
 
 from toolbank.config.base import Config, Transport, shape
@@ -33,14 +32,6 @@ def test_what_shapes_nothing_is_left_out_at_any_depth():
         "frame": {"width": 1.0},
         "named": {"top": {"width": 1.0}},
     }
-
-
-def test_a_mark_that_would_say_nothing_is_refused():
-    class Brush(Config):
-        retries: Transport[int] | None = None
-
-    with pytest.raises(TypeError, match=r"Brush\.retries: Transport has to be around"):
-        shape(Brush())
 
 
 def test_how_gently_a_site_is_asked_shapes_nothing_but_the_size_of_pages_does():

@@ -1,5 +1,3 @@
-"""Vectors of a language model's hidden states: layers, pooling, prompts, padding, batches."""
-
 import numpy as np
 import pytest
 import torch

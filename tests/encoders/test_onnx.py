@@ -1,5 +1,3 @@
-"""Encoders as ONNX: the same vectors, without torch."""
-
 import shutil
 import subprocess
 import sys

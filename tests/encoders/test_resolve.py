@@ -1,5 +1,3 @@
-"""Where an encoder is looked for, and what names its weights."""
-
 import shutil
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-"""Encoders of any shape: prefixes, unit length, batches, and what can't be read."""
-
 import os
 import shutil
 import subprocess
@@ -26,22 +24,18 @@ def folder(request, tmp_path_factory):
     return tiny_encoder(tmp_path_factory.mktemp("tiny"), request.param, words=words)
 
 
-def test_vectors_are_unit_float32_rows(folder):
-    encoder = load_encoder(SentenceConfig(model=str(folder)))
-    vectors = encoder.encode_queries(TEXTS)
-    assert vectors.shape == (len(TEXTS), encoder.dimension) == (4, 32)
-    assert vectors.dtype == np.float32
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    assert encoder.encode_documents([]).shape == (0, 32)
-
-
-def test_vectors_do_not_depend_on_their_batch(folder):
+def test_vectors_are_unit_float32_rows_whatever_their_batch(folder):
     model = SentenceTransformer(str(folder))
     alone, batched = (
         SentenceEncoder(model, SentenceConfig(batch_size=size)).encode_queries(TEXTS)
         for size in (1, 64)
     )
     np.testing.assert_allclose(alone, batched, atol=1e-5)
+    assert alone.shape == (len(TEXTS), 32)
+    assert alone.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(alone, axis=1), 1, atol=1e-5)
+    none = SentenceEncoder(model, SentenceConfig()).encode_documents([])
+    assert none.shape == (0, 32)
 
 
 def test_prefixes_stand_before_both_sides(folder):
@@ -101,23 +95,22 @@ def pickle_weights(folder):
     torch.save({}, folder / "pytorch_model.bin")
 
 
-def break_file(name):
-    return lambda folder: (folder / name).write_text("{broken")
-
-
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
         (pickle_weights, "safetensors"),
-        (break_file("config.json"), "damaged: can't be read"),
-        (break_file("model.safetensors"), "damaged: can't be read"),
-        (break_file("modules.json"), "damaged: can't be read"),
+        ("config.json", "damaged: can't be read"),
+        ("model.safetensors", "damaged: can't be read"),
+        ("modules.json", "damaged: can't be read"),
         (shutil.rmtree, "no folder"),
     ],
 )
 def test_a_damaged_folder_is_refused(folder, tmp_path, damage, told):
     damaged = shutil.copytree(folder, tmp_path / "damaged")
-    damage(damaged)
+    if isinstance(damage, str):
+        (damaged / damage).write_text("{broken")
+    else:
+        damage(damaged)
     with pytest.raises(InputError, match=told):
         load_encoder(SentenceConfig(model=str(damaged)))
 

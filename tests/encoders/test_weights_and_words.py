@@ -1,5 +1,3 @@
-"""What a model's folder needs: words that it knows, and weights of any precision."""
-
 import shutil
 
 import numpy as np

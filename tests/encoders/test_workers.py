@@ -1,14 +1,14 @@
-"""Encoders in workers of a Ray cluster. What starts Ray, which takes seconds each time, is slow."""
-
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from pydantic import ValidationError
 
@@ -20,6 +20,7 @@ from toolbank.encoders.sentence import SentenceConfig
 from toolbank.encoders.workers import check_workers
 from toolbank.system import extras
 from toolbank.system.errors import InputError
+from toolbank.training.config import TrainingConfig
 
 WORDS = "rain song mail park road room door money week city"
 TEXTS = [" ".join(words) for words in product(WORDS.split(), repeat=4)][:4_500]
@@ -30,9 +31,11 @@ def folder(tmp_path_factory):
     return str(tiny_encoder(tmp_path_factory.mktemp("tiny")))
 
 
-def test_where_texts_are_embedded_makes_no_result_stale():
+def test_where_and_with_what_reports_it_is_computed_makes_no_result_stale():
     here, there = SentenceConfig(), SentenceConfig(executor="ray", workers=4)
     assert shape(here) == shape(there)
+    reported = TrainingConfig(report_to=("tensorboard",))
+    assert shape(TrainingConfig()) == shape(reported)
 
 
 def test_workers_without_a_cluster_are_refused():
@@ -51,18 +54,15 @@ def test_without_ray_it_is_told_how_to_install_it(monkeypatch, folder):
             refuse(config)
 
 
-def test_few_texts_start_no_cluster(monkeypatch, folder):
+def test_few_texts_and_an_encoder_made_in_this_process_start_no_cluster(
+    monkeypatch, folder
+):
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
     config = SentenceConfig(model=folder, executor="ray", workers=2)
     here = load_encoder(SentenceConfig(model=folder))
     np.testing.assert_array_equal(
         load_encoder(config).encode_queries(TEXTS[:50]), here.encode_queries(TEXTS[:50])
     )
-
-
-def test_an_encoder_made_in_this_process_stays_in_it(monkeypatch, folder):
-    monkeypatch.setattr(extras, "find_spec", lambda _: None)
-    config = SentenceConfig(model=folder, executor="ray", workers=2)
     tuned = SentenceEncoder(load_model(folder), config)
     assert tuned.encode_queries(TEXTS).shape == (len(TEXTS), 32)
 
@@ -108,24 +108,12 @@ def start_fit(folder, out):
 
 def find_workers(above):
     """The processes below one that Ray Data has made workers of."""
-    listed = subprocess.run(
-        ["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
-    )
-    rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
-    parents = {int(pid): int(parent) for pid, parent, *_ in rows}
-
-    def is_below(pid):
-        while pid in parents:
-            pid = parents[pid]
-            if pid == above:
-                return True
-        return False
-
-    return [
-        int(pid)
-        for pid, _, *args in rows
-        if args and "MapWorker(Map(_Worker))" in args[0] and is_below(int(pid))
-    ]
+    found = []
+    for process in psutil.Process(above).children(recursive=True):
+        with suppress(psutil.Error):
+            if "MapWorker(Map(_Worker))" in " ".join(process.cmdline()):
+                found.append(process.pid)
+    return found
 
 
 @pytest.mark.slow

@@ -42,21 +42,16 @@ RETRIEVERS = (
 
 def made(name, mean, seed):
     random = np.random.default_rng(seed)
-    values = (random.random((N, len(list_metrics(CONFIG, twins=False)))) < mean).astype(
-        float
-    )
-    nothing = np.zeros((N, 0))
-    return Measured(
-        name, ALL, nothing.astype(np.int64), nothing.astype(np.float32), values
-    )
+    shape = N, len(list_metrics(CONFIG, twins=False))
+    nothing = np.zeros((N, 0), np.int64), np.zeros((N, 0), np.float32)
+    return Measured(name, ALL, *nothing, (random.random(shape) < mean).astype(float))
 
 
 @pytest.fixture(scope="module")
 def measured():
     means = {"descriptions": 0.2, "votes": 0.4, "nearest": 0.7, "mlc": 0.8}
-    return [made(name, mean, i) for i, (name, mean) in enumerate(means.items())] + [
-        made("refiner", 0.9, 9)
-    ]
+    methods = [made(name, mean, i) for i, (name, mean) in enumerate(means.items())]
+    return [*methods, made("refiner", 0.9, 9)]
 
 
 @pytest.fixture(scope="module")
@@ -83,12 +78,10 @@ def test_the_interval_is_of_the_differences_query_by_query(records, measured):
     column = list_metrics(CONFIG, twins=False).index(("recall", 5))
     differences = refiner.values - mlc.values
     interval = difference_intervals(differences, CONFIG.resamples, 4)[column]
-    (record,) = [
-        r
-        for r in records
-        if (r.retriever, r.against, r.metric, r.k, r.set)
-        == ("refiner", "mlc", "recall", 5, "test")
-    ]
+    key = ("refiner", "mlc", "recall", 5, "test")
+    [record] = (
+        r for r in records if (r.retriever, r.against, r.metric, r.k, r.set) == key
+    )
     assert record.difference == pytest.approx(differences[:, column].mean())
     assert (record.low, record.high) == pytest.approx(interval)
 
@@ -102,10 +95,7 @@ def test_a_method_does_not_differ_from_its_twin(measured):
 
 
 def test_parts_are_compared_apart_and_empty_ones_not_at_all(records):
-    assert {(r.set, r.n) for r in records} == {
-        ("test", N),
-        ("test-unseen-sets", 10),
-    }
+    assert {(r.set, r.n) for r in records} == {("test", N), ("test-unseen-sets", 10)}
 
 
 def test_a_method_that_plans_meets_the_best_that_splits_requests(measured):

@@ -32,14 +32,9 @@ def make_query(text, *tools, split=None):
 def bank():
     return Bank(
         tools=(
-            Tool(name="lab.mean", kind="function", summary="Average of numbers."),
-            Tool(
-                name="lab.sort",
-                kind="function",
-                summary="Put rows in order.",
-                aliases=("lab.order",),
-            ),
-            Tool(name="lab.plot", kind="function", summary="Draw a chart."),
+            Tool(name="lab.mean", summary="Average of numbers."),
+            Tool(name="lab.sort", summary="In order.", aliases=("lab.order",)),
+            Tool(name="lab.plot", summary="Draw a chart."),
         ),
         queries=(
             make_query("average then chart", "lab.mean", "lab.plot", split="train"),
@@ -54,19 +49,17 @@ def retriever(bank):
     return fit_one(Bm25Config(), bank)
 
 
-def evaluate(retriever, evaluated, config, seed):
-    return make_figures(measure(retriever, evaluated, config), config, seed)
+def evaluate(retriever, evaluated, config=CONFIG):
+    return make_figures(measure(retriever, evaluated, config), config, 0)
 
 
 def pick(records, **wanted):
-    (record,) = [
-        r for r in records if all(getattr(r, k) == v for k, v in wanted.items())
-    ]
-    return record
+    [one] = (r for r in records if wanted.items() <= vars(r).items())
+    return one
 
 
 def test_records_name_retriever_set_metric_and_k(bank, retriever):
-    records = evaluate(retriever, held_out_set(bank), CONFIG, seed=0)
+    records = evaluate(retriever, held_out_set(bank))
     assert len(records) == 5 * (3 * 3 + 1)
     record = pick(records, set="test", metric="recall", k=2)
     assert record.retriever == "bm25"
@@ -118,7 +111,7 @@ def test_unknown_names_are_tools_of_their_own_and_an_alias_is_its_tool(bank):
 def test_a_part_that_is_empty_is_left_out(bank, retriever):
     train = make_query("order them", "lab.sort", split="train")
     more = Bank(bank.tools, (*bank.queries, train))
-    records = evaluate(retriever, held_out_set(more), CONFIG, seed=0)
+    records = evaluate(retriever, held_out_set(more))
     assert {record.set for record in records} == {
         *("test", "test-seen-sets", "test-seen-tools")
     }
@@ -128,7 +121,7 @@ def test_a_part_that_is_empty_is_left_out(bank, retriever):
 
 def test_an_empty_test_is_shown_as_such(bank, retriever):
     train_only = Bank(bank.tools, bank.queries[:1])
-    records = evaluate(retriever, held_out_set(train_only), CONFIG, seed=0)
+    records = evaluate(retriever, held_out_set(train_only))
     record = pick(records, metric="mrr")
     assert (record.n, record.value, record.low) == (0, None, None)
     assert "(n = 0)" in format_table(records)
@@ -136,22 +129,20 @@ def test_an_empty_test_is_shown_as_such(bank, retriever):
 
 def test_the_users_own_set_is_the_one_to_look_at(bank, retriever):
     own = make_set("people", bank, [make_query("rows in order", "lab.sort")])
-    test = evaluate(retriever, held_out_set(bank), CONFIG, seed=0)
-    records = test + evaluate(retriever, own, CONFIG, seed=0)
+    test = evaluate(retriever, held_out_set(bank))
+    records = test + evaluate(retriever, own)
     assert "evaluate.on" in format_table(records)
     assert "evaluate.on" not in format_table(test)
 
 
 def test_where_a_bank_has_twins_a_second_figure_counts_them(bank, retriever):
-    assert "twin" not in format_table(
-        evaluate(retriever, held_out_set(bank), CONFIG, seed=0)
-    )
+    assert "twin" not in format_table(evaluate(retriever, held_out_set(bank)))
     mean, *others = bank.tools
     mean = mean.model_copy(update={"twins": ("lab.plot",)})
     twins = replace(bank, tools=(mean, *others))
     # "rows" finds lab.sort alone; "chart of" lab.plot, which is as good as lab.mean.
     queries = [make_query("rows", "lab.mean"), make_query("chart", "lab.mean")]
-    records = evaluate(retriever, make_set("mine", twins, queries), CONFIG, seed=0)
+    records = evaluate(retriever, make_set("mine", twins, queries))
     assert pick(records, metric="recall", k=5).value == 0
     assert pick(records, metric="recall_or_twin", k=5).value == 0.5
     told = format_table(records)
@@ -165,7 +156,7 @@ def test_an_unknown_name_counts_as_not_found_and_is_reported(bank, retriever):
         make_query("rows in order again", "lab.gone", "lab.lost"),
     ]
     labelled = make_set("mine", bank, queries, refusals=4)
-    records = evaluate(retriever, labelled, CONFIG, seed=0)
+    records = evaluate(retriever, labelled)
     assert pick(records, metric="recall", k=5).value == 0.25
     assert pick(records, metric="comp", k=5).value == 0
     assert describe_labels(labelled) == SetLabels(
@@ -182,11 +173,11 @@ def test_an_unknown_name_counts_as_not_found_and_is_reported(bank, retriever):
 def test_a_retriever_of_other_tools_is_refused(bank, retriever):
     other = Bank(bank.tools[:2], bank.queries)
     with pytest.raises(InputError, match="fitted on 3 tools"):
-        evaluate(retriever, held_out_set(other), CONFIG, seed=0)
+        evaluate(retriever, held_out_set(other))
 
 
 def test_of_two_requests_there_are_figures_and_no_interval(bank, retriever):
-    table = format_table(evaluate(retriever, held_out_set(bank), CONFIG, seed=0))
+    table = format_table(evaluate(retriever, held_out_set(bank)))
     *_, sets, header, row, note = table.splitlines()
     assert sets.strip() == "test (n = 2)"
     assert header.split() == ["retriever", "R@5", "(95", "%", "interval)", "COMP@5"]
@@ -208,7 +199,7 @@ def test_no_table_is_wider_than_a_terminal(bank, retriever):
         replace(record, retriever=name)
         for name in ("bm25", "a-name-of-some-length-" * 3)
         for one in sets
-        for record in evaluate(retriever, one, EvaluateConfig(ks=range(1, 30)), seed=0)
+        for record in evaluate(retriever, one, EvaluateConfig(ks=range(1, 30)))
     ]
     told = format_table(records) + "\n" + format_details(records, [])
     assert all(part in told for part in ("unseen-sets (n = 20)", "seen-tools (n = 10)"))
@@ -233,17 +224,9 @@ def test_by_verified_labels_an_alternative_fills_the_place_of_its_needed_tool():
     hits = np.array([[2, 0, 1], [2, 0, 1]]), np.zeros((2, 3), np.float32)
     config = EvaluateConfig(ks=(1,))
     measured = measure(retriever, found, config, hits)
-    [recalls] = [
-        measured.values[:, column]
-        for column, metric in enumerate(measured.metrics(config))
-        if metric == ("recall", 1)
-    ]
-    assert recalls.tolist() == [1, 1]
-    strict = measure(
-        retriever,
-        held_out_set(bank),
-        config,
-        (np.array([[2, 0, 1]] * 3), np.zeros((3, 3), np.float32)),
-    )
+    assert measured.metrics(config)[0] == ("recall", 1)
+    assert measured.values[:, 0].tolist() == [1, 1]
+    hits = np.array([[2, 0, 1]] * 3), np.zeros((3, 3), np.float32)
+    strict = measure(retriever, held_out_set(bank), config, hits)
     assert strict.values[:, 0].tolist() == [0, 0, 1]
     assert verified_set(Bank(tools, queries)) is None

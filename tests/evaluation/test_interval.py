@@ -33,12 +33,6 @@ def test_of_right_and_wrong_it_is_the_binomial_one_of_a_library(found):
     assert interval == pytest.approx(expected)
 
 
-def test_half_of_the_tools_of_every_request_leaves_room_on_both_sides():
-    [(low, high)] = of_means([0.5] * 30)
-    assert 0.3 < low < 0.4
-    assert low == pytest.approx(1 - high)
-
-
 def test_one_half_among_ones_is_no_surer_than_ones_alone():
     [(low, high), (low_of_ones, _)] = of_means([1.0] * 19 + [0.5], [1.0] * 20)
     assert low < low_of_ones

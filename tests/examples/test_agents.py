@@ -3,10 +3,12 @@
 import asyncio
 import json
 import re
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from tests.examples.fakes import answering
+from tests.search.calls.apis import running
 from tests.search.packed.packs import TOOLS, write_pack
 from toolbank import load
 from toolbank.bank.records import McpCall, Tool
@@ -15,6 +17,36 @@ pytestmark = pytest.mark.slow
 
 REQUEST = "put a song on"
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+@contextmanager
+def answering(rule):
+    """A server of `rule`, from a request's body to an answer; its URL, and what came.
+
+    A failed assertion of the rule is a 400 with what it says.
+    """
+    came = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            came.append(body)
+            try:
+                status, answer = 200, rule(body)
+            except AssertionError as error:
+                status, answer = 400, {"error": {"message": str(error)}}
+            content = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    with running(Handler) as address:
+        yield address, came
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from toolbank.llm.placement import release_engines
+from toolbank.llm.engines.kind import release_engines
 
 STAND_IN = Path(__file__).parent / "vllm_stand_in"
 

@@ -18,7 +18,6 @@ from tests.servers.chat import Answer
 from toolbank.llm.chat import EngineError
 from toolbank.llm.engines.batch import hosted
 from toolbank.llm.engines.batch.endpoint import Batch
-from toolbank.system.errors import InputError
 
 KEY = "sk-test-77aa01bc"
 FIRST = "round-001-write-001.jsonl"
@@ -176,11 +175,6 @@ def without_lists(number, method, path):
     return 404 if is_list else None
 
 
-def test_an_endpoint_without_lists_still_serves(tmp_path):
-    with BatchServer(said, before=without_lists) as server:
-        assert submit(tmp_path, server).texts == TEXTS
-
-
 def test_an_endpoint_that_is_down_for_a_while_is_waited_for(tmp_path, capsys):
     down = range(1, 4)
 
@@ -204,17 +198,6 @@ def test_a_batch_that_the_endpoint_has_lost_is_told_with_what_to_do(tmp_path):
         server.batches.clear()
         error = fails(tmp_path, server)
     assert "submitted.json" in str(error)
-
-
-def test_a_public_endpoint_needs_a_key_before_anything_is_done(tmp_path, monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(InputError, match="OPENAI_API_KEY"):
-        submit(tmp_path, None or _Public())
-    assert not jsonl(tmp_path)
-
-
-class _Public:
-    url = "https://api.openai.com/v1"
 
 
 def test_files_that_were_submitted_are_named_so_to_who_goes_on_by_hand(tmp_path):

@@ -63,26 +63,7 @@ def test_any_sampling_parameter_is_sent_as_it_is():
             "json_schema": {"name": "polish", "strict": True, "schema": SCHEMA},
         },
     }
-
-
-def test_servers_get_the_form_that_they_take():
     assert "temperature" not in make_body(config(temperature=None), REQUEST)
-    body = make_body(
-        config(max_tokens=9),
-        REQUEST,
-        answer_as="json_object",
-        limit="max_completion_tokens",
-    )
-    assert body["response_format"] == {"type": "json_object"}
-    assert body["max_completion_tokens"] == 9
-    assert "max_tokens" not in body
-    assert "response_format" not in make_body(config(), REQUEST, answer_as="text")
-
-
-def test_the_identity_is_that_of_earlier_journals_where_no_parameter_is_set():
-    assert make_identity(config()) == (
-        '{"engine": "openai", "model": "m", "temperature": 0.9, "max_tokens": 4096}'
-    )
 
 
 def test_parameters_are_part_of_the_identity_in_any_order():
@@ -100,6 +81,10 @@ UNCOUNTED = {"choices": [{"message": {"content": "a"}}], "usage": {"prompt_token
 PARTS = [{"type": "thinking"}, {"text": "a"}, {"text": 1}]
 
 
+def ended(content, reason="stop", **message):
+    return completion(message={"content": content, **message}, finish_reason=reason)
+
+
 def reply(text, finish="stop"):
     return ChatReply(text, "served", 7, 0, finish)
 
@@ -107,7 +92,13 @@ def reply(text, finish="stop"):
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        (completion(message={"content": "a"}, finish_reason="stop"), reply("a")),
+        (ended("a"), reply("a")),
+        (ended('{"q', "length"), reply('{"q', "cut-off")),
+        (ended(None, "length"), reply("", "cut-off")),
+        (ended("", "content_filter"), reply("", "content-filter")),
+        (ended(None, refusal="I won't"), reply("I won't", "content-filter")),
+        (ended(" "), reply(" ", "empty")),
+        (ended(None), reply("", "empty")),
         (completion(message={"content": "a"}), reply("a")),
         (completion(message={"content": "a\ud800b"}), reply("a?b")),
         (completion(message={"content": PARTS}), reply("a")),

@@ -26,6 +26,17 @@ async def attempt(pool, number):
         await calls.ask(request(number))
 
 
+def test_a_journaled_reply_is_never_requested_again():
+    engine = Endpoint(lambda request, _: ChatReply(str(request.attempt), "m", 7, 3))
+    pool, journal, first = ask_all(engine, 5)
+    assert (pool.counts.asked, pool.counts.from_journal) == (5, 0)
+    assert (pool.counts.prompt_tokens, pool.counts.completion_tokens) == (35, 15)
+    pool, _, again = ask_all(engine, 6, journal=journal)
+    assert (pool.counts.asked, pool.counts.from_journal) == (1, 5)
+    assert again[:5] == first
+    assert len(engine.calls) == 6
+
+
 def test_a_cancelled_run_begins_no_further_call():
     engine = Endpoint(good, seconds=60.0)
 
@@ -111,7 +122,7 @@ def test_what_is_in_flight_is_within_a_budget_of_tokens_or_dollars():
     pool, _, _ = ask_all(
         Endpoint(lengthy), 2000, concurrency=256, price=price, budget={"dollars": 0.3}
     )
-    assert 0.29 < pool.dollars <= 0.3
+    assert 0.29 < pool.budget.dollars <= 0.3
 
 
 @pytest.mark.parametrize("fails_first", [False, True])
@@ -150,7 +161,7 @@ def test_a_mistake_of_the_program_ends_all_and_is_what_is_raised():
             await carry(pool, (fail_at_3(pool, n) for n in range(50)))
         return pool
 
-    assert run(talk()).in_flight == 0
+    assert run(talk()).admission.in_flight == 0
     assert len(engine.calls) < 10
 
 

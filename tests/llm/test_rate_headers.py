@@ -132,10 +132,3 @@ def test_whatever_the_headers_hold_the_wait_is_a_number_of_seconds_up_to_a_day(h
     assert 0 <= read_pause(headers) <= LONGEST_WAIT
     wait = read_wait(headers)
     assert wait is None or 0 <= wait <= LONGEST_WAIT
-
-
-@given(st.integers(0, 23), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999))
-def test_durations_are_the_sum_of_their_parts(hours, minutes, seconds, milliseconds):
-    text = f"{hours}h{minutes}m{seconds}s{milliseconds}ms"
-    total = hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
-    assert read_wait({"retry-after": text}) == pytest.approx(total)

@@ -65,6 +65,11 @@ OF_GENERATE = [
     ("recorded", {"replies": None}, "generate.replies", "JSONL"),
     ("openai", {"workers": 2}, "workers: 2", "executor: ray"),
     ("openai", {"base_url": PUBLIC, "api_key_env": "MY_KEY"}, "MY_KEY", "export MY_K"),
+    (
+        "batch",
+        {"base_url": PUBLIC, "api_key_env": "MY_KEY", "options": {"submit": True}},
+        *("MY_KEY", "export MY_K"),
+    ),
     ("openai", {"headers": {"api-key": "NONE_SET"}}, "generate.headers", "export NON"),
     ("openai", {"headers": {"api-key": SECRET}}, "headers", "NAME of the environment"),
     ("openai", {"headers": {"authorization": "KEY"}}, "headers", "api_key_env"),

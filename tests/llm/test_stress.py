@@ -78,7 +78,7 @@ def test_every_row_comes_to_an_end_and_every_place_is_given_back(seed):
 
     pool = run(talk())
     assert set(got) <= {None, EngineError, StoppedError}
-    assert pool.in_flight == engine.in_flight == 0
+    assert pool.admission.in_flight == engine.in_flight == 0
     if not pool.stop:
         assert len(got) == 150
         assert StoppedError not in got

@@ -55,21 +55,19 @@ def test_a_call_that_waits_for_its_next_try_holds_no_place():
     assert sorted(set(order)) == [0, 1, 2, 3, 4]
 
 
-def test_a_call_that_takes_too_long_is_ended_and_tried_again():
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"timeout": 10, "retries": 2}, "10 s (the setting `timeout`)"),
+        ({"timeout": 40, "total_timeout": 100, "retries": 50}, "`total_timeout`"),
+    ],
+)
+def test_a_call_that_takes_too_long_is_ended_and_tried_again(settings, said):
     engine = Endpoint(good, seconds=60.0)
-    _, _, got = ask_all(engine, 1, timeout=10, retries=2)
+    _, _, got = ask_all(engine, 1, **settings)
     assert got[0].reason == "timeout"
-    assert "10 s (the setting `timeout`)" in str(got[0])
-    assert len(engine.calls) == 3
-    assert engine.in_flight == 0
-
-
-def test_all_tries_together_take_no_longer_than_a_call_may():
-    engine = Endpoint(good, seconds=60.0)
-    _, _, got = ask_all(engine, 1, timeout=40, total_timeout=100, retries=50)
-    assert got[0].reason == "timeout"
-    assert "`total_timeout`" in str(got[0])
-    assert len(engine.calls) == 3
+    assert said in str(got[0])
+    assert (len(engine.calls), engine.in_flight) == (3, 0)
 
 
 def test_what_the_endpoint_asks_one_to_wait_all_wait():
@@ -220,15 +218,18 @@ def test_a_stop_gives_up_the_tries_that_wait():
     assert not any(failure.final for failure in journal.failed)
 
 
-def test_what_an_engine_of_a_user_raises_is_a_failed_call():
-    engine = Endpoint(lambda *_: KeyError("choices"))
-    _, _, got = ask_all(engine, 1)
-    assert (got[0].reason, got[0].retryable) == ("engine-error", False)
-    assert len(engine.calls) == 1
-    assert "endpoint: KeyError: 'choices'" in str(got[0])
-
-
-def test_an_engine_of_a_user_that_gives_no_reply_is_a_failed_call():
-    _, journal, got = ask_all(Endpoint(lambda *_: "text"), 1)
-    assert "TypeError: returned 'str'" in str(got[0])
+@pytest.mark.parametrize(
+    ("outcome", "said", "calls"),
+    [
+        (KeyError("choices"), "endpoint: KeyError: 'choices'", 1),
+        ("text", "TypeError: returned 'str'", 1),
+        (TimeoutError("slow"), "TimeoutError: slow", 3),
+    ],
+)
+def test_what_an_engine_of_a_user_may_do_is_a_failed_call(outcome, said, calls):
+    engine = Endpoint(lambda *_: outcome)
+    _, journal, got = ask_all(engine, 1, retries=2)
+    assert got[0].reason == "engine-error"
+    assert said in str(got[0])
+    assert len(engine.calls) == calls
     assert not journal.replies

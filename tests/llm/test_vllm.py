@@ -1,4 +1,3 @@
-import ast
 import asyncio
 import contextlib
 import json
@@ -10,7 +9,6 @@ import sys
 import textwrap
 import threading
 import time
-import zipfile
 from pathlib import Path
 
 import psutil
@@ -18,9 +16,8 @@ import pytest
 
 from tests.engines import create_engine
 from toolbank.llm.chat import ChatRequest, EngineError, Message, WriteTask
-from toolbank.llm.engines.vllm import engine as vllm
+from toolbank.llm.engines.kind import release_engines
 from toolbank.llm.engines.vllm import thread as vllm_thread
-from toolbank.llm.placement import release_engines
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import InputError
 
@@ -137,9 +134,10 @@ def test_a_request_that_fails_fails_alone(llms, prompt, expected, message):
     assert reply.text == "fine"
 
 
-def test_an_engine_that_ends_fails_what_ran_and_what_comes_later(llms):
+@pytest.mark.parametrize("how", ["die", "dead"])
+def test_an_engine_that_ends_fails_what_ran_and_what_comes_later(llms, how):
     async def act(engine):
-        together = (request(text="long", steps=9999), request(die=True))
+        together = (request(text="long", steps=9999), request(**{how: True}))
         for group in (together, (request(text="late"),)):
             calls = [engine.answer(item) for item in group]
             for error in await asyncio.gather(*calls, return_exceptions=True):
@@ -376,77 +374,3 @@ def test_a_kill_ends_the_processes_of_vllm_and_no_others(tmp_path):
             for process in (*own, other):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
-
-
-# What follows holds the calls against the real wheel, which is read and not imported.
-
-
-@pytest.fixture(scope="module")
-def wheel(pytestconfig):
-    """The wheel that the extra `vllm` was written for, kept in pytest's cache."""
-    folder = pytestconfig.cache.mkdir("vllm")
-    if not list(folder.glob("vllm-0.33.*.whl")):
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
-        done = subprocess.run(
-            [*command, "--only-binary=:all:", "-d", str(folder), "vllm==0.33.*"],
-            capture_output=True,
-            text=True,
-            timeout=900,
-        )
-        if done.returncode:
-            pytest.skip(f"the wheel of vLLM can't be had here: {done.stderr[-300:]}")
-    with zipfile.ZipFile(next(folder.glob("vllm-0.33.*.whl"))) as file:
-        yield lambda path: file.read(f"vllm/{path}").decode()
-
-
-def names_in(source, *path):
-    """The arguments of a method, or the fields of a class."""
-    node = ast.parse(source)
-    for name in path:
-        node = next(
-            child
-            for child in ast.iter_child_nodes(node)
-            if isinstance(child, ast.ClassDef | ast.FunctionDef)
-            and child.name == name
-            and not any("overload" in ast.unparse(d) for d in child.decorator_list)
-        )
-    if isinstance(node, ast.FunctionDef):
-        return {arg.arg for arg in (*node.args.args, *node.args.kwonlyargs)}
-    return {one.target.id for one in node.body if isinstance(one, ast.AnnAssign)}
-
-
-ENGINE = "v1/engine/llm_engine.py"
-USED = [
-    ("entrypoints/llm.py", "LLM.__init__", "model tensor_parallel_size hf_token"),
-    ("entrypoints/llm.py", "LLM.enqueue_chat", "use_tqdm chat_template_kwargs"),
-    (ENGINE, "LLMEngine.step", ""),
-    (ENGINE, "LLMEngine.abort_request", "internal"),
-    ("platforms/interface.py", "Platform.is_cpu", ""),
-    ("sampling_params.py", "StructuredOutputsParams", "json"),
-    (
-        "sampling_params.py",
-        "SamplingParams",
-        "seed temperature max_tokens structured_outputs n output_kind top_p",
-    ),
-    ("outputs.py", "CompletionOutput", "text token_ids finish_reason"),
-    (
-        "outputs.py",
-        "RequestOutput.__init__",
-        "request_id prompt_token_ids outputs finished",
-    ),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("file", "path", "names"), USED)
-def test_what_the_adapter_uses_exists_in_the_wheel(wheel, file, path, names):
-    assert names_in(wheel(file), *path.split(".")) >= {*names.split()}
-
-
-@pytest.mark.slow
-def test_options_and_endings_are_those_of_the_wheel(wheel):
-    options = names_in(wheel("entrypoints/llm.py"), "LLM", "__init__")
-    options |= names_in(wheel("engine/arg_utils.py"), "EngineArgs")
-    assert options >= vllm._HARMLESS
-    endings = '("stop", "length", "abort", "error", "repetition")'
-    assert endings in wheel("v1/engine/__init__.py")

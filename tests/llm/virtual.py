@@ -130,9 +130,9 @@ def kinds(got):
     return [type(one) for one in got]
 
 
-def make_pool(engine, **settings):
+def make_pool(engine, journal=None, **settings):
     config = GenerateConfig(model="m", **settings)
-    return Pool(kind_of(engine), config, Memory(), EngineContext())
+    return Pool(kind_of(engine), config, journal or Memory(), EngineContext())
 
 
 async def carry(pool, attempts, after=None):

@@ -16,7 +16,7 @@ from tests.commands.in_process import toolbank
 from tests.publish.runs import BANK, QUERIES, TOOLS, files_under, make_run
 from tests.tiny_models import tiny_encoder
 from toolbank.datasets import find_format
-from toolbank.datasets.published import KIND, PublishedConfig, read_published
+from toolbank.datasets.published import PublishedConfig, read_published
 from toolbank.publish.publish import PublicationParts, publish_to_folder
 from toolbank.requests.quality.measure import measure_quality
 from toolbank.run.recipe import load_recipe
@@ -53,7 +53,7 @@ def load(folder, cache, *config):
 def test_it_is_loaded_by_datasets(published, tmp_path):
     queries = load(published, tmp_path)
     # The empty one would keep `datasets` from loading any.
-    assert {split: len(rows) for split, rows in queries.items()} == {
+    assert {name: len(rows) for name, rows in queries.items()} == {
         "train": 2,
         "test": 2,
     }
@@ -83,8 +83,7 @@ def test_the_columns_of_toolbank_are_a_view(published, tmp_path):
     made = {"queries": load(published, tmp_path)}
     exec("\n".join(code), made)
     test = made["toolbank"]["test"]
-    columns = ["refined_instruction", "functions", "explanation"]
-    assert test.column_names == columns
+    assert test.column_names == ["refined_instruction", "functions", "explanation"]
     assert test[0]["functions"] == list(QUERIES[0].tools)
 
 
@@ -113,16 +112,11 @@ def test_qrels_name_what_is_in_the_corpus_and_the_queries(published):
     qrels = list(ir_measures.read_trec_qrels(str(published / "qrels/test.trec")))
     assert {one.query_id for one in qrels} == {row["_id"] for row in queries}
     assert {one.doc_id for one in qrels} <= {row["_id"] for row in corpus}
-    assert corpus[0] == {
-        "_id": "shop.find%20order",
-        "title": TOOLS[0].name,
-        "text": TOOLS[0].summary,
-    }
+    row = {"title": TOOLS[0].name, "text": TOOLS[0].summary}
+    assert corpus[0] == {"_id": "shop.find%20order", **row}
     run = {"q%201": {"shop.total": 2.0}, "2": {"shop.merge": 1.0}}
-    assert ir_measures.calc_aggregate([R @ 1, R(rel=2) @ 1], qrels, run) == {
-        R @ 1: 0.5,
-        R(rel=2) @ 1: 0.25,
-    }
+    recalls = ir_measures.calc_aggregate([R @ 1, R(rel=2) @ 1], qrels, run)
+    assert recalls == {R @ 1: 0.5, R(rel=2) @ 1: 0.25}
 
 
 def test_without_verified_labels_the_first_ones_count(tmp_path):
@@ -172,24 +166,15 @@ def test_it_is_a_bank_again(published):
     assert not found.left_out.describe()
 
 
-def test_a_shard_that_is_missing_is_named(tmp_path):
-    publish(make_run(tmp_path / "run"), tmp_path / "out", shard_rows=1)
-    (tmp_path / "out/data/train-00001-of-00002.parquet").unlink()
-    with pytest.raises(InputError, match="train-00001-of-00002"):
-        KIND.read(PublishedConfig(type="published", path=tmp_path / "out"))
-
-
 def test_the_head_of_the_card_is_what_the_hub_reads(published):
     _, head, text = (published / "README.md").read_text().split("---\n", 2)
     meta = yaml.safe_load(head)
     assert meta["license"] == "cc-by-4.0"
     assert meta["task_categories"] == ["text-retrieval"]
     assert meta["size_categories"] == ["n<1K"]
-    names = [config["config_name"] for config in meta["configs"]]
-    assert names == ["queries", "tools", "asks", "labels", "aside"]
-    assert [c["config_name"] for c in meta["configs"] if c.get("default")] == [
-        "queries"
-    ]
+    defaults = {one["config_name"]: one.get("default") for one in meta["configs"]}
+    others = dict.fromkeys(("tools", "asks", "labels", "aside"))
+    assert defaults == {"queries": True, **others}
     assert "1 request of the bank is in no split" in text
     assert "1 request is set aside" in text
     assert "toolbank is" not in text
@@ -218,36 +203,27 @@ def test_what_is_only_this_machines_is_not_published(tmp_path):
     replies = tmp_path / "secret-folder" / "replies.jsonl"
     replies.parent.mkdir()
     replies.write_text("")
-    generate = {
-        "engine": "recorded",
-        "replies": str(replies),
-        "base_url": "https://internal.example/v1",
-    }
-    encoder = {"model": str(tmp_path / "secret-folder")}
-    retrievers = [{"type": "bm25"}, {"type": "descriptions", "encoder": encoder}]
+    generate = {"engine": "recorded", "replies": str(replies)}
+    generate["base_url"] = "https://internal.example/v1"
+    encoder = {"model": str(replies.parent)}
     secrets = ["--api-key", "sk-1hunter22", "--url=https://a:hunter22@b"]
-    command = ["npx", "-y", "server", *secrets]
     run = make_run(
         tmp_path / "run",
         fitted=False,
-        sources=[{"type": "mcp", "command": command}],
+        sources=[{"type": "mcp", "command": ["npx", "-y", "server", *secrets]}],
         generate=generate,
-        retrievers=retrievers,
+        retrievers=[{"type": "bm25"}, {"type": "descriptions", "encoder": encoder}],
     )
     run.journal.write_text("journal")
     url = "https://me:hunter22@models.example/v1?key=hunter22"
-    for config, text in (
-        ("config.json", json.dumps({"encoder": encoder, "base_url": url})),
-        ("README.md", f"model: {encoder['model']}\n"),
-    ):
-        (run.models / "descriptions").mkdir(parents=True, exist_ok=True)
-        (run.models / "descriptions" / config).write_text(text)
+    model = run.models / "descriptions"
+    write_json(model / "config.json", {"encoder": encoder, "base_url": url})
+    (model / "README.md").write_text(f"model: {encoder['model']}\n")
     publish_to_folder(PublicationParts(run), tmp_path / "out")
     files = files_under(tmp_path / "out")
     assert "models/descriptions/README.md" in files
-    assert yaml.safe_load(files["recipe.yaml"])["generate"]["replies"] == (
-        "replies.jsonl"
-    )
+    recipe = yaml.safe_load(files["recipe.yaml"])
+    assert recipe["generate"]["replies"] == "replies.jsonl"
     for name, content in files.items():
         assert b"hunter22" not in content, name
         assert b"internal.example" not in content, name
@@ -255,13 +231,11 @@ def test_what_is_only_this_machines_is_not_published(tmp_path):
         assert "journal" not in name
 
 
-def test_the_same_run_gives_the_same_bytes(run, published, tmp_path):
-    publish(run, tmp_path, licence="cc-by-4.0", shard_rows=1)
-    assert files_under(tmp_path) == files_under(published)
-
-
-def test_a_publication_takes_the_place_of_all_of_an_earlier_one(run, tmp_path):
-    publish(run, tmp_path / "out", shard_rows=1)
+def test_a_publication_takes_the_place_of_all_of_an_earlier_one(
+    run, published, tmp_path
+):
+    publish(run, tmp_path / "out", licence="cc-by-4.0", shard_rows=1)
+    assert files_under(tmp_path / "out") == files_under(published), "the same bytes"
     (tmp_path / "out/notes.txt").write_text("mine")
     small = make_run(tmp_path / "run", fitted=False)
     for out in ("out", "fresh"):
@@ -272,23 +246,17 @@ def test_a_publication_takes_the_place_of_all_of_an_earlier_one(run, tmp_path):
     assert not (tmp_path / "out/models").exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "data/mine.txt", "notes.txt", "models/bm25/mine.txt", MARK]
-)
-def test_a_folder_of_the_users_own_is_refused_and_left_as_it_is(run, tmp_path, name):
-    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+@pytest.mark.parametrize("is_published", [False, True])
+@pytest.mark.parametrize("name", ["README.md", "data/mine.txt", MARK])
+def test_files_of_the_user_are_never_written_over(run, tmp_path, name, is_published):
+    if is_published:
+        publish(run, tmp_path)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("[]")
     before = files_under(tmp_path)
     with pytest.raises(InputError, match=name.partition("/")[0]):
         publish(run, tmp_path)
     assert files_under(tmp_path) == before
-
-
-def test_what_was_changed_since_is_not_lost(run, tmp_path):
-    publish(run, tmp_path)
-    (tmp_path / "README.md").write_text("my own words")
-    with pytest.raises(InputError, match=r"README\.md.*--to"):
-        publish(run, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,17 @@ def make_attempts():
     ]
 
 
+def calls(replies, tokens=(0, 0), dollars=None, failed=None, latency=None):
+    return {
+        "replies": replies,
+        "prompt_tokens": tokens[0],
+        "completion_tokens": tokens[1],
+        "dollars": dollars,
+        "failed_tries": failed or {},
+        "latency_s": latency or {},
+    }
+
+
 @pytest.fixture
 def run(tmp_path):
     folder = tmp_path / "myrun"

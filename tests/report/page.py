@@ -24,10 +24,17 @@ def text_of(html, selector):
     return " ".join(" ".join(node.text() for node in nodes).split())
 
 
+def rows_of(node, selector="tbody tr"):
+    """The texts of the cells of each row."""
+    return [
+        [cell.text(strip=True) for cell in row.css("th, td")]
+        for row in node.css(selector)
+    ]
+
+
 def add_judge(run):
     with Journal(run / "journal.sqlite") as journal:
-        bank = Bank.load(run / "bank")
-        write_json(
-            run / "judge.json",
-            judge_bank(bank, JudgeConfig(), seed=0, journal=journal).value,
+        judged = judge_bank(
+            Bank.load(run / "bank"), JudgeConfig(), seed=0, journal=journal
         )
+    write_json(run / "judge.json", judged.value)

@@ -1,6 +1,7 @@
-"""The analyses of what is missed, of hits by hand."""
+"""The analyses of what is missed, of hits by hand, and the charts that they are drawn as."""
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -15,10 +16,8 @@ from toolbank.report.analyses import (
     draw_sweep,
     find_sweeps,
     follow_uses,
-    kind_of,
-    split_lengths,
 )
-from toolbank.requests.asks import KINDS
+from toolbank.report.svg import LINE_HEIGHT, Mean, draw_lines, spread, take_mean
 
 
 def found(tools, hits, query_id="q1", query="Which is it?"):
@@ -49,33 +48,21 @@ def test_what_counts_for_nothing_gives_nothing():
     assert follow_uses({}, {"a": 1}, 0) is None
 
 
-def test_the_kind_stands_in_the_id():
-    assert [kind_of(f"ask-{kind}-numpy.mean") for kind in KINDS] == list(KINDS)
-    for other in ("numpy-000003", "ask-17", "ask-plainer-1", "plain", "ask", ""):
-        assert kind_of(other) == ""
-
-
 def test_each_kind_has_the_mean_recall_of_its_requests():
     rows = [
         found("a", "ab", "ask-terse-1"),
         found("a", "b", "ask-terse-2"),
-        found("ab", "a", "r1"),
         found("a", "a", "ask-plain-1"),
+        *(
+            found("ab", "a", other)
+            for other in ("r1", "ask-17", "plain", "ask-plainer-1")
+        ),
     ]
     chart = compare_kinds({"mine": rows, "theirs": rows[::-1]}, seed=0)
     assert [text for text, _ in chart.groups] == ["plain", "terse", "others"]
     for line in chart.lines:
         assert [dot.mean.value for dot in line.dots] == pytest.approx([1, 0.5, 0.5])
-        assert [dot.mean.n for dot in line.dots] == [1, 2, 1]
-
-
-def test_a_request_has_failed_where_one_of_its_tools_is_missed():
-    rows = [
-        found("ab", "xab", query="three words here"),
-        found("ab", "axy", query="one  and\ntwo"),
-        found("a", "", query="hm"),
-    ]
-    assert split_lengths(rows) == ([3], [3, 1])
+        assert [dot.mean.n for dot in line.dots] == [1, 2, 4]
 
 
 def refiner(candidates, **settings):
@@ -147,3 +134,58 @@ def test_groups_are_at_most_so_many_and_none_but_the_last_is_small(numbers, grou
     sizes = Counter(sum(start <= number for start in starts) for number in numbers)
     assert len(sizes) == len(starts)
     assert all(sizes[i] >= len(numbers) / groups for i in range(1, len(starts)))
+
+
+def means(*values):
+    return [None if value is None else Mean(value, None, None, 9) for value in values]
+
+
+def test_a_dot_stands_over_its_group_at_its_height():
+    chart = draw_lines(
+        ["few", "many"],
+        {"mine": means(0.1, 0.4), "theirs": means(None, 0.2), "low": means(0.0, 0.0)},
+    )
+    places = dict(chart.groups)
+    mine, theirs, _ = chart.lines
+    assert [dot.x for dot in mine.dots] == [places["few"], places["many"]]
+    assert [dot.x for dot in theirs.dots] == [places["many"]]
+    zero, top = dict(chart.ticks)["0"], dict(chart.ticks)["40"]
+    assert [dot.y for dot in mine.dots] == pytest.approx([zero + (top - zero) / 4, top])
+    assert theirs.dots[0].y == pytest.approx((zero + top) / 2)
+
+
+def test_the_best_are_drawn_in_the_order_given_and_the_others_counted():
+    chart = draw_lines(["all"], {f"m{i}": means(i / 10) for i in range(9)})
+    assert [line.label for line in chart.lines] == [f"m{i}" for i in range(3, 9)]
+    assert chart.left_out == 3
+    assert draw_lines(["all"], {"mine": means(None)}) is None
+
+
+def test_an_interval_stands_around_its_dot_where_it_is_known():
+    assert take_mean([], seed=0) is None
+    assert take_mean([1, 0], seed=0) == Mean(0.5, None, None, 2)
+    mean = take_mean([1, 0, 1, 1] * 10, seed=0)
+    [dot] = draw_lines(["all"], {"mine": [mean]}).lines[0].dots
+    assert dot.high_y < dot.y < dot.low_y <= LINE_HEIGHT
+
+
+def test_intervals_of_two_lines_are_whole_and_beside_each_other():
+    wide = [Mean(0.3, 0.1, 0.58, 20)]
+    chart = draw_lines(["all"], {"mine": wide, "theirs": wide})
+    assert chart.with_intervals
+    [mine], [theirs] = (line.dots for line in chart.lines)
+    assert mine.x < theirs.x
+    assert mine.high_y == theirs.high_y > 0
+    many = draw_lines(["all"], {str(i): wide for i in range(3)})
+    assert not many.with_intervals
+    assert len({line.dots[0].x for line in many.lines}) == 1
+
+
+@given(st.lists(st.floats(0, 150), max_size=6))
+def test_names_keep_their_distance_and_order(places):
+    moved = spread(places, 13, 150)
+    pairs = sorted(zip(places, moved, strict=True))
+    for (_, one), (_, other) in pairwise(pairs):
+        assert other - one >= 13 - 0.11
+    assert all(-0.1 <= place <= 150.1 for place in moved)
+    assert spread([100, 20, 60], 13, 150) == [100, 20, 60], "these are apart"

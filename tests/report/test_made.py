@@ -3,7 +3,7 @@
 import pytest
 
 from tests.report.conftest import COUNTS, make_bank
-from tests.report.page import parse, text_of, write
+from tests.report.page import parse, rows_of, text_of, write
 from toolbank.bank.bank import Bank
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
@@ -15,10 +15,7 @@ def test_counts_on_the_page_are_the_banks(run):
     for told in ("tools5", "requests6", "4 train", "2 test", "50 %of 12 attempts"):
         assert told in keys
     assert "80 %" in keys  # four of five tools have a request
-    rows = [
-        [cell.text(strip=True) for cell in row.css("th, td")]
-        for row in parse(html).css(".funnel tr:not(.examples)")
-    ]
+    rows = rows_of(parse(html), ".funnel tr:not(.examples)")
     told = {row[0]: int(row[1]) for row in rows}
     assert told == {
         "accepted": 6,
@@ -28,6 +25,9 @@ def test_counts_on_the_page_are_the_banks(run):
         "failed: http-500": 2,
     }
     assert sum(told.values()) == COUNTS["attempts"]
+    sum_of_them = "12 attempts = 6 accepted + 1 declined + 3 rejected + 2 failed."
+    made = text_of(html, "#made")
+    assert sum_of_them in made and "What the calls took" not in made
     assert "tool_7 stands in the text" in text_of(html, ".examples")
     assert "1 tool that no request uses" in text_of(html, "#bank summary")
     assert "lib.absent \u00d7 4" in text_of(html, "#bank")

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.report.conftest import HITS, make_bank, write_hits
+from tests.report.conftest import HITS, calls, make_bank, write_hits
 from tests.report.page import add_judge, parse, write
 from toolbank.bank.bank import Bank
 from toolbank.system.files import write_json, write_text
@@ -28,21 +28,15 @@ HOSTILE = [
 def test_hostile_texts_come_out_as_text(run, hostile):
     plain = shape(write(run))
     bank = make_bank()
+    texts = {"summary": hostile, "url": hostile}
     tools = [
-        tool.model_copy(
-            update={"name": hostile + str(i), "summary": hostile, "url": hostile}
-        )
+        tool.model_copy(update={**texts, "name": f"{hostile}{i}"})
         for i, tool in enumerate(bank.tools)
     ]
+    texts = {"draft": hostile, "explanation": hostile}
+    texts["tools"] = (tools[0].name, hostile + "unknown")
     queries = [
-        query.model_copy(
-            update={
-                "query": hostile + query.id,
-                "draft": hostile,
-                "explanation": hostile,
-                "tools": (tools[0].name, hostile + "unknown"),
-            }
-        )
+        query.model_copy(update={**texts, "query": hostile + query.id})
         for query in bank.queries
     ]
     info = {
@@ -54,6 +48,7 @@ def test_hostile_texts_come_out_as_text(run, hostile):
             "examples": {"identifier": [hostile]},
             "missing_tools": {hostile: 1},
         },
+        "calls": {"write": calls(1, (1, 1), 1.0, {hostile: 1})},
     }
     Bank(tuple(tools), tuple(queries), info).save(run / "bank")
     add_judge(run)
@@ -62,13 +57,11 @@ def test_hostile_texts_come_out_as_text(run, hostile):
         row["set"] = row["set"].replace("real", hostile)
         row["retriever"] = row["retriever"].replace("bm25", hostile)
     write_json(run / "metrics.json", records)
-    write_hits(
-        run,
-        [
-            {**row, "set": hostile, "query": hostile, "tools": [tools[i % 4].name]}
-            for i, row in enumerate(HITS)
-        ],
-    )
+    texts = {"set": hostile, "query": hostile}
+    hits = [
+        {**row, **texts, "tools": [tools[i % 4].name]} for i, row in enumerate(HITS)
+    ]
+    write_hits(run, hits)
     write_json(run / "labels.json", [{"set": hostile, "n": 1, "unknown": {hostile: 1}}])
     html = write(run, title=hostile)
     assert len(html) < 500_000

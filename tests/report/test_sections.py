@@ -4,19 +4,13 @@ import json
 from dataclasses import replace
 
 from tests.report.conftest import make_bank
-from tests.report.page import add_judge, parse, text_of, write
+from tests.report.page import add_judge, parse, rows_of, text_of, write
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.settings import DescriptionsConfig
 from toolbank.system.files import write_json
-
-
-def rows(html):
-    section = parse(html).css_first("#quality")
-    cells = ([c.text() for c in row.css("th, td")] for row in section.css("tbody tr"))
-    return {row[0]: row[1] for row in cells}
 
 
 def test_the_figures_stand_there_with_what_they_say(run):
@@ -30,7 +24,8 @@ def test_the_figures_stand_there_with_what_they_say(run):
             ["changed by the polish", "drafts in steps", "what came of"], "100.0 %"
         ),
     }
-    assert wanted.items() <= rows(html).items()
+    rows = rows_of(parse(html).css_first("#quality"))
+    assert wanted.items() <= {row[0]: row[1] for row in rows}.items()
     assert "How requests begin" in text_of(html, "#quality figcaption")
     assert html == write(run)
 
@@ -44,15 +39,9 @@ def test_kinds_of_asks_have_a_row_each_and_all_is_escaped(run):
         run / "bank"
     )
     html = write(run)
-    [row] = [r for r in parse(html).css("#quality tr") if "<i>kind</i>" in r.text()]
-    assert [cell.text() for cell in row.css("td")][1:] == ["1", "0.50", "1.00"]
+    assert ["<i>kind</i>", "1", "0.50", "1.00"] in rows_of(parse(html), "#quality tr")
     for markup in ("<i>", "<b>Hi", "<b>yak"):
         assert markup not in html
-
-
-def test_without_requests_it_says_so(run):
-    make_bank(0).save(run / "bank")
-    assert "no requests to measure" in text_of(write(run), "#quality")
 
 
 def test_groups_of_requests_are_shown(run, tmp_path):
@@ -80,25 +69,25 @@ def test_the_judges_figures_are_labelled_as_a_heuristics(run):
     assert "3 more pairs of the same text twice" in section
 
 
+AGREEMENT = [
+    "requests",
+    "aside",
+    "same",
+    "labels",
+    "confirmed",
+    "alternative",
+    "refuted",
+    "added",
+]
+FINDING = {"labels": 2, "requests": 1, "tools": {"lib.<i>old</i>": 2}}
 FOUND = {
     "engine": "openai",
     "model": "<b>grader</b>",
-    "prompt_hash": "0",
     "candidates": {"requests": 6, "mean": 4.25},
-    "findings": {
-        "deprecated": {"labels": 2, "requests": 1, "tools": {"lib.<i>old</i>": 2}}
-    },
+    "findings": {"deprecated": FINDING},
     "agreement": {
-        "requests": 4,
-        "aside": 1,
-        "same": 1,
-        "labels": 8,
-        "confirmed": 4,
-        "alternative": 2,
-        "refuted": 2,
-        "added": 1,
-        "precision": 0.5,
-        "recall": 0.8,
+        **dict(zip(AGREEMENT, (4, 1, 1, 8, 4, 2, 2, 1), strict=True)),
+        **{"precision": 0.5, "recall": 0.8},
     },
     "not_graded": [{"query": "q5", "reason": "not-json", "detail": ""}],
     "counts": {"requests": 4, "needed": 5, "alternative": 2, "aside": 1},
@@ -134,11 +123,6 @@ def test_the_page_tells_how_first_labels_and_grades_agree(run):
         "set aside: It has <u>two</u> readings.",
     ):
         assert part in section
-
-
-def test_same_files_same_bytes(run):
-    add_judge(run)
-    assert write(run) == write(run)
 
 
 def test_samples_are_as_many_as_asked_for(run):

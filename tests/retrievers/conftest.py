@@ -4,6 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.retrievers.llm.reranker import answer_by_words
+from tests.retrievers.small_methods import make_cases
+from tests.servers.chat import ChatServer
 from tests.world import make_bank
 from toolbank.bank.records import Ask
 
@@ -49,3 +52,16 @@ def asked(bank):
         bank,
         asks=tuple(Ask(tool=t, kind="plain", ask=text) for t, text in asks.items()),
     )
+
+
+@pytest.fixture(scope="session")
+def reranker():
+    """A language model that reranks by words."""
+    with ChatServer(answer_by_words) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def cases(bank, tmp_path_factory, reranker):
+    """Every method on the small bank, by label; each is fitted once."""
+    return make_cases(bank, tmp_path_factory.mktemp("encoder"), reranker)

@@ -8,24 +8,22 @@ from tests.tiny_models import tiny_encoder
 from tests.world import make_bank
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
-from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
-from toolbank.retrievers import create_retriever
+from toolbank.encoders.sentence import SentenceConfig
+from toolbank.retrievers import RETRIEVERS, create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.llm_settings import DecompositionConfig
+from toolbank.retrievers.llm_settings import DecompositionConfig, LlmConfig
 from toolbank.retrievers.settings import (
     Bm25Config,
     DescriptionsConfig,
-    DescriptionsTraining,
     FusionConfig,
     MlcConfig,
-    MlcTraining,
+    NearestConfig,
     NnnConfig,
     ProtipConfig,
-    ProtipTraining,
     RefinerConfig,
-    RefinerTraining,
     Tool2VecConfig,
 )
+from toolbank.testing.retrievers import REQUESTS, RetrieverCase
 
 NAMES = ("rain", "song", "light", "parcel", "mail", "road", "rose", "house")
 
@@ -78,42 +76,24 @@ def words_of(bank: Bank, *texts):
 
 def configure(encoder: SentenceConfig, **training):
     """A configuration of each method, trained or built on others, by its label."""
-    settings = SHORT | training
+    frozen = {"encoder": encoder}
+    trained = {"encoder": encoder, "training": SHORT | training}
     configs = (
-        Tool2VecConfig(encoder=encoder),
-        DescriptionsConfig(encoder=encoder),
-        MlcConfig(encoder=encoder, training=MlcTraining(**settings)),
-        MlcConfig(
-            name="mlc-frozen",
-            encoder=encoder,
-            frozen=True,
-            training=MlcTraining(**settings),
-        ),
+        Bm25Config(),
+        Tool2VecConfig(**frozen),
+        DescriptionsConfig(**frozen),
+        MlcConfig(**trained),
+        MlcConfig(name="mlc-frozen", frozen=True, **trained),
+        RefinerConfig(candidates=4, **trained),
         RefinerConfig(
-            encoder=encoder, candidates=4, training=RefinerTraining(**settings)
+            name="refiner-on-nnn", first_stage="nnn", candidates=4, **trained
         ),
-        RefinerConfig(
-            name="refiner-on-nnn",
-            first_stage="nnn",
-            encoder=encoder,
-            candidates=4,
-            training=RefinerTraining(**settings),
-        ),
-        ProtipConfig(encoder=encoder, training=ProtipTraining(**settings)),
+        ProtipConfig(**trained),
         NnnConfig(),
         DecompositionConfig(),
         FusionConfig(beside=("bm25",)),
-        Bm25Config(),
-        Tool2VecConfig(
-            name="tuned-tool2vec",
-            encoder=encoder,
-            training=EncoderTraining(**settings),
-        ),
-        DescriptionsConfig(
-            name="tuned-descriptions",
-            encoder=encoder,
-            training=DescriptionsTraining(**settings),
-        ),
+        Tool2VecConfig(name="tuned-tool2vec", **trained),
+        DescriptionsConfig(name="tuned-descriptions", **trained),
     )
     return {config.label: config for config in configs}
 
@@ -137,3 +117,31 @@ def fit_one(config, bank: Bank, *stages, **context):
     fitted = {stage.name: stage for stage in stages}
     retriever.fit(bank, FitContext(fitted=fitted, **context))
     return retriever
+
+
+CONFIGS = {
+    config.label: config
+    for config in (
+        Bm25Config(),
+        Bm25Config(name="bm25-requests", requests=True),
+        DescriptionsConfig(),
+        NearestConfig(),
+        NearestConfig(name="nearest-bm25", by="bm25"),
+        Tool2VecConfig(),
+    )
+}
+LABELS = [*CONFIGS, *TRAINED, "llm"]
+
+
+def make_cases(bank: Bank, folder, server):
+    """Every method on a bank; the trained ones have a tiny encoder, and `server` is the model."""
+    bell = "Ring the bell of a house."
+    small = configure(encoder_for(folder / "tiny", bank, bell, *REQUESTS))
+    llm = LlmConfig(base_url=server.url, model="m", replies=folder / "replies.sqlite")
+    configs = {**{label: small[label] for label in TRAINED}, **CONFIGS, "llm": llm}
+    return {
+        label: RetrieverCase(
+            RETRIEVERS.load(config.type), config, bank, needed_by(config, small)
+        )
+        for label, config in configs.items()
+    }

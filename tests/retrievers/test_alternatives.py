@@ -1,5 +1,3 @@
-"""A tool that would serve in place of a needed one is no negative in any training."""
-
 import numpy as np
 import pytest
 import torch

@@ -1,8 +1,5 @@
-"""BM25 reads names as words, and scores as the reference does."""
-
 import bm25s
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +9,6 @@ from toolbank.bank.records import Tool
 from toolbank.retrievers.base import all_words
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.settings import Bm25Config
-from toolbank.system.errors import InputError
 
 
 def fit(bank):
@@ -24,7 +20,7 @@ def test_camel_case_and_separators_are_split():
     assert "np linalg Lin Alg Error2d x" in all_words(tool)
 
 
-def test_scores_equal_those_of_the_library(bank):
+def test_scores_equal_those_of_the_library(bank, cases):
     library = bm25s.BM25()
     texts = [all_words(tool) for tool in bank.tools]
     library.index(bm25s.tokenize(texts, stopwords="en", show_progress=False))
@@ -33,7 +29,7 @@ def test_scores_equal_those_of_the_library(bank):
         request, stopwords="en", show_progress=False, return_ids=False
     )
     _, expected = library.retrieve(words, k=6, show_progress=False)
-    scores = fit(bank).search([request], 6)[1][0]
+    scores = cases["bm25"].fitted.search([request], 6)[1][0]
     found = scores[np.isfinite(scores)]
     assert len(found) > 1
     np.testing.assert_allclose(found, expected[0, : len(found)])
@@ -50,11 +46,6 @@ def test_a_tool_that_shares_no_word_is_no_hit_whatever_the_order_of_the_file():
         assert indices[0].tolist() == [-1, -1, -1]
         assert [retriever.tools[indices[1, 0]], *indices[1, 1:]] == ["t3", -1, -1]
         assert np.isinf(scores[indices < 0]).all()
-
-
-def test_tools_without_any_word_are_refused():
-    with pytest.raises(InputError, match="none of the tools has a word"):
-        fit(Bank((Tool(name="?", kind="function"),)))
 
 
 def test_with_requests_a_tool_is_found_by_the_words_of_those_that_use_it(asked):

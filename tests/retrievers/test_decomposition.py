@@ -1,5 +1,3 @@
-"""Task decomposition: a search for every subtask, by rules and by a language model."""
-
 import json
 import os
 import signal
@@ -21,7 +19,7 @@ from toolbank.retrievers.llm_settings import DecomposeConfig, DecompositionConfi
 from toolbank.retrievers.settings import Bm25Config, Tool2VecConfig
 from toolbank.run.recipe import load_recipe, place_replies
 from toolbank.run.stage import files_read
-from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.errors import ToolbankError
 
 SUMMARIES = {
     "flight.cancel": "cancel a flight",
@@ -153,12 +151,6 @@ def test_a_request_whose_reply_is_no_list_stays_whole_and_is_told(serve, capsys,
     _, retriever = serve(lambda _: Answer.text(reply))
     assert retriever.split([BOTH]) == [[BOTH]]
     assert "1 of 1" in capsys.readouterr().err
-
-
-def test_an_engine_that_cannot_split_is_refused_at_the_fit(bank, bm25, tmp_path):
-    config = DecomposeConfig(replies=tmp_path / "r", model="m", engine="nowhere")
-    with pytest.raises(InputError, match="nowhere"):
-        fit(bank, bm25, decompose=config)
 
 
 RECIPE = """

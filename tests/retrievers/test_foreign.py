@@ -1,13 +1,8 @@
-"""A retriever of another package."""
-
 from importlib import import_module
 
-import pytest
-
 from toolbank.retrievers import create_retriever
-from toolbank.system.errors import InputError
 
-KINDS = """
+KIND = """
     from typing import Literal
 
     from toolbank.retrievers.bm25 import Bm25Retriever
@@ -23,32 +18,15 @@ KINDS = """
         pass
 
 
-    class Other:
-        def __init__(self, config):
-            pass
-
-
-    KIND = RetrieverKind(Config, "odd_method:{name}")
+    KIND = RetrieverKind(Config, "odd_method:Odd")
 """
 
 
-@pytest.fixture
-def create(install_package):
-    def create(name):
-        source = KINDS.format(name=name)
-        install_package("toolbank.retrievers", "odd_method", source, odd="KIND")
-        return create_retriever(import_module("odd_method").Config())
-
-    return create
-
-
-def test_it_is_found_by_its_entry_point_and_searched_as_ours(create, bank):
-    retriever = create("Odd")
+def test_a_retriever_of_another_package_is_found_by_its_entry_point(
+    install_package, bank
+):
+    install_package("toolbank.retrievers", "odd_method", KIND, odd="KIND")
+    retriever = create_retriever(import_module("odd_method").Config())
     retriever.fit(bank)
     (best,) = retriever.search(["start a song"], 1)[0][0]
     assert retriever.tools[best] == "music.play"
-
-
-def test_a_class_that_is_no_retriever_is_refused(create):
-    with pytest.raises(InputError, match="odd_method:Other"):
-        create("Other")

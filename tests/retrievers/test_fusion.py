@@ -1,5 +1,3 @@
-"""Scores of several retrievers on one scale, worked by hand."""
-
 import numpy as np
 import pytest
 
@@ -7,8 +5,8 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import top_k
 from toolbank.bank.records import Tool
 from toolbank.retrievers.base import FitContext, Retriever
-from toolbank.retrievers.fusion import FusionRetriever, standardise
 from toolbank.retrievers.settings import Bm25Config, FusionConfig
+from toolbank.retrievers.two_stage import FusionRetriever, standardise
 
 BANK = Bank(tuple(Tool(name=name) for name in "abcd"))
 

@@ -1,5 +1,3 @@
-"""MLC: independent labels, every shape of encoder, and tools that no query uses."""
-
 import itertools
 import math
 
@@ -11,15 +9,16 @@ from transformers import AutoConfig, AutoModel
 
 from tests.retrievers.small_methods import assert_same_hits, fit_one, words_of
 from tests.tiny_models import KINDS, tiny_encoder
+from tests.world import make_bank
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Provenance
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
-from toolbank.retrievers.mlc.network import multi_label_loss, prior_log_odds
+from toolbank.retrievers.mlc.network import multi_label_loss, stack_vectors
+from toolbank.retrievers.relevance import validation_recall
 from toolbank.retrievers.settings import MlcConfig, MlcTraining
 from toolbank.system.errors import InputError
 
-MLC = "toolbank.retrievers.mlc.retriever"
 REQUESTS = ["soak the plants", "", "refund order 17", "¿dónde está?", "a " * 60]
 
 
@@ -43,11 +42,6 @@ def make_config(folder, **settings):
     )
 
 
-def save_each_step(monkeypatch):
-    monkeypatch.setattr("toolbank.training.callbacks._PAUSE_S", 0.0)
-    monkeypatch.setattr("toolbank.training.callbacks._SHARE", float("inf"))
-
-
 def often(bank, times=30):
     """The bank with each train query many times, so that few epochs are many steps."""
     train = [
@@ -63,22 +57,6 @@ def folder(bank, tmp_path_factory):
     return make_folder(tmp_path_factory.mktemp("encoder"), "minilm", "mean", bank)
 
 
-@pytest.fixture(scope="module")
-def fine_tuned(bank, folder):
-    return fit_one(make_config(folder), often(bank))
-
-
-@pytest.fixture(scope="module", params=[False, True], ids=["fine-tuned", "frozen"])
-def fitted(bank, folder, fine_tuned, request):
-    if request.param:
-        return fit_one(make_config(folder, frozen=True), often(bank))
-    return fine_tuned
-
-
-def found(retriever, request, k=1):
-    return {retriever.tools[i] for i in retriever.search([request], k)[0][0]}
-
-
 def test_the_loss_is_binary_cross_entropy_by_hand():
     logits = torch.tensor([[2.0, -1.0, 0.5], [0.0, 3.0, -2.0]])
     labels = torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
@@ -90,44 +68,38 @@ def test_the_loss_is_binary_cross_entropy_by_hand():
         assert found.item() == pytest.approx((first + weight * second) / 2, rel=1e-5)
 
 
-def test_a_label_begins_at_its_share_of_the_examples():
-    odds = prior_log_odds(torch.tensor([0.0, 9.5]), 99.0)
-    assert odds.tolist() == pytest.approx([math.log(0.5 / 99.5), math.log(10 / 90)])
-
-
 QUICK = [("minilm", "mean"), ("deberta", "cls")]
 
 
 @pytest.mark.parametrize(
-    ("kind", "pooling"),
+    ("kind", "pooling", "frozen"),
     [
-        pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow)
-        for one in itertools.product(KINDS, ("mean", "cls"))
+        *((*one, False) for one in QUICK),
+        ("minilm", "mean", True),
+        *(
+            pytest.param(*one, False, marks=pytest.mark.slow)
+            for one in itertools.product(KINDS, ("mean", "cls"))
+            if one not in QUICK
+        ),
     ],
 )
 def test_every_shape_is_trained_saved_loaded_and_searched(
-    bank, tmp_path, kind, pooling
+    bank, tmp_path, kind, pooling, frozen
 ):
     folder = make_folder(tmp_path, kind, pooling, bank)
-    retriever = fit_one(make_config(folder, training={"epochs": 5}), often(bank))
-    right = [
-        found(retriever, query.query, len(own)) == own
-        for query in bank.split("train")
-        if (own := set(query.tools) & set(retriever.tools))
-    ]
-    assert sum(right) >= 3
+    config = make_config(folder, training={"epochs": 5}, frozen=frozen)
+    retriever = fit_one(config, often(bank))
+    right = 0
+    for query in bank.split("train"):
+        own = set(query.tools) & set(retriever.tools)
+        hits = retriever.search([query.query], 6)[0][0]
+        # Four queries are too few to say where tools that no query uses belong.
+        used = [retriever.tools[i] for i in hits if retriever.labels[i] >= 0]
+        right += set(used[: len(own)]) == own
+    assert right >= 3
     retriever.save(tmp_path / "saved")
     loaded = load_retriever(tmp_path / "saved")
     assert_same_hits(loaded.search(REQUESTS, 6), retriever.search(REQUESTS, 6))
-
-
-def test_the_queries_that_it_was_trained_on_are_found(fitted, bank):
-    for query in bank.split("train"):
-        own = set(query.tools) & set(fitted.tools)
-        hits = fitted.search([query.query], 6)[0][0]
-        # Four queries are too few to say where tools that no query uses belong.
-        used = [fitted.tools[place] for place in hits if fitted.labels[place] >= 0]
-        assert set(used[: len(own)]) == own
 
 
 def test_one_by_cls_is_a_model_that_transformers_reads(bank, tmp_path):
@@ -140,12 +112,8 @@ def test_one_by_cls_is_a_model_that_transformers_reads(bank, tmp_path):
         tmp_path / "saved" / "model", local_files_only=True
     )
     assert model.config.problem_type == "multi_label_classification"
-    assert list(model.config.id2label.values()) == [
-        "shop.trackParcel",
-        "garden.water",
-        "garden.forecast",
-        "music.play",
-    ]
+    labels = list(bank.tool_names[1:5])
+    assert list(model.config.id2label.values()) == labels
     ids = torch.tensor([[2, 20, 30, 3]])
     with torch.no_grad():
         expected = retriever.classifier(ids, torch.ones_like(ids))
@@ -170,27 +138,13 @@ def test_a_query_written_by_rules_counts_for_a_quarter(bank, folder):
     assert bias == pytest.approx(math.log(1.75 / 2.5), abs=1e-4)
 
 
-def test_hits_for_train_queries_are_by_classifiers_that_have_not_seen_them(
-    bank, folder
-):
-    config = make_config(folder, frozen=True, description_weight=0)
-    retriever = fit_one(config, bank)
-    indices, scores = retriever.search_train(bank, 6)
-    assert indices.shape == scores.shape == (4, 6)
-    # Music is played in one query: by those that have not seen it, only the description tells.
-    play = retriever.tools.index("music.play")
-    rest = Bank(bank.tools, tuple(q for q in bank.queries if q.id != "2"))
-    unseen = fit_one(config, rest)
-    expected = unseen.search([bank.queries[2].query], 6)
-    np.testing.assert_array_equal(indices[2], expected[0][0])
-    assert unseen.labels[play] == -1
-
-
 def test_without_train_queries_the_descriptions_decide(bank, folder, tmp_path):
     retriever = fit_one(make_config(folder), Bank(bank.tools))
     retriever.save(tmp_path)
     assert not (tmp_path / "model").exists()
-    assert found(load_retriever(tmp_path), "Start a song") == {"music.play"}
+    loaded = load_retriever(tmp_path)
+    (best,) = loaded.search(["Start a song"], 1)[0][0]
+    assert loaded.tools[best] == "music.play"
 
 
 def test_a_head_has_settings_of_its_own_where_none_are_given():
@@ -200,37 +154,14 @@ def test_a_head_has_settings_of_its_own_where_none_are_given():
     assert MlcConfig.model_validate(own.model_dump()) == own
 
 
-def test_a_classifier_of_other_tools_is_told(fine_tuned, bank, folder, tmp_path):
-    fine_tuned.save(tmp_path / "one")
-    fit_one(make_config(folder), Bank(bank.tools, bank.queries[:1])).save(
-        tmp_path / "two"
-    )
+def test_a_classifier_of_other_tools_is_told(bank, folder, tmp_path):
+    config = make_config(folder, training={"epochs": 0.1})
+    fit_one(config, bank).save(tmp_path / "one")
+    fit_one(config, Bank(bank.tools, bank.queries[:1])).save(tmp_path / "two")
     (tmp_path / "two" / "model").rename(tmp_path / "gone")
     (tmp_path / "one" / "model").rename(tmp_path / "two" / "model")
     with pytest.raises(InputError, match=r"model: damaged \(of other tools\)"):
         load_retriever(tmp_path / "two")
-
-
-@pytest.mark.parametrize("frozen", [False, True], ids=["fine-tuned", "frozen"])
-def test_a_fit_that_was_cut_off_goes_on_to_the_same_weights(
-    bank, folder, tmp_path, monkeypatch, frozen
-):
-    validation = [q.model_copy(update={"split": "validation"}) for q in bank.queries]
-    with_validation = Bank(bank.tools, (*often(bank, 4).queries, *validation))
-    config = make_config(folder, frozen=frozen)
-    save_each_step(monkeypatch)
-    values = iter([0.1, 0.5, 0.6, 0.7, 0.1, 0.5])
-    monkeypatch.setattr(f"{MLC}.validation_recall", lambda *_: next(values))
-    whole = fit_one(config, with_validation)
-    with pytest.raises(StopIteration):
-        fit_one(config, with_validation, checkpoints=tmp_path)
-    values = iter([0.6, 0.7])
-    resumed = fit_one(config, with_validation, checkpoints=tmp_path)
-    assert resumed.card == whole.card
-    assert "0.1000 before the training, 0.7000 after epoch 3" in whole.card
-    np.testing.assert_allclose(
-        resumed.search(REQUESTS, 6)[1], whole.search(REQUESTS, 6)[1], atol=1e-4
-    )
 
 
 @pytest.mark.parametrize(
@@ -269,30 +200,22 @@ def loss(retriever, bank):
     return multi_label_loss(logits, labels, torch.ones(len(train))).item()
 
 
-class CutError(Exception):
-    """Stands for a kill."""
-
-
 def test_a_fit_that_was_cut_off_in_the_last_layers_training_goes_on(
     bank, folder, tmp_path, monkeypatch
 ):
-    from toolbank.retrievers.mlc.network import stack_vectors
-
-    left = 8
+    left = [None] * 7
 
     def cut_off(vectors):
-        nonlocal left
-        left -= 1
-        if not left:
-            raise CutError
+        left.pop()
         return stack_vectors(vectors)
 
     few, config = often(bank, 4), make_config(folder)
     whole = fit_one(config, few)
     with monkeypatch.context() as patch:
-        save_each_step(patch)
+        patch.setattr("toolbank.training.callbacks._PAUSE_S", 0.0)
+        patch.setattr("toolbank.training.callbacks._SHARE", float("inf"))
         patch.setattr("toolbank.retrievers.mlc.network.stack_vectors", cut_off)
-        with pytest.raises(CutError):
+        with pytest.raises(IndexError):
             fit_one(config, few, checkpoints=tmp_path)
     assert list((tmp_path / "last").glob("checkpoint-*"))
     assert not list(tmp_path.glob("checkpoint-*"))
@@ -317,3 +240,47 @@ def test_a_language_model_is_refused_as_a_classifier(bank, tmp_path):
     AutoModel.from_config(config).save_pretrained(folder)
     with pytest.raises(InputError, match=r"of the type 'qwen2'.*frozen: true"):
         fit_one(make_config(folder), bank)
+
+
+NOUNS = ("lamp", "door", "garden", "kettle", "piano", "car", "boat", "letter")
+
+
+def make_worded_bank(wording):
+    """Each tool is used once; validation queries are worded as `wording` says."""
+    uses = [
+        (form.format(noun=noun, number=number), [f"{noun}.use"], split)
+        for form, split in (("task {number}", "train"), (wording, "validation"))
+        for number, noun in enumerate(NOUNS)
+    ]
+    return make_bank({f"{noun}.use": f"Use the {noun}." for noun in NOUNS}, uses)
+
+
+def fit_frozen(bank, epochs, **settings):
+    config = {"frozen": True, "training": {"epochs": epochs}, **settings}
+    return fit_one(MlcConfig.model_validate(config), bank)
+
+
+def test_a_description_counts_like_so_many_queries():
+    bank = make_worded_bank("task {number}")
+    twice = bank.queries[0].model_copy(update={"id": "again"})
+    unused = [q for q in bank.split("train") if q.tools != ("door.use",)]
+    shares = fit_frozen(
+        Bank(bank.tools, (*unused, twice)), 1, description_weight=4
+    ).shares
+    np.testing.assert_allclose(shares[:3], [4 / 6, 1, 4 / 5])
+
+
+@pytest.mark.parametrize(
+    ("wording", "epochs"),
+    [("the {noun}, please", 0.1), ("task {number}", 60)],
+    ids=["what is described", "what is learnt"],
+)
+def test_the_weight_is_the_best_on_validation_queries(wording, epochs):
+    bank = make_worded_bank(wording)
+    retriever = fit_frozen(bank, epochs)
+    chosen = validation_recall(retriever.search, bank)
+    tried = []
+    for weight in (0, 1, 2, 4, 8, 16, 32):
+        retriever.shares = np.full(len(NOUNS), weight / (weight + 1))
+        tried.append(validation_recall(retriever.search, bank))
+    assert min(tried) < max(tried) == pytest.approx(chosen, abs=1e-5)

@@ -1,11 +1,8 @@
-"""Nearest neighbours: votes first, and the rest by description."""
-
 import numpy as np
 import pytest
 
 from tests.retrievers.small_methods import fit_one
 from toolbank.bank.bank import Bank
-from toolbank.retrievers.nearest import NearestRetriever
 from toolbank.retrievers.settings import Bm25Config, DescriptionsConfig, NearestConfig
 from toolbank.retrievers.unseen import DescriptionOdds
 
@@ -41,10 +38,16 @@ def test_tools_without_a_vote_follow_in_the_order_of_their_descriptions(bank):
     assert nearest[0, 2:].tolist() == rest
 
 
-def test_without_queries_descriptions_decide(bank):
-    indices, _ = fit(Bank(bank.tools), neighbours=5).search([REQUEST], 6)
-    descriptions = fit_one(DescriptionsConfig(), bank)
-    np.testing.assert_array_equal(indices, descriptions.search([REQUEST], 6)[0])
+@pytest.mark.parametrize(
+    ("by", "other"),
+    [("embedding", DescriptionsConfig()), ("bm25", Bm25Config())],
+)
+def test_without_queries_descriptions_decide(bank, by, other):
+    request = ["silence the song and the speakers"]
+    expected = fit_one(other, bank).search(request, 2)[0]
+    assert (expected >= 0).all()
+    found = fit_one(NearestConfig(by=by), Bank(bank.tools)).search(request, 2)[0]
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_by_bm25_the_query_that_shares_words_votes(bank):
@@ -69,15 +72,6 @@ def test_a_tool_that_no_query_uses_stands_where_its_description_says(bank, monke
     assert scores[0, place] * slope + intercept == pytest.approx(odds.max(), abs=1e-4)
 
 
-def test_by_bm25_tools_without_a_vote_follow_in_the_order_of_their_texts(bank):
-    retriever = fit_one(NearestConfig(by="bm25"), Bank(bank.tools))
-    by_text = fit_one(Bm25Config(), bank)
-    request = ["silence the song and the speakers"]
-    found = by_text.search(request, 2)[0]
-    assert (found >= 0).all()
-    np.testing.assert_array_equal(retriever.search(request, 2)[0], found)
-
-
 @pytest.mark.parametrize("by", ["embedding", "bm25"])
 def test_a_train_query_has_no_vote_for_itself_but_its_twin_has(bank, by):
     train = bank.split("train")
@@ -88,23 +82,3 @@ def test_a_train_query_has_no_vote_for_itself_but_its_twin_has(bank, by):
     indices, _ = retriever.search_train(Bank(bank.tools, (*train, twin)), 1)
     assert retriever.tools[indices[0, 0]] == "music.stop"
     assert retriever.tools[indices[-1, 0]] == "garden.water"
-
-
-def test_a_calibration_compares_few_pairs_however_many_train_queries(bank, monkeypatch):
-    monkeypatch.setattr("toolbank.retrievers.unseen._PAIRS", 120)
-    train = tuple(
-        bank.split("train")[0].model_copy(update={"id": str(i), "query": f"lawn {i}"})
-        for i in range(60)
-    )
-    retriever = NearestRetriever(NearestConfig(by="bm25"))
-    sizes = []
-    score = NearestRetriever._score
-    monkeypatch.setattr(
-        NearestRetriever,
-        "_score",
-        lambda self, to_queries, to_tools: (
-            sizes.append(to_queries.shape) or score(self, to_queries, to_tools)
-        ),
-    )
-    retriever.fit(Bank(bank.tools, train))
-    assert sizes == [(2, 60)]

@@ -1,5 +1,3 @@
-"""The non-negative elastic net: against scipy's solver, its own conditions, and by hand."""
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,14 +8,13 @@ from scipy.optimize import nnls
 from tests.retrievers.small_methods import NAMES, fit_one, name_query, named_bank
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.records import Query
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.retrievers import load_retriever
 from toolbank.retrievers.nnn import solve
-from toolbank.retrievers.settings import Bm25Config, NnnConfig, Tool2VecConfig
+from toolbank.retrievers.relevance import validation_recall
+from toolbank.retrievers.settings import NnnConfig, Tool2VecConfig
 from toolbank.retrievers.tool2vec import Tool2VecRetriever
 from toolbank.retrievers.unseen import keep_ranks
-from toolbank.system.errors import InputError
 
 
 def solve_one(vectors, query, l1, l2):
@@ -68,18 +65,6 @@ def test_the_conditions_of_karush_kuhn_and_tucker_hold(problem, l1, l2):
     # Where a weight is not zero the gradient is, and nowhere would more weight help.
     assert gradient.min() > -1e-5
     assert np.abs(weights * gradient).max() < 1e-5
-
-
-def test_what_one_request_gets_does_not_depend_on_the_others():
-    random = np.random.default_rng(1)
-    vectors = random.normal(size=(6, 8, 5))
-    gram = vectors @ vectors.transpose(0, 2, 1)
-    target = (vectors @ random.normal(size=(6, 5, 1)))[:, :, 0]
-    together = solve(gram, target, 0.1, 0.2)
-    alone = [
-        solve(gram[i : i + 1], target[i : i + 1], 0.1, 0.2)[0] for i in range(len(gram))
-    ]
-    np.testing.assert_allclose(together, np.stack(alone), atol=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -144,8 +129,6 @@ def test_train_queries_meet_their_own_tools_as_if_they_were_not_there(bank, firs
 
 
 def test_strengths_that_are_not_set_are_chosen_on_validation_queries(bank, first):
-    from toolbank.retrievers.relevance import validation_recall
-
     chosen = fit(bank, first, candidates=5)
     best = validation_recall(chosen.search, bank)
     for l1, l2 in ((0.3, 3.0), (0.05, 0.1), (0.2, 1.0)):
@@ -155,12 +138,6 @@ def test_strengths_that_are_not_set_are_chosen_on_validation_queries(bank, first
     assert (fit(unseen, first).l1, fit(unseen, first).l2) == (0.3, 3.0)
     kept = fit(bank, first, l1=0.07)
     assert kept.l1 == 0.07
-
-
-def test_a_first_stage_without_vectors_is_refused(bank):
-    first = fit_one(Bm25Config(), bank)
-    with pytest.raises(InputError, match="vectors of tools, and bm25"):
-        fit(bank, first)
 
 
 FEW = ("rose", "house", "road")
@@ -212,17 +189,6 @@ def test_tools_that_only_one_train_query_uses_are_without_use_for_it(few, encode
     assert (indices[-1] == rose).argmax() == (expected[-1] == rose).argmax()
     assert (np.diff(scores) <= 0).all()
     assert all(sorted(row) == list(range(8)) for row in indices.tolist())
-
-
-def test_a_tool_added_to_used_ones_is_found_as_the_first_stage_finds_it(
-    few, first_of_few, tmp_path
-):
-    fit(few, first_of_few, candidates=5).save(tmp_path / "nnn")
-    water = Tool(name="water", kind="function", summary="the water")
-    grown = load_retriever(tmp_path / "nnn").add_tools([water])
-    indices, _ = grown.search(["water: the water"], 9)
-    expected, _ = grown.dense.search(["water: the water"], 9)
-    assert indices[0].tolist().index(8) == expected[0].tolist().index(8)
 
 
 def test_scores_of_tools_without_use_worked_by_hand():

@@ -1,22 +1,13 @@
-"""The trainings of a fit are known before it is made: which ones, and how many steps each."""
-
 import pytest
 
 from tests.retrievers.small_methods import configure, encoder_for, fit, fit_one
 from tests.world import make_bank
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Ask
-from toolbank.encoders.sentence import EncoderTraining
 from toolbank.retrievers.kind import RetrieverConfig, plan_fit
-from toolbank.retrievers.settings import (
-    ProtipConfig,
-    ProtipTraining,
-    RefinerConfig,
-    RefinerTraining,
-    Tool2VecConfig,
-)
+from toolbank.retrievers.settings import ProtipConfig, RefinerConfig, Tool2VecConfig
 from toolbank.training import run
-from toolbank.training.config import TrainingConfig, count_steps
+from toolbank.training.config import TrainingConfig
 
 TRAINING = {"epochs": 1.5, "batch_size": 3, "warmup": 0}
 SEED = 5
@@ -45,41 +36,25 @@ def bank():
 @pytest.fixture(scope="module")
 def configs(bank, tmp_path_factory):
     encoder = encoder_for(tmp_path_factory.mktemp("encoder"), bank)
-    short = TRAINING
+    short = {"encoder": encoder, "training": TRAINING}
+    triplets = {"loss": "triplet", "pairs": ("query-query",)} | TRAINING
+    hard = {"hard_negatives": 2, "accumulation": 2} | TRAINING
     more = (
-        Tool2VecConfig(
-            name="triplets",
-            encoder=encoder,
-            training=EncoderTraining(loss="triplet", pairs=("query-query",), **short),
-        ),
-        Tool2VecConfig(
-            name="hard",
-            encoder=encoder,
-            training=EncoderTraining(hard_negatives=2, accumulation=2, **short),
-        ),
+        Tool2VecConfig(name="triplets", encoder=encoder, training=triplets),
+        Tool2VecConfig(name="hard", encoder=encoder, training=hard),
         *(
             RefinerConfig(
-                name=name,
-                first_stage=first_stage,
-                vectors=vectors,
-                encoder=encoder,
-                candidates=4,
-                training=RefinerTraining(**short),
+                name=name, first_stage=first, vectors=vectors, candidates=4, **short
             )
-            for name, first_stage, vectors in (
+            for name, first, vectors in (
                 ("over-tuned", "tuned-tool2vec", "triplets"),
                 ("over-frozen", "mlc-frozen", "tool2vec"),
                 ("over-refiner", "over-tuned", "tool2vec"),
             )
         ),
-        ProtipConfig(
-            name="hard-protip",
-            encoder=encoder,
-            negatives="hard",
-            training=ProtipTraining(**short),
-        ),
+        ProtipConfig(name="hard-protip", negatives="hard", **short),
     )
-    return configure(encoder, **short) | {config.label: config for config in more}
+    return configure(encoder, **TRAINING) | {config.label: config for config in more}
 
 
 LABELS = (
@@ -128,15 +103,6 @@ def test_the_steps_that_are_planned_are_those_that_are_done(
     assert [(each.title, each.steps) for each in planned] == done
 
 
-def test_held_out_fits_say_for_what_they_are(bank, configs):
-    titles = [p.title for p in plan_fit(configs["over-tuned"], configs, bank, SEED)]
-    assert titles == [
-        "tuned-tool2vec, held-out part 1 of 2, for over-tuned",
-        "tuned-tool2vec, held-out part 2 of 2, for over-tuned",
-        "over-tuned",
-    ]
-
-
 def test_a_method_that_does_not_say_has_trainings_of_unknown_length(bank):
     class MineConfig(RetrieverConfig):
         type: str = "mine"
@@ -144,17 +110,3 @@ def test_a_method_that_does_not_say_has_trainings_of_unknown_length(bank):
 
     [planned] = plan_fit(MineConfig(), {}, bank, SEED)
     assert (planned.title, planned.steps) == ("mine", None)
-
-
-@pytest.mark.parametrize(
-    ("examples", "settings", "steps"),
-    [
-        (64, {"batch_size": 16, "epochs": 3}, 12),
-        (65, {"batch_size": 16, "epochs": 3}, 15),
-        (64, {"batch_size": 10, "accumulation": 2, "epochs": 3}, 12),
-        (3, {"batch_size": 16, "epochs": 2.5}, 3),
-        (64, {"batch_size": 16, "epochs": 0.3}, 2),
-    ],
-)
-def test_steps_are_counted_as_they_are_done(examples, settings, steps):
-    assert count_steps(examples, TrainingConfig(**settings)) == steps

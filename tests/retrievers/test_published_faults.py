@@ -1,10 +1,9 @@
-"""Faults of published code, for all trained methods: none of them may come back."""
-
 from contextlib import contextmanager
 
 import pytest
 import torch
 from torch.nn.modules.module import register_module_forward_hook
+from transformers import AutoTokenizer
 
 from tests.retrievers.small_methods import (
     configure,
@@ -40,18 +39,6 @@ def configs(bank, tmp_path_factory):
     return configure(encoder, batch_size=8)
 
 
-def read_tokenizer(encoder):
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(encoder.model, local_files_only=True)
-
-
-def is_of_words(module, tokenizer):
-    """Whether a module is what token ids go into."""
-    embeds = isinstance(module, torch.nn.Embedding)
-    return embeds and module.num_embeddings == len(tokenizer)
-
-
 @contextmanager
 def every_call(hook):
     """Have `hook(module, inputs, output)` called after each module's forward."""
@@ -78,7 +65,7 @@ def test_dropout_is_on_in_training_and_off_elsewhere(bank, configs, label):
 
 @pytest.mark.parametrize("label", WITH_A_BODY)
 def test_prefixes_are_read_in_training_as_in_search(bank, configs, label):
-    tokenizer = read_tokenizer(configs[label].encoder)
+    tokenizer = AutoTokenizer.from_pretrained(configs[label].encoder.model)
     heads = {
         tuple(tokenizer(prefix)["input_ids"][:3]): prefix
         for prefix in PREFIXES.values()
@@ -86,7 +73,8 @@ def test_prefixes_are_read_in_training_as_in_search(bank, configs, label):
     read = set()
 
     def note(module, inputs, _):
-        if is_of_words(module, tokenizer):
+        embeds = isinstance(module, torch.nn.Embedding)
+        if embeds and module.num_embeddings == len(tokenizer):
             for row in inputs[0].tolist():
                 head = heads.get(tuple(row[:3]))
                 read.add((torch.is_grad_enabled(), head))
@@ -106,10 +94,7 @@ def test_prefixes_are_read_in_training_as_in_search(bank, configs, label):
 
 @pytest.fixture
 def strict(monkeypatch):
-    """No retriever of these methods may be asked for what it was fitted on.
-
-    Gives the requests that they were asked for, and how many were fitted.
-    """
+    """Searches, with their requests, and fits; none is asked for what it was fitted on."""
     asked, fits = [], []
     for kind in ("protip", "tool2vec", "nnn", "descriptions", "mlc", "refiner"):
         method = RETRIEVERS.find(kind, "").find_class()
@@ -130,14 +115,7 @@ def strict(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "label",
-    [
-        pytest.param("mlc", marks=pytest.mark.slow),
-        "refiner",
-        "protip",
-        "tuned-tool2vec",
-        "nnn-tuned",
-    ],
+    "label", ["mlc-frozen", "refiner", "protip", "tuned-tool2vec", "nnn-tuned"]
 )
 def test_hits_of_train_queries_are_of_those_that_have_not_seen_them(
     bank, configs, label, strict

@@ -1,5 +1,3 @@
-"""Tool2Vec: worked by hand, and what a tool without use falls back to."""
-
 from dataclasses import replace
 
 import numpy as np
@@ -10,30 +8,28 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Provenance
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.retrievers.base import title_and_summary
 from toolbank.retrievers.dense import common_part, subtract_common
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.settings import Tool2VecConfig
-from toolbank.retrievers.tool2vec import Tool2VecRetriever, tool_sums, unit_vectors
-
-
-def tool_vectors(queries, descriptions, uses, description_weight):
-    sums = tool_sums(queries, descriptions, uses, description_weight)
-    return unit_vectors(sums, descriptions)
-
+from toolbank.retrievers.tool2vec import Centroids, Tool2VecRetriever
 
 E1, E2, E3 = np.eye(3, dtype=np.float32)
 
 
 def test_a_vector_is_the_sum_of_its_queries_and_its_weighted_description():
-    vectors = tool_vectors(
+    vectors = Centroids(
         queries=np.stack([E1, E2]),
         descriptions=np.stack([E3, E3, E3]),
         uses=np.array([[0, -1], [0, 1]]),
+        weights=np.array([1, 0.5]),
         description_weight=2.0,
+    ).vectors
+    np.testing.assert_allclose(
+        vectors[0], np.array([1, 0.5, 2]) / np.sqrt(5.25), atol=1e-6
     )
-    np.testing.assert_allclose(vectors[0], np.array([1, 1, 2]) / np.sqrt(6), atol=1e-6)
-    np.testing.assert_allclose(vectors[1], np.array([0, 1, 2]) / np.sqrt(5), atol=1e-6)
+    np.testing.assert_allclose(
+        vectors[1], np.array([0, 0.5, 2]) / np.sqrt(4.25), atol=1e-6
+    )
     np.testing.assert_allclose(vectors[2], E3)
 
 
@@ -44,8 +40,8 @@ def test_without_queries_or_with_those_that_cancel_it_is_the_description(
 ):
     uses = np.zeros((len(queries), 1), np.int64)
     embedded = np.reshape(queries, (-1, 3)).astype(np.float32)
-    vectors = tool_vectors(embedded, np.stack([E2]), uses, weight)
-    np.testing.assert_allclose(vectors[0], E2)
+    found = Centroids(embedded, np.stack([E2]), uses, np.ones(len(queries)), weight)
+    np.testing.assert_allclose(found.vectors[0], E2)
 
 
 def test_taking_out_what_is_common_leaves_unit_vectors():
@@ -60,15 +56,8 @@ def test_few_texts_have_little_in_common():
     assert common_part(np.zeros((0, 3), np.float32)).tolist() == [0, 0, 0]
 
 
-def test_without_queries_and_mean_centering_it_is_the_descriptions(bank):
-    retriever = fit_one(Tool2VecConfig(centre=False), Bank(bank.tools))
-    encoder = load_encoder(SentenceConfig())
-    described = encoder.encode_documents([title_and_summary(t) for t in bank.tools])
-    np.testing.assert_allclose(retriever.vectors, described, atol=1e-6)
-
-
-def test_scores_of_used_tools_are_cosines_with_the_embedded_requests(bank):
-    retriever = fit_one(Tool2VecConfig(), bank)
+def test_scores_of_used_tools_are_cosines_with_the_embedded_requests(bank, cases):
+    retriever = cases["tool2vec"].fitted
     embedded = retriever.embed(["water the lawn"])
     assert np.linalg.norm(embedded[0]) == pytest.approx(1, abs=1e-5)
     indices, scores = retriever.search(["water the lawn"], 6)
@@ -84,14 +73,6 @@ def test_a_query_written_by_rules_counts_for_a_quarter(bank):
     by_rules = bank.queries[0].model_copy(update={"provenance": made})
     relevance = train_relevance(Bank(bank.tools, (by_rules, *bank.queries[1:])))
     assert relevance.weights.tolist() == [0.25, 1, 1, 1]
-    retriever = fit_one(Tool2VecConfig(centre=False), Bank(bank.tools, (by_rules,)))
-    encoder = load_encoder(SentenceConfig())
-    (query,) = encoder.encode_queries([by_rules.query])
-    (described,) = encoder.encode_documents([title_and_summary(bank.tools[2])])
-    expected = 0.25 * query + 2 * described
-    np.testing.assert_allclose(
-        retriever.vectors[2], expected / np.linalg.norm(expected), atol=1e-5
-    )
 
 
 @pytest.mark.parametrize("weight", [0.0, 2.0])

@@ -1,5 +1,3 @@
-"""Validation queries that can tell nothing are none, and the others give Recall@5, and order."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""An index of very many vectors: it finds what a comparison with each finds, nearly always."""
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -61,14 +59,11 @@ def test_few_vectors_have_none(vectors, tmp_path):
     assert VectorIndex.read(tmp_path, vectors.shape) is None
 
 
-@pytest.mark.parametrize("cut", [0, 3, 100, 10_000])
-def test_a_damaged_one_is_named(index, vectors, tmp_path, cut):
+@pytest.mark.parametrize("cut", [0, 3, 100, 10_000, None])
+def test_one_that_is_damaged_or_of_other_vectors_is_named(
+    index, vectors, tmp_path, cut
+):
     [path] = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(InputError, match=rf"{path.name}: damaged"):
-        VectorIndex.read(tmp_path, vectors.shape)
-
-
-def test_one_of_other_vectors_is_refused(index, vectors, tmp_path):
-    with pytest.raises(InputError, match="of other vectors"):
-        VectorIndex.read(tmp_path, (N + 1, D))
+        VectorIndex.read(tmp_path, (N + (cut is None), D))

@@ -13,7 +13,7 @@ from random import Random
 import polars as pl
 import yaml
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do, toolbank
 from tests.run.disturbed import disturb
 from tests.servers.chat import Answer, ChatServer
 from tests.servers.kill import digest
@@ -63,20 +63,14 @@ BANK = ("tools", "queries", "attempts", "asks")
 
 def list_tools(names, reworded=()):
     """The text of a list of functions."""
-    return json.dumps(
-        [
-            {
-                "name": name,
-                "description": f"{name.replace('_', ' the ').title()} of a customer"
-                f"{', oldest first' if name in reworded else ''}.",
-                "parameters": {
-                    "type": "object",
-                    "properties": {"customer": {"type": "string"}},
-                },
-            }
-            for name in names
-        ]
-    )
+    customer = {"customer": {"type": "string"}}
+    parameters = {"type": "object", "properties": customer}
+    rows = []
+    for name in names:
+        more = ", oldest first" if name in reworded else ""
+        text = f"{name.replace('_', ' the ').title()} of a customer{more}."
+        rows.append({"name": name, "description": text, "parameters": parameters})
+    return json.dumps(rows)
 
 
 class Ledger:
@@ -269,8 +263,7 @@ class Project:
         return self._fresh[key]
 
     def _run_in(self, out, *arguments):
-        done = toolbank("run", "mine.yaml", "--out", out, *arguments, cwd=self.folder)
-        assert done.returncode == 0, (done.stderr, self.history)
+        do(self.folder, "run", "mine.yaml", "--out", out, *arguments)
 
 
 def read_results(run):

@@ -1,17 +1,16 @@
 """Every command over a run whose sources have added, removed and renamed tools."""
 
 import json
-import sys
-from pathlib import Path
+from functools import partial
 
 import polars as pl
 import pytest
 import yaml
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do, sets
 from tests.run.test_verify import grader
 from tests.servers.chat import ChatServer
-from tests.sources import light_mcp
+from tests.world import write_lines
 from toolbank.bank.bank import Bank
 from toolbank.search.run_search import load
 
@@ -55,29 +54,6 @@ class OpenApi(Functions):
         info = {"title": "Shop", "version": str(len(names))}
         content = {"openapi": "3.0.3", "info": info, "paths": paths}
         self.file.write_text(json.dumps(content))
-
-
-class McpServers(Functions):
-    """A client's file with a server that lists what its file has."""
-
-    source = "{type: mcp, config: mcp.json}"
-
-    def write(self, names):
-        tools = [
-            {
-                "name": name,
-                "description": describe(name),
-                "inputSchema": {"type": "object"},
-            }
-            for name in names
-        ]
-        self.file.write_text(json.dumps(tools))
-        script = Path(light_mcp.__file__)
-        args = ["-S", "-I", str(script), str(self.file)]
-        entry = {"command": sys.executable, "args": args}
-        (self.file.parent / "mcp.json").write_text(
-            json.dumps({"mcpServers": {"shop": entry}})
-        )
 
 
 def write_recipe(folder, source, url):
@@ -136,54 +112,38 @@ def server():
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [
-        Functions,
-        *(pytest.param(k, marks=pytest.mark.slow) for k in (OpenApi, McpServers)),
-    ],
+    "kind", [Functions, pytest.param(OpenApi, marks=pytest.mark.slow)]
 )
-def test_every_command_works_after_a_refresh_or_says_what_to_do(
-    tmp_path, kind, server, monkeypatch
-):
+def test_every_command_works_after_a_refresh(tmp_path, kind, server):
     source = kind(tmp_path)
     source.write(BEFORE)
     write_recipe(tmp_path, source.source, server.url)
-    script = (
-        f"start {sys.executable} -S -I {light_mcp.__file__} {tmp_path / 'tools.json'}"
-    )
-    monkeypatch.setenv("TOOLBANK_GRANTS", script)
     run = tmp_path / "runs/mine"
 
-    def call(command, out="out", query=""):
-        words = command.replace("OUT", out).replace("QUERY", query).split()
-        done = toolbank(*words, cwd=tmp_path)
-        return done.returncode, done.stdout, done.stderr
+    def call(command, out="out", code=0):
+        words = command.replace("OUT", out).replace("QUERY", lost[0].id).split()
+        return do(tmp_path, *words, code=code)
 
-    def work(commands, out):
-        for command in commands:
-            code, _, error = call(command, out, lost[0].id)
-            assert code == 0, (command, error)
-
-    assert call("run mine.yaml")[0] == 0
+    do(tmp_path, "run", "mine.yaml")
     names = {tool.name.rpartition("/")[2]: tool.name for tool in load(run).tools}
     gone = {names[name] for name in (*GONE, RENAMED)}
     lost = [q for q in Bank.load(run / "bank").queries if not gone.isdisjoint(q.tools)]
     own = [[names[GONE[0]], names["list_orders"]], [names[RENAMED]]]
-    lines = [json.dumps({"query": "Find it.", "tools": tools}) for tools in own]
-    (tmp_path / "own.jsonl").write_text("\n".join(lines) + "\n")
+    rows = [{"query": "Find it.", "tools": tools} for tools in own]
+    write_lines(tmp_path / "own.jsonl", rows)
     source.write(AFTER)
-    code, said, _ = call("refresh runs/mine")
-    assert code == 0
+    said = call("refresh runs/mine").stdout
     assert "2 added, 3 removed, 0 changed, 9 the same" in said
     assert "toolbank pack runs/mine --out FINDER" in said
-    work(COMMANDS, "before")
+    for command in COMMANDS:
+        call(command, "before")
     for command in OF_THE_BANK:
-        code, _, error = call(command)
-        assert code == 2
+        error = call(command, code=2).stderr
         assert "toolbank run " in error
         assert len(error.strip().splitlines()) <= 4
-    assert call(f"show runs/mine {min(gone)}")[0] == 2
-    work(["verify mine.yaml", "run mine.yaml", *COMMANDS, *OF_THE_BANK], "after")
+    call(f"show runs/mine {min(gone)}", code=2)
+    for command in ("verify mine.yaml", "run mine.yaml", *COMMANDS, *OF_THE_BANK):
+        call(command, "after")
     for split in ("train", "validation", "test"):
         listed = json.loads((tmp_path / f"after/toolbank/{split}.json").read_text())
         assert listed
@@ -191,9 +151,7 @@ def test_every_command_works_after_a_refresh_or_says_what_to_do(
 
 
 @pytest.mark.parametrize("kind", [Functions, OpenApi])
-def test_grades_count_in_what_is_handed_on_after_a_refresh_that_adds_a_tool(
-    tmp_path, kind
-):
+def test_exports_have_grades_after_a_refresh(tmp_path, kind):
     source = kind(tmp_path)
     source.write(BEFORE)
     recipe = {
@@ -206,28 +164,25 @@ def test_grades_count_in_what_is_handed_on_after_a_refresh_that_adds_a_tool(
     }
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(recipe))
 
-    def call(*words, code=0):
-        done = toolbank(*words, cwd=tmp_path)
-        assert done.returncode == code, done.stderr
-        return done.stderr
-
+    call = partial(do, tmp_path)
     call("run", "mine.yaml")
     queries = [q for q in Bank.load(tmp_path / "runs/mine/bank").queries if q.split]
     aside = {query.id for query in queries[::2]}
-    with (tmp_path / "ann").open("w") as file:
-        for query in queries:
-            needed = {"needed": [{"tool": query.tools[0]}]}
-            graded = {"aside": "Unclear."} if query.id in aside else needed
-            file.write(json.dumps({"query": query.id, **graded}) + "\n")
-    sets = ("--set", "verify.engine=recorded", "--set", "verify.replies=ann")
-    call("verify", "runs/mine", *sets)
+    grades = [
+        {"query": query.id, "aside": "Unclear."}
+        if query.id in aside
+        else {"query": query.id, "needed": [{"tool": query.tools[0]}]}
+        for query in queries
+    ]
+    write_lines(tmp_path / "ann", grades)
+    call("verify", "runs/mine", *sets("verify={engine: recorded, replies: ann}"))
     source.write([*BEFORE, "weigh_parcels"])
     call("refresh", "runs/mine")
     for words in (
         ("publish", "runs/mine", "--to", "out"),
         ("export", "runs/mine", "--format", "jsonl", "--out", "out"),
     ):
-        assert "First: toolbank run runs/mine" in call(*words, code=2)
+        assert "First: toolbank run runs/mine" in call(*words, code=2).stderr
     call("run", "runs/mine")
     call("publish", "runs/mine", "--to", "published")
     call("export", "runs/mine", "--format", "jsonl", "--out", "exported")

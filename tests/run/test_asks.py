@@ -1,14 +1,13 @@
 """The asks of a run: a stage of its own, and what every command says of it."""
 
-import json
 import re
 
 import pytest
 import yaml
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.servers.chat import Answer, ChatServer
-from tests.world import asks_for, good, write_recipe
+from tests.servers.chat import Answer
+from tests.world import asks_for, write_dataset, write_recipe
 from toolbank.bank.bank import Bank
 from toolbank.commands.preview import preview_attempts
 from toolbank.commands.show import show_one, show_outcomes
@@ -16,14 +15,7 @@ from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
-from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import read_json
-
-
-@pytest.fixture
-def server():
-    with ChatServer(good) as server:
-        yield server
 
 
 @pytest.fixture
@@ -31,13 +23,10 @@ def recipe(tmp_path, server):
     """Loads a recipe whose queries the rules write and whose asks a model; or with changes."""
     path = write_recipe(tmp_path, engine="rules", queries=12)
 
+    by_model = f"asks={{engine: openai, model: m, base_url: '{server.url}'}}"
+
     def load(*settings, asks=True):
-        by_model = (
-            [f"asks.base_url={server.url}", "asks.model=m", "asks.engine=openai"]
-            if asks
-            else []
-        )
-        return load_recipe(path, [*by_model, *settings])
+        return load_recipe(path, [*([by_model] if asks else []), *settings])
 
     return load
 
@@ -55,9 +44,7 @@ def asked(server):
     return [call.asked_for for call in server.calls if call.asked_for]
 
 
-def test_the_asks_come_after_the_queries_and_the_retrievers_after_both(
-    recipe, server, out
-):
+def test_asks_come_between_queries_and_retrievers(recipe, server, out):
     result = run_recipe(recipe(), out)
     kinds = [stage.partition("/")[0] for stage in result.did]
     assert kinds == [
@@ -72,9 +59,7 @@ def test_the_asks_come_after_the_queries_and_the_retrievers_after_both(
     assert run_recipe(recipe(), out).did == ()
 
 
-def test_a_recipe_without_asks_has_no_such_stage_and_the_same_files_as_ever(
-    recipe, server, out, tmp_path
-):
+def test_a_recipe_without_asks_has_the_same_bank(recipe, server, out, tmp_path):
     plain = run_recipe(recipe(asks=False), out, until="judge")
     assert plain.did == ("sources", "generate", "judge")
     assert "asks" not in yaml.safe_load((out / "recipe.yaml").read_text())
@@ -86,9 +71,7 @@ def test_a_recipe_without_asks_has_no_such_stage_and_the_same_files_as_ever(
         assert (out / "bank" / name).read_bytes() == other.read_bytes()
 
 
-def test_asks_that_are_left_out_again_are_put_aside_and_trained_on_no_more(
-    recipe, server, out, capsys
-):
+def test_removed_asks_are_no_longer_trained_on(recipe, server, out, capsys):
     run_recipe(recipe(), out)
     without = run_recipe(recipe(asks=False), out)
     assert "asks.parquet" in capsys.readouterr().err
@@ -99,13 +82,6 @@ def test_asks_that_are_left_out_again_are_put_aside_and_trained_on_no_more(
     assert again.did == ("asks", "retrievers/bm25", "evaluate", "report")
     assert len(Bank.load(out / "bank").asks) == 4 * len(tools_of(out))
     assert len(server.calls) == calls
-
-
-def test_a_command_for_the_asks_of_a_recipe_without_says_which_key_it_lacks(
-    recipe, out
-):
-    with pytest.raises(InputError, match="no stage asks"):
-        run_recipe(recipe(asks=False), out, until="asks")
 
 
 def test_asks_that_are_missing_are_told_with_what_to_do(recipe, server, out):
@@ -126,9 +102,7 @@ def test_a_tool_that_is_withheld_has_no_asks(recipe, out):
     assert asked_for == set(tools_of(out)) - set(withheld)
 
 
-def test_a_plan_counts_a_call_a_tool_and_none_that_is_in_the_journal(
-    recipe, server, out
-):
+def test_a_plan_counts_the_calls_that_the_journal_lacks(recipe, server, out):
     def plan(*settings):
         return " ".join(describe_plan(recipe(*settings), out).split())
 
@@ -152,14 +126,6 @@ def test_a_preview_shows_both_kinds_of_calls_and_keeps_nothing(recipe, server, o
     assert f"asks for {min(first, second)}" in shown[2]
     assert f">>> plain: accepted: {asks_for(min(first, second))['plain']}" in shown[2]
     assert not out.exists()
-
-
-def test_a_preview_that_is_refused_shows_what_came_before(recipe, server, out):
-    server.script = lambda call: Answer.error(401, "no such key")
-    shown = []
-    with pytest.raises(ToolbankError, match="HTTP 401"):
-        shown.extend(preview_attempts(recipe().recipe, out, 2))
-    assert len([text for text in shown if "- write: reply" in text]) == 2
 
 
 def test_what_became_of_an_ask_can_be_looked_up(recipe, server, out):
@@ -195,62 +161,33 @@ def test_the_report_tells_how_asks_ended_and_what_their_calls_took(recipe, serve
     assert f"ask {n} " in made
 
 
-def test_prices_that_are_set_later_count_for_replies_that_are_there(
-    recipe, server, out
-):
-    run_recipe(recipe(), out, until="asks")
-    calls = len(server.calls)
-    priced = recipe("asks.price={input: 1000, output: 1000}")
-    assert run_recipe(priced, out, until="asks").did == ()
-    assert read_json(out / "bank/asks.json")["calls"]["ask"]["dollars"] > 0
-    assert len(server.calls) == calls
+DATASET = """\
+name: theirs
+dataset: {type: jsonl, path: data}
+baselines: false
+retrievers: [{type: bm25}, {type: bm25, name: words, requests: true}]
+"""
 
 
-def test_tools_of_a_dataset_can_be_asked_for(tmp_path, server, out):
-    data = tmp_path / "data"
-    data.mkdir()
+def test_asks_for_the_tools_of_a_dataset(tmp_path, server, out):
     names = ["weigh", "sort", "paint"]
-    tools = [{"name": name, "description": f"To {name} a stone."} for name in names]
-    queries = [
-        {"id": f"q{n}", "query": f"Please do it {n} times.", "tools": [names[n % 3]]}
-        for n in range(30)
-    ]
-    for name, rows in (("tools", tools), ("queries", queries)):
-        (data / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    path = tmp_path / "theirs.yaml"
-    asks = {"base_url": server.url, "model": "m"}
-    path.write_text(
-        "name: theirs\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
-        f"retrievers: [{{type: bm25}}]\nasks: {json.dumps(asks)}\n"
-    )
-    loaded = load_recipe(str(path))
-    assert "Asks: 4 for each of 3 tools" in describe_plan(loaded, out)
-    assert len(list(preview_attempts(loaded.recipe, out, 5))) == 3
-    result = run_recipe(loaded, out)
-    assert result.did[:2] == ("dataset", "asks")
-    assert len(Bank.load(out / "bank").asks) == 12
-    assert "All for one" in show_outcomes(out)
-
-
-def test_a_test_set_with_asks_has_something_to_train_on(tmp_path, server, out):
-    data = tmp_path / "data"
-    data.mkdir()
-    tool = {"name": "weigh", "description": "To weigh a stone."}
     query = {
         "id": "q",
         "query": "How heavy is it?",
         "tools": ["weigh"],
         "split": "test",
     }
-    (data / "tools.jsonl").write_text(json.dumps(tool))
-    (data / "queries.jsonl").write_text(json.dumps(query))
+    write_dataset(tmp_path / "data", names, [query])
     path = tmp_path / "theirs.yaml"
-    path.write_text(
-        "name: theirs\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
-        "retrievers: [{type: bm25}, {type: bm25, name: words, requests: true}]\n"
-    )
+    path.write_text(DATASET)
     model = [f"asks.base_url={server.url}", "asks.model=m"]
-    run_recipe(load_recipe(str(path), model), out, until="evaluate")
+    loaded = load_recipe(str(path), model)
+    assert "Asks: 4 for each of 3 tools" in describe_plan(loaded, out)
+    assert len(list(preview_attempts(loaded.recipe, out, 5))) == 3
+    result = run_recipe(loaded, out, until="evaluate")
+    assert result.did[:2] == ("dataset", "asks")
+    assert len(Bank.load(out / "bank").asks) == 12
+    assert "All for one" in show_outcomes(out)
     indexed = "".join(
         path.read_text(encoding="utf-8")
         for path in (out / "models/words").glob("*.json")

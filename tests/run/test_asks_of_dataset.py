@@ -1,9 +1,8 @@
 """A run on a dataset that brings asks of its own."""
 
-import json
-
 import pytest
 
+from tests.world import write_dataset, write_lines
 from toolbank.bank.bank import Bank
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
@@ -26,15 +25,12 @@ def out(tmp_path):
 @pytest.fixture
 def theirs(tmp_path):
     """Loads a recipe of a test set that has asks of its own; or with changes."""
-    data = tmp_path / "data"
-    data.mkdir()
     tools = [{"name": a["tool"], "description": f"To {a['tool']}."} for a in ASKS]
     queries = [
         {"query": f"How, {n} times?", "tools": ["sort"], "split": "test"}
         for n in range(4)
     ]
-    for name, rows in (("tools", tools), ("queries", queries), ("asks", ASKS)):
-        (data / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    write_dataset(tmp_path / "data", tools, queries, asks=ASKS)
     path = tmp_path / "theirs.yaml"
     path.write_text(
         "name: theirs\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
@@ -56,8 +52,8 @@ def test_asks_that_come_with_a_dataset_are_trained_on(theirs, out, tmp_path):
     [hit] = load(out).search("the river to paint by", 1)
     assert hit.tool.name == "paint"
     assert run_recipe(theirs(), out).did == ()
-    lines = [json.dumps({**ask, "ask": "take it to the attic"}) for ask in ASKS[:2]]
-    (tmp_path / "data/asks.jsonl").write_text("\n".join(lines))
+    others = [{**ask, "ask": "take it to the attic"} for ask in ASKS[:2]]
+    write_lines(tmp_path / "data/asks.jsonl", others)
     again = run_recipe(theirs(), out)
     assert again.did == ("dataset", "retrievers/words", "evaluate", "report")
     assert len(Bank.load(out / "bank").asks) == 2

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.in_process import toolbank
-from tests.servers.chat import Answer, ChatServer
-from tests.world import good_reply, write_recipe
+from tests.commands.in_process import do, toolbank
+from tests.servers.chat import Answer
+from tests.world import good, write_recipe
 from toolbank.config.assets import shipped
 
 STAGES = {
@@ -21,36 +21,13 @@ STAGES = {
 }
 
 
-def answer(call):
-    """What a good model says to each kind of call."""
-    keys = set(call.keys)
-    if keys == {"reason", "winner"}:
-        return Answer.json({"reason": "It is shorter.", "winner": "A"})
-    if keys == {"needed", "alternatives", "aside"}:
-        return Answer.json({"needed": [], "alternatives": [], "aside": ""})
-    if keys == {"tools"}:
-        return Answer.json({"tools": [2, 1]})
-    if keys == {"subtasks"}:
-        return Answer.json({"subtasks": ["the mean of numbers"]})
-    return Answer.json(good_reply(call))
-
-
-@pytest.fixture
-def server():
-    with ChatServer(answer) as server:
-        yield server
-
-
 @pytest.fixture
 def project(tmp_path, server):
     """A folder with a recipe of every stage that calls a model, and prompts of its own."""
     folder = tmp_path / "project"
     folder.mkdir()
-    recipe = Path(
-        write_recipe(
-            folder, queries=12, base_url=server.url, model="m", engine="openai"
-        )
-    )
+    model = {"base_url": server.url, "model": "m", "engine": "openai"}
+    recipe = Path(write_recipe(folder, queries=12, **model))
     text = recipe.read_text().partition("retrievers:")[0]
     generate = recipe.read_text().splitlines()[-1]
     more = "".join(f"{key}: {value}\n" for key, value in STAGES.items())
@@ -79,14 +56,19 @@ def forget_assets(made):
 
 
 def run(cwd, *arguments, code=0):
-    ended = toolbank("run", *arguments, cwd=cwd)
-    assert ended.returncode == code, ended.stderr
+    ended = do(cwd, "run", *arguments, code=code)
     return ended.stdout + ended.stderr
 
 
-def test_no_stage_of_a_finished_run_is_bought_again_from_any_folder(
-    project, server, tmp_path
-):
+def use_examples(folder):
+    """Put examples of the domain into a user's folder of prompts."""
+    path = folder / "examples" / "tools.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(shipped("prompts") / "examples/numpy.jsonl", path)
+    return path
+
+
+def test_no_stage_is_bought_again_from_any_folder(project, server, tmp_path):
     run(project, "mine.yaml")
     steps = {frozenset(call.keys) for call in server.calls}
     assert len(steps) == 7  # write, polish, ask, judge, verify, rank, decompose
@@ -95,11 +77,7 @@ def test_no_stage_of_a_finished_run_is_bought_again_from_any_folder(
     other = tmp_path / "other"
     for name in ("write", "asks", "judge", "verify", "rank"):
         edit(other / "prompts", f"{name}.j2", "Something else.")
-    (other / "prompts" / "examples").mkdir()
-    shutil.copy(
-        shipped("prompts") / "examples/numpy.jsonl",
-        other / "prompts/examples/tools.jsonl",
-    )
+    use_examples(other / "prompts")
     linked = tmp_path / "linked"
     linked.symlink_to(project)
     made = project / "runs" / "mine"
@@ -120,8 +98,7 @@ def test_no_stage_of_a_finished_run_is_bought_again_from_any_folder(
     moved = tmp_path / "moved"
     shutil.move(made, moved)
     run(other, str(moved))
-    said = toolbank("search", str(moved), "a mean", "--retriever", "llm", cwd=other)
-    assert said.returncode == 0
+    do(other, "search", str(moved), "a mean", "--retriever", "llm")
     assert len(server.calls) == bought + 1
     assert "Read with care." in server.calls[-1].prompt
 
@@ -130,9 +107,7 @@ def test_no_stage_of_a_finished_run_is_bought_again_from_any_folder(
     ("name", "stage", "stays"),
     [("judge.j2", "judge", "generate"), ("write.j2", "generate", "sources")],
 )
-def test_other_prompts_stop_a_run_and_replace_accepts_them(
-    project, server, name, stage, stays
-):
+def test_other_prompts_stop_a_run_until_replace(project, server, name, stage, stays):
     run(project, "mine.yaml")
     bought, made = len(server.calls), project / "runs" / "mine"
     before = {path: path.read_bytes() for path in made.rglob("*") if path.is_file()}
@@ -170,7 +145,7 @@ def test_other_prompts_stop_a_run_and_replace_accepts_them(
 @pytest.mark.parametrize(
     ("change", "kept_by"), [("seed=77", "run"), ("seed=3", "version 0.7.0")]
 )
-def test_a_run_started_again_as_another_recipe_uses_its_own_prompts(
+def test_another_recipe_uses_the_runs_prompts(
     project, server, tmp_path, change, kept_by
 ):
     run(project, "mine.yaml", "--until", "generate")
@@ -196,7 +171,7 @@ def test_a_run_started_again_as_another_recipe_uses_its_own_prompts(
 @pytest.mark.parametrize(
     ("name", "has_original"), [("write.j2", True), ("polish.j2", False)]
 )
-def test_a_template_edited_in_the_run_is_used_once_replace_accepts_it(
+def test_an_edited_template_of_the_run_needs_replace(
     project, server, name, has_original
 ):
     edit(project / "prompts", "polish.j2", "Read with care.")
@@ -219,22 +194,15 @@ def test_a_template_edited_in_the_run_is_used_once_replace_accepts_it(
 
 def test_prompts_are_kept_before_the_first_paid_call(project, server):
     server.script = lambda call: (
-        answer(call) if call.number < 9 else Answer.error(401, "no more")
+        good(call) if call.number < 9 else Answer.error(401, "no more")
     )
     run(project, "mine.yaml", "--until", "generate", code=1)
     kept = project / "runs" / "mine" / "prompts" / "write.j2"
     assert "Read with care." in kept.read_text()
     edit(project / "prompts", "write.j2", "Be quick about it.")
-    server.script, bought = answer, len(server.calls)
+    server.script, bought = good, len(server.calls)
     assert "+Be quick" in run(project, "mine.yaml", "--until", "generate", code=2)
     assert len(server.calls) == bought
-
-
-def test_a_template_that_was_never_used_can_be_repaired(project):
-    (project / "prompts" / "verify.j2").write_text("{{ nothing }}")
-    run(project, "mine.yaml", "--until", "verify", code=2)
-    edit(project / "prompts", "verify.j2", "Read with care.")
-    run(project, "mine.yaml", "--until", "verify")
 
 
 def test_prompts_of_a_folder_that_the_recipe_names(project, server, tmp_path):
@@ -251,36 +219,27 @@ def test_prompts_of_a_folder_that_the_recipe_names(project, server, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["copy.yaml", "recipes/again.yaml"])
-def test_a_copy_of_a_runs_recipe_needs_a_folder_of_prompts_if_the_run_has_own_ones(
-    project, tmp_path, name
-):
+def test_a_copied_recipe_needs_its_prompts(project, tmp_path, name):
     run(project, "mine.yaml", "--until", "sources")
     copy = tmp_path / name
     copy.parent.mkdir(exist_ok=True)
     shutil.copy(project / "runs/mine/recipe.yaml", copy)
-    planned = toolbank("plan", copy, cwd=tmp_path)
-    assert planned.returncode == 2
+    planned = do(tmp_path, "plan", copy, code=2)
     assert "no such folder" in planned.stderr
     shutil.rmtree(project / "prompts")
     run(project, "mine.yaml", "--until", "sources", "--out", "bundled")
     shutil.copy(project / "bundled/recipe.yaml", copy)
-    planned = toolbank("plan", copy, cwd=tmp_path)
-    assert planned.returncode == 0, planned.stderr
+    planned = do(tmp_path, "plan", copy)
     assert "to do" in planned.stdout
 
 
 @pytest.mark.parametrize("name", ["write.j2", "examples/tools.jsonl"])
-def test_prompts_in_the_current_folder_that_are_not_used_are_named(
-    project, tmp_path, name
-):
+def test_unused_prompts_of_the_current_folder_are_named(project, tmp_path, name):
     here = tmp_path / "here"
     if name.endswith(".j2"):
         edit(here / "prompts", name, "Other words.")
     else:
-        (here / "prompts/examples").mkdir(parents=True)
-        shutil.copy(
-            shipped("prompts") / "examples/numpy.jsonl", here / "prompts" / name
-        )
+        use_examples(here / "prompts")
     recipe, out = project / "mine.yaml", ("--out", tmp_path / "out")
     warned = f"not used (prompts/{name}). To use these files, set `prompts: "
     planned = toolbank("plan", recipe, *out, cwd=here, COLUMNS="200").stdout
@@ -304,17 +263,13 @@ def test_new_examples_of_the_domain_and_other_schemas_are_differences(project, s
     said = run(project, "mine.yaml", "--until", "generate", code=2)
     assert "Words of a user." in said
     own.unlink()
-    examples = project / "prompts" / "examples" / "tools.jsonl"
-    examples.parent.mkdir()
-    shutil.copy(shipped("prompts") / "examples/numpy.jsonl", examples)
+    examples = use_examples(project / "prompts")
     said = run(project, "mine.yaml", "--until", "generate", code=2)
     assert str(examples) in said
     assert len(server.calls) == bought
 
 
-def test_a_folder_of_version_0_7_0_goes_on_and_keeps_its_prompts_from_then(
-    project, server, tmp_path
-):
+def test_a_folder_of_0_7_0_gets_its_prompts(project, server, tmp_path):
     run(project, "mine.yaml")
     bought, made = len(server.calls), project / "runs" / "mine"
     stamps = forget_assets(made)
@@ -333,9 +288,7 @@ def test_a_folder_of_version_0_7_0_goes_on_and_keeps_its_prompts_from_then(
     assert len(server.calls) == bought
 
 
-def test_a_template_of_the_run_that_was_edited_is_found_again_or_stops_it(
-    project, server
-):
+def test_an_edited_template_is_restored_or_refused(project, server):
     run(project, "mine.yaml", "--until", "generate")
     bought, made = len(server.calls), project / "runs" / "mine"
     kept = made / "prompts" / "write.j2"
@@ -362,28 +315,17 @@ def test_no_link_in_a_strangers_run_leads_to_a_file_outside_of_it(project, serve
     assert not any("my secret" in call.prompt for call in server.calls)
 
 
-def test_the_prompts_are_published(project):
-    run(project, "mine.yaml")
-    ended = toolbank("publish", "runs/mine", "--to", "public", cwd=project)
-    assert ended.returncode == 0, ended.stderr
-    for name in ("write.j2", "verify.j2", "schemas/judge.json"):
-        kept = (project / "runs/mine/prompts" / name).read_bytes()
-        assert (project / "public/prompts" / name).read_bytes() == kept
-    assert (project / "public/prompts/examples/generic.jsonl").is_file()
-    assert "prompts: prompts\n" in (project / "public/recipe.yaml").read_text()
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [("verify.j2", "Fine so far.\n{{ broken "), ("judge.j2", "{% if query %}no end")],
 )
-def test_a_broken_template_of_a_later_stage_is_found_before_anything_is_bought(
-    project, server, name, text
-):
+def test_a_broken_template_is_found_first(project, server, name, text):
     (project / "prompts" / name).write_text(text)
     said = run(project, "mine.yaml", code=2)
     assert f"prompts/{name}, line " in said
     assert not server.calls
+    edit(project / "prompts", name, "Read with care.")
+    run(project, "mine.yaml", "--until", "sources")
 
 
 def test_what_replace_has_moved_itself_is_not_called_damaged(project):
@@ -395,24 +337,18 @@ def test_what_replace_has_moved_itself_is_not_called_damaged(project):
     assert "changed since" not in said
 
 
-@pytest.mark.parametrize(
-    ("setting", "other", "name"),
-    [
-        ("queries: 12", "queries: 14", "write.j2"),
-        ("per_tool: 4", "per_tool: 3", "asks.j2"),
-    ],
-)
-def test_prompts_are_published_though_their_stage_is_to_be_run_again(
-    project, setting, other, name
-):
-    run(project, "mine.yaml", "--until", "asks")
-    kept = project / "runs" / "mine" / "recipe.yaml"
-    text = kept.read_text()
-    assert setting in text
-    kept.write_text(text.replace(setting, other))
-    assert "to do" in toolbank("plan", "runs/mine", cwd=project).stdout
-    run_out = toolbank("publish", "runs/mine", "--to", "out", cwd=project)
-    assert run_out.returncode == 0, run_out.stderr
-    published = (project / "out" / "prompts" / name).read_text()
-    assert "Read with care." in published
-    assert "prompts: prompts" in (project / "out" / "recipe.yaml").read_text()
+@pytest.mark.parametrize("changed", ["queries: 12", "per_tool: 4", ""])
+def test_prompts_are_published_though_their_stage_is_to_be_run_again(project, changed):
+    run(project, "mine.yaml")
+    made = project / "runs" / "mine"
+    text = (made / "recipe.yaml").read_text()
+    assert changed in text
+    if changed:
+        (made / "recipe.yaml").write_text(text.replace(changed, f"{changed[:-1]}3"))
+        assert "to do" in do(project, "plan", "runs/mine").stdout
+    do(project, "publish", "runs/mine", "--to", "public")
+    for name in ("write.j2", "asks.j2", "verify.j2", "schemas/judge.json"):
+        kept = (made / "prompts" / name).read_bytes()
+        assert (project / "public/prompts" / name).read_bytes() == kept
+    assert (project / "public/prompts/examples/generic.jsonl").is_file()
+    assert "prompts: prompts\n" in (project / "public/recipe.yaml").read_text()

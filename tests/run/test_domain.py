@@ -3,19 +3,11 @@
 import pytest
 import yaml
 
-from tests.servers.chat import ChatServer
-from tests.world import good
 from toolbank.commands.preview import preview_attempts
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError
-
-
-@pytest.fixture
-def server():
-    with ChatServer(good) as server:
-        yield server
 
 
 @pytest.fixture
@@ -55,9 +47,7 @@ def test_prompts_ids_and_the_resolved_recipe_have_the_package(recipe, server, tm
     assert load_recipe(str(out)).recipe.domain == "statistics"
 
 
-def test_a_run_that_was_begun_keeps_its_domain_and_its_replies(
-    recipe, server, tmp_path
-):
+def test_a_run_keeps_its_domain_and_its_replies(recipe, server, tmp_path):
     out = tmp_path / "out"
     run_recipe(recipe("domain=run-3"), out, until="generate")
     asked = len(server.calls)
@@ -70,9 +60,7 @@ def test_a_run_that_was_begun_keeps_its_domain_and_its_replies(
     assert len(server.calls) == 2 * asked
 
 
-def test_a_recipe_of_another_name_that_replaces_a_run_has_its_own_domain(
-    recipe, tmp_path
-):
+def test_a_replacing_recipe_has_its_own_domain(recipe, tmp_path):
     out = tmp_path / "out"
     run_recipe(recipe("domain=maths"), out, until="sources")
     (out / "metrics.json").write_text("[]")

@@ -37,13 +37,8 @@ def recipe(project, name, *retrievers):
 
 
 def tuned(name, **encoder):
-    settings = {"model": "./tiny", **encoder}
-    return {
-        "type": "tool2vec",
-        "name": name,
-        "encoder": settings,
-        "training": TRAINING,
-    }
+    own = {"name": name, "encoder": {"model": "./tiny", **encoder}}
+    return {"type": "tool2vec", **own, "training": TRAINING}
 
 
 def first(project, *retrievers):
@@ -96,17 +91,6 @@ def test_a_run_that_lies_elsewhere_counts_by_its_weights(project):
     assert changed.did[0] == "retrievers/descriptions"
 
 
-def test_one_of_several_is_said(project):
-    first(project, tuned("one"), tuned("two"), {"type": "bm25"})
-    with pytest.raises(InputError, match=r"several.*`retriever` to one of one, two"):
-        run(second(project), project / "out")
-    run(second(project, retriever="two"), project / "out", until="retrievers")
-    with pytest.raises(InputError, match=r"bm25 has none.*one, two"):
-        run(second(project, retriever="bm25"), project / "out")
-    with pytest.raises(InputError, match=r"three has none.*one, two"):
-        run(second(project, retriever="three"), project / "out")
-
-
 def test_what_is_missing_is_told_before_anything_is_made(project):
     def refused(told):
         path = second(project)
@@ -130,18 +114,21 @@ def test_what_is_missing_is_told_before_anything_is_made(project):
     refused("has no fine-tuned encoder")
 
 
-def test_its_own_encoder_is_refused(project):
-    first(project, tuned("tool2vec"))
-    with pytest.raises(InputError, match="which this run writes"):
-        run(second(project), project / "runs" / "first")
-
-
-def test_prefixes_are_those_that_it_was_tuned_with(project):
-    first(project, tuned("tool2vec", query_prefix="query: "))
-    with pytest.raises(InputError, match=r"query_prefix: '', .* tuned with 'query: '"):
-        run(second(project), project / "out")
-    same = second(project, query_prefix="query: ")
+def test_one_of_several_is_named_with_the_prefixes_that_it_was_tuned_with(project):
+    two = tuned("two", query_prefix="query: ")
+    first(project, tuned("one"), two, {"type": "bm25"})
+    for encoder, told in (
+        ({}, r"several.*`retriever` to one of one, two"),
+        ({"retriever": "bm25"}, r"bm25 has none.*one, two"),
+        ({"retriever": "three"}, r"three has none.*one, two"),
+        ({"retriever": "two"}, r"query_prefix: '', .* tuned with 'query: '"),
+    ):
+        with pytest.raises(InputError, match=told):
+            run(second(project, **encoder), project / "out")
+    same = second(project, retriever="two", query_prefix="query: ")
     run(same, project / "out", until="retrievers")
+    with pytest.raises(InputError, match="which this run writes"):
+        run(same, project / "runs" / "first")
 
 
 @pytest.mark.parametrize(

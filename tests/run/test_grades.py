@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do, sets
 from tests.requests.verify.test_verify import shown
 from tests.servers.chat import Answer, ChatServer
+from tests.world import write_dataset, write_lines
 from toolbank.bank.bank import group_labels, load_bank, read_labels
 from toolbank.datasets.published import PublishedConfig, read_published
 from toolbank.system.files import read_json, sha256_file, write_json
@@ -23,9 +24,10 @@ SPLITS = ["train", "train", "validation", "test", "test", "test"]
 IDS = [f"q{number}" for number in range(len(SPLITS))]
 
 
-def write_lines(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+def describe_tools():
+    return [
+        {"name": n, "description": f"{n[5:].title()} of a customer."} for n in TOOLS
+    ]
 
 
 def line(query, *needed):
@@ -54,11 +56,6 @@ def server():
 def base(tmp_path_factory, server):
     """A folder with a dataset, a recipe, and its run, verified once by the model `one`."""
     folder = tmp_path_factory.mktemp("graded")
-    (folder / "data").mkdir()
-    tools = [
-        {"name": n, "description": f"{n[5:].title()} of a customer."} for n in TOOLS
-    ]
-    write_lines(folder / "data" / "tools.jsonl", tools)
     queries = [
         {
             "id": IDS[n],
@@ -68,13 +65,13 @@ def base(tmp_path_factory, server):
         }
         for n, split in enumerate(SPLITS)
     ]
-    write_lines(folder / "data" / "queries.jsonl", queries)
+    write_dataset(folder / "data", describe_tools(), queries)
     write_lines(folder / "other.jsonl", [{"query": f"other {n}"} for n in range(3)])
     (folder / "mine.yaml").write_text(
         "name: mine\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
         "retrievers: [{type: bm25}]\njudge: {against: other.jsonl}\n"
     )
-    assert toolbank("run", "mine.yaml", cwd=folder).returncode == 0
+    do(folder, "run", "mine.yaml")
     Steps(folder, server).model("one", 4)
     return folder
 
@@ -94,28 +91,28 @@ class Steps:
         return self.folder / "runs" / "mine"
 
     def do(self, *arguments, code=0):
-        done = toolbank(*arguments, cwd=self.folder)
-        assert done.returncode == code, done.stderr
-        return done
+        return do(self.folder, *arguments, code=code)
 
-    def verify(self, **keys):
-        sets = [f"verify.{key}={value}" for key, value in keys.items()]
-        command = [part for one in sets for part in ("--set", one)]
-        return self.do("verify", "runs/mine", *command)
+    def verify(self, run="runs/mine", code=0, **keys):
+        changes = sets(*(f"verify.{key}={value}" for key, value in keys.items()))
+        return self.do("verify", run, *changes, code=code)
+
+    def read_file(self, name, *rows, **more):
+        """Take the grades of a file with these rows."""
+        write_lines(self.folder / name, rows)
+        return self.verify(engine="recorded", replies=name, **more)
+
+    def labels(self):
+        return group_labels(read_labels(self.run / "bank" / "labels.parquet"))
 
     def model(self, name, candidates):
-        self.verify(
-            engine="openai",
-            base_url=self.server.url,
-            model=name,
-            candidates=candidates,
-        )
+        url = self.server.url
+        self.verify(engine="openai", base_url=url, model=name, candidates=candidates)
         self.note(stored(self.run), "model", name)
 
     def person(self, name, grades):
         rows = [line(query, *tools) for query, tools in grades.items()]
-        write_lines(self.folder / name, rows)
-        self.verify(engine="recorded", replies=name, grader="person")
+        self.read_file(name, *rows, grader="person")
         for query, tools in grades.items():
             self.given["person", name, query, tuple(sorted(tools))] |= 1
             # A person who says the same again has said nothing new.
@@ -138,7 +135,7 @@ class Steps:
     def check(self):
         """Every grade is stored, and the labels are people's, or else a model's last ones."""
         assert set(self.given) <= set(stored(self.run))
-        merged = group_labels(read_labels(self.run / "bank" / "labels.parquet"))
+        merged = self.labels()
         for query in IDS:
             expected = self.last.get(("person", query), self.last.get(("model", query)))
             found = merged.get(query)
@@ -161,6 +158,7 @@ def stored(run):
     }
 
 
+LEARNING = "retrievers=[{type: bm25, requests: true}]"
 GRADES = st.dictionaries(
     st.sampled_from(IDS),
     st.lists(st.sampled_from(TOOLS), max_size=2, unique=True),
@@ -174,15 +172,7 @@ STEPS = st.lists(
             st.just("model"), st.sampled_from(("one", "two")), st.sampled_from((4, 1))
         ),
         st.just(("do", "run", "mine.yaml", "--until", "verify")),
-        st.just(
-            (
-                "do",
-                "run",
-                "mine.yaml",
-                "--set",
-                "retrievers=[{type: bm25, requests: true}]",
-            )
-        ),
+        st.just(("do", "run", "mine.yaml", *sets(LEARNING))),
         st.just(("do", "judge", "runs/mine")),
         st.just(("do", "judge", "runs/mine", "--against", "data")),
         st.just(("do", "publish", "runs/mine", "--to", "published")),
@@ -208,29 +198,19 @@ def play(base, server, tmp_path_factory, steps):
         judged |= now
 
 
+SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
 @given(steps=STEPS)
-@settings(
-    max_examples=5,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-def test_no_sequence_of_commands_makes_a_grade_disappear(
-    base, server, tmp_path_factory, steps
-):
+@settings(max_examples=5, derandomize=True, suppress_health_check=SLOW)
+def test_no_commands_lose_a_grade(base, server, tmp_path_factory, steps):
     play(base, server, tmp_path_factory, steps)
 
 
 @pytest.mark.slow
 @given(steps=STEPS)
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-def test_no_long_list_of_sequences_makes_a_grade_disappear(
-    base, server, tmp_path_factory, steps
-):
+@settings(max_examples=60, suppress_health_check=SLOW)
+def test_no_sequences_of_commands_lose_a_grade(base, server, tmp_path_factory, steps):
     play(base, server, tmp_path_factory, steps)
 
 
@@ -242,6 +222,7 @@ def user(base, server, tmp_path):
     return user
 
 
+STRANGE = {"alternatives": [{"tool": TOOLS[1], "for": TOOLS[2]}]}
 NEEDED = [{"tool": TOOLS[0], "why": "so"}]
 
 
@@ -256,36 +237,22 @@ NEEDED = [{"tool": TOOLS[0], "why": "so"}]
         ([{"query": "q2", "need": NEEDED}], "line 1: unknown key 'need'.*needed"),
         ([{"query": "q2"}], "line 1: "),
         ([{"needed": NEEDED}], 'line 1: no "query"'),
-        (
-            [
-                {
-                    "query": "q3",
-                    "needed": NEEDED,
-                    "alternatives": [{"tool": TOOLS[1], "for": TOOLS[2]}],
-                }
-            ],
-            "line 1: stands-for-nothing",
-        ),
+        ([{"query": "q3", "needed": NEEDED, **STRANGE}], "line 1: stands-for-nothing"),
         ([], "no recorded replies"),
     ],
 )
-def test_a_wrong_file_of_grades_is_refused_by_its_lines_and_changes_nothing(
-    user, rows, told
-):
-    write_lines(user.folder / "ann.jsonl", rows)
+def test_a_wrong_file_of_grades_is_refused(user, rows, told):
     before = {
         path: path.read_bytes()
         for path in user.run.rglob("*")
         if path.is_file() and path.name != ".lock.owner"
     }
-    keys = ("verify.engine=recorded", "verify.replies=ann.jsonl")
-    sets = [part for one in keys for part in ("--set", one)]
-    done = user.do("verify", "runs/mine", *sets, code=2)
+    done = user.read_file("ann.jsonl", *rows, code=2)
     assert re.search(f"ann.jsonl.*{told}", done.stderr, re.DOTALL)
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
-def test_a_person_may_name_a_tool_by_an_alias_and_one_that_was_no_candidate(user):
+def test_a_person_may_name_a_tool_that_was_no_candidate(user):
     user.model("one", 1)
     rows = pl.read_parquet(user.run / "verify" / "candidates.parquet")
     key = pl.read_parquet(user.run / "verify" / "grades.parquet").filter(query="q1")
@@ -340,32 +307,22 @@ def test_a_folder_of_0_7_0_keeps_its_grades_and_asks_for_none_again(user):
 
 
 @pytest.mark.parametrize("grader", ["", "model", "person"])
-def test_grades_of_a_file_in_a_folder_of_0_7_0_are_a_persons_but_for_what_the_recipe_says(
-    user, grader
-):
+def test_grades_of_a_file_of_0_7_0_are_a_persons_by_default(user, grader):
     user.person("ann", {"q5": [TOOLS[2]], "q1": []})
     # That version left the file's labels alone.
     path = user.run / "bank" / "labels.parquet"
     pl.read_parquet(path).filter(kind="person").write_parquet(path)
     make_earlier(user.run)
-    write_lines(user.folder / "ann", [line("q5", TOOLS[2]), line("q1")])
-    keys = ["engine=recorded", "replies=ann", *([f"grader={grader}"] * bool(grader))]
-    sets = [part for key in keys for part in ("--set", f"verify.{key}")]
-    said = user.do("verify", "runs/mine", *sets).stderr
+    by = {"grader": grader} if grader else {}
+    said = user.read_file("ann", line("q5", TOOLS[2]), line("q1"), **by).stderr
     found = {(kind, name) for kind, name, *_ in stored(user.run) if name == "ann"}
     assert found == {(grader or "person", "ann")}
     assert ("verify.grader=model" in said) == (grader != "model")
-    labels = group_labels(read_labels(user.run / "bank" / "labels.parquet"))
-    assert labels["q5"].needed == [TOOLS[2]]
+    assert user.labels()["q5"].needed == [TOOLS[2]]
     if grader == "model":
-        # A person's word counts from here on.
-        write_lines(user.folder / "bob", [line("q5", TOOLS[3])])
-        keys = ("engine=recorded", "replies=bob", "grader=person")
-        sets = [part for key in keys for part in ("--set", f"verify.{key}")]
-        user.do("verify", "runs/mine", *sets)
-        assert {kind for kind, name, *_ in stored(user.run) if name == "bob"} == {
-            "person"
-        }
+        user.read_file("bob", line("q5", TOOLS[3]), grader="person")
+        kinds = {kind for kind, name, *_ in stored(user.run) if name == "bob"}
+        assert kinds == {"person"}
 
 
 def test_a_file_that_a_recipe_names_does_not_come_back_over_a_later_correction(user):
@@ -377,33 +334,26 @@ def test_a_file_that_a_recipe_names_does_not_come_back_over_a_later_correction(u
     user.do("run", "mine.yaml")
     user.person("bob", {"q0": [TOOLS[3]]})
     user.do("run", "mine.yaml")
-    labels = group_labels(read_labels(user.run / "bank" / "labels.parquet"))
-    assert labels["q0"].needed == [TOOLS[3]]
-    assert labels["q3"].needed == [TOOLS[1]]
+    labels = user.labels()
+    assert (labels["q0"].needed, labels["q3"].needed) == ([TOOLS[3]], [TOOLS[1]])
 
 
 @pytest.mark.parametrize("is_earlier", [False, True])
 def test_checks_still_count_in_a_recipe_without_verify(tmp_path, is_earlier):
-    (tmp_path / "data").mkdir()
-    tools = [
-        {"name": n, "description": f"{n[5:].title()} of a customer."} for n in TOOLS
-    ]
+    tools = describe_tools()
     tools[2]["description"] = f"Alias for {TOOLS[0]}."
-    explained = [
-        "It looks at tea.",
-        "It sees to zzz.",
-        "It finds ink.",
-        "It lists ink.",
-    ]
+    explained = ("looks at tea", "sees to zzz", "finds ink", "lists ink")
     queries = [
-        {"id": f"q{n}", "query": f"Do {n}", "tools": [TOOLS[at]], "explanation": why}
+        {
+            "id": f"q{n}",
+            "query": f"Do {n}",
+            "tools": [TOOLS[at]],
+            "explanation": f"It {why}.",
+            "split": "train",
+        }
         for n, (at, why) in enumerate(zip((1, 0, 2, 0), explained, strict=True))
     ]
-    write_lines(tmp_path / "data" / "tools.jsonl", tools)
-    write_lines(
-        tmp_path / "data" / "queries.jsonl",
-        [{**one, "split": "train"} for one in queries],
-    )
+    write_dataset(tmp_path / "data", tools, queries)
     write_lines(tmp_path / "ann", [line("q3", TOOLS[3])])
     recipe = tmp_path / "mine.yaml"
     text = (
@@ -416,9 +366,7 @@ def test_checks_still_count_in_a_recipe_without_verify(tmp_path, is_earlier):
     recipe.write_text(f"{text}{checks}")
     user = Steps(tmp_path, None)
     user.do("verify", "mine.yaml")
-    path = user.run / "bank" / "labels.parquet"
-    labels, found = read_labels(path), read_json(user.run / "verify.json")
-    grouped = group_labels(labels)
+    grouped, found = user.labels(), read_json(user.run / "verify.json")
     assert grouped["q1"].aside
     assert grouped["q2"].needed == [TOOLS[0]]
     if is_earlier:
@@ -430,11 +378,8 @@ def test_checks_still_count_in_a_recipe_without_verify(tmp_path, is_earlier):
         now = read_json(user.run / "verify.json")
         assert now["findings"] == found["findings"]
         assert now["candidates"] == found["candidates"]
-        assert group_labels(read_labels(path)).keys() == grouped.keys()
-        merged = group_labels(read_labels(path))
-        assert [merged[q].needed for q in grouped] == [
-            grouped[q].needed for q in grouped
-        ]
+        needed = {query: one.needed for query, one in user.labels().items()}
+        assert needed == {query: one.needed for query, one in grouped.items()}
         user.do("export", "runs/mine", "--format", "toolbank", "--out", "out")
         rows = read_json(tmp_path / "out" / "train.json")
         assert "Do 1" not in [row["refined_instruction"] for row in rows]
@@ -449,13 +394,11 @@ def test_labels_of_an_earlier_state_are_neither_published_nor_exported(user):
     data = user.folder / "out" / "data"
     before = {path.name: path.read_bytes() for path in data.iterdir()}
     for words in (
-        ("publish", "runs/mine", "--to", "out"),
-        *(
-            ("export", "runs/mine", "--format", form, "--out", f"out-{form}")
-            for form in ("datasets", "jsonl", "toolbank")
-        ),
+        "publish runs/mine --to out",
+        "export runs/mine --format datasets --out out-datasets",
+        "export runs/mine --format toolbank --out out-toolbank",
     ):
-        said = user.do(*words, code=2).stderr
+        said = user.do(*words.split(), code=2).stderr
         assert "toolbank run runs/mine" in said
         assert "verified labels" in said
     user.do("export", "runs/mine", "--format", "functions", "--out", "functions")
@@ -464,21 +407,15 @@ def test_labels_of_an_earlier_state_are_neither_published_nor_exported(user):
     assert {path.name: path.read_bytes() for path in data.iterdir()} == before
 
 
-def test_a_file_of_grades_that_is_gone_takes_no_label_with_it(user):
-    user.person("ann", {"q0": [TOOLS[1]], "q3": []})
-    assert not (user.folder / "ann").exists()
+def test_a_published_folder_has_the_same_figures_again_and_its_labels_are_merged(user):
+    user.person("ann", {"q0": [TOOLS[1]], "q3": [], "q4": [TOOLS[2], TOOLS[3]]})
+    # Their file is gone.
     user.do("run", "runs/mine")
     user.do("publish", "runs/mine", "--to", "out")
     user.check()
     train = pl.read_parquet(user.folder / "out/data/train-*.parquet")
     [row] = train.filter(id="q0").iter_rows(named=True)
     assert (row["tools"], row["tools_first"]) == ([TOOLS[1]], [TOOLS[0]])
-
-
-def test_a_published_folder_has_the_same_figures_again_and_its_labels_are_merged(user):
-    user.person("ann", {"q0": [TOOLS[1]], "q3": [], "q4": [TOOLS[2], TOOLS[3]]})
-    user.do("run", "runs/mine")
-    user.do("publish", "runs/mine", "--to", "out")
     shards = (user.folder / "out" / "data").glob("t[er]*-*.parquet")
     names = [one for path in shards for one in pl.read_parquet(path)["id"]]
     assert "q3" not in names
@@ -497,9 +434,7 @@ def test_a_published_folder_has_the_same_figures_again_and_its_labels_are_merged
         assert read_json(again / name) == read_json(user.run / name)
     before = group_labels(read_labels(again / "bank" / "labels.parquet"))
     # A spot check leaves the labels of all other requests.
-    write_lines(user.folder / "eve", [line("q1", TOOLS[0])])
-    keys = ("verify.engine=recorded", "verify.replies=eve")
-    user.do("verify", "runs/again", *[part for k in keys for part in ("--set", k)])
+    user.read_file("eve", line("q1", TOOLS[0]), run="runs/again")
     now = group_labels(read_labels(again / "bank" / "labels.parquet"))
     assert now.pop("q1").needed == [TOOLS[0]]
     before.pop("q1", None)
@@ -532,31 +467,28 @@ def test_a_frame_of_the_bank_has_merged_labels_and_the_first_ones(user):
     assert set(frames.labels.filter(kind="person")["source"]) == {"ann"}
 
 
-@pytest.mark.parametrize("form", ["datasets", "jsonl", "toolbank"])
-def test_an_export_has_merged_labels_and_nothing_that_was_set_aside(user, form):
+def test_an_export_has_merged_labels_and_nothing_that_was_set_aside(user):
     user.person("ann", {"q0": [TOOLS[1]], "q1": []})
-    user.do("export", "runs/mine", "--format", form, "--out", "out")
-    out = user.folder / "out"
-    if form == "datasets":
-        rows = list(datasets.load_from_disk(str(out))["train"])
-    elif form == "toolbank":
-        rows = read_json(out / "train.json")
-    else:
-        lines = (out / "queries.jsonl").read_text().splitlines()
-        rows = [one for one in map(json.loads, lines) if one["split"] == "train"]
-    assert [row.get("functions", row.get("tools")) for row in rows] == [[TOOLS[1]]]
-    if form != "toolbank":
-        assert rows[0].get("functions_first", rows[0].get("tools_first")) == [TOOLS[0]]
-        assert '"q1"' in (out / "aside.jsonl").read_text()
+    out = {form: user.folder / form for form in ("datasets", "jsonl", "toolbank")}
+    for form in out:
+        user.do("export", "runs/mine", "--format", form, "--out", form)
+    lines = map(json.loads, (out["jsonl"] / "queries.jsonl").open())
+    for [row] in (
+        list(datasets.load_from_disk(str(out["datasets"]))["train"]),
+        [one for one in lines if one["split"] == "train"],
+    ):
+        assert row.get("functions", row.get("tools")) == [TOOLS[1]]
+        assert row.get("functions_first", row.get("tools_first")) == [TOOLS[0]]
+    [row] = read_json(out["toolbank"] / "train.json")
+    assert row["functions"] == [TOOLS[1]]
+    for form in ("datasets", "jsonl"):
+        assert '"q1"' in (out[form] / "aside.jsonl").read_text()
 
 
 def test_grades_that_were_edited_are_refused(user):
     path = user.run / "verify" / "grades.parquet"
     pl.read_parquet(path)[1:].write_parquet(path)
-    write_lines(user.folder / "ann", [line("q1", TOOLS[0])])
-    keys = ("verify.engine=recorded", "verify.replies=ann")
-    sets = [part for k in keys for part in ("--set", k)]
-    done = user.do("verify", "runs/mine", *sets, code=2)
+    done = user.read_file("ann", line("q1", TOOLS[0]), code=2)
     assert "grades.parquet" in done.stderr
     assert "Put it back" in done.stderr
 

@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 
+from tests.commands.in_process import sets
 from tests.servers.kill import digest
 from tests.small_disk import small_disk
 from tests.world import write_recipe
@@ -34,9 +35,8 @@ class Work:
 
     def run(self, out, kill_after=None):
         """What it said on standard error, or None where it was killed."""
-        changes = [part for setting in self.settings for part in ("--set", setting)]
         recipe = self.folder / "mine.yaml"
-        command = [*TOOLBANK, "run", recipe, "--out", out, *changes]
+        command = [*TOOLBANK, "run", recipe, "--out", out, *sets(*self.settings)]
         with subprocess.Popen(
             [*map(str, command), "--until", "judge"],
             stdout=subprocess.PIPE,
@@ -155,31 +155,26 @@ def kill_until(work, folder, kills, random):
         shutil.rmtree(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "kind",
+    ("kind", "queries", "kills"),
     [
-        pytest.param("asks", marks=pytest.mark.slow),
-        pytest.param("rules", marks=pytest.mark.slow),
-        pytest.param("two-engines", marks=pytest.mark.slow),
+        *(("asks", 40, 2), ("rules", 40, 2), ("two-engines", 40, 2)),
+        *(("rules", 150, 30), ("endpoint", 150, 30), ("asks", 150, 20)),
+        ("two-engines", 150, 40),
     ],
 )
-def test_a_killed_run_goes_on_to_the_same_bank_and_asks_nothing_twice(
-    works, tmp_path, kind
-):
-    kill_until(works(kind, 40), tmp_path, kills=2, random=Random(0))
+def test_a_killed_run_comes_to_the_same_bank(works, tmp_path, kind, queries, kills):
+    kill_until(works(kind, queries), tmp_path, kills, random=Random(queries))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "kills"),
-    [("rules", 30), ("endpoint", 30), ("asks", 20), ("two-engines", 40)],
+    ("queries", "size"),
+    [(40, 250), *((150, n) for n in (40, 60, 100, 130, 160, 200, 250, 300, 350, 400))],
 )
-def test_a_hundred_kills_at_random_moments(works, tmp_path, kind, kills):
-    kill_until(works(kind, 150), tmp_path, kills, random=Random(1))
-
-
-def fill_up(work, folder, size):
-    """Run on a disk that gets full, which is then made larger."""
+def test_a_run_survives_a_full_disk(works, tmp_path, queries, size):
+    work, folder = works("two-engines", queries), tmp_path / "disk"
     with small_disk(folder, size) as enlarge:
         out = folder / "run"
         code, told = work.run(out)
@@ -192,14 +187,3 @@ def fill_up(work, folder, size):
         assert code == 0, told
         assert known.isdisjoint(work.asked()[before:])
         assert result_of(out) == work.expected
-
-
-@pytest.mark.slow
-def test_a_run_on_a_full_disk_goes_on_once_there_is_room(works, tmp_path):
-    fill_up(works("two-engines", 40), tmp_path / "disk", size=250)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [40, 60, 100, 130, 160, 200, 250, 300, 350, 400])
-def test_a_disk_of_any_size_may_get_full(works, tmp_path, size):
-    fill_up(works("two-engines", 150), tmp_path / "disk", size)

@@ -1,10 +1,10 @@
 """Requests that say again what a held-out one says are not trained on."""
 
-import json
 from collections import Counter
 
 import pytest
 
+from tests.world import write_dataset
 from toolbank.run.recipe import load_recipe
 from toolbank.run.stages.dataset import read_split
 
@@ -26,8 +26,6 @@ TOOLS = [f"kit.{word}" for word in WORDS]
 @pytest.fixture
 def read(tmp_path):
     """Reads 100 requests, of which each says the same as one other, by the settings of a split."""
-    tools = [{"name": name, "description": f"Fetch the {name}."} for name in TOOLS]
-    (tmp_path / "tools.jsonl").write_text("".join(json.dumps(t) + "\n" for t in tools))
     rows = []
     for number in range(50):
         first, second = WORDS[number % 5 * 2], WORDS[number % 5 * 2 + 1]
@@ -40,7 +38,7 @@ def read(tmp_path):
             rows.append(
                 {"id": f"{number}-{copy}", "query": text + ending, "tools": needed}
             )
-    (tmp_path / "queries.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    write_dataset(tmp_path, TOOLS, rows)
 
     def read(by):
         path = tmp_path / "recipe.yaml"

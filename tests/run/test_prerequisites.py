@@ -1,6 +1,5 @@
 """What a recipe asks for and can't have is told before anything is made."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ import yaml
 
 from tests.run.test_dataset import NAMES, run, write_recipe
 from tests.tiny_models import tiny_encoder
+from tests.world import write_lines
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
 from toolbank.system.errors import InputError
@@ -16,6 +16,14 @@ from toolbank.system.errors import InputError
 @pytest.fixture
 def recipe(tmp_path):
     return write_recipe(tmp_path)
+
+
+def encoder(name):
+    return {"model": f"./{name}"}
+
+
+def mlc(name="tiny", **training):
+    return {"type": "mlc", "encoder": encoder(name), "training": training}
 
 
 @pytest.fixture
@@ -38,49 +46,37 @@ def given(path, *retrievers, **dataset):
     Path(path).write_text(yaml.safe_dump(content))
 
 
-def encoder(name):
-    return {"model": f"./{name}"}
-
-
 OPENAI = {"engine": "openai", "base_url": "https://api.example.com/v1", "model": "m"}
-AT_RUN = [
-    ({"type": "tool2vec", "encoder": encoder("nowhere")}, "no folder .*nowhere"),
-    ({"type": "tool2vec", "encoder": encoder("mute")}, "mute: it has no tokenizer"),
-    ({"type": "mlc", "encoder": encoder("pickled")}, "pickled: .*safetensors"),
-    (
-        {
-            "type": "mlc",
-            "encoder": encoder("tiny"),
-            "training": {"report_to": ["nobody"]},
-        },
-        "no program 'nobody'",
-    ),
-]
+DECOMPOSE = {**OPENAI, "engine": "rules", "replies": "subtasks.sqlite"}
 
 
-@pytest.mark.parametrize(("retriever", "told"), AT_RUN)
-def test_what_this_machine_lacks_is_told_first(recipe, folder, retriever, told):
+@pytest.mark.parametrize(
+    ("retriever", "told"),
+    [
+        ({"type": "tool2vec", "encoder": encoder("nowhere")}, "no folder .*nowhere"),
+        ({"type": "tool2vec", "encoder": encoder("mute")}, "mute: it has no tokenizer"),
+        (
+            {"type": "tool2vec", "encoder": {"model": "a/b"}},
+            "a/b is not on this machine",
+        ),
+        (mlc("pickled"), "pickled: .*safetensors"),
+        (mlc(report_to=["nobody"]), "no program 'nobody'"),
+        (mlc(precision="fp16"), "fp16 needs a GPU"),
+        (
+            {"type": "decomposition", "first_stage": "bm25", "decompose": DECOMPOSE},
+            "`decompose: rules`",
+        ),
+    ],
+)
+def test_what_is_missing_here_is_refused_first(
+    recipe, folder, retriever, told, monkeypatch
+):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     given(recipe, retriever)
     with pytest.raises(InputError, match=told):
         run(recipe, folder / "out")
     with pytest.raises(InputError, match=told):
         describe_plan(load_recipe(recipe), folder / "out")
-    assert not (folder / "out").exists()
-
-
-def test_half_precision_needs_a_gpu(recipe, folder, monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    training = {"precision": "fp16"}
-    given(recipe, {"type": "mlc", "encoder": encoder("tiny"), "training": training})
-    with pytest.raises(InputError, match="fp16 needs a GPU"):
-        run(recipe, folder / "out")
-    assert not (folder / "out").exists()
-
-
-def test_a_model_that_is_neither_here_nor_to_be_had_is_told_first(recipe, folder):
-    given(recipe, {"type": "tool2vec", "encoder": {"model": "someone/something"}})
-    with pytest.raises(InputError, match="someone/something is not on this machine"):
-        run(recipe, folder / "out")
     assert not (folder / "out").exists()
 
 
@@ -102,43 +98,16 @@ def test_a_model_that_splits_requests_needs_its_key_to_run_and_not_to_plan(
 
 
 def test_what_is_fitted_elsewhere_needs_no_training_here(recipe, folder):
-    training = {"epochs": 1}
-    given(recipe, {"type": "mlc", "encoder": encoder("tiny"), "training": training})
+    given(recipe, mlc(epochs=1))
     run(recipe, folder / "out")
     again = run(recipe, folder / "out", 'retrievers.1.training.report_to=["nobody"]')
     assert again.did == ("report",)
 
 
-def test_an_engine_that_splits_no_requests_is_refused(recipe, folder):
-    decompose = {**OPENAI, "engine": "rules", "replies": "subtasks.sqlite"}
-    given(
-        recipe,
-        {"type": "decomposition", "first_stage": "bm25", "decompose": decompose},
-    )
-    with pytest.raises(InputError, match="`decompose: rules`"):
-        describe_plan(load_recipe(recipe), folder / "out")
-
-
-@pytest.mark.parametrize(
-    ("retrievers", "told"),
-    [
-        (
-            [{"type": "nnn", "first_stage": "bm25"}],
-            r"nnn needs .*vectors.* bm25 \(bm25\)",
-        ),
-        (
-            [{"type": "refiner", "first_stage": "bm25", "vectors": "bm25"}],
-            r"refiner needs .*vectors",
-        ),
-    ],
-)
-def test_a_stage_without_vectors_is_refused_where_they_are_needed(
-    recipe,
-    retrievers,
-    told,
-):
-    given(recipe, *retrievers)
-    with pytest.raises(InputError, match=told):
+@pytest.mark.parametrize("more", [{}, {"type": "refiner", "vectors": "bm25"}])
+def test_a_stage_without_vectors_is_refused_where_they_are_needed(recipe, more):
+    given(recipe, {"type": "nnn", "first_stage": "bm25", **more})
+    with pytest.raises(InputError, match=r"needs .*vectors.* bm25 \(bm25\)"):
         load_recipe(recipe)
 
 
@@ -175,19 +144,17 @@ def test_what_builds_on_a_changed_retriever_is_planned_anew(recipe, folder):
 
 
 def test_without_train_queries_all_that_was_left_out_is_told(recipe, tmp_path):
-    path = tmp_path / "data" / "queries.jsonl"
     rows = [{"query": f"a {i}", "tools": [NAMES[0]], "split": "test"} for i in range(3)]
     rows += [{"query": f"b {i}", "tools": ["x"], "split": "train"} for i in range(2)]
     rows += [{"query": "c", "tools": [NAMES[1]], "split": "training"}]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(tmp_path / "data" / "queries.jsonl", rows)
     given(recipe, {"type": "nearest", "by": "bm25"})
     with pytest.raises(InputError, match=r"(?s)'training' \(1\).*valid, val, dev"):
         run(recipe, tmp_path / "out")
 
 
 def test_patience_needs_validation_queries(recipe, folder):
-    training = {"patience": 2}
-    given(recipe, {"type": "mlc", "encoder": encoder("tiny"), "training": training})
+    given(recipe, mlc(patience=2))
     with pytest.raises(InputError, match=r"mlc has patience.*split\.validation"):
         run(recipe, folder / "out", "split.validation=0")
     setting = "retrievers=[{type: mlc, training: {patience: 1}}]"

@@ -17,9 +17,7 @@ import polars as pl
 import pytest
 
 import toolbank as package
-from tests.commands.in_process import toolbank
-from tests.servers.chat import Answer, ChatServer
-from tests.world import good
+from tests.commands import in_process
 from toolbank.datasets.export import FORMATS
 from toolbank.search.finder import Finder
 
@@ -29,22 +27,8 @@ REQUESTS = 27
 BY_PEOPLE = 5
 
 
-def answer(call):
-    """What a good model says; no test but those of new tools lets it be asked."""
-    keys = set(call.keys)
-    if keys == {"reason", "winner"}:
-        return Answer.json({"reason": "It is shorter.", "winner": "A"})
-    if keys == {"needed", "alternatives", "aside"}:
-        return Answer.json({"needed": [], "alternatives": [], "aside": "Unclear."})
-    if keys == {"tools"}:
-        return Answer.json({"tools": [2, 1]})
-    return good(call)
-
-
-@pytest.fixture
-def server():
-    with ChatServer(answer) as server:
-        yield server
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
 
 
 @pytest.fixture
@@ -70,9 +54,7 @@ def project(tmp_path, server, monkeypatch):
                 after = after.replace(old.encode(), new.encode())
             if after != before:
                 path.write_bytes(after)
-                hashes[hashlib.sha256(before).hexdigest()] = hashlib.sha256(
-                    after
-                ).hexdigest()
+                hashes[sha256(before)] = sha256(after)
         changes = hashes
     command = f"start python3 -S -I {folder / 'server.py'}"
     monkeypatch.setenv("TOOLBANK_GRANTS", command)
@@ -87,15 +69,14 @@ def elsewhere(tmp_path):
 
 
 def do(cwd, *arguments, code=0):
-    done = toolbank(*arguments, cwd=cwd)
-    assert done.returncode == code, done.stderr
+    done = in_process.do(cwd, *arguments, code=code)
     return done.stdout + done.stderr
 
 
 def hash_files(folder):
     """The user's own files, which nothing writes to."""
     return {
-        path: hashlib.sha256(path.read_bytes()).hexdigest()
+        path: sha256(path.read_bytes())
         for path in folder.rglob("*")
         if path.is_file() and folder / "runs" not in path.parents
     }
@@ -167,9 +148,7 @@ def test_what_is_read_of_a_run(project, elsewhere, server):
     assert hash_files(project) == before
 
 
-def test_a_search_by_the_model_goes_on_with_the_replies_next_to_the_recipe(
-    project, elsewhere, server
-):
+def test_a_search_uses_replies_next_to_the_recipe(project, elsewhere, server):
     run = project / "runs" / "mine"
     given = ("evaluate", run, "--on", project / "natural.jsonl")
     do(elsewhere, *given)
@@ -208,9 +187,7 @@ def test_an_old_pack_and_an_old_publication(project, elsewhere, server):
 
 
 @pytest.mark.slow
-def test_all_that_is_done_to_a_run_keeps_its_grades_and_buys_what_is_new(
-    project, elsewhere, server
-):
+def test_all_commands_keep_grades_and_buy_what_is_new(project, elsewhere, server):
     """Its encoder reads every request: that takes a while."""
     before, run = hash_files(project), project / "runs" / "mine"
     do(elsewhere, "run", run)
@@ -226,8 +203,7 @@ def test_all_that_is_done_to_a_run_keeps_its_grades_and_buys_what_is_new(
     before = hash_files(project)
     grades = {("model", "m"): REQUESTS, ("person", "people.jsonl"): BY_PEOPLE}
     by_people = ("verify.engine=recorded", "verify.replies=people.jsonl")
-    settings = [part for one in by_people for part in ("--set", one)]
-    do(project, "verify", "runs/mine", *settings)
+    do(project, "verify", "runs/mine", *in_process.sets(*by_people))
     assert graders(run) == grades
     shutil.copy(project / "other.jsonl", elsewhere / "copy.jsonl")
     do(elsewhere, "judge", run, "--against", elsewhere / "copy.jsonl")

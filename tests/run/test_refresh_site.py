@@ -25,6 +25,11 @@ def server(tmp_path):
         yield server
 
 
+def renew(path):
+    later = time.time() + 60
+    os.utime(path, (later, later))
+
+
 def test_pages_are_asked_for_again_though_they_were_read_a_moment_ago(tmp_path, server):
     site, out = tmp_path / "site", tmp_path / "run"
     recipe = tmp_path / "mine.yaml"
@@ -37,18 +42,14 @@ def test_pages_are_asked_for_again_though_they_were_read_a_moment_ago(tmp_path, 
     def write_page(name, words):
         page = site / f"{name}.html"
         page.write_text(PAGE.format(described(name, words, signed("a"))), "utf-8")
-        later = time.time() + 60
-        os.utime(page, (later, later))
+        renew(page)
 
     write_page("small.f1", "<p>Do it otherwise.</p>")
     write_page("small.new", "<p>Do what is new.</p>")
     left = [f"small.f{n}" for n in range(5)]
-    write_inventory(
-        site,
-        [("py:function", name, f"{name}.html#$") for name in (*left, "small.new")],
-    )
-    later = time.time() + 60
-    os.utime(site / "objects.inv", (later, later))
+    rows = [("py:function", name, f"{name}.html#$") for name in (*left, "small.new")]
+    write_inventory(site, rows)
+    renew(site / "objects.inv")
     assert refresh_run(out, dry_run=True).changes == (done := refresh_run(out)).changes
     assert done.kept
     assert [tool.name for tool in done.changes.added] == ["small.new"]

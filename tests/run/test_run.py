@@ -124,7 +124,7 @@ def test_after_a_spent_budget_the_next_command_raises_it(tmp_path):
         result = run_recipe(spent, tmp_path / "out", until="generate")
     told = describe_result(result)
     assert "the budget of 8 calls" in told
-    assert "of an earlier bank or recipe" not in told
+    assert "These stages still have to run" not in told
     assert told.splitlines()[-1].endswith("--set generate.budget.calls=16")
 
 
@@ -138,7 +138,7 @@ def test_a_bank_short_of_queries_is_told_by_its_numbers_at_the_end(tmp_path):
         short = recipe(tmp_path, *settings, base_url=server.url)
         told = describe_result(run_recipe(short, tmp_path / "out"))
     assert re.search(r"\d of 12 queries\.\nNext: toolbank run", told)
-    assert "of an earlier bank or recipe" not in told
+    assert "These stages still have to run" not in told
 
 
 def test_where_nothing_is_accepted_show_has_the_reasons(tmp_path):
@@ -158,22 +158,18 @@ def test_where_nothing_is_accepted_show_has_the_reasons(tmp_path):
 
 
 def test_a_preview_that_is_stopped_shows_what_came_before(tmp_path):
+    polished = []
+
     def script(call):
-        return good(call) if call.number < 3 else Answer.error(401)
+        polished.extend([call] * call.asks_polish)
+        return Answer.error(401) if len(polished) > 1 else good(call)
 
     with ChatServer(script) as server:
         refused = recipe(tmp_path, "generate.concurrency=1", base_url=server.url).recipe
         shown = []
         with pytest.raises(ToolbankError, match="HTTP 401"):
             shown.extend(preview_attempts(refused, tmp_path / "out", 5))
-    whole, part = shown[:2]
-    assert ">>> accepted: " in whole
+    [whole] = [text for text in shown if ">>> accepted: " in text]
+    part = next(text for text in shown if ">>> stopped before its end" in text)
+    assert "--- polish: reply of" in whole
     assert "--- write: reply of" in part
-    assert ">>> stopped before its end" in part
-
-
-def test_a_preview_of_an_endpoint_that_refuses_ends_with_its_message(tmp_path):
-    with ChatServer(lambda call: Answer.error(401)) as server:
-        refused = recipe(tmp_path, base_url=server.url).recipe
-        with pytest.raises(ToolbankError, match="HTTP 401"):
-            list(preview_attempts(refused, tmp_path / "out", 5))

@@ -9,6 +9,7 @@ import yaml
 
 from tests.run.test_dataset import run, write_recipe
 from tests.tiny_models import tiny_encoder
+from tests.world import write_dataset, write_lines
 from toolbank.bank.bank import Bank
 from toolbank.commands.init import write_recipe as init_recipe
 from toolbank.commands.show import show_outcomes
@@ -34,7 +35,7 @@ def write(folder, retrievers=None, split=lambda number: "test"):
     rows = [json.loads(line) for line in queries.read_text().splitlines()]
     for number, row in enumerate(rows):
         row["split"] = split(number)
-    queries.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(queries, rows)
     content = yaml.safe_load(path.read_text())
     del content["baselines"], content["retrievers"]
     if retrievers:
@@ -51,9 +52,7 @@ def untrained(tiny):
     ]
 
 
-def test_methods_that_learn_from_no_request_are_fitted_evaluated_and_searched(
-    tmp_path, tiny, capsys
-):
+def test_methods_without_training_are_run(tmp_path, tiny, capsys):
     recipe = write(tmp_path, untrained(tiny))
     result = run(recipe, tmp_path / "out")
     labels = ["bm25", "descriptions", "nnn", "decomposition"]
@@ -74,12 +73,8 @@ def test_methods_that_learn_from_no_request_are_fitted_evaluated_and_searched(
     assert "train request" not in told
     assert "train request" not in result.folder.report.read_text()
     assert "trained on" not in result.folder.report.read_text()
-    assert "test                40" in show_outcomes(result.folder.path)
-
-
-def test_its_own_recipe_and_the_users_go_on_with_it(tmp_path, tiny):
-    recipe = write(tmp_path, untrained(tiny))
-    folder = run(recipe, tmp_path / "out").folder
+    assert "40" in show_outcomes(result.folder.path)
+    folder = result.folder
     assert run(recipe, folder.path).did == ()
     assert run(str(folder.path), folder.path).did == ()
     more = "retrievers.2={type: bm25, name: words}"
@@ -98,12 +93,9 @@ def test_the_list_by_default_is_of_those_that_can(tmp_path):
 def test_the_two_files_of_the_page_are_a_run(tmp_path):
     page = Path(__file__).parents[2] / "docs" / "datasets.md"
     tool, query = re.findall(r"^    (\{.*\})$", page.read_text(), re.MULTILINE)
-    (tmp_path / "two").mkdir()
-    (tmp_path / "two" / "tools.jsonl").write_text(f"{tool}\n")
-    (tmp_path / "two" / "queries.jsonl").write_text(f"{query}\n")
-    path, *_ = init_recipe(
-        tmp_path / "mine.yaml", name="mine", dataset=tmp_path / "two"
-    )
+    two = tmp_path / "two"
+    write_dataset(two, [json.loads(tool)], [json.loads(query)])
+    path, *_ = init_recipe(tmp_path / "mine.yaml", name="mine", dataset=two)
     bm25 = "retrievers=[{type: bm25}]"
     run(str(path), tmp_path / "out", bm25, "baselines=false")
     [hit] = load(tmp_path / "out").search("a noisy signal")
@@ -129,11 +121,7 @@ def test_a_listed_method_that_needs_train_queries_is_told_before_anything(tmp_pa
         with pytest.raises(InputError) as error:
             refused()
         told = str(error.value)
-        assert "no train queries (0 validation, 40 test)" in told
-        assert f"can't be fitted without: {needing}." in told
-        assert (
-            "these need none: bm25, descriptions; over them, nnn, fusion, decom" in told
-        )
+        assert f"(0 validation, 40 test), which these need: {needing}." in told
     assert not (tmp_path / "out").exists()
 
 
@@ -174,9 +162,7 @@ def test_no_tool_is_withheld_from_no_training(tmp_path):
         run(recipe, tmp_path / "out", "split.withhold_tools=0.4")
 
 
-def test_a_labelled_file_is_no_better_an_exam_than_a_test_that_nothing_was_trained_for(
-    tmp_path,
-):
+def test_a_labelled_file_is_evaluated_on(tmp_path):
     recipe = write(tmp_path, [{"type": "bm25"}])
     own = tmp_path / "own.jsonl"
     own.write_text('{"query": "plot it", "tools": ["tool_plot"]}\n')

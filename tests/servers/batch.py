@@ -14,7 +14,7 @@ import json
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from email.parser import BytesParser
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -55,13 +55,10 @@ def answer_lines(
     pairs = []
     for number, line in enumerate(lines):
         row = json.loads(line)
-        key, answer = (
-            row["custom_id"],
-            script(Call(number, row["url"], {}, row["body"])),
-        )
-        pairs.append(
-            (answer, reply_line(key, answer) if answer else unanswered_line(key))
-        )
+        key = row["custom_id"]
+        answer = script(Call(number, row["url"], {}, row["body"]))
+        answered = reply_line(key, answer) if answer else unanswered_line(key)
+        pairs.append((answer, answered))
     return pairs
 
 
@@ -84,20 +81,8 @@ class HostedBatch:
     )
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "object": "batch",
-            "endpoint": "/v1/chat/completions",
-            "completion_window": "24h",
-            "created_at": self.created_at,
-            "input_file_id": self.input_file_id,
-            "status": self.status,
-            "metadata": self.metadata,
-            "errors": {"object": "list", "data": self.errors} if self.errors else None,
-            "output_file_id": self.output_file_id,
-            "error_file_id": self.error_file_id,
-            "request_counts": self.counts,
-        }
+        errors = {"object": "list", "data": self.errors} if self.errors else None
+        return {**asdict(self), "errors": errors, "request_counts": self.counts}
 
 
 Script = Callable[[Call], Answer | None]
@@ -148,7 +133,7 @@ class BatchServer(ChatServer):
             return Answer.connection_reset()
         if fault is not None:
             return Answer.error(fault, "a fault")
-        return Answer(status, content, {"Content-Type": "application/json"})
+        return Answer(status, content)
 
     def _answer(
         self, method: str, path: str, headers: dict[str, str], body: bytes
@@ -158,9 +143,6 @@ class BatchServer(ChatServer):
         route = split.path.removeprefix("/v1")
         if (method, route) == ("POST", "/files"):
             return self._upload(headers, body)
-        if (method, route) == ("GET", "/files"):
-            rows = [self._file(name) for name in reversed(self.files)]
-            return _page(rows, query)
         if (method, route) == ("POST", "/batches"):
             return self._create(json.loads(body))
         if (method, route) == ("GET", "/batches"):
@@ -186,36 +168,20 @@ class BatchServer(ChatServer):
         purpose = fields["purpose"].get_payload(decode=True).decode()
         part = fields["file"]
         name = self._keep(part.get_filename(), part.get_payload(decode=True), purpose)
-        return 200, json.dumps(self._file(name)).encode()
+        return 200, json.dumps({"id": name, "object": "file"}).encode()
 
     def _keep(self, filename: str, content: bytes, purpose: str) -> str:
         name = f"file-{len(self.files)}"
         self.files[name] = filename, content, purpose
         return name
 
-    def _file(self, name: str) -> dict[str, Any]:
-        filename, content, purpose = self.files[name]
-        return {
-            "id": name,
-            "object": "file",
-            "bytes": len(content),
-            "created_at": int(time.time()),
-            "filename": filename,
-            "purpose": purpose,
-            "status": "processed",
-        }
-
     def _create(self, asked: dict[str, Any]) -> tuple[int, bytes]:
         if asked["input_file_id"] not in self.files:
             return 400, _error("No such File object")
         assert asked["endpoint"] == "/v1/chat/completions"
         assert asked["completion_window"] == "24h"
-        batch = HostedBatch(
-            f"batch_{len(self.batches)}",
-            asked["input_file_id"],
-            asked.get("metadata"),
-            int(time.time()),
-        )
+        name, file = f"batch_{len(self.batches)}", asked["input_file_id"]
+        batch = HostedBatch(name, file, asked.get("metadata"), int(time.time()))
         self.batches[batch.id] = batch
         self.on_create(batch)
         return 200, json.dumps(batch.to_json()).encode()

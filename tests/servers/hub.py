@@ -126,16 +126,11 @@ class _Handler(BaseHTTPRequestHandler):
             case ["tree", _, *_]:
                 return self._send(200, json.dumps(list(_tree(repository))).encode())
             case ["preupload", _]:
-                files = [
-                    {
-                        "path": file["path"],
-                        "uploadMode": "lfs"
-                        if file["path"].endswith(_LARGE)
-                        else "regular",
-                        "shouldIgnore": False,
-                    }
-                    for file in json.loads(body)["files"]
-                ]
+                files = []
+                for file in json.loads(body)["files"]:
+                    mode = "lfs" if file["path"].endswith(_LARGE) else "regular"
+                    row = {"path": file["path"], "uploadMode": mode}
+                    files.append({**row, "shouldIgnore": False})
                 return self._say(200, files=files)
             case ["info", "lfs", "objects", "batch"]:
                 return self._say(200, **self._batch(json.loads(body)))
@@ -146,15 +141,10 @@ class _Handler(BaseHTTPRequestHandler):
         raise AssertionError(more)
 
     def _batch(self, wanted):
-        objects = [
-            {
-                **one,
-                "actions": {
-                    "upload": {"href": f"{self.server.url}/upload/{one['oid']}"}
-                },
-            }
-            for one in wanted["objects"]
-        ]
+        objects = []
+        for one in wanted["objects"]:
+            upload = {"href": f"{self.server.url}/upload/{one['oid']}"}
+            objects.append({**one, "actions": {"upload": upload}})
         return {"transfer": "basic", "objects": objects}
 
     def _commit(self, repository, name, body):
@@ -188,12 +178,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _say(self, status, code="", error="", **content):
         headers = {"X-Error-Code": code, "X-Error-Message": error} if error else {}
         content = content or {"error": error}
-        return self._send(
-            status,
-            json.dumps(content).encode(),
-            **{"Content-Type": "application/json"},
-            **headers,
-        )
+        headers["Content-Type"] = "application/json"
+        return self._send(status, json.dumps(content).encode(), **headers)
 
     def _send(self, status, content, **headers):
         self.send_response(status)

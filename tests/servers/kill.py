@@ -51,8 +51,8 @@ class Script:
         self._log = log.open("a")
         self._asked = Counter()
         self._tries = Random(0)
-        self._failing = [fault for fault in FAULTS.values() if fault.reason]
-        self._failing = [fault for fault in self._failing if fault.reason != "timeout"]
+        ignored = ("", "timeout")
+        self._failing = [one for one in FAULTS.values() if one.reason not in ignored]
         self._unusable = [
             fault
             for name, fault in FAULTS.items()

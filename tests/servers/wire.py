@@ -11,14 +11,55 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Generic, Literal, Self, TypeVar
 
-from tests.servers.chat import Call
 from tests.servers.named import forget_host, name_host
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request as it came in; `number` counts from 0 over the server's life."""
+
+    number: int
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+    @property
+    def prompt(self) -> str:
+        return "\n".join(message["content"] for message in self.body["messages"])
+
+    @property
+    def format(self) -> str:
+        """The kind of response_format that was asked for; "text" where none was."""
+        return self.body.get("response_format", {}).get("type", "text")
+
+    @property
+    def offered(self) -> list[str]:
+        """The names of the tools that the prompt shows; [] where it asks for polish."""
+        shown = self.prompt.partition("\n# Tools\n")[2].partition("\n# ")[0]
+        return re.findall(r"^- ([^:]+): ", shown, re.MULTILINE)
+
+    @property
+    def asked_for(self) -> str:
+        """The tool that asks are wanted for; "" where the prompt wants something else."""
+        found = re.search(r"^# The tool\n\n(\S+) \(", self.prompt, re.MULTILINE)
+        return found[1] if found else ""
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of the answer that the request's schema asks for."""
+        schema = self.body["response_format"]["json_schema"]["schema"]
+        return list(schema["properties"])
+
+    @property
+    def asks_polish(self) -> bool:
+        return '"already_good"' in self.prompt
 
 
 @dataclass(frozen=True)
@@ -60,25 +101,22 @@ class Wire:
         return cls((head, *framed, b"0\r\n\r\n"), **how)  # type: ignore[arg-type]
 
 
-Script = Callable[[Call], Wire]
+T = TypeVar("T")
 
 
-class WireServer:
+class WireServer(Generic[T]):
     """Listens on 127.0.0.1 while the `with` block runs."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Callable[[Call], T]) -> None:
         self.script = script
         self.calls: list[Call] = []
         self.connections = 0
-        self._port = 0
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=256)
+        # The base URL, with the /v1 that endpoints have.
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
         self._loop = asyncio.new_event_loop()
         self._server: asyncio.Server
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-
-    @property
-    def url(self) -> str:
-        """The base URL, with the /v1 that endpoints have."""
-        return f"http://127.0.0.1:{self._port}/v1"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -93,11 +131,18 @@ class WireServer:
         self._thread.join(10)
         self._loop.close()
 
+    def note(self, path: str, headers: dict[str, str], body: bytes) -> Call:
+        call = Call(len(self.calls), path, headers, json.loads(body or b"{}"))
+        self.calls.append(call)
+        return call
+
+    async def respond(
+        self, method: str, path: str, headers: dict[str, str], body: bytes
+    ) -> Wire:
+        return self.script(self.note(path, headers, body))  # type: ignore[return-value]
+
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", 0, backlog=256
-        )
-        self._port = self._server.sockets[0].getsockname()[1]
+        self._server = await asyncio.start_server(self._serve, sock=self._socket)
 
     async def _end(self) -> None:
         self._server.close()
@@ -111,24 +156,22 @@ class WireServer:
     ) -> None:
         self.connections += 1
         try:
-            while await self._answer(reader, writer):
+            while await self._exchange(reader, writer):
                 pass
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
             writer.close()
 
-    async def _answer(
+    async def _exchange(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
+        method, path, _ = head[0].split()
         lines = (line.partition(":") for line in head[1:] if line)
         headers = {name.lower(): value.strip() for name, _, value in lines}
-        body = await reader.readexactly(int(headers["content-length"]))
-        path = head[0].split()[1]
-        call = Call(len(self.calls), path, headers, json.loads(body))
-        self.calls.append(call)
-        wire = self.script(call)
+        body = await _read_body(reader, headers)
+        wire = await self.respond(method, path, headers, body)
         for piece in wire.pieces:
             await asyncio.sleep(wire.pause)
             writer.write(piece)
@@ -138,6 +181,17 @@ class WireServer:
             await asyncio.sleep(0.02 if wire.pieces else 0)
             _reset(writer)
         return wire.end == "keep"
+
+
+async def _read_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
+    if headers.get("transfer-encoding") != "chunked":
+        return await reader.readexactly(int(headers.get("content-length", 0)))
+    body = b""
+    while size := int(await reader.readline(), 16):
+        body += await reader.readexactly(size)
+        await reader.readline()
+    await reader.readline()
+    return body
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

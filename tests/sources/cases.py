@@ -3,15 +3,12 @@
 That line is `<!-- TITLE -->` in HTML, and `## TITLE` in any other text.
 """
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 _TITLE = re.compile(r"^(?:<!--|##) (.+?)(?: -->)?\n", re.M)
 
 
-def read_cases(file: Path) -> dict[str, str]:
+def read_cases(file):
     """The texts in a file by their titles."""
     _, *parts = _TITLE.split(file.read_text("utf-8"))
     titles, texts = parts[::2], [text.strip("\n") for text in parts[1::2]]

@@ -46,32 +46,33 @@ def main() -> None:
         time.sleep(600)
 
 
+INITIALIZED = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "serverInfo": {"name": "light/server", "version": "1"},
+}
+NO_METHOD = {"code": -32601, "message": "Method not found"}
+NO_DATABASE = {"code": -32000, "message": "no database"}
+
+
 def answer(asked: dict, tools: list, fault: str, size: int) -> None:
     method, number = asked["method"], asked.get("id")
     if number is None:
         return
     if method == "initialize":
-        say(
-            number,
-            {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "light/server", "version": "1"},
-            },
-        )
+        say(number, result=INITIALIZED)
     elif method != "tools/list":
-        error = {"code": -32601, "message": "Method not found"}
-        write({"jsonrpc": "2.0", "id": number, "error": error})
+        say(number, error=NO_METHOD)
     elif fault == "wrong answer":
-        say(number, {"tools": {"a": 1}})
+        say(number, result={"tools": {"a": 1}})
     elif fault == "error":
-        error = {"code": -32000, "message": "no database"}
-        write({"jsonrpc": "2.0", "id": number, "error": error})
+        say(number, error=NO_DATABASE)
     elif fault == "not JSON-RPC":
         write({"tools": tools})
         sys.exit(0)
     elif fault == "huge message":
-        say(number, {"tools": [{"name": "a", "description": "x" * 40_000_000}]})
+        huge = {"name": "a", "description": "x" * 40_000_000}
+        say(number, result={"tools": [huge]})
     else:
         begin = int((asked.get("params") or {}).get("cursor") or 0)
         page = {"tools": tools[begin : begin + size]}
@@ -85,11 +86,11 @@ def answer(asked: dict, tools: list, fault: str, size: int) -> None:
             page = {"tools": tools[:1], "nextCursor": str(begin + 1)}
         if fault == "cursor is a number":
             page["nextCursor"] = 3
-        say(number, page)
+        say(number, result=page)
 
 
-def say(number: int, result: dict) -> None:
-    write({"jsonrpc": "2.0", "id": number, "result": result})
+def say(number: int, **reply: dict) -> None:
+    write({"jsonrpc": "2.0", "id": number, **reply})
 
 
 def write(message: dict) -> None:

@@ -1,20 +1,21 @@
 """The real pages of NumPy 2.0.2, pandas 2.2.3 and Boto3 1.34.144, served on loopback."""
 
-from __future__ import annotations
-
+import json
 import tarfile
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+
+import pytest
+import yaml
 
 from tests.shared import shared
 from tests.sources.sphinx_server import SiteServer
-from toolbank.bank.records import Tool
-from toolbank.sources.sphinx.tools import Crawl
+from toolbank.config.assets import find_asset
+from toolbank.sources.sphinx.crawl import crawl_site
+from toolbank.sources.sphinx.settings import SphinxSource
 
 
 @contextmanager
-def serve(name: str, folder: Path) -> Iterator[SiteServer]:
+def serve(name, folder):
     """Unpack a reference's pages into a folder and serve them."""
     with tarfile.open(shared(f"docs/{name}.tar.xz")) as pages:
         pages.extractall(folder, filter="data")
@@ -22,6 +23,19 @@ def serve(name: str, folder: Path) -> Iterator[SiteServer]:
         yield server
 
 
-def tool(result: Crawl, name: str) -> Tool:
+@contextmanager
+def crawl_tables(name, folder, *tables):
+    """Crawl what these pages of a reference list, in a folder with rules of its own."""
+    shipped = find_asset("crawlers", f"{name}.yaml").path.read_text(encoding="utf-8")
+    rules = {**yaml.safe_load(shipped), "tables": tables}
+    (folder / "crawlers").mkdir()
+    (folder / "crawlers" / f"{name}.yaml").write_text(json.dumps(rules))
+    with serve(name, folder) as server, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        source = SphinxSource(site=name, base_url=server.url)
+        yield crawl_site(source, folder / "cache")
+
+
+def tool(result, name):
     """The tool of that name."""
     return next(tool for tool in result.tools if tool.name == name)

@@ -16,7 +16,7 @@ def resolve_to(
     def getaddrinfo(
         host: object, port: object, *args: object, **kwargs: object
     ) -> object:
-        if host != name:
+        if host not in (name, name.encode()):
             return real(host, port, *args, **kwargs)  # type: ignore[arg-type]
         return [
             (

@@ -1,11 +1,7 @@
 """A served site of four functions, each on a page of its own."""
 
-from __future__ import annotations
-
-import asyncio
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,9 +15,7 @@ from tests.sources.sphinx_server import (
 )
 from toolbank.sources.sphinx.crawl import count, crawl_site
 from toolbank.sources.sphinx.settings import SphinxSource
-from toolbank.sources.sphinx.tools import Crawl
-from toolbank.sources.web import download as throttle
-from toolbank.sources.web.download import Clock
+from toolbank.sources.web import download
 from toolbank.sources.web.policy import CrawlPolicy
 
 FIRST = "/small.f0.html"
@@ -37,22 +31,24 @@ class Hours:
     `waits` says of each pause how long it was, and how many requests had come in before.
     """
 
-    def __init__(self, server: SiteServer) -> None:
+    def __init__(self, server):
         self.passed = 0.0
-        self.waits: list[tuple[float, int]] = []
+        self.waits = []
         self._server = server
 
-    def clock(self) -> Clock:
-        """A clock that goes by this time, and stands at `NOON` to begin with."""
-        return Clock(lambda: self.passed, lambda: NOON + self.passed, self._wait)
+    def monotonic(self):
+        return self.passed
 
-    async def _wait(self, _: asyncio.Event, seconds: float) -> None:
+    def time(self):
+        return NOON + self.passed
+
+    async def wait(self, _, seconds):
         self.waits.append((seconds, len(self._server.asked)))
         self.passed += seconds
 
 
 @pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SiteServer]:
+def small(tmp_path, monkeypatch):
     """The site; its files lie in site/ of the test's folder, which is the current one."""
     write_small_site(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -62,7 +58,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SiteServe
         yield server
 
 
-def crawl_small(server: SiteServer, url: str = "", **policy: object) -> Crawl:
+def crawl_small(server, url="", **policy):
     """Crawl it, with its cache in cache/."""
     source = SphinxSource(
         site="small", base_url=url or server.url, crawl=CrawlPolicy(**policy)
@@ -70,33 +66,34 @@ def crawl_small(server: SiteServer, url: str = "", **policy: object) -> Crawl:
     return crawl_site(source, Path("cache"))
 
 
-def names(result: Crawl) -> list[str]:
+def names(result):
     """The last parts of the tools' names."""
     return [tool.name.rpartition(".")[2] for tool in result.tools]
 
 
-def failure(result: Crawl, path: str = FIRST) -> str:
+def failure(result, path=FIRST):
     """Why a page gave nothing."""
     return str(count(result)["failed_pages"][path.lstrip("/")])
 
 
 @pytest.fixture
-def hours(small: SiteServer, monkeypatch: pytest.MonkeyPatch) -> Hours:
+def hours(small, monkeypatch):
     """The time that crawls of the site go by."""
     passing = Hours(small)
-    monkeypatch.setattr(throttle, "CLOCK", passing.clock())
+    monkeypatch.setattr(download, "time", passing)
+    monkeypatch.setattr(download, "_wait", passing.wait)
     return passing
 
 
-def list_only(*names: str) -> None:
+def list_only(*names):
     """Let the site have these functions alone: a public one is asked slowly."""
-    objects = [
-        ("py:function", f"small.{name}", f"small.{name}.html#$") for name in names
-    ]
-    write_inventory(Path("site"), objects)
+    listed = (f"small.{name}" for name in names)
+    write_inventory(
+        Path("site"), [("py:function", name, f"{name}.html#$") for name in listed]
+    )
 
 
-def forget(path: str) -> None:
+def forget(path):
     """Throw away what is kept of a path."""
     for file in Path("cache").rglob("[0-9a-f]" * 64):
         head = json.loads(file.read_bytes().partition(b"\n")[0])

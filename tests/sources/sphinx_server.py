@@ -1,25 +1,18 @@
 """A small Sphinx site on loopback, made in the test's folder."""
 
-from __future__ import annotations
-
 import ssl
 import threading
-from collections.abc import Callable
+import zlib
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any, Self
 
-import sphobjinv
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-)
 from cryptography.x509.oid import NameOID
+
+from toolbank.sources.sphinx.inventory import INVENTORY_HEAD
 
 PAGE = "<!DOCTYPE html><html><body><main>{}</main></body></html>"
 
@@ -30,46 +23,36 @@ class SiteServer:
     Each of `answers` is a function that answers a path on the handler's bare socket, and
     `conditions` says what each request asked for to be changed. `connections` counts sockets.
     Forced answers of a path are given one after another, the last of them for ever. A request
-    for one of the `hanging` waits until `released` is set; one that is `cut_off` gets no answer.
+    for one of the `hanging` waits until `released` is set.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.asked: list[str] = []
+    def __init__(self, folder):
+        self.asked = []
         self.connections = 0
-        self.conditions: list[tuple[str, str | None, str | None]] = []
-        self.answers: dict[str, Callable[[SimpleHTTPRequestHandler], None]] = {}
-        self.agents: set[str] = set()
-        self.statuses: dict[str, list[int]] = {}
-        self.hanging: set[str] = set()
-        self.cut_off: set[str] = set()
+        self.conditions = []
+        self.answers = {}
+        self.agents = set()
+        self.statuses = {}
+        self.hanging = set()
         self.released = threading.Event()
-        self.redirects: dict[str, str] = {}
-        self.types: dict[str, str] = {}
+        self.redirects = {}
         site = self
 
         class Handler(SimpleHTTPRequestHandler):
-            def __init__(self, *args: Any) -> None:
+            def __init__(self, *args):
                 super().__init__(*args, directory=str(folder))
 
-            def do_GET(self) -> None:
+            def do_GET(self):
                 site.asked.append(self.path)
                 site.agents.add(self.headers["User-Agent"])
-                site.conditions.append(
-                    (
-                        self.path,
-                        self.headers["If-None-Match"],
-                        self.headers["If-Modified-Since"],
-                    )
-                )
+                conditions = ("If-None-Match", "If-Modified-Since")
+                site.conditions.append((self.path, *map(self.headers.get, conditions)))
                 if self.path in site.answers:
                     self.close_connection = True
                     site.answers[self.path](self)
                     return
                 if self.path in site.hanging:
                     site.released.wait(60)
-                if self.path in site.cut_off:
-                    self.close_connection = True
-                    return
                 forced = site.statuses.get(self.path, [])
                 status = forced.pop(0) if len(forced) > 1 else (forced or [0])[0]
                 if self.path in site.redirects:
@@ -82,22 +65,19 @@ class SiteServer:
                 else:
                     super().do_GET()
 
-            def guess_type(self, path: Any) -> str:
-                return site.types.get(self.path) or super().guess_type(path)
-
-            def log_message(self, *args: Any) -> None: ...
+            def log_message(self, *args): ...
 
         class Server(ThreadingHTTPServer):
-            def process_request(self, request: Any, client_address: Any) -> None:
+            def process_request(self, request, client_address):
                 site.connections += 1
                 super().process_request(request, client_address)
 
-            def handle_error(self, request: Any, client_address: Any) -> None: ...
+            def handle_error(self, request, client_address): ...
 
         self._server = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/"
 
-    def use_own_certificate(self, folder: Path) -> None:
+    def use_own_certificate(self, folder):
         """Speak TLS from now on, with a certificate that no one else has signed."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "docs.example")])
@@ -110,56 +90,45 @@ class SiteServer:
             .serial_number(1)
             .not_valid_before(now)
             .not_valid_after(now + timedelta(days=1))
-            .add_extension(
-                x509.SubjectAlternativeName([x509.DNSName("docs.example")]), False
-            )
             .sign(key, hashes.SHA256())
         )
         path = folder / "certificate.pem"
-        path.write_bytes(
-            certificate.public_bytes(Encoding.PEM)
-            + key.private_bytes(
-                Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()
-            )
-        )
+        pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+        form = serialization.PrivateFormat.TraditionalOpenSSL
+        secret = key.private_bytes(pem, form, plain)
+        path.write_bytes(certificate.public_bytes(pem) + secret)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(path)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
-    def __enter__(self) -> Self:
-        # It looks so often whether it is to go away.
-        serving = {"poll_interval": 0.01}
-        threading.Thread(
-            target=self._server.serve_forever, kwargs=serving, daemon=True
-        ).start()
+    def __enter__(self):
+        serve = partial(self._server.serve_forever, poll_interval=0.01)
+        threading.Thread(target=serve, daemon=True).start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self.stop()
 
-    def stop(self) -> None:
+    def stop(self):
         """Go away: nothing listens any more."""
         self.released.set()
         self._server.shutdown()
         self._server.server_close()
 
 
-def write_inventory(folder: Path, objects: list[tuple[str, str, str]]) -> None:
+def pack_inventory(lines, head="# Project: Sample\n# Version: 1.2"):
+    """The bytes of an objects.inv with these lines, "NAME DOMAIN:ROLE 1 URI -"."""
+    start = f"{INVENTORY_HEAD.decode()}\n{head}\n# with zlib\n"
+    return start.encode() + zlib.compress(lines.encode())
+
+
+def write_inventory(folder, objects):
     """Write objects.inv: (domain:role, name, uri) each."""
-    inventory = sphobjinv.Inventory()
-    inventory.project, inventory.version = "Sample", "1.2"
-    for kind, name, uri in objects:
-        domain, role = kind.split(":")
-        inventory.objects.append(
-            sphobjinv.DataObjStr(
-                name=name, domain=domain, role=role, priority="1", uri=uri, dispname="-"
-            )
-        )
-    text = inventory.data_file()
-    sphobjinv.writebytes(str(folder / "objects.inv"), sphobjinv.compress(text))
+    lines = "".join(f"{name} {kind} 1 {uri} -\n" for kind, name, uri in objects)
+    (folder / "objects.inv").write_bytes(pack_inventory(lines))
 
 
-def described(name: str, body: str, signature: str = "", role: str = "function") -> str:
+def described(name, body, signature="", role="function"):
     """A page's `dl` of one object; `signature` is HTML that follows its name."""
     module, _, last = name.rpartition(".")
     return (
@@ -170,7 +139,7 @@ def described(name: str, body: str, signature: str = "", role: str = "function")
     )
 
 
-def signed(*parameters: str) -> str:
+def signed(*parameters):
     """The HTML of a signature's parentheses."""
     inner = ", ".join(
         f'<em class="sig-param"><span class="n">{p}</span></em>' for p in parameters
@@ -178,7 +147,7 @@ def signed(*parameters: str) -> str:
     return f'<span class="sig-paren">(</span>{inner}<span class="sig-paren">)</span>'
 
 
-def listing(*names: str) -> str:
+def listing(*names):
     """An autosummary table that links to pages api/<name>.html."""
     rows = "".join(
         f'<tr><td><p><a class="reference internal" href="api/{name}.html#{name}" '
@@ -196,7 +165,7 @@ objects:
 """
 
 
-def write_small_site(root: Path, pages: int = 4) -> None:
+def write_small_site(root, pages=4):
     """Write site/ with a page each for small.f0, small.f1, ..., and crawlers/small.yaml."""
     names = [f"small.f{n}" for n in range(pages)]
     (root / "site").mkdir(parents=True)

@@ -1,96 +1,31 @@
-import sys
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from tests.sources.packages import MakePackage
-from toolbank.bank.files import read_tools, write_tools
 from toolbank.bank.records import SeeAlso, Tool
+from toolbank.run.recipe import load_recipe
 from toolbank.sources.collect import collect_tools, source_versions
-from toolbank.sources.kind import SourceConfig, SourceKind, ToolCollection
+from toolbank.sources.kind import SourceKind, ToolCollection
 from toolbank.sources.python.settings import PythonSource
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.system.errors import InputError
 
-Lists = dict[str, tuple[Tool, ...]]
 
-
-def test_sources_are_read_into_one_sorted_list(
-    make_package: MakePackage, tmp_path: Path
-) -> None:
-    first = make_package('def b(): "Count the rows."')
-    second = make_package('def a(): "Draw a line."\nX = 1')
-    collected = collect_tools(
-        [PythonSource(package=second), PythonSource(package=first)], tmp_path
-    )
-    assert [tool.name for tool in collected.tools] == [f"{first}.b", f"{second}.a"]
-    assert collected.info["tools"] == 2
-    assert [source["source"] for source in collected.info["sources"]] == [
-        f"python:{second}",
-        f"python:{first}",
-    ]
-    write_tools(tmp_path / "tools.parquet", collected.tools)
-    assert read_tools(tmp_path / "tools.parquet") == collected.tools
-
-
-def test_of_two_tools_of_one_name_the_first_counts(
-    make_package: MakePackage, tmp_path: Path
-) -> None:
-    package = make_package(
-        {"__init__.py": '__all__ = ["deep"]', "deep.py": 'def f(): "Do."'}
-    )
-    collected = collect_tools(
-        [PythonSource(package=package), PythonSource(package=f"{package}.deep")],
-        tmp_path,
-    )
-    assert [tool.name for tool in collected.tools] == [f"{package}.deep.f"]
-    assert [
-        (source["tools"], source["repeated"]) for source in collected.info["sources"]
-    ] == [(1, 0), (0, 1)]
-    (note,) = collected.notes
-    assert note.startswith(
-        f"python:{package}.deep: 1 of its 1 tool is in python:{package} too, such as "
-        f"{package}.deep.f"
-    )
-
-
-def test_a_source_that_is_listed_twice_is_told(
-    make_package: MakePackage, tmp_path: Path
-) -> None:
+def test_a_source_that_is_listed_twice_is_told(make_package, tmp_path):
     package = make_package('def f(): "Do."\nclass Wrong(Exception): "Went wrong."')
     source = PythonSource(package=package)
     collected = collect_tools([source, source], tmp_path)
     assert [tool.name for tool in collected.tools] == [f"{package}.f"]
     assert len(collected.notes) == 2
-    assert "twice" in collected.notes[1]
-
-
-def test_a_tool_that_another_source_has_by_another_name_counts_once(
-    make_package: MakePackage, tmp_path: Path
-) -> None:
-    package = make_package(
-        {
-            "__init__.py": "from PKG.deep import f",
-            "deep.py": 'def f(): "Do."\ndef g(): "Go."',
-        }
-    )
-    whole, part = PythonSource(package=package), PythonSource(package=f"{package}.deep")
-    for sources, first in (((whole, part), "f"), ((part, whole), "deep.f")):
-        collected = collect_tools(sources, tmp_path)
-        assert [tool.name for tool in collected.tools] == sorted(
-            [f"{package}.{first}", f"{package}.deep.g"]
-        )
-        assert len(collected.notes) == 1
+    assert f"1 of its 1 tool is in python:{package} too" in collected.notes[1]
 
 
 @pytest.fixture
-def lists(monkeypatch: pytest.MonkeyPatch) -> Lists:
+def lists(monkeypatch):
     """The tools that are read, by the label of their source: what it reads is replaced."""
-    held: Lists = {}
+    held = {}
 
-    def read(config: SourceConfig, _: Path) -> ToolCollection:
+    def read(config, _):
         return ToolCollection(held[config.label], {"source": config.label})
 
     kinds = {
@@ -102,9 +37,32 @@ def lists(monkeypatch: pytest.MonkeyPatch) -> Lists:
     return held
 
 
-def test_a_tool_of_the_same_text_is_one_of_two_sources(
-    lists: Lists, tmp_path: Path
-) -> None:
+def test_sources_are_read_into_one_sorted_list(lists, tmp_path):
+    lists["python:two"] = (Tool(name="two.a", source="python:two 1"),)
+    lists["python:mine"] = (Tool(name="one.b", source="python:one 1"),)
+    sources = [PythonSource(package="two"), PythonSource(package="one", name="mine")]
+    collected = collect_tools(sources, tmp_path)
+    assert [(tool.name, tool.source) for tool in collected.tools] == [
+        ("one.b", "python:mine"),
+        ("two.a", "python:two"),
+    ]
+    assert collected.info["tools"] == 2
+    assert [one["source"] for one in collected.info["sources"]] == [
+        *("python:two", "python:mine")
+    ]
+
+
+def test_a_tool_that_another_source_has_by_another_name_counts_once(lists, tmp_path):
+    f, deep = Tool(name="a.f", aliases=("a.deep.f",)), Tool(name="a.deep.f")
+    lists["python:a"], lists["python:a.deep"] = (f,), (deep, Tool(name="a.deep.g"))
+    for names, first in ((("a", "a.deep"), "a.f"), (("a.deep", "a"), "a.deep.f")):
+        sources = [PythonSource(package=name) for name in names]
+        collected = collect_tools(sources, tmp_path)
+        assert [tool.name for tool in collected.tools] == sorted([first, "a.deep.g"])
+        assert len(collected.notes) == 1
+
+
+def test_a_tool_of_the_same_text_is_one_of_two_sources(lists, tmp_path):
     said = Tool(name="pay", summary="Pay a bill.")
     lists["python:a"] = (
         said.model_copy(update={"source": "python:a 1", "url": "http://a"}),
@@ -120,9 +78,7 @@ def test_a_tool_of_the_same_text_is_one_of_two_sources(
     assert "python:c: 1 of its 1 tool is in python:a too" in collected.notes[1]
 
 
-def test_a_tool_is_kept_that_an_unrelated_one_is_called_by_too(
-    lists: Lists, tmp_path: Path
-) -> None:
+def test_a_tool_is_kept_that_an_unrelated_one_is_called_by_too(lists, tmp_path):
     lists["python:crm"] = (
         Tool(name="show", summary="Show a customer.", aliases=("see", "view")),
     )
@@ -141,9 +97,7 @@ def test_a_tool_is_kept_that_an_unrelated_one_is_called_by_too(
         assert [one["repeated"] for one in collected.info["sources"]] == [0, 0]
 
 
-def test_two_tools_of_one_name_are_told_apart_by_a_prefix(
-    lists: Lists, tmp_path: Path
-) -> None:
+def test_two_tools_of_one_name_are_told_apart_by_a_prefix(lists, tmp_path):
     lists["python:crm"] = (
         Tool(name="list", summary="List the customers."),
         Tool(
@@ -172,9 +126,7 @@ def test_two_tools_of_one_name_are_told_apart_by_a_prefix(
     ]
 
 
-def test_of_a_package_and_its_pages_the_first_counts(
-    lists: Lists, tmp_path: Path
-) -> None:
+def test_of_a_package_and_its_pages_the_first_counts(lists, tmp_path):
     lists["python:numpy"] = (Tool(name="numpy.sum", summary="Sum of elements."),)
     lists["sphinx:numpy"] = (Tool(name="numpy.sum", summary="Sum."),)
     sources = [PythonSource(package="numpy"), SphinxSource(site="numpy")]
@@ -184,10 +136,10 @@ def test_of_a_package_and_its_pages_the_first_counts(
 
 
 def test_twins_that_a_file_names_are_found_behind_a_prefix(
-    lists: Lists,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    lists,
+    tmp_path,
+    monkeypatch,
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "crawlers").mkdir()
     (tmp_path / "crawlers" / "shop.twins").write_text("buy order\n")
@@ -197,16 +149,7 @@ def test_twins_that_a_file_names_are_found_behind_a_prefix(
     assert [tool.twins for tool in tools] == [("my/order",), ("my/buy",)]
 
 
-def test_a_source_goes_by_its_name(make_package: MakePackage, tmp_path: Path) -> None:
-    package = make_package('def f(): "Do."')
-    collected = collect_tools([PythonSource(package=package, name="mine")], tmp_path)
-    assert [tool.source for tool in collected.tools] == ["python:mine"]
-    assert collected.info["sources"][0]["source"] == "python:mine"
-
-
-def test_of_two_tools_of_one_name_in_a_source_the_first_counts(
-    lists: Lists, tmp_path: Path
-) -> None:
+def test_of_two_tools_of_one_name_in_a_source_the_first_counts(lists, tmp_path):
     lists["python:a"] = tuple(Tool(name="a.b", summary=text) for text in ("1.", "2."))
     collected = collect_tools([PythonSource(package="a")], tmp_path)
     assert [tool.summary for tool in collected.tools] == ["1."]
@@ -217,12 +160,12 @@ def test_of_two_tools_of_one_name_in_a_source_the_first_counts(
 
 
 @pytest.mark.usefixtures("lists")
-def test_what_a_kind_did_not_foresee_names_the_source(tmp_path: Path) -> None:
+def test_what_a_kind_did_not_foresee_names_the_source(tmp_path):
     with pytest.raises(InputError, match=r"python:a can't be read \(KeyError: 'pyth"):
         collect_tools([PythonSource(package="a")], tmp_path)
 
 
-def city(schema: object) -> dict[str, Any]:
+def city(schema):
     """Parameters of which one is sound, and one may not be."""
     return {"type": "object", "properties": {"a": {}, "city": schema}}
 
@@ -235,37 +178,24 @@ def city(schema: object) -> dict[str, Any]:
         ("a.b", city({"title": "\ud800"}), "'a.b' .*JSON .*surrogates not allowed"),
         ("a.b", city({"default": float("nan")}), "'a.b' .*JSON .*Out of range float"),
         ("a.b", city({"default": {1, 2}}), "'a.b' .*JSON .*set"),
-        ("a.b", {"type": "strng"}, 'of a.b .*its type is not "object"'),
-        ("a.b", {"type": "object", "properties": []}, "properties: "),
-        ("a.b", city("string"), "properties.city: not an object"),
-        ("a.b", city({"type": "strng"}), r"properties.city.type: 'strng' is not valid"),
-        ("a.b", {"type": "object", "required": "city"}, r"\(required: 'city' is not"),
-        ("a.b", city({"pattern": "("}), r"city.pattern: '\(' is not a 'regex'"),
+        ("a.b", city({"pattern": "("}), r"of a.b .*city.pattern: .*regex"),
     ],
 )
 def test_a_tool_that_can_not_be_called_is_told_with_its_source(
-    lists: Lists, tmp_path: Path, name: str, parameters: dict[str, Any], said: str
-) -> None:
+    lists, tmp_path, name, parameters, said
+):
     tool = Tool(name=name, kind="function", summary="Forecast.", parameters=parameters)
     lists["python:a"] = (tool,)
     with pytest.raises(InputError, match=f"^sources: python:a: .*{said}"):
         collect_tools([PythonSource(package="a")], tmp_path)
 
 
-def test_what_is_left_out_is_said(make_package: MakePackage, tmp_path: Path) -> None:
-    package = make_package('def f(): "Do."\ndef g(): pass')
-    collected = collect_tools([PythonSource(package=package)], tmp_path)
-    source = collected.info["sources"][0]
-    assert source["left_out"] == {"without documentation": 1}
-    assert source["left_out_examples"] == {"without documentation": [f"{package}.g"]}
-
-
-def test_no_source_is_bad_input(tmp_path: Path) -> None:
+def test_no_source_is_bad_input(tmp_path):
     with pytest.raises(InputError, match="no tool was found"):
         collect_tools([], tmp_path)
 
 
-def test_versions_stand_for_the_content_of_sources() -> None:
+def test_versions_stand_for_the_content_of_sources():
     import numpy
 
     version = f"python:numpy=={numpy.__version__}"
@@ -276,9 +206,7 @@ def test_versions_stand_for_the_content_of_sources() -> None:
     assert scoped != bare
 
 
-def test_the_version_of_a_site_follows_its_crawler_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_version_of_a_site_follows_its_crawler_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     crawler = tmp_path / "crawlers" / "mine.yaml"
     crawler.parent.mkdir()
@@ -290,24 +218,28 @@ def test_the_version_of_a_site_follows_its_crawler_file(
     assert len({*before, *after, *moved}) == 3
 
 
-def test_a_package_that_changes_under_one_version_is_collected_again(
-    make_package: MakePackage, tmp_path: Path
-) -> None:
-    package = make_package({"__init__.py": "", "deep/mod.py": 'def f(): "Do."'})
-    source = PythonSource(package=f"{package}.deep")
-    before = source_versions([source])
-    assert source_versions([source]) == before
-    (tmp_path / package / "deep" / "mod.py").write_text('def g(): "Go."')
-    assert source_versions([source]) != before
-    assert package not in sys.modules
-
-
 @pytest.mark.parametrize("name", [".json", "..json", "json.", "a b", ".", "a..b"])
-def test_a_name_that_nothing_can_be_imported_by_is_refused(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_name_that_nothing_can_be_imported_by_is_refused(name, tmp_path):
     source = PythonSource(package=name)
     with pytest.raises(InputError, match="no import name"):
         source_versions([source])
     with pytest.raises(InputError, match="no import name"):
         collect_tools([source], tmp_path)
+
+
+def test_the_old_name_of_a_key_is_an_error_that_names_the_new_one(tmp_path):
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text("name: x\nsources: [{type: sphinx, site: numpy, conduct: {}}]\n")
+    with pytest.raises(InputError, match="conduct'; it is called 'crawl' now"):
+        load_recipe(str(recipe))
+
+
+@pytest.mark.parametrize("key", ["name", "prefix"])
+@pytest.mark.parametrize("value", ["a b", "a/b", "-a", "", ".", "ü"])
+def test_names_are_of_letters_digits_and_few_signs(tmp_path, key, value):
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        f"name: x\nsources: [{{type: python, package: json, {key}: '{value}'}}]\n"
+    )
+    with pytest.raises(InputError, match=key):
+        load_recipe(str(recipe))

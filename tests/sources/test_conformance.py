@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
-import shlex
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.sources.light_mcp import __file__ as LIGHT  # noqa: N812
+from tests.sources.mcp_servers import grants, light, list_servers
 from tests.sources.packages import MakePackage
 from tests.sources.sphinx_server import PAGE, SiteServer, described, signed
 from toolbank.sources import SOURCES
@@ -54,13 +51,22 @@ class Table(metaclass=type("Meta", (type,), {"__call__": lambda *_: touch()})):
     rows = property(lambda self: touch(), doc="Its rows.")
     def __getattr__(self, name): touch()
 '''
-CODE = '__import__("pathlib").Path("CANARY").touch()'
 
 
 @pytest.fixture
-def python(make_package: MakePackage, tmp_path: Path) -> SourceCase:
+def canary(tmp_path: Path) -> Path:
+    """A file that is there if anything of a source was run."""
+    return tmp_path / "canary"
+
+
+@pytest.fixture
+def code(canary: Path) -> str:
+    return f'__import__("pathlib").Path("{canary}").touch()'
+
+
+@pytest.fixture
+def python(make_package: MakePackage, tmp_path: Path, canary: Path) -> SourceCase:
     """A package that runs nothing but its import."""
-    canary = tmp_path / "canary"
     package = make_package({"__init__.py": MODULE.replace("CANARY", str(canary))})
     empty = make_package("X = 1")
     broken = make_package("1 / 0")
@@ -85,10 +91,8 @@ def python(make_package: MakePackage, tmp_path: Path) -> SourceCase:
 
 
 @pytest.fixture
-def sphinx(small: SiteServer, tmp_path: Path) -> SourceCase:
+def sphinx(small: SiteServer, tmp_path: Path, canary: Path, code: str) -> SourceCase:
     """A site of four functions, one of which is missing."""
-    canary = tmp_path / "canary"
-    code = CODE.replace("CANARY", str(canary))
     site = tmp_path / "site"
     body = f"<p>Do it. {{{{ 7 * 7 }}}} {code}</p><script>{code}</script>"
     page = PAGE.format(described("small.f0", body, signed("a", f"b={code}")))
@@ -110,30 +114,21 @@ def sphinx(small: SiteServer, tmp_path: Path) -> SourceCase:
 
 
 @pytest.fixture
-def mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceCase:
+def mcp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, canary: Path, code: str
+) -> SourceCase:
     """A client's file of servers, of which one is not to be had."""
-    canary = tmp_path / "canary"
-    code = CODE.replace("CANARY", str(canary))
-    tools = tmp_path / "tools.json"
     properties = {code: {"type": "string", "default": code}, "prose": code}
     schema = {"type": "object", "properties": properties}
-    listed = [
+    tools = [
         {"name": f"$(touch {canary})", "description": f"{{{{ 7 * 7 }}}} {code}"},
         {"name": "join", "description": code, "inputSchema": schema},
     ]
-    tools.write_text(json.dumps(listed))
-    command = [sys.executable, "-S", "-I", LIGHT, str(tools)]
-    one = {"command": command[0], "args": command[1:]}
-    file = tmp_path / "servers.json"
-
-    def write(servers: dict[str, object]) -> None:
-        file.write_text(json.dumps({"mcpServers": servers}))
-
-    write({"one": one, "gone": {"command": f"{tmp_path}/none", "args": ["; touch x"]}})
-    lines = [shlex.join(command), shlex.join([f"{tmp_path}/none", "; touch x"])]
-    monkeypatch.setenv(
-        "TOOLBANK_GRANTS", "; ".join(f"start {line}" for line in [*lines, "./nothing"])
-    )
+    one = light(tmp_path, "tools", tools=tools)
+    gone = {"command": f"{tmp_path}/none", "args": ["; touch x"]}
+    file = list_servers(tmp_path, {"one": one, "gone": gone})
+    nothing = {"command": "./nothing", "args": []}
+    monkeypatch.setenv("TOOLBANK_GRANTS", grants(one, gone, nothing))
     return SourceCase(
         SOURCES.find("mcp", ""),
         McpSource(config=file),
@@ -144,16 +139,14 @@ def mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceCase:
             McpSource(config=file, servers=("another",)),
         ),
         canary=canary,
-        change=lambda: write({"one": one, "two": one}),
+        change=lambda: list_servers(tmp_path, {"one": one, "two": one}),
         given=str(file),
     )
 
 
 @pytest.fixture
-def openapi(tmp_path: Path) -> SourceCase:
+def openapi(tmp_path: Path, canary: Path, code: str) -> SourceCase:
     """A description of an operation, with code wherever a text may stand."""
-    canary = tmp_path / "canary"
-    code = CODE.replace("CANARY", str(canary))
     file = tmp_path / "pets.json"
 
     def write(**more: object) -> None:
@@ -186,10 +179,8 @@ def openapi(tmp_path: Path) -> SourceCase:
 
 
 @pytest.fixture
-def functions(tmp_path: Path) -> SourceCase:
+def functions(tmp_path: Path, canary: Path, code: str) -> SourceCase:
     """A list of functions in two forms, one of which is broken."""
-    canary = tmp_path / "canary"
-    code = CODE.replace("CANARY", str(canary))
     file = tmp_path / "tools.json"
     schema = {"type": "object", "properties": {code: {"default": code}}}
 
@@ -219,7 +210,5 @@ def functions(tmp_path: Path) -> SourceCase:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("source", SOURCES.own)
-def test_source(
-    source: str, check: Callable[[SourceCase], None], request: pytest.FixtureRequest
-) -> None:
+def test_source(source, check, request):
     check(request.getfixturevalue(source))

@@ -41,7 +41,7 @@ FRAGMENTS = st.lists(
 
 
 @given(st.none() | FRAGMENTS | st.text())
-def test_no_docstring_is_refused(text: str | None) -> None:
+def test_no_docstring_is_refused(text):
     documented = read_docstring(text)
     assert "\n" not in documented.summary
     parameters_schema(documented.parameters)
@@ -49,6 +49,6 @@ def test_no_docstring_is_refused(text: str | None) -> None:
 
 
 @given(FRAGMENTS | st.text())
-def test_no_markup_is_refused(text: str) -> None:
+def test_no_markup_is_refused(text):
     plain(text)
     assert "\n" not in plain_line(text)

@@ -1,7 +1,5 @@
 """Documents in JSON and YAML: what is read, what they may refer to, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import ClassVar
@@ -31,7 +29,7 @@ values = st.recursive(
 documents = st.dictionaries(texts, values, max_size=4) | st.lists(values, max_size=4)
 
 
-def parse_document(data: bytes, where: str) -> object:
+def parse_document(data, where):
     """What a document holds, in which no key is repeated."""
     value, repeated = parse.parse_document(data, where)
     assert not repeated
@@ -45,13 +43,13 @@ class Yaml12Dumper(yaml.SafeDumper):
 
 
 @given(documents)
-def test_json_is_read_to_what_was_written(value: object) -> None:
+def test_json_is_read_to_what_was_written(value):
     assert parse_document(json.dumps(value).encode(), "a.json") == value
     assert parse_document(json.dumps(value).encode("utf-16"), "a.json") == value
 
 
 @given(documents)
-def test_yaml_is_read_to_what_was_written(value: object) -> None:
+def test_yaml_is_read_to_what_was_written(value):
     text = yaml.dump(value, Dumper=Yaml12Dumper, default_flow_style=False)
     # What begins so is taken for a web page.
     assume(not text.startswith("<"))
@@ -60,7 +58,7 @@ def test_yaml_is_read_to_what_was_written(value: object) -> None:
 
 
 @given(st.binary() | st.text().map(lambda text: text.encode("utf-8", "replace")))
-def test_anything_else_is_refused_by_a_message_that_names_it(data: bytes) -> None:
+def test_anything_else_is_refused_by_a_message_that_names_it(data):
     try:
         value, _ = parse.parse_document(data, "the-file")
     except InputError as error:
@@ -69,7 +67,7 @@ def test_anything_else_is_refused_by_a_message_that_names_it(data: bytes) -> Non
         assert isinstance(value, dict | list)
 
 
-def test_yaml_says_no_more_than_json_could() -> None:
+def test_yaml_says_no_more_than_json_could():
     text = """
     since: 2024-01-31
     on: yes
@@ -87,7 +85,7 @@ def test_yaml_says_no_more_than_json_could() -> None:
             "1:30",
             "1_000",
             31,
-            1000.0,
+            1e3,
             0.5,
             ".inf",
             3,
@@ -98,7 +96,7 @@ def test_yaml_says_no_more_than_json_could() -> None:
     }
 
 
-def test_aliases_and_merged_mappings_are_read() -> None:
+def test_aliases_and_merged_mappings_are_read():
     text = "base: &b {a: 1, b: 2}\nmore:\n  <<: *b\n  b: 3\nsame: *b\n"
     assert parse_document(text.encode(), "a.yaml") == {
         "base": {"a": 1, "b": 2},
@@ -114,13 +112,16 @@ def test_aliases_and_merged_mappings_are_read() -> None:
         "a: 1\nb/c:\n- d: 1\n  d: 2\n  d: {e: 3}\na: {f: 1, f: 2}\n",
     ],
 )
-def test_of_a_key_that_is_repeated_the_last_counts_and_its_place_is_told(
-    text: str,
-) -> None:
+def test_of_a_key_that_is_repeated_the_last_counts_and_its_place_is_told(text):
     assert parse.parse_document(text.encode(), "a") == (
         {"a": {"f": 2}, "b/c": [{"d": {"e": 3}}]},
         ["/a", "/a/f", "/b~1c/0/d"],
     )
+
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)
+)
 
 
 @pytest.mark.parametrize(
@@ -144,35 +145,28 @@ def test_of_a_key_that_is_repeated_the_last_counts_and_its_place_is_told(
         ("\n".join(" " * n + "a:" for n in range(2_000)), "nested too deep"),
         ('{"a": 1e999}', "1e999"),
         ("a\0b", "is not text"),
+        (BOMB, "aliases expanded"),
     ],
 )
-def test_what_can_not_be_read_is_told_with_its_line(text: str, said: str) -> None:
+def test_what_can_not_be_read_is_told_with_its_line(text, said):
     with pytest.raises(InputError) as caught:
         parse_document(text.encode(), "spec")
     assert str(caught.value).startswith("spec")
     assert said in str(caught.value)
 
 
-def test_aliases_that_explode_are_refused() -> None:
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"] + [
-        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)
-    ]
-    with pytest.raises(InputError, match="aliases expanded"):
-        parse_document("\n".join(lines).encode(), "bomb.yaml")
-
-
-def test_half_a_character_becomes_a_question_mark() -> None:
+def test_half_a_character_becomes_a_question_mark():
     assert parse_document(rb'{"a": "x\ud800y"}', "a.json") == {"a": "x?y"}
 
 
-def write(folder: Path, **files: object) -> Documents:
+def write(folder, **files):
     folder.mkdir(exist_ok=True)
     for name, content in files.items():
         (folder / f"{name}.json").write_text(json.dumps(content))
     return Documents()
 
 
-def test_files_beside_a_document_are_read_once(tmp_path: Path) -> None:
+def test_files_beside_a_document_are_read_once(tmp_path):
     documents = write(tmp_path / "api", spec={"a": 1}, other={"b": 2})
     (tmp_path / "api" / "in").mkdir()
     (tmp_path / "api" / "in" / "deep er.yaml").write_text("c: 3")
@@ -186,7 +180,7 @@ def test_files_beside_a_document_are_read_once(tmp_path: Path) -> None:
     assert documents.follow(deeper, "../spec.json") is spec
 
 
-def test_no_file_outside_of_the_folder_is_read(tmp_path: Path) -> None:
+def test_no_file_outside_of_the_folder_is_read(tmp_path):
     write(tmp_path, secret={"key": 1})
     documents = write(tmp_path / "api", spec={})
     (tmp_path / "api" / "link.json").symlink_to(tmp_path / "secret.json")
@@ -204,7 +198,7 @@ def test_no_file_outside_of_the_folder_is_read(tmp_path: Path) -> None:
             documents.follow(spec, reference)
 
 
-def test_root_widens_where_files_may_lie(tmp_path: Path) -> None:
+def test_root_widens_where_files_may_lie(tmp_path):
     write(tmp_path, shared={"b": 2})
     write(tmp_path / "api", spec={})
     documents = Documents(root=tmp_path)
@@ -212,26 +206,22 @@ def test_root_widens_where_files_may_lie(tmp_path: Path) -> None:
     assert documents.follow(spec, "../shared.json").content == {"b": 2}
 
 
-@pytest.mark.parametrize("reference", ["http://127.0.0.1:9/a.json", "ftp://x/a.json"])
-def test_a_file_leads_to_no_host_that_was_not_named(
-    tmp_path: Path, reference: str
-) -> None:
+@pytest.mark.parametrize(
+    "reference",
+    [
+        *("http://127.0.0.1:9/a.json", "ftp://x/a.json"),
+        *("https://me:s3cr3t@x.example/a", "//x.example/a?token=s3cr3t"),
+    ],
+)
+def test_a_file_leads_to_no_host_that_was_not_named(tmp_path, reference):
     documents = write(tmp_path, spec={})
     spec = documents.open(str(tmp_path / "spec.json"))
-    with pytest.raises(InputError, match=r"spec\.json: \$ref to "):
+    with pytest.raises(InputError, match=r"spec\.json: \$ref to .*/a") as caught:
         documents.follow(spec, reference)
+    assert "s3cr3t" not in str(caught.value)
 
 
-def test_no_secret_of_an_address_that_is_referred_to_is_shown(tmp_path: Path) -> None:
-    documents = write(tmp_path, spec={})
-    spec = documents.open(str(tmp_path / "spec.json"))
-    for reference in ("https://me:s3cr3t@x.example/a", "//x.example/a?token=s3cr3t"):
-        with pytest.raises(InputError, match=r"x\.example/a") as caught:
-            documents.follow(spec, reference)
-        assert "s3cr3t" not in str(caught.value)
-
-
-def test_what_is_no_file_that_can_be_read_is_told(tmp_path: Path) -> None:
+def test_what_is_no_file_that_can_be_read_is_told(tmp_path):
     for place, said in (
         (tmp_path, "is a folder"),
         (tmp_path / "absent.json", "No such file"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -28,7 +27,7 @@ def test_a_list_is_read_as_expected(file, update_corpus):
     check_collected(file, read(file), file, update=update_corpus)
 
 
-def test_parquet_is_read_as_a_table_of_texts(tmp_path: Path) -> None:
+def test_parquet_is_read_as_a_table_of_texts(tmp_path):
     path = tmp_path / "tools.parquet"
     csv = CORPUS / "functions" / "table.csv"
     pl.read_csv(csv, infer_schema=False).write_parquet(path)
@@ -43,32 +42,24 @@ def test_parquet_is_read_as_a_table_of_texts(tmp_path: Path) -> None:
         ("tools.csv", b"tool,about\na,b\n", "column description and name"),
         *(
             ("tools.json", text, "")
-            for text in (b"[]", b"{}", b"[1, 2]", b'{"openapi": "3.1.0", "paths": {}}')
+            for text in (b"[]", b"{}", b"[1, 2]", b"words", b"")
         ),
-        *(("tools.json", text, "") for text in (b"words", b"")),
+        ("tools.json", b'{"openapi": "3.1.0", "paths": {}}', ""),
     ],
 )
-def test_what_lists_no_function_is_refused(
-    tmp_path: Path, name: str, content: bytes, said: str
-) -> None:
+def test_what_lists_no_function_is_refused(tmp_path, name, content, said):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(InputError, match=f"{path}: .*{said}"):
         read(path)
 
 
+words = ["name", "description", "parameters", "function", "tools", "type"]
+keys = st.sampled_from(words) | st.text(max_size=3)
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                ["name", "description", "parameters", "function", "tools", "type"]
-            )
-            | st.text(max_size=3),
-            inner,
-            max_size=3,
-        )
+        st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3)
     ),
     max_leaves=15,
 )
@@ -76,7 +67,7 @@ values = st.recursive(
 
 @settings(max_examples=300)
 @given(values)
-def test_any_json_is_read_to_tools_or_refused(content: Any) -> None:
+def test_any_json_is_read_to_tools_or_refused(content):
     for pointer, entry in find_functions(content):
         assert pointer.startswith("/") or pointer == ""
         try:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import shlex
-import shutil
 import sys
 from pathlib import Path
 
@@ -48,6 +47,24 @@ def labels_of(sources, folder):
     return {tool.name: tool.source for tool in tools}
 
 
+def assigned(*sources):
+    """The labels in the bank of sources with a label each."""
+    told = assign_labels(sources, [[one.label] for one in sources])
+    return [label for each in told for label in each.values()]
+
+
+def make_caller(tools, targets, writes=False):
+    caller = ToolCaller(["*"], targets, writes=writes)
+    caller.learn("finder", tools)
+    return caller
+
+
+def write_recipe(folder, sources):
+    recipe = folder / "r.yaml"
+    recipe.write_text(f"name: r\nsources: [{sources}]\ngenerate: {{engine: rules}}\n")
+    return load_recipe(str(recipe))
+
+
 @pytest.fixture(scope="module")
 def hosts():
     with serving_api() as north, serving_api() as south:
@@ -63,9 +80,7 @@ def test_a_call_goes_to_the_server_of_its_own_file(tmp_path, hosts, files):
         )
     ]
     tools = collect_tools(sources, tmp_path).tools
-    caller = ToolCaller(["*"], {}, writes=False)
-    caller.learn("finder", tools)
-    proposed = describe_permissions(caller, tools)[0]
+    proposed = describe_permissions(make_caller(tools, {}), tools)[0]
     labels = [f"openapi:{file}" for file in files.split()]
     assert all(label in proposed for label in labels)
     targets = {
@@ -73,29 +88,15 @@ def test_a_call_goes_to_the_server_of_its_own_file(tmp_path, hosts, files):
         for label, (address, _) in zip(labels, hosts, strict=True)
     }
     for tool, (_, came), other in zip(tools, hosts, reversed(hosts), strict=True):
-        caller = ToolCaller(["*"], targets, writes=False)
-        caller.learn("finder", tools)
         before = len(came), len(other[1])
-        asyncio.run(caller.call(tool, {}))
+        asyncio.run(make_caller(tools, targets).call(tool, {}))
         assert (len(came), len(other[1])) == (before[0] + 1, before[1])
 
 
-def test_a_label_does_not_depend_on_where_the_files_are(tmp_path):
-    here = tmp_path / "here"
-    files = ["api.json", "test/api.json", "test/old/api.json", "other.json"]
-    for file in files:
-        write_api(here / file, operations=(f"get{len(file)}",))
-    shutil.copytree(here, tmp_path / "deep/er/there")
-    found = [
-        labels_of([OpenApiSource(spec=str(folder / f)) for f in files], tmp_path)
-        for folder in (here, tmp_path / "deep/er/there")
-    ]
-    assert found[0] == found[1]
-    assert sorted(found[0].values()) == [
-        "openapi:./api.json",
-        "openapi:old/api.json",
-        "openapi:other.json",
-        "openapi:test/api.json",
+def test_a_label_is_the_end_of_a_path_that_differs():
+    files = ["api.json", "test/api.json", "test/old/api.json"]
+    assert assigned(*(FunctionsSource(path=Path("/x", file)) for file in files)) == [
+        *("functions:./api.json", "functions:test/api.json", "functions:old/api.json")
     ]
 
 
@@ -104,11 +105,10 @@ def test_addresses_of_one_path_are_told_apart_without_their_queries():
         OpenApiSource(spec=f"https://api.example/openapi.json?key={key}")
         for key in ("secret-1", "secret-2")
     )
-    told = assign_labels([one, other], [[one.label], [other.label]])
-    labels = [next(iter(each.values())) for each in told]
+    labels = assigned(one, other)
     assert len({*labels}) == 2
     assert "secret" not in str(labels)
-    assert assign_labels([one, one], [[one.label]] * 2)[0] == {one.label: one.label}
+    assert assigned(one, one) == [one.label, one.label]
 
 
 def test_commands_of_one_program_are_told_apart(tmp_path):
@@ -116,8 +116,7 @@ def test_commands_of_one_program_are_told_apart(tmp_path):
         McpSource(command=("docker", "run", "-i", image), prefix=prefix)
         for image, prefix in (("tides", "t"), ("ports", None), ("ships", None))
     ]
-    told = assign_labels(sources, [[one.label] for one in sources])
-    labels = [label for each in told for label in each.values()]
+    labels = assigned(*sources)
     assert labels[0] == "mcp:docker run t"
     assert len({*labels}) == 3
 
@@ -127,10 +126,8 @@ def test_two_places_of_one_name_are_refused_with_both(tmp_path, kind):
     paths = [write_api(tmp_path / name) for name in ("a.json", "b.json")]
     key = {"openapi": "spec", "functions": "path"}[kind]
     listed = ", ".join(f"{{type: {kind}, {key}: {p.name}, name: port}}" for p in paths)
-    recipe = tmp_path / "r.yaml"
-    recipe.write_text(f"name: r\nsources: [{listed}]\ngenerate: {{engine: rules}}\n")
     with pytest.raises(InputError) as refused:
-        run_recipe(load_recipe(str(recipe)), tmp_path / "out", until="sources")
+        run_recipe(write_recipe(tmp_path, listed), tmp_path / "out", until="sources")
     said = str(refused.value)
     assert all(str(path) in said for path in paths)
     assert f"{kind}:port" in said
@@ -140,12 +137,8 @@ def test_two_places_of_one_name_are_refused_with_both(tmp_path, kind):
 @pytest.mark.parametrize("title", ["Harbour API", "Harbour API, second: edition"])
 def test_another_version_of_an_api_has_the_same_label(tmp_path, title):
     file = write_api(tmp_path / "tides.json")
-    recipe = tmp_path / "r.yaml"
-    recipe.write_text(
-        "name: r\nsources: [{type: openapi, spec: tides.json}]\n"
-        "generate: {engine: rules}\n"
-    )
-    run_recipe(load_recipe(str(recipe)), tmp_path / "out", until="sources")
+    recipe = write_recipe(tmp_path, "{type: openapi, spec: tides.json}")
+    run_recipe(recipe, tmp_path / "out", until="sources")
     write_api(file, version="2")
     file.write_text(file.read_text().replace("Harbour API", title))
     changes = refresh_run(tmp_path / "out").changes
@@ -167,8 +160,7 @@ def test_operations_at_another_server_need_a_target_of_their_own(tmp_path, hosts
         targets = {
             key: Target(url=urls[key], private=True) for key in urls if key in keys
         }
-        caller = ToolCaller(["*"], targets, writes=False)
-        caller.learn("finder", tools)
+        caller = make_caller(tools, targets)
         asyncio.run(caller.call(tool, {}))
         return describe_permissions(caller, tools)
 
@@ -196,15 +188,10 @@ def test_servers_of_one_name_in_two_client_files_are_two(tmp_path, monkeypatch):
         sources.append(McpSource(config=folder / "mcp.json"))
     monkeypatch.setenv("TOOLBANK_GRANTS", "\n".join(lines))
     tools = collect_tools(sources, tmp_path).tools
-    assert {tool.name: (tool.source, tool.call.source) for tool in tools} == {
-        f"notes/{place}_post": (
-            f"mcp:{place}/mcp.json/notes",
-            f"{place}/mcp.json/notes",
-        )
-        for place in ("work", "home")
-    }
-    caller = ToolCaller(["*"], {"notes": Target(command=("x",))}, writes=True)
-    caller.learn("finder", tools)
+    for tool, place in zip(tools, ("home", "work"), strict=True):
+        assert tool.name == f"notes/{place}_post"
+        assert tool.source == f"mcp:{tool.call.source}" == f"mcp:{place}/mcp.json/notes"
+    caller = make_caller(tools, {"notes": Target(command=("x",))}, writes=True)
     assert not any(map(caller.find_target, tools))
 
 
@@ -217,18 +204,13 @@ def test_a_pack_in_which_two_files_share_a_label_is_called_by_the_server_alone(
         for n, url in (("a", "https://a.example"), ("b", "https://b.example"))
     ]
     former = {"source": "openapi:Harbour API 1"}
-    tools = [
-        tool.model_copy(update=former)
-        for tool in collect_tools(sources, tmp_path).tools
-    ]
+    collected = collect_tools(sources, tmp_path).tools
+    tools = [tool.model_copy(update=former) for tool in collected]
     target = Target(url="https://a.example/")
-    caller = ToolCaller(["*"], {"openapi:Harbour API 1": target}, writes=False)
-    caller.learn("finder", tools)
+    caller = make_caller(tools, {"openapi:Harbour API 1": target})
     assert [caller.find_target(tool) for tool in tools] == [target, None]
-    assert (
-        "openapi:Harbour API 1 https://b.example"
-        in describe_permissions(caller, tools)[1]
-    )
+    proposed = describe_permissions(caller, tools)[1]
+    assert "openapi:Harbour API 1 https://b.example" in proposed
 
 
 NAMES = st.sampled_from(["a", "b", "api.json"])
@@ -242,9 +224,7 @@ PATHS = st.lists(
 @given(PATHS, st.sampled_from(["/x", "/some/where/else"]))
 def test_different_paths_have_different_labels_wherever_they_are(paths, folder):
     def tell(root):
-        sources = [FunctionsSource(path=Path(root, path)) for path in paths]
-        told = assign_labels(sources, [[one.label] for one in sources])
-        return [next(iter(each.values())) for each in told]
+        return assigned(*(FunctionsSource(path=Path(root, path)) for path in paths))
 
     labels = tell(folder)
     assert labels == tell("/")

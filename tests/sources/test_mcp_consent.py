@@ -1,4 +1,4 @@
-"""Commands are started after the user's word alone."""
+"""Commands start only with the user's permission."""
 
 from __future__ import annotations
 
@@ -15,46 +15,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.servers.named import GRANTS, read_line
-from tests.sources.test_mcp_stdio import KIND, LIGHT, refusal
+from tests.sources.mcp_servers import KIND, light, refusal
 from toolbank.sources.mcp.settings import McpSource, Server
 from toolbank.system.consent import is_granted
 
 
 @pytest.fixture
 def source(tmp_path, monkeypatch):
-    monkeypatch.delenv("TOOLBANK_GRANTS", raising=False)
-    file = tmp_path / "my tools.json"
-    file.write_text('[{"name": "a", "inputSchema": {"type": "object"}}]')
-    return McpSource(command=(sys.executable, "-S", "-I", LIGHT, str(file)))
-
-
-def test_nothing_is_started_without_the_users_word(source, tmp_path):
-    message = refusal(source, tmp_path)
-    assert shlex.join(source.command) in message
-    assert "export TOOLBANK_GRANTS=" in message
-    assert not Path(f"{source.command[4]}.pid").exists()
+    monkeypatch.delenv(GRANTS, raising=False)
+    entry = light(tmp_path, "my tools")
+    return McpSource(command=(entry["command"], *entry["args"]))
 
 
 def test_what_the_message_says_to_type_gives_the_word(source, tmp_path, monkeypatch):
+    assert f"export {GRANTS}=" in refusal(source, tmp_path)
     before = "start python other.py 'a;b'"
     monkeypatch.setenv(GRANTS, before)
     message = refusal(source, tmp_path)
+    assert shlex.join(source.command) in message
     assert f'export {GRANTS}="${GRANTS}; "' in message
+    assert not (tmp_path / "my tools.json.pid").exists()
     monkeypatch.setenv(GRANTS, f"{before}; {read_line(message)}")
     assert KIND.read(source, tmp_path).tools
 
 
-def test_a_command_with_other_arguments_is_another(source, tmp_path, monkeypatch):
-    monkeypatch.setenv(
-        "TOOLBANK_GRANTS", f"start {shlex.join(source.command[:-1])}\nstart python"
-    )
-    refusal(source, tmp_path)
-
-
-def run_on_a_terminal(recipe, said):
-    """Reads the sources of a recipe on a terminal where this is typed: exit code, what was shown."""
+def run_on_a_terminal(recipe: Path, typed: str) -> tuple[int, str]:
+    """Read the sources of a recipe on a terminal: exit code, and what was shown."""
     theirs, ours = pty.openpty()
-    os.write(theirs, said.encode())
+    os.write(theirs, typed.encode())
     command = ["-m", "toolbank", "run", str(recipe), "--until", "sources", "--out"]
     done = subprocess.run(
         [sys.executable, *command, str(recipe.with_suffix(""))],
@@ -68,24 +56,23 @@ def run_on_a_terminal(recipe, said):
         while piece := os.read(theirs, 4096):
             shown += piece
     except OSError:
-        # The end of a terminal.
-        pass
+        pass  # the end of a terminal
     os.close(theirs)
     return done.returncode, " ".join(shown.decode().split())
 
 
 def test_on_a_terminal_it_is_asked_with_the_whole_command(source, tmp_path):
     recipe = tmp_path / "mine.yaml"
-    told = {"type": "mcp", "command": list(source.command)}
-    recipe.write_text(yaml.safe_dump({"name": "mine", "sources": [told]}))
+    listed = {"type": "mcp", "command": list(source.command)}
+    recipe.write_text(yaml.safe_dump({"name": "mine", "sources": [listed]}))
     code, shown = run_on_a_terminal(recipe, "n\n")
     assert code == 2 and "nothing was started" in shown
     assert shlex.join(source.command).replace(" ", "") in shown.replace(" ", "")
-    assert not Path(f"{source.command[4]}.pid").exists()
+    assert not (tmp_path / "my tools.json.pid").exists()
     code, shown = run_on_a_terminal(recipe, "y\n")
-    assert code == 0 and "1 tool" in shown
+    assert code == 0 and "12 tools" in shown
     assert shown.count("[y/N]") == 1
-    assert Path(f"{source.command[4]}.pid").exists()
+    assert (tmp_path / "my tools.json.pid").exists()
 
 
 WORDS = st.lists(
@@ -104,9 +91,8 @@ def test_any_commands_can_be_listed(commands, between):
 
 
 def test_a_file_sets_variables_and_folder_in_sight():
-    server = Server(
-        "a", ("npx", "x y"), {"TOKEN": "sesame", "B": "1"}, folder="/my dir"
-    )
+    variables = {"TOKEN": "sesame", "B": "1"}
+    server = Server("a", ("npx", "x y"), variables, folder="/my dir")
     secret = "'<secret of 6 characters>'"
     line = f"start --chdir='/my dir' B=1 TOKEN={secret} npx 'x y'"
     assert str(server.grant_to_start) == line

@@ -20,9 +20,25 @@ from toolbank.system.errors import InputError
 
 WORDS = st.sampled_from(
     [
-        *("type", "object", "string", "properties", "required", "$ref", "$defs"),
-        *("#/$defs/a", "items", "anyOf", "name", "description", "inputSchema"),
-        *("outputSchema", "annotations", "title", "enum", "default", "a"),
+        "type",
+        "object",
+        "string",
+        "properties",
+        "required",
+        "$ref",
+        "$defs",
+        "#/$defs/a",
+        "items",
+        "anyOf",
+        "name",
+        "description",
+        "inputSchema",
+        "outputSchema",
+        "annotations",
+        "title",
+        "enum",
+        "default",
+        "a",
     ]
 )
 TEXT = WORDS | st.text(max_size=5)
@@ -36,15 +52,12 @@ JSON = st.recursive(
 ENTRIES = st.fixed_dictionaries(
     {"name": TEXT | JSON},
     optional={
-        "title": JSON,
-        "description": JSON,
+        **dict.fromkeys(("title", "description", "outputSchema", "annotations"), JSON),
         "inputSchema": JSON
         | st.fixed_dictionaries(
             {"type": st.just("object") | JSON, "properties": JSON},
             optional={"required": JSON, "$defs": JSON},
         ),
-        "outputSchema": JSON,
-        "annotations": JSON,
     },
 )
 
@@ -79,29 +92,19 @@ def test_no_secret_is_left_in_what_is_listed(listed, secrets, data):
 
 def texts(value):
     """All texts and keys of a JSON value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for one in value:
-            yield from texts(one)
-    elif isinstance(value, dict):
-        for key, one in value.items():
-            yield key
-            yield from texts(one)
+    inner = [*value, *value.values()] if isinstance(value, dict) else value
+    if isinstance(inner, list):
+        return [text for one in inner for text in texts(one)]
+    return [inner] if isinstance(inner, str) else []
 
 
 SERVERS = st.fixed_dictionaries(
     {},
     optional={
-        "command": JSON,
-        "args": JSON,
-        "env": JSON,
-        "cwd": JSON,
+        **dict.fromkeys(("command", "args", "env", "cwd", "headers", "disabled"), JSON),
         "type": JSON | st.sampled_from(["http", "sse", "stdio"]),
         "url": JSON
         | st.sampled_from(["http://[", "https://a@b", "http://é", "${A", "${HOME}"]),
-        "headers": JSON,
-        "disabled": JSON,
     },
 )
 

@@ -16,36 +16,38 @@ from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.settings import OpenApiSource
 from toolbank.system.errors import InputError
 
-NAMES = st.sampled_from(
-    ["a", "b", "id", "$ref", "a/b", "~", "%", "200", "2XX", "/x/{id}", ""]
-)
+
+def pick(words: str) -> st.SearchStrategy[str]:
+    return st.sampled_from(words.split())
+
+
+def fields(
+    needed: dict[str, st.SearchStrategy[Any]], **optional: st.SearchStrategy[Any]
+) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(needed, optional=optional)
+
+
+def named(
+    names: st.SearchStrategy[str], values: st.SearchStrategy[Any], least: int = 0
+) -> st.SearchStrategy[dict[str, Any]]:
+    return st.dictionaries(names, values, min_size=least, max_size=2)
+
+
+NAMES = pick("a b id $ref a/b ~ % 200 2XX /x/{id}") | st.just("")
 TARGETS = st.builds(
     "#/{}/{}/{}".format,
-    st.sampled_from(["components", "definitions", "paths"]),
-    st.sampled_from(["schemas", "parameters", "responses", "a", "~1x~1{id}"]),
-    st.sampled_from(["a", "b", "id", "a~1b", "%7E0", "%25", "0", "schema", "get"]),
+    pick("components definitions paths"),
+    pick("schemas parameters responses a ~1x~1{id}"),
+    pick("a b id a~1b %7E0 %25 0 schema get"),
 )
-WORDS = st.one_of(
-    NAMES,
-    TARGETS,
-    st.sampled_from(
-        ["string", "object", "array", "path", "query", "body", "apiKey", "é\x00"]
-    ),
-    st.sampled_from(
-        ["#", "#/", "#a", "other.json", "http://[", "file:///etc/passwd", "../.."]
-    ),
-)
-KEYS = NAMES | st.sampled_from(
-    [
-        *("openapi", "swagger", "paths", "components", "definitions", "schemas", "get"),
-        *("post", "parameters", "requestBody", "responses", "content", "schema"),
-        *("name", "application/json", "multipart/form-data", "in", "required"),
-        *("properties", "type", "items", "allOf", "anyOf", "enum", "default"),
-        *("example", "nullable", "servers", "url", "variables", "security", "tags"),
-        *("summary", "operationId", "$id", "$anchor", "$defs", "additionalProperties"),
-        *("description", "minimum", "exclusiveMinimum", "maxLength", "pattern"),
-        *("securitySchemes", "info", "host"),
-    ]
+ODD = pick("string object array path query body apiKey # #/ #a other.json http://[")
+WORDS = NAMES | TARGETS | ODD | pick("file:///etc/passwd ../..") | st.just("é\x00")
+KEYS = NAMES | pick(
+    "openapi swagger paths components definitions schemas get post parameters requestBody "
+    "responses content schema name application/json multipart/form-data in required properties "
+    "type items allOf anyOf enum default example nullable servers url variables security tags "
+    "summary operationId $id $anchor $defs additionalProperties description minimum "
+    "exclusiveMinimum maxLength pattern securitySchemes info host"
 )
 VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(-2, 3), st.floats(allow_nan=False), WORDS
@@ -59,126 +61,77 @@ ANYTHING: st.SearchStrategy[Any] = st.recursive(
     ),
     max_leaves=12,
 )
-OFTEN = st.sampled_from(
-    [
-        *("#/components/schemas/a", "#/components/schemas/b"),
-        *("#/components/schemas/a~1b", "#/components/schemas/a/properties/b"),
-        *("#/definitions/a", "#/components/responses/a"),
-    ]
+OFTEN = pick(
+    "#/components/schemas/a #/components/schemas/b #/components/schemas/a~1b "
+    "#/components/schemas/a/properties/b #/definitions/a #/components/responses/a"
 )
 REFERENCES = st.builds(lambda target: {"$ref": target}, OFTEN | OFTEN | TARGETS)
+PLAIN = st.sampled_from([{"type": "string"}, {"type": "object"}])
 SCHEMAS: st.SearchStrategy[Any] = st.recursive(
-    REFERENCES
-    | REFERENCES
-    | ANYTHING
-    | st.sampled_from([{"type": "string"}, {"type": "object"}]),
+    REFERENCES | REFERENCES | ANYTHING | PLAIN,
     lambda inner: st.one_of(
-        st.fixed_dictionaries(
-            {
-                "type": st.just("object"),
-                "properties": st.dictionaries(NAMES, inner, max_size=3),
-            },
-            optional={
-                "required": st.lists(NAMES, max_size=2),
-                "additionalProperties": inner,
-            },
+        fields(
+            {"type": st.just("object"), "properties": named(NAMES, inner)},
+            required=st.lists(NAMES, max_size=2),
+            additionalProperties=inner,
         ),
-        st.fixed_dictionaries({"type": st.just("array"), "items": inner}),
-        st.dictionaries(
-            st.sampled_from(["allOf", "anyOf", "oneOf"]),
-            st.lists(inner, max_size=3),
-            min_size=1,
-        ),
+        fields({"type": st.just("array"), "items": inner}),
+        named(pick("allOf anyOf oneOf"), st.lists(inner, max_size=3), least=1),
         st.fixed_dictionaries(
             {"not": inner}, optional={"$ref": TARGETS, "nullable": st.just(True)}
         ),
     ),
     max_leaves=6,
 )
-PARAMETERS = st.lists(
-    st.one_of(
-        REFERENCES,
-        st.fixed_dictionaries(
-            {
-                "name": NAMES,
-                "in": st.sampled_from(
-                    ["path", "query", "header", "cookie", "body", "formData"]
-                ),
-            },
-            optional={"schema": SCHEMAS, "required": st.booleans(), "type": WORDS},
-        ),
-        ANYTHING,
-    ),
-    max_size=4,
+PARAMETER = fields(
+    {"name": NAMES, "in": pick("path query header cookie body formData")},
+    schema=SCHEMAS,
+    required=st.booleans(),
+    type=WORDS,
 )
-JSON_CONTENTS = st.fixed_dictionaries({"schema": SCHEMAS}).map(
+PARAMETERS = st.lists(REFERENCES | PARAMETER | ANYTHING, max_size=4)
+JSON_CONTENTS = fields({"schema": SCHEMAS}).map(
     lambda media: {**media, "content": {"application/json": media}, "required": True}
 )
+MEDIA_TYPES = pick("application/json multipart/form-data */* text/plain") | st.just("")
 CONTENTS = (
     JSON_CONTENTS
     | JSON_CONTENTS
-    | st.fixed_dictionaries(
+    | fields(
         {},
-        optional={
-            "content": st.dictionaries(
-                st.sampled_from(
-                    ["application/json", "multipart/form-data", "*/*", "text/plain", ""]
-                ),
-                st.one_of(st.fixed_dictionaries({"schema": SCHEMAS}), ANYTHING),
-                max_size=2,
-            ),
-            "required": st.booleans(),
-            "schema": SCHEMAS,
-        },
+        content=named(MEDIA_TYPES, fields({"schema": SCHEMAS}) | ANYTHING),
+        required=st.booleans(),
+        schema=SCHEMAS,
     )
 )
-RESPONSES = st.dictionaries(
-    st.sampled_from(["200", "201", "2XX", "default", "404"]),
-    CONTENTS | REFERENCES,
-    max_size=2,
-)
-OPERATIONS = st.fixed_dictionaries(
-    {"requestBody": CONTENTS | REFERENCES, "responses": RESPONSES},
-    optional={
-        "parameters": PARAMETERS,
-        "operationId": WORDS | ANYTHING,
-        "summary": ANYTHING,
-        "description": ANYTHING,
-        "deprecated": VALUES,
-        "callbacks": st.dictionaries(NAMES, ANYTHING, max_size=2) | ANYTHING,
-        "security": ANYTHING,
-        "servers": ANYTHING,
-        "tags": ANYTHING,
+OPERATIONS = fields(
+    {
+        "requestBody": CONTENTS | REFERENCES,
+        "responses": named(pick("200 201 2XX default 404"), CONTENTS | REFERENCES),
     },
+    parameters=PARAMETERS,
+    operationId=WORDS | ANYTHING,
+    deprecated=VALUES,
+    callbacks=named(NAMES, ANYTHING) | ANYTHING,
+    **dict.fromkeys(
+        ("summary", "description", "security", "servers", "tags"), ANYTHING
+    ),
 )
-PATHS = st.dictionaries(
-    st.sampled_from(["/x/{id}", "/x", "x", "/a-b", "/a/b"]),
-    st.fixed_dictionaries(
-        {"get": OPERATIONS},
-        optional={"post": OPERATIONS | ANYTHING, "parameters": PARAMETERS},
-    )
-    | REFERENCES,
-    min_size=1,
-    max_size=2,
-)
-NAMED_SCHEMAS = st.fixed_dictionaries({"a": SCHEMAS, "b": SCHEMAS, "a/b": SCHEMAS})
-COMPONENTS = st.fixed_dictionaries(
+METHODS = fields({"get": OPERATIONS}, post=OPERATIONS | ANYTHING, parameters=PARAMETERS)
+PATHS = named(pick("/x/{id} /x x /a-b /a/b"), METHODS | REFERENCES, least=1)
+NAMED_SCHEMAS = fields(dict.fromkeys(("a", "b", "a/b"), SCHEMAS))
+COMPONENTS = fields(
     {"schemas": NAMED_SCHEMAS | ANYTHING},
-    optional={
-        "parameters": st.dictionaries(NAMES, ANYTHING, max_size=2),
-        "responses": st.dictionaries(NAMES, CONTENTS, max_size=2),
-        "securitySchemes": ANYTHING,
-    },
+    parameters=named(NAMES, ANYTHING),
+    responses=named(NAMES, CONTENTS),
+    securitySchemes=ANYTHING,
 )
 DESCRIPTIONS = st.fixed_dictionaries(
     {"paths": PATHS, "components": COMPONENTS},
     optional={
         "definitions": NAMED_SCHEMAS | ANYTHING,
-        "webhooks": PATHS | ANYTHING,
-        "x-ms-paths": PATHS | ANYTHING,
-        "servers": ANYTHING,
-        "security": ANYTHING,
-        "info": ANYTHING,
+        **dict.fromkeys(("webhooks", "x-ms-paths"), PATHS | ANYTHING),
+        **dict.fromkeys(("servers", "security", "info"), ANYTHING),
     },
 )
 VERSIONS = st.sampled_from(
@@ -204,8 +157,8 @@ def read(description: Any) -> ToolCollection | None:
 @FUZZ
 @given(version=VERSIONS, description=DESCRIPTIONS)
 def test_a_description_gives_sound_tools_and_every_operation_is_accounted_for(
-    version: dict[str, str], description: dict[str, Any]
-) -> None:
+    version, description
+):
     collected = read(version | description)
     if collected is None:
         return
@@ -226,5 +179,5 @@ def test_a_description_gives_sound_tools_and_every_operation_is_accounted_for(
 
 @FUZZ
 @given(content=ANYTHING)
-def test_any_json_is_read_or_refused(content: Any) -> None:
+def test_any_json_is_read_or_refused(content):
     read(content)

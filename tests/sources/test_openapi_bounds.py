@@ -82,7 +82,7 @@ def test_what_all_tools_refer_to_is_bounded_in_sum_and_each_has_the_nearest(
     monkeypatch.setattr(bounds, "_MOST", 20_000)
     collected = read(tmp_path, description)
     (note,) = collected.notes
-    assert "20,000" in note and "500" in note and "(40 times)" in note
+    assert "over 500 characters" in note and "(40 times)" in note
     for tool in collected.tools:
         near = tool.parameters["$defs"]
         written = {name: one for name, one in near.items() if "properties" in one}

@@ -10,7 +10,6 @@ from jsonschema import Draft202012Validator
 
 from tests.corpus_files import check_expected, corpus_files
 from tests.sources.cases import read_cases
-from tests.sources.packages import MakePackage
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.settings import PythonSource, package_version
 from toolbank.system.errors import InputError
@@ -34,7 +33,7 @@ def read(package: str, options: str = "{}") -> dict[str, object]:
 
 @pytest.mark.parametrize("file", corpus_files("python"), ids=lambda file: file.stem)
 def test_a_package_is_read_as_expected(
-    file, make_package: MakePackage, tmp_path, monkeypatch, update_corpus
+    file, make_package, tmp_path, monkeypatch, update_corpus
 ):
     files = read_cases(file)
     options = files.pop("options").splitlines()
@@ -67,7 +66,7 @@ def test_the_kinds_that_a_note_names_take_all(make_package, files, kinds):
     assert again["tools"] and not again["notes"]
 
 
-def test_the_standard_library_can_be_read() -> None:
+def test_the_standard_library_can_be_read():
     found = read_package(PythonSource(package="json"))
     tools = {tool.name: tool for tool in found.tools}
     assert {"json.dumps", "json.loads", "json.JSONDecoder"} <= tools.keys()
@@ -75,14 +74,14 @@ def test_the_standard_library_can_be_read() -> None:
     assert tools["json.dumps"].source == f"python:json=={version}"
 
 
-def test_a_package_has_the_version_of_its_distribution() -> None:
+def test_a_package_has_the_version_of_its_distribution():
     for package, brought_by in metadata.packages_distributions().items():
         if package.isidentifier() and package.lower() != brought_by[0].lower():
             version = metadata.version(brought_by[0])
             assert package_version(package) == f"{package}=={version}"
 
 
-def test_every_process_reads_the_same() -> None:
+def test_every_process_reads_the_same():
     script = (
         "from toolbank.sources.python.settings import PythonSource\n"
         "from toolbank.sources.python.package import read_package\n"

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tests.corpus_files import CORPUS, check_expected, corpus_files
 from tests.sources.cases import read_cases
-from tests.sources.packages import MakePackage
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import ToolCollection
 from toolbank.sources.python.settings import PythonSource
@@ -48,9 +47,7 @@ def test_a_folder_is_read_as_expected(file, tmp_path, update_corpus):
     check_expected(expected, found, names, update=update_corpus)
 
 
-def test_a_folder_gives_the_tools_that_the_package_does(
-    make_package: MakePackage, tmp_path: Path
-) -> None:
+def test_a_folder_gives_the_tools_that_the_package_does(make_package, tmp_path):
     files = read_cases(CORPUS / "folders" / "package.txt")
     name = make_package(
         {
@@ -75,7 +72,7 @@ def test_a_folder_gives_the_tools_that_the_package_does(
 SAME = {"kind", "summary", "description", "aliases", "call"}
 
 
-def test_a_file_that_can_not_be_parsed_is_named_with_its_line(tmp_path: Path) -> None:
+def test_a_file_that_can_not_be_parsed_is_named_with_its_line(tmp_path):
     package = write(
         tmp_path / "weather",
         __init__='def rain(city): "Say if it rains."',
@@ -86,6 +83,7 @@ def test_a_file_that_can_not_be_parsed_is_named_with_its_line(tmp_path: Path) ->
         '# coding: latin-1\ndef ä(x): "Dö it."\n'.encode("latin-1")
     )
     (package / "binary.py").write_bytes(b"\xff\xfe\x00")
+    (package / "again").symlink_to(package)
     collected = read(package)
     assert [tool.name for tool in collected.tools] == ["weather.rain"]
     assert collected.info["left_out"]["can't be parsed"] == 4
@@ -95,20 +93,14 @@ def test_a_file_that_can_not_be_parsed_is_named_with_its_line(tmp_path: Path) ->
     assert "weather/latin.py, not UTF-8 text; save it as UTF-8" in said
 
 
-def test_a_file_that_is_nested_too_deep_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_nested_too_deep_is_told(tmp_path):
     write(tmp_path, a='def f(x): "Do."', b=f"x = {'-' * 20_000}1")
     collected = read(tmp_path)
     assert [tool.name for tool in collected.tools] == ["a.f"]
     assert any("b" in line for line in collected.problems)
 
 
-def test_links_that_lead_in_a_circle_end(tmp_path: Path) -> None:
-    package = write(tmp_path / "weather", __init__='def rain(city): "Say it."')
-    (package / "again").symlink_to(package)
-    assert [tool.name for tool in read(package).tools] == ["weather.rain"]
-
-
-def test_what_is_no_folder_of_source_is_told(tmp_path: Path) -> None:
+def test_what_is_no_folder_of_source_is_told(tmp_path):
     write(tmp_path / "empty")
     write(tmp_path / "bare", __init__="def f(x): ...")
     write(tmp_path / "broken", __init__="def f(:")
@@ -125,12 +117,12 @@ def test_what_is_no_folder_of_source_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"package": "numpy", "folder": "src"}])
-def test_a_package_or_a_folder_is_given_and_not_both(given: dict[str, str]) -> None:
+def test_a_package_or_a_folder_is_given_and_not_both(given):
     with pytest.raises(ValueError, match="give `package`"):
         PythonSource.model_validate(given)
 
 
-def test_a_change_of_a_file_is_another_content(tmp_path: Path) -> None:
+def test_a_change_of_a_file_is_another_content(tmp_path):
     package = write(tmp_path / "weather", __init__='def rain(city): "Say it."')
     kind, config = SOURCES.find("python", ""), PythonSource(folder=package)
     first = kind.version(config)
@@ -140,9 +132,7 @@ def test_a_change_of_a_file_is_another_content(tmp_path: Path) -> None:
 
 
 @given(st.text(alphabet=" \n\t:()[]{}'\"\\#@=,.defclassxy0é*", max_size=60))
-def test_any_text_is_read_or_named(
-    tmp_path_factory: pytest.TempPathFactory, text: str
-) -> None:
+def test_any_text_is_read_or_named(tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("any") / "weather"
     folder.mkdir()
     (folder / "__init__.py").write_text('def rain(city): "Say if it rains."')

@@ -18,24 +18,18 @@ def tools() -> dict[str, Tool]:
     return {tool.name: tool for tool in read_package(source).tools}
 
 
-def test_every_published_name_is_a_tool_or_an_alias(tools: dict[str, Tool]) -> None:
+def test_every_published_name_is_a_tool_or_an_alias(tools):
     published = shared("data/toolbank-names/numpy.txt").read_text().split()
     known = {name for tool in tools.values() for name in (tool.name, *tool.aliases)}
     exists = [name for name in published if _exists(name)]
     assert len(exists) >= 500
     assert [name for name in exists if name not in known] == []
-
-
-def test_little_else_is_taken(tools: dict[str, Tool]) -> None:
     assert 520 <= len(tools) <= 545
 
 
-def test_aliases_merge_under_the_objects_own_name(tools: dict[str, Tool]) -> None:
+def test_kinds_and_aliases(tools):
     assert tools["numpy.arccos"].aliases == ("numpy.acos",)
     assert tools["numpy.add"].aliases == ("numpy.strings.add",)
-
-
-def test_kinds(tools: dict[str, Tool]) -> None:
     assert tools["numpy.add"].kind == "function"
     assert tools["numpy.nditer"].kind == "class"
     assert tools["numpy.s_"].kind == "object"
@@ -44,30 +38,14 @@ def test_kinds(tools: dict[str, Tool]) -> None:
     assert "numpy.pi" not in tools
 
 
-def test_a_ufunc_takes_its_signature_from_its_docstring(tools: dict[str, Tool]) -> None:
+def test_a_ufunc_takes_its_signature_from_its_docstring(tools):
     add = tools["numpy.add"]
     assert add.signature.startswith("numpy.add(x1, x2, /, out=None, *, where=True")
     assert list(add.parameters["properties"])[:3] == ["x1", "x2", "out"]
     assert add.parameters["required"] == ["x1", "x2"]
 
 
-def test_a_page_is_read_whole(tools: dict[str, Tool]) -> None:
-    tool = tools["numpy.percentile"]
-    assert tool.summary == (
-        "Compute the q-th percentile of the data along the specified axis."
-    )
-    assert tool.parameters["required"] == ["a", "q"]
-    assert tool.parameters["properties"]["overwrite_input"]["type"] == "boolean"
-    assert tool.returns[0].type == "scalar or ndarray"
-    assert ("median", "equivalent to percentile(..., 50)") in [
-        (item.name, item.description) for item in tool.see_also
-    ]
-    assert ">>> np.percentile(a, 50)" in tool.examples
-    assert tool.deprecated == ""
-    assert tools["numpy.in1d"].deprecated
-
-
-def test_all_schemas_are_valid_and_summaries_are_clean(tools: dict[str, Tool]) -> None:
+def test_all_schemas_are_valid_and_summaries_are_clean(tools):
     for tool in tools.values():
         jsonschema.Draft202012Validator.check_schema(tool.parameters)
         json.dumps(tool.parameters, allow_nan=False)

@@ -1,37 +1,35 @@
 """What a crawl keeps of a site, and when it asks again."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.sources.faults import answer
+from tests.sources.faults import answer, cut_off
 from tests.sources.small_site import ALL, FIRST, crawl_small, failure, names
-from tests.sources.sphinx_server import PAGE, SiteServer, described
+from tests.sources.sphinx_server import PAGE, described
 from toolbank.sources.sphinx.crawl import problems, record
 from toolbank.sources.web.answer import WebResponse
 from toolbank.sources.web.client import PageCache
-from toolbank.system.errors import ToolbankError
+from toolbank.system.errors import InputError, ToolbankError
 
 PAGES = ["/robots.txt", "/objects.inv", *(f"/small.{name}.html" for name in ALL)]
 DAY = 24 * 3600
 
 
-def kept() -> list[Path]:
+def kept():
     return [path for path in Path("cache").rglob("*") if path.is_file()]
 
 
-def age(days: float) -> None:
+def age(days):
     """Make everything that is kept so much older."""
     for path in kept():
         checked = path.stat().st_mtime - days * DAY
         os.utime(path, (checked, checked))
 
 
-def test_a_second_crawl_asks_for_nothing_and_gives_the_same(small: SiteServer) -> None:
+def test_a_second_crawl_asks_for_nothing_and_gives_the_same(small):
     (Path("site/small.f3.html")).unlink()
     small.redirects["/small.f2.html"] = "/small.f1.html"
     small.answers["/small.f1.html"] = answer(
@@ -47,9 +45,7 @@ def test_a_second_crawl_asks_for_nothing_and_gives_the_same(small: SiteServer) -
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
-def test_that_a_site_has_no_robots_txt_to_show_is_kept(
-    small: SiteServer, status: int
-) -> None:
+def test_that_a_site_has_no_robots_txt_to_show_is_kept(small, status):
     small.statuses["/robots.txt"] = [status]
     assert names(crawl_small(small)) == ALL
     small.asked.clear()
@@ -57,9 +53,7 @@ def test_that_a_site_has_no_robots_txt_to_show_is_kept(
     assert small.asked == []
 
 
-def test_a_page_serves_for_a_week_unless_another_age_is_given(
-    small: SiteServer,
-) -> None:
+def test_a_page_serves_for_a_week_unless_another_age_is_given(small):
     crawl_small(small)
     age(6.9)
     small.asked.clear()
@@ -69,7 +63,7 @@ def test_a_page_serves_for_a_week_unless_another_age_is_given(
     assert sorted(small.asked) == sorted(PAGES)
 
 
-def test_what_has_not_changed_is_renewed_and_not_sent_again(small: SiteServer) -> None:
+def test_what_has_not_changed_is_renewed_and_not_sent_again(small):
     first = crawl_small(small)
     age(8)
     small.conditions.clear()
@@ -83,7 +77,7 @@ def test_what_has_not_changed_is_renewed_and_not_sent_again(small: SiteServer) -
     assert small.asked == [], "the check counts for another week"
 
 
-def test_what_has_changed_is_read_anew(small: SiteServer) -> None:
+def test_what_has_changed_is_read_anew(small):
     crawl_small(small)
     age(8)
     page = Path("site") / FIRST.lstrip("/")
@@ -95,7 +89,7 @@ def test_what_has_changed_is_read_anew(small: SiteServer) -> None:
     assert len(result.from_cache) == 3
 
 
-def test_a_page_is_asked_for_by_its_tag(small: SiteServer) -> None:
+def test_a_page_is_asked_for_by_its_tag(small):
     page = PAGE.format(described("small.f0", "<p>Tagged.</p>")).encode()
     small.answers[FIRST] = answer(page, etag='"one"')
     crawl_small(small)
@@ -106,23 +100,14 @@ def test_a_page_is_asked_for_by_its_tag(small: SiteServer) -> None:
     assert len(result.from_cache) == 4
 
 
-def test_a_refresh_asks_about_everything_once(small: SiteServer) -> None:
-    crawl_small(small)
-    small.asked.clear()
-    assert len(crawl_small(small, max_age_h=0).from_cache) == 4
-    assert sorted(small.asked) == sorted(PAGES)
-
-
 @pytest.mark.parametrize("trouble", ["status", "cut off", "away"])
-def test_a_page_that_cant_be_checked_serves_as_it_was_kept(
-    small: SiteServer, trouble: str
-) -> None:
+def test_a_page_that_cant_be_checked_serves_as_it_was_kept(small, trouble):
     first = crawl_small(small)
     age(8)
     if trouble == "status":
         small.statuses = {path: [503] for path in PAGES}
     elif trouble == "cut off":
-        small.cut_off |= set(PAGES)
+        small.answers |= dict.fromkeys(PAGES, cut_off)
     else:
         small.stop()
     result = crawl_small(small)
@@ -132,25 +117,23 @@ def test_a_page_that_cant_be_checked_serves_as_it_was_kept(
     assert any("4 pages could not be checked" in line for line in problems(result))
 
 
-def test_a_page_that_is_gone_meanwhile_is_gone(small: SiteServer) -> None:
+def test_a_page_that_is_gone_meanwhile_is_gone(small):
     crawl_small(small)
     age(8)
     (Path("site") / FIRST.lstrip("/")).unlink()
     assert failure(crawl_small(small)) == "HTTP status 404"
 
 
-def test_a_site_without_its_inventory_is_asked_again(small: SiteServer) -> None:
+def test_a_site_without_its_inventory_is_asked_again(small):
     inventory = Path("site/objects.inv")
     inventory.rename("site/hidden")
-    with pytest.raises(
-        ToolbankError, match=rf"{small.url}objects.inv: no inventory there"
-    ):
+    with pytest.raises(InputError, match=rf"{small.url}objects.inv: .* status 404"):
         crawl_small(small)
     Path("site/hidden").rename(inventory)
     assert names(crawl_small(small)) == ALL
 
 
-def test_a_damaged_page_is_asked_for_again(small: SiteServer) -> None:
+def test_a_damaged_page_is_asked_for_again(small):
     first = crawl_small(small)
     for number, path in enumerate(sorted(kept())):
         data = path.read_bytes()
@@ -170,7 +153,7 @@ def test_a_damaged_page_is_asked_for_again(small: SiteServer) -> None:
     assert sorted(small.asked) == sorted(PAGES)
 
 
-def test_a_file_of_the_future_is_not_trusted(small: SiteServer) -> None:
+def test_a_file_of_the_future_is_not_trusted(small):
     crawl_small(small)
     age(-1)
     small.asked.clear()
@@ -178,17 +161,13 @@ def test_a_file_of_the_future_is_not_trusted(small: SiteServer) -> None:
     assert sorted(small.asked) == sorted(PAGES)
 
 
-def test_a_cache_that_cant_be_written_ends_the_crawl_with_its_path(
-    small: SiteServer,
-) -> None:
+def test_a_cache_that_cant_be_written_ends_the_crawl_with_its_path(small):
     Path("cache").write_text("a file where the folder should be")
-    with pytest.raises(ToolbankError, match=r"cache.*can't write"):
+    with pytest.raises(ToolbankError, match=r"cache.*cannot be written"):
         crawl_small(small)
 
 
-def test_a_kept_page_that_is_larger_than_allowed_counts_as_missing(
-    tmp_path: Path,
-) -> None:
+def test_a_kept_page_that_is_larger_than_allowed_counts_as_missing(tmp_path):
     url = "http://small.example/"
     page = WebResponse(url, 200, {"etag": '"one"'}, b"x" * 2_000)
     PageCache(tmp_path, max_bytes=2_000).write(page)

@@ -1,19 +1,15 @@
 """kill -9 of a crawl at any moment: the next one goes on, and writes the same bytes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
-import tarfile
-from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
-from tests.shared import shared
 from tests.sources.faults import answer
+from tests.sources.references import serve
 from tests.sources.sphinx_server import SiteServer, write_small_site
 from toolbank.bank.files import read_tools
 from toolbank.commands.crawl import crawl_to_folder
@@ -23,10 +19,10 @@ TOOLBANK = str(Path(sys.executable).with_name("toolbank"))
 CACHE_FILE = "[0-9a-f]" * 64
 
 
-def crawl_and_kill(server: SiteServer, site: str, out: Path, page: str) -> None:
+def crawl_and_kill(server, site, out, page):
     """Crawl from the command line, and kill it when it asks for a page."""
 
-    def kill(_: SimpleHTTPRequestHandler) -> None:
+    def kill(_):
         os.kill(child.pid, signal.SIGKILL)
 
     server.answers[page] = kill
@@ -36,12 +32,12 @@ def crawl_and_kill(server: SiteServer, site: str, out: Path, page: str) -> None:
     del server.answers[page]
 
 
-def written(out: Path) -> dict[str, bytes]:
+def written(out):
     files = (path for path in out.iterdir() if path.name != MARK)
     return {path.name: path.read_bytes() for path in files if path.is_file()}
 
 
-def check_kills(server: SiteServer, site: str, tmp_path: Path, at: list[int]) -> None:
+def check_kills(server, site, tmp_path, at):
     """Kill at the pages that an undisturbed crawl asks for at these places, and go on."""
     whole = tmp_path / "whole"
     crawl_to_folder(whole, site=site, base_url=server.url)
@@ -64,9 +60,7 @@ def check_kills(server: SiteServer, site: str, tmp_path: Path, at: list[int]) ->
         assert written(out) == written(whole)
 
 
-def test_a_crawl_that_was_killed_goes_on_to_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crawl_that_was_killed_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
     write_small_site(tmp_path, pages=30)
     (tmp_path / "site" / "small.f7.html").unlink()
     monkeypatch.chdir(tmp_path)
@@ -79,14 +73,14 @@ def test_a_crawl_that_was_killed_goes_on_to_the_same_bytes(
     [("for the site", signal.SIGINT), ("for an answer", signal.SIGTERM)],
 )
 def test_an_interrupt_ends_a_crawl_at_once_and_the_next_one_goes_on(
-    wait: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    wait, number, tmp_path, monkeypatch
+):
     write_small_site(tmp_path)
     monkeypatch.chdir(tmp_path)
     with SiteServer(tmp_path / "site") as server:
         pause = answer(b"", "503 Wait", retry_after="60")
 
-        def interrupt(handler: SimpleHTTPRequestHandler) -> None:
+        def interrupt(handler):
             if wait == "for the site":
                 pause(handler)
                 handler.connection.close()
@@ -104,20 +98,15 @@ def test_an_interrupt_ends_a_crawl_at_once_and_the_next_one_goes_on(
         assert "/objects.inv" not in server.asked, "it goes on"
         assert "/small.f1.html" in server.asked
         assert len(read_tools(Path("crawls/small/tools.parquet"))) == 4
-    assert told == (
-        "toolbank: stopped. Pages that were read are kept in crawls/small/cache; the same "
-        "command goes on from there.\n"
-    )
+    assert told.startswith("toolbank: stopped.") and "crawls/small/cache" in told
+    assert "Traceback" not in told
     assert child.returncode != 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("site", ["numpy", "pandas", "boto3"])
 def test_a_crawl_of_real_pages_that_was_killed_goes_on_to_the_same_bytes(
-    site: str, tmp_path: Path
-) -> None:
-    with tarfile.open(shared(f"docs/{site}.tar.xz")) as archive:
-        archive.extractall(tmp_path / "docs", filter="data")
-    (inventory,) = (tmp_path / "docs").rglob("objects.inv")
-    with SiteServer(inventory.parent) as server:
+    site, tmp_path
+):
+    with serve(site, tmp_path) as server:
         check_kills(server, site, tmp_path, at=[5, 250, -5])

@@ -74,12 +74,6 @@ OWN = "https://api.openai.com/v1 https://API.OpenAI.com/v1 HTTPS://api.openai.co
 OWN += " https://api.openai.com./v1 https://api.openai.com:443/v1"
 
 
-@pytest.mark.parametrize("url", OWN.split())
-def test_the_default_key_goes_to_its_own_provider_however_that_is_written(url):
-    assert may_go(url)
-    assert not may_go(url, "AWS_SECRET_ACCESS_KEY")
-
-
 FOREIGN = """
 http://api.openai.com/v1 https://api.openai.com:8443/v1
 https://api.openai.com.evil.org/v1 https://evil.org/api.openai.com
@@ -93,9 +87,10 @@ https://evil.org?api.openai.com x
 """
 
 
-@pytest.mark.parametrize("url", ["", *FOREIGN.split()])
-def test_the_default_key_goes_nowhere_else_unasked(url):
-    assert not may_go(url)
+@pytest.mark.parametrize("url", ["", *OWN.split(), *FOREIGN.split()])
+def test_the_default_key_goes_to_its_own_provider_and_nowhere_else_unasked(url):
+    assert may_go(url) == (url in OWN.split())
+    assert not may_go(url, "AWS_SECRET_ACCESS_KEY")
 
 
 @given(
@@ -207,13 +202,11 @@ def test_no_part_of_a_recipe_sends_the_default_key_to_a_host_that_was_not_named(
     path = tmp_path / "mine.yaml"
     path.write_text(HEAD + LEFT[part].replace("URL", "https://api.example.invalid/v1"))
     recipe = load_recipe(str(path))
-    line = (
-        r"send OPENAI_API_KEY='<secret of 18 characters>' https://api\.example\.invalid"
-    )
-    with pytest.raises(InputError, match=line):
+    line = f"send {KEYED}='<secret of 18 characters>' https://api.example.invalid"
+    with pytest.raises(InputError, match=re.escape(line)):
         run_recipe(recipe, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    assert len(re.findall(line, describe_plan(recipe, tmp_path / "out"))) == 1
+    assert describe_plan(recipe, tmp_path / "out").count(line) == 1
 
 
 @pytest.mark.parametrize("variable", ["NOWHERE_SET", None])
@@ -235,7 +228,7 @@ def test_where_the_key_was_kept_back_and_is_wanted_the_line_to_set_is_told(
     tmp_path, monkeypatch
 ):
     with ChatServer(lambda call: Answer.error(401)) as server:
-        monkeypatch.setenv("TOOLBANK_GRANTS", "")
+        monkeypatch.setenv(GRANTS, "")
         recipe = load_recipe(mine(tmp_path, server))
         with pytest.raises(Exception, match="was not sent") as caught:
             run_recipe(recipe, tmp_path / "out")
@@ -371,11 +364,9 @@ def test_a_plan_tells_the_one_line_that_names_all_that_a_run_would_ask_for(
     monkeypatch.setenv(GRANTS, grant_of("https://z.invalid"))
     path = tmp_path / "mine.yaml"
     _, _, judge = LEFT["judge"].partition("\n")
-    parts = [
-        LEFT["generate"].replace("URL", "https://a.invalid/v1").replace("3}", "30}"),
-        judge.replace("URL", "https://b.invalid/v1"),
-    ]
-    path.write_text(HEAD + "\n".join(parts))
+    generate = LEFT["generate"].replace("3}", "30}")
+    text = f"{HEAD}{generate}\n{judge.replace('URL', 'https://b.invalid')}"
+    path.write_text(text.replace("URL", "https://a.invalid/v1"))
     recipe = load_recipe(str(path))
     told = describe_plan(recipe, tmp_path / "out")
     assert told.count(f'export {GRANTS}="${GRANTS}; "') == 1
@@ -457,9 +448,7 @@ def test_a_grant_is_shown_in_full_but_for_its_secrets(grant):
 
 
 def test_what_two_processes_are_answered_at_once_is_kept(tmp_path, monkeypatch):
-    grants = [
-        grant_to_send("OPENAI_API_KEY", f"https://{n}.example", "") for n in "abcd"
-    ]
+    grants = [grant_to_send(KEYED, f"https://{n}.example", "") for n in "abcd"]
     command = (
         "import sys; from toolbank.system import consent;"
         "consent.confirm = lambda _: True;"

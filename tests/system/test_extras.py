@@ -1,4 +1,4 @@
-"""What is not installed: all that does without it works, and the rest says how to get it."""
+"""What is not installed is named with the command that installs it, by its name on the index."""
 
 import re
 import subprocess
@@ -13,8 +13,15 @@ import pytest
 import toolbank
 from tests.search.packed.packs import write_pack
 from tests.test_dependencies import imported
+from toolbank.system import extras
 from toolbank.system.errors import InputError
-from toolbank.system.extras import DISTRIBUTION, EXTRAS, naming_extras
+from toolbank.system.extras import (
+    DISTRIBUTION,
+    EXTRAS,
+    PUBLISHED,
+    install_command,
+    naming_extras,
+)
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -92,8 +99,7 @@ def owners():
 
 
 def distribution_of(library):
-    owners_of = owners().get(library, [library])
-    return {normal(owner) for owner in owners_of}
+    return {normal(owner) for owner in owners().get(library, [library])}
 
 
 @pytest.mark.parametrize("library", EXTRAS)
@@ -166,3 +172,55 @@ def test_a_missing_library_is_bad_input_unless_no_extra_brings_it(
         toolbank.load_bank(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="nowhere"), naming_extras():
         raise ModuleNotFoundError("No module named 'nowhere'", name="nowhere")
+
+
+FOLDERS = ("docs", "toolbank", "tests", "recipes", "prompts", "crawlers", "benchmarks")
+TEXTS = [
+    path
+    for place in ("README.md", "Makefile", "pyproject.toml", *FOLDERS)
+    for path in (ROOT / place, *(ROOT / place).rglob("*"))
+    if path.is_file() and path.suffix in {"", ".md", ".toml", ".py", ".yaml", ".html"}
+]
+
+
+def test_the_name_on_the_index_is_one_and_not_the_command():
+    assert PROJECT["name"] == DISTRIBUTION != "toolbank"
+    assert "toolbank" in PROJECT["scripts"]
+
+
+# Ours as well, while the index does not have it.
+TOLD = re.compile(
+    r"pip3? (?:install|download)[^.;:|`\n]* [^\w\s]*tool[b]ank\b"
+    + (f"(?!{DISTRIBUTION.removeprefix('toolbank')})" if PUBLISHED else "")
+)
+
+
+def test_no_text_has_anybody_install_the_package_of_somebody_else():
+    assert len(TEXTS) > 100
+    for path in TEXTS:
+        # A string of Python's may go on in the next line.
+        text = re.sub(r"[\"']\s*\n\s*f?[\"']", "", path.read_text(encoding="utf-8"))
+        found = TOLD.search(text)
+        assert not found, f"{path}: {found.group()}"
+
+
+def test_every_extra_that_a_message_names_is_there():
+    named = {
+        extra
+        for path in TEXTS
+        for extra in re.findall(
+            r"(?:install_command|install_advice)\([\"'](\w+)|pip install '\.\[(\w+)",
+            path.read_text("utf-8"),
+        )
+    }
+    found = {extra for pair in named for extra in pair if extra}
+    assert {"minilm", "all"} <= found <= PROJECT["optional-dependencies"].keys()
+
+
+def test_what_installs_it_is_told_by_whether_it_is_published(monkeypatch):
+    for published, told in (
+        (False, "pip install '.[vllm]' -c constraints-vllm.txt"),
+        (True, f"pip install '{DISTRIBUTION}[vllm]'"),
+    ):
+        monkeypatch.setattr(extras, "PUBLISHED", published)
+        assert install_command("vllm") == told

@@ -10,15 +10,14 @@ import pytest
 
 from tests.search.calls.apis import running
 from toolbank.search.calls import CallError, Target
-from toolbank.search.calls.http import send
+from toolbank.search.calls.http import HttpRequest, send
 from toolbank.search.calls.mcp import send_to_mcp
-from toolbank.search.calls.request import HttpRequest
 from toolbank.sources import SOURCES
 from toolbank.sources.documents import Documents
 from toolbank.sources.mcp.settings import McpSource
 from toolbank.sources.web.answer import RequestError
 from toolbank.sources.web.download import Downloader
-from toolbank.sources.web.policy import CrawlPolicy, crawl_settings
+from toolbank.sources.web.policy import CrawlPolicy, CrawlSettings
 from toolbank.system.errors import ToolbankError
 
 REFUSED = {
@@ -114,7 +113,7 @@ def network(monkeypatch):
 
 def crawl(url, _):
     async def ask():
-        downloader = Downloader(crawl_settings(url, CrawlPolicy()))
+        downloader = Downloader(CrawlSettings(url, CrawlPolicy()))
         try:
             await downloader.send(url, {})
         finally:

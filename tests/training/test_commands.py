@@ -1,6 +1,3 @@
-"""Training by the command line: killed, interrupted, by several processes."""
-
-import json
 import os
 import re
 import signal
@@ -118,10 +115,7 @@ def test_killed_methods_end_with_the_same_weights_and_metrics(
     assert not list(killed.glob("checkpoints/*"))
 
 
-@pytest.mark.parametrize(
-    "number",
-    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_leaves_checkpoints_and_says_how_to_go_on(tmp_path, number):
     recipe = write_recipe(tmp_path, epochs=200, batch_size=8)
     out = tmp_path / "run"
@@ -131,12 +125,7 @@ def test_an_interrupt_leaves_checkpoints_and_says_how_to_go_on(tmp_path, number)
     os.killpg(process.pid, number)
     code, _, err = finish(process)
     assert code == 1
-    told = " ".join(err.split())
-    (step,) = re.findall(
-        r"stopped in stage retrievers/mlc\. Step ([\d,]+) of 1,600 of mlc is kept\. "
-        r"The same command goes on from there\.",
-        told,
-    )
+    (step,) = re.findall(r"retrievers/mlc\. Step ([\d,]+) of 1,600 of mlc is kept", err)
     assert "Traceback" not in err
     assert list(out.glob(f"checkpoints/mlc/*/checkpoint-{step.replace(',', '')}"))
     _, err = run(out, "--until", "retrievers")
@@ -201,20 +190,11 @@ def test_two_processes_that_are_killed_go_on_to_the_same_weights(tmp_path):
     assert difference(read_weights(whole), read_weights(killed)) < 1e-6
 
 
-@pytest.mark.parametrize(
-    ("setting", "told"),
-    [
-        ("retrievers.1.training.precision=fp16", "fp16 needs a GPU"),
-        ("retrievers.1.training.epochs=-1", "training.epochs"),
-    ],
-)
-def test_if_the_first_of_two_processes_fails_both_end(tmp_path, setting, told):
-    recipe = write_recipe(tmp_path, epochs=1)
-    code, _, err = finish(
-        start("run", recipe, "--out", tmp_path / "run", "--set", setting, processes=2)
-    )
+def test_if_the_first_of_two_processes_fails_both_end(tmp_path):
+    recipe = write_recipe(tmp_path, epochs=1, precision="fp16")
+    code, _, err = finish(start("run", recipe, "--out", tmp_path / "run", processes=2))
     assert code != 0
-    assert err.count(told) == 1
+    assert err.count("fp16 needs a GPU") == 1
 
 
 def test_two_processes_end_where_nothing_is_to_be_fitted(tmp_path):
@@ -223,14 +203,3 @@ def test_two_processes_end_where_nothing_is_to_be_fitted(tmp_path):
     run(recipe, "--out", out)
     told, _ = run(recipe, "--out", out, processes=2)
     assert told.count("Everything was done already") == 1
-
-
-def test_reporting_to_tensorboard_leaves_logs_and_fits_nothing_again(tmp_path):
-    pytest.importorskip("tensorboard")
-    recipe = write_recipe(tmp_path, epochs=2, report_to=["tensorboard"])
-    out = tmp_path / "run"
-    run(recipe, "--out", out)
-    assert list(out.glob("logs/mlc/events.*"))
-    stamps = json.loads((out / "stages.json").read_text())["retrievers/mlc"]
-    run(out, "--set", "retrievers.1.training.report_to=[]")
-    assert json.loads((out / "stages.json").read_text())["retrievers/mlc"] == stamps

@@ -1,5 +1,3 @@
-"""Training a sentence encoder by the library's losses."""
-
 import numpy as np
 import pytest
 import torch
@@ -12,6 +10,7 @@ from tests.training.classifier import difference
 from toolbank.encoders.model import load_model
 from toolbank.retrievers.base import FitContext
 from toolbank.system.errors import InputError
+from toolbank.system.files import read_json, write_json
 from toolbank.training.config import TrainingConfig
 from toolbank.training.run import train_encoder
 from toolbank.training.trainers import PairCollator, encode_texts
@@ -102,39 +101,26 @@ def test_epochs_are_shuffled_and_whole(folder, monkeypatch):
     assert epochs[0] != epochs[1] and rows not in epochs
 
 
-def test_texts_have_the_tokens_that_the_encoder_gives_them(folder):
+def test_capitals_are_read_as_the_encoder_reads_them(tmp_path):
+    folder = tiny_encoder(tmp_path)
+    tokens = read_json(folder / "tokenizer.json")
+    tokens["normalizer"]["lowercase"] = False
+    write_json(folder / "tokenizer.json", tokens)
+    settings = {"max_seq_length": 128, "do_lower_case": True}
+    write_json(folder / "sentence_bert_config.json", settings)
     encoder = load_model(str(folder))
-    ids = encode_texts(encoder, TEXTS, 128)
-    for text, found in zip(TEXTS, ids, strict=True):
-        assert found == encoder.tokenizer(text)["input_ids"]
+    plain, loud = encode_texts(encoder, ["open the door", "OPEN The Door"], 20)
+    assert plain == loud
+    assert encoder.tokenizer.unk_token_id not in loud
 
 
-def test_a_text_that_is_cut_off_still_ends_as_one(folder):
+def test_texts_have_the_encoders_tokens_and_end_as_one_where_they_are_cut(folder):
     encoder = load_model(str(folder))
-    (ids,) = encode_texts(encoder, ["open the door " * 20], 8)
-    whole = encoder.tokenizer("open the door " * 20)["input_ids"]
-    assert ids == [*whole[:7], encoder.tokenizer.sep_token_id]
-
-
-def test_a_vector_does_not_depend_on_the_batch(folder):
-    encoder = load_model(str(folder)).eval()
-    ids = encode_texts(encoder, TEXTS, 128)
-    collate = PairCollator(encoder, ids, ("text",))
-
-    def embed(places):
-        batch = collate([{"text": place, "label": 0} for place in places])
-        features = {
-            name: batch[f"text_{name}"] for name in ("input_ids", "attention_mask")
-        }
-        with torch.no_grad():
-            return encoder(features)["sentence_embedding"]
-
-    together = embed(range(32))
-    for place in range(32):
-        assert torch.allclose(embed([place])[0], together[place], atol=1e-5)
-    assert torch.allclose(
-        together, encoder.encode(TEXTS, convert_to_tensor=True), atol=1e-5
-    )
+    long = "open the door " * 20
+    *found, cut = encode_texts(encoder, [*TEXTS, long], 20)
+    assert found == [encoder.tokenizer(text)["input_ids"] for text in TEXTS]
+    whole = encoder.tokenizer(long)["input_ids"]
+    assert cut == [*whole[:19], encoder.tokenizer.sep_token_id]
 
 
 def test_what_has_no_tokens_to_pad_is_refused():

@@ -1,5 +1,3 @@
-"""What is computed in 16 bits: a training's forward and backward, and nothing else."""
-
 import pytest
 import torch
 from sentence_transformers.sentence_transformer.losses import (

@@ -1,5 +1,3 @@
-"""What a training says while it goes on."""
-
 import io
 import threading
 from contextlib import redirect_stderr
@@ -73,7 +71,7 @@ def test_it_has_a_line_a_minute_within_an_epoch_too(folder, told, tmp_path):
     train(folder, told, 30, lambda: 0.5, on_step=minutes, checkpoints=tmp_path)
     assert told.at == [60, 120, 180, 240, 300, 360]
     first, last = told.lines[0], told.lines[-1]
-    for part in ("tool2vec: step 1 of 12", "1 step in 60 s", "recall@5 0.5"):
+    for part in ("tool2vec: step 1 of 12", "recall@5 0.5"):
         assert part in first
     assert "nothing is kept" in first
     assert "step 11 of 12" in last
@@ -81,7 +79,6 @@ def test_it_has_a_line_a_minute_within_an_epoch_too(folder, told, tmp_path):
 
 
 def test_how_long_it_takes_is_told_of_ten_steps(folder, told):
-    """One step, or some, may have had texts that are short or long."""
     minutes = {n: lambda n=n: told.wait_for(n) for n in range(1, 13)}
     train(folder, told, 60, on_step=minutes)
     assert not any("left" in line for line in told.lines[:10])

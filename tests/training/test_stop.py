@@ -1,7 +1,4 @@
-"""Stopping a training within an epoch and going on: what is kept, at what cost."""
-
 import io
-import json
 import signal
 import sys
 from dataclasses import replace
@@ -29,9 +26,11 @@ def whole(folder):
     return classifier
 
 
-def train_killed(folder, context, step, validate=None, rows=None, config=CONFIG):
-    """A training of steps of two minutes, killed in one of them."""
-    classifier = Classifier(folder, clock=Clock(PAUSE_S))
+def train_killed(
+    folder, context, step, validate=None, rows=None, config=CONFIG, step_s=PAUSE_S
+):
+    """A training that is killed in one of its steps."""
+    classifier = Classifier(folder, clock=Clock(step_s))
     classifier.rows = rows or classifier.rows
     classifier.on_step[step] = kill
     with pytest.raises(Killed):
@@ -54,7 +53,6 @@ def checkpoints(folder):
 def test_a_training_killed_in_any_step_loses_that_step_and_ends_with_the_same_weights(
     folder, whole, tmp_path, killed_in
 ):
-    """Of steps of two minutes each is kept."""
     context = FitContext(seed=2, checkpoints=tmp_path)
     figures = improving()
     first = train_killed(folder, context, killed_in, figures)
@@ -85,11 +83,7 @@ def test_within_accumulated_batches_too(folder, tmp_path, killed_in):
 
 
 def test_at_most_two_minutes_are_lost(folder, tmp_path):
-    context = FitContext(checkpoints=tmp_path)
-    first = Classifier(folder, clock=Clock(50))
-    first.on_step[7] = kill
-    with pytest.raises(Killed):
-        first.train(CONFIG, context)
+    train_killed(folder, FitContext(checkpoints=tmp_path), 7, step_s=50)
     # After 150 s and 300 s, each the first step's end that is two minutes from the last save.
     assert checkpoints(tmp_path) == ["checkpoint-3", "checkpoint-6"]
 
@@ -164,10 +158,11 @@ def test_and_all_their_saves_take_a_twentieth_of_the_time_at_most(folder, tmp_pa
 class SlowToSave(list):
     """Rows, to save which takes time."""
 
+    saves = 0
+
     def __init__(self, rows, clock, save_s):
         super().__init__(rows)
         self.clock, self.save_s = clock, save_s
-        self.saves = 0
 
     def save_epoch(self):
         self.saves += 1
@@ -213,8 +208,7 @@ def test_a_signal_ends_it_when_the_step_is_done_and_kept(
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-    goes_on = "The same command goes on from there."
-    assert str(stopped.value) == f"Step {step} of 12 of train is kept. {goes_on}"
+    assert f"Step {step} of 12 of train is kept" in str(stopped.value)
     assert checkpoints(tmp_path) == [f"checkpoint-{step}"]
     assert first.steps == step
     assert "stopping when this step is done" in capfd.readouterr().err
@@ -243,53 +237,41 @@ def test_a_signal_amid_a_write_to_stderr_is_taken_as_any_other(
     assert "stopping when this step is done" in capfd.readouterr().err
 
 
-def test_a_second_signal_ends_it_at_once_and_says_what_is_kept(folder, tmp_path):
+@pytest.mark.parametrize(
+    ("step_s", "step", "signals", "told"),
+    [
+        (60, 2, 2, "Nothing is kept of train"),
+        (60, 7, 2, "Step 6 of 12"),
+        # Steps that take minutes, and a validation.
+        (300, 3, 1, "Step 2 of 12"),
+        (300, None, 1, "Nothing is kept of train"),
+    ],
+)
+def test_a_second_signal_and_one_amid_what_takes_long_end_it_at_once(
+    folder, tmp_path, step_s, step, signals, told
+):
     def interrupt():
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-
-    for step, told in (
-        (2, r"of train, which was not saved yet\. The same command starts it again\.$"),
-        (7, r"Step 6 of 12 of train is kept\. The same command goes on from there\.$"),
-    ):
-        context = FitContext(checkpoints=tmp_path / str(step))
-        classifier = Classifier(folder, clock=Clock(60))
-        classifier.on_step[step] = interrupt
-        with pytest.raises(KeyboardInterrupt, match=told):
-            classifier.train(CONFIG, context)
-
-
-@pytest.mark.parametrize("where", ["a step of minutes", "a validation"])
-def test_a_signal_ends_at_once_what_takes_long(folder, tmp_path, where):
-    def interrupt():
-        signal.raise_signal(signal.SIGINT)
+        for _ in range(signals):
+            signal.raise_signal(signal.SIGINT)
         pytest.fail("went on")
 
-    in_step = where == "a step of minutes"
-    classifier = Classifier(folder, clock=Clock(300))
-    classifier.on_step[3] = interrupt
-    told = "Step 2 of 12" if in_step else "Nothing is kept of train"
+    classifier = Classifier(folder, clock=Clock(step_s))
+    classifier.on_step[step] = interrupt
+    context = FitContext(checkpoints=tmp_path)
     with pytest.raises(KeyboardInterrupt, match=told):
-        classifier.train(
-            CONFIG,
-            FitContext(checkpoints=tmp_path),
-            None if in_step else interrupt,
-        )
+        classifier.train(CONFIG, context, None if step else interrupt)
 
 
 def test_a_save_that_was_cut_short_leaves_the_one_before(folder, tmp_path):
-    """A kill amid the second save."""
     context = FitContext(seed=2, checkpoints=tmp_path)
     whole = Classifier(folder)
     whole.train(CONFIG, FitContext(seed=2))
     first = Classifier(folder, clock=Clock(PAUSE_S))
-    first.rows = rows = SlowToSave(first.rows, first.clock, 0)
+    rows = SlowToSave(first.rows, first.clock, 0)
     save = rows.save_epoch
-
-    def save_epoch():
-        return kill() if rows.saves == 1 else save()
-
-    rows.save_epoch = save_epoch
+    # Amid the second save.
+    rows.save_epoch = lambda: kill() if rows.saves else save()
+    first.rows = rows
     with pytest.raises(Killed):
         first.train(CONFIG, context)
     assert checkpoints(tmp_path) == ["checkpoint-1", "unfinished"]
@@ -328,22 +310,19 @@ def test_what_rows_keep_of_an_epoch_comes_back_before_it_goes_on(folder, tmp_pat
     assert draws == [0, 1, 2]
 
 
-def test_the_best_epochs_weights_are_beside_each_later_checkpoint(folder, tmp_path):
-    context = FitContext(checkpoints=tmp_path)
+def test_later_checkpoints_have_the_best_weights_and_may_be_moved(folder, tmp_path):
+    context = FitContext(checkpoints=tmp_path / "here")
     first, seen = Classifier(folder, clock=Clock(PAUSE_S)), []
     figures = iter([0.1, 0.9, 0.2, 0.3])
-
-    def validate():
-        seen.append(first.weights())
-        return next(figures)
-
     first.on_step[12] = kill
     with pytest.raises(Killed):
-        first.train(CONFIG, context, validate)
-    assert checkpoints(tmp_path) == ["checkpoint-10", "checkpoint-11"]
-    state = json.loads((tmp_path / "checkpoint-11" / "trainer_state.json").read_text())
-    assert state["global_step"] == 11
+        first.train(
+            CONFIG, context, lambda: seen.append(first.weights()) or next(figures)
+        )
+    moved = (tmp_path / "here").rename(tmp_path / "there")
+    assert checkpoints(moved) == ["checkpoint-10", "checkpoint-11"]
     second = Classifier(folder)
+    context = FitContext(checkpoints=moved)
     training = second.train(CONFIG, context, lambda: next(figures))
     assert training.best_epoch == 1
     assert difference(second.weights(), seen[1]) == 0

@@ -1,5 +1,3 @@
-"""Tokens, padding, batches."""
-
 from hypothesis import given
 from hypothesis import strategies as st
 

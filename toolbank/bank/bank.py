@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import ConfigDict, Field
 
 from toolbank.bank.files import (
-    explain_foreign_file,
     make_frame,
     read_asks,
     read_frame,
     read_queries,
     read_records,
     read_tools,
-    write_asks,
     write_queries,
     write_records,
     write_tools,
 )
 from toolbank.bank.records import Ask, AttemptRecord, Query, Record, Split, Tool
+from toolbank.config.explain import read_checked
 from toolbank.system.errors import InputError
 from toolbank.system.extras import naming_extras
 from toolbank.system.files import read_json, write_json
@@ -246,16 +245,13 @@ class Bank:
         """
         write_tools(folder / "tools.parquet", self.tools)
         write_queries(folder / "queries.parquet", self.queries)
-        asks = folder / "asks.parquet"
-        if self.asks:
-            write_asks(asks, self.asks)
-        else:
-            asks.unlink(missing_ok=True)
-        labels = folder / "labels.parquet"
-        if self.labels:
-            write_labels(labels, self.labels)
-        else:
-            labels.unlink(missing_ok=True)
+        optional = (("asks", Ask, self.asks), ("labels", Label, self.labels))
+        for name, kind, records in optional:
+            path = folder / f"{name}.parquet"
+            if records:
+                write_records(path, kind, records)
+            else:
+                path.unlink(missing_ok=True)
         write_json(folder / "bank.json", self.info)
 
     @classmethod
@@ -269,13 +265,7 @@ class Bank:
         queries = read_queries(folder / "queries.parquet")
         asks = read_asks(folder / "asks.parquet")
         labels = read_labels(folder / "labels.parquet")
-        info = read_json(folder / "bank.json")
-        if not isinstance(info, dict):
-            raise InputError(
-                explain_foreign_file(
-                    folder / "bank.json", TypeError("not a JSON object")
-                )
-            )
+        info = read_checked(folder / "bank.json", dict[str, Any])
         return cls(tools, queries, info, asks, labels)
 
 

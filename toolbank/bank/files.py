@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import NoneType
@@ -217,6 +216,7 @@ def explain_foreign_file(path: Path, error: Exception) -> str:
 
 def write_records(path: Path, kind: type[_R], records: Iterable[_R]) -> None:
     """Write records to a parquet file, atomically, without having all in memory."""
+    from polars.exceptions import PolarsError
     from polars.io.plugins import register_io_source
 
     left = iter(records)
@@ -228,26 +228,15 @@ def write_records(path: Path, kind: type[_R], records: Iterable[_R]) -> None:
     rows = register_io_source(make_frames, schema=make_schema(kind))
     # Polars would open a path in its own thread, perhaps after the rows failed, so it gets an open
     # file.
-    with (
-        atomic_path(path) as temporary,
-        temporary.open("wb") as file,
-        _with_os_errors(),
-    ):
-        rows.sink_parquet(file, compression="zstd", row_group_size=_ROW_GROUP)
-
-
-@contextmanager
-def _with_os_errors() -> Iterator[None]:
-    """Raise errors of the system in polars, such as a full disk, as OSError."""
-    from polars.exceptions import PolarsError
-
-    try:
-        yield
-    except PolarsError as error:
-        found = re.search(r"\(os error (\d+)\)", str(error))
-        if found is None:
-            raise
-        raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        try:
+            rows.sink_parquet(file, compression="zstd", row_group_size=_ROW_GROUP)
+        except PolarsError as error:
+            # An error of the system, such as a full disk, is only in the text.
+            found = re.search(r"\(os error (\d+)\)", str(error))
+            if found is None:
+                raise
+            raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
 
 
 def read_records(path: Path, kind: type[_R], **values: Any) -> Iterator[_R]:

@@ -82,18 +82,13 @@ def parse_function(row: dict[str, Any]) -> Tool:
         ValueError: it is invalid.
     """
     name = get_text(row, "name")
-    title, summary, description = (
-        row.get(key) or "" for key in ("title", "summary", "description")
-    )
+    texts = {key: row.get(key) or "" for key in ("title", "summary", "description")}
     hints = row.get("annotations")
     hints = hints if isinstance(hints, dict) else {}
-    for key, text in (
-        ("title", title),
-        ("summary", summary),
-        ("description", description),
-    ):
+    for key, text in texts.items():
         if not isinstance(text, str):
             raise ValueError(f'"{key}" is not a string')
+    title, summary, description = texts.values()
     if not summary:
         # Joined again, they are the same text.
         summary, _, description = description.strip().partition("\n\n")

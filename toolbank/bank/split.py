@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from random import Random
 from typing import Literal, Self
@@ -238,26 +240,6 @@ def split_dataset(
     ]
 
 
-def draw_withheld(
-    tools: Sequence[str],
-    config: SplitConfig,
-    seed: int,
-    earlier: Sequence[Sequence[str]] = (),
-) -> frozenset[str]:
-    """Draw the names of the tools that are withheld from training.
-
-    Tools of `earlier` versions stay withheld or not.
-    """
-    withheld: set[str] = set()
-    known: set[str] = set()
-    for number, names in enumerate((*earlier, tools)):
-        new = [name for name in names if name not in known]
-        random = Random(f"{seed}:withhold{f':{number}' if number else ''}")
-        withheld.update(random.sample(new, round(config.withhold_tools * len(new))))
-        known.update(new)
-    return frozenset(withheld.intersection(tools))
-
-
 def assign_splits(count: int, config: SplitConfig, seed: int) -> list[Split]:
     """Assign positions to splits; shares are rounded.
 
@@ -281,3 +263,58 @@ def _carve(count: int, n_test: int, n_validation: int, seed: int) -> list[Split]
 def _withhold(query: Query, split: Split | None, withheld: frozenset[str]) -> Query:
     drops = split != "test" and not withheld.isdisjoint(query.tools)
     return query.model_copy(update={"split": None if drops else split})
+
+
+@dataclass(frozen=True)
+class CatalogueVersion:
+    """The tools of an earlier version, from which the attempts before `until` are sampled."""
+
+    tools: tuple[Tool, ...]
+    until: int
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The tools of the newest version, and the versions before it in order.
+
+    An attempt keeps the version with which it began, so its prompt does not change.
+    """
+
+    tools: tuple[Tool, ...]
+    earlier: tuple[CatalogueVersion, ...] = ()
+
+    @property
+    def begins(self) -> int:
+        """The first attempt that samples from the newest version."""
+        return self.earlier[-1].until if self.earlier else 0
+
+    def followed_by(self, tools: tuple[Tool, ...], begun: int) -> Catalogue:
+        """Add a version, from which the attempts from number `begun` on are sampled."""
+        until = max(begun, self.begins)
+        return Catalogue(tools, (*self.earlier, CatalogueVersion(self.tools, until)))
+
+    def find_gone(self) -> frozenset[str]:
+        """Find the names of earlier tools that no tool or alias has any more."""
+        known = Bank(self.tools).index
+        names = (tool.name for version in self.earlier for tool in version.tools)
+        return frozenset(name for name in names if name not in known)
+
+    def draw_withheld(self, config: SplitConfig, seed: int) -> frozenset[str]:
+        """Draw the names of the tools that are withheld from training.
+
+        Tools of earlier versions stay withheld or not.
+        """
+        withheld: set[str] = set()
+        known: set[str] = set()
+        versions = (*(version.tools for version in self.earlier), self.tools)
+        for number, tools in enumerate(versions):
+            new = [tool.name for tool in tools if tool.name not in known]
+            random = Random(f"{seed}:withhold{f':{number}' if number else ''}")
+            withheld.update(random.sample(new, round(config.withhold_tools * len(new))))
+            known.update(new)
+        return frozenset(withheld.intersection(tool.name for tool in self.tools))
+
+
+def find_version(attempt: int, earlier: Sequence[CatalogueVersion]) -> int:
+    """Find the version of an attempt: 0 is the first, `len(earlier)` the newest."""
+    return bisect_right([version.until for version in earlier], attempt)

@@ -160,8 +160,11 @@ _COMMANDS = {
 # Commands whose module has another name.
 _ELSEWHERE = {
     **dict.fromkeys(
-        ("generate", "asks", "verify", "train", "report"), "toolbank.commands.run"
+        ("generate", "asks", "verify", "train", "report", "plan"),
+        "toolbank.commands.run",
     ),
+    "export": "toolbank.commands.publish",
+    "recipes": "toolbank.commands.schema",
     "planner": "toolbank.papers.planner.command",
     "encoder": "toolbank.papers.command",
 }

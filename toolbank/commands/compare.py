@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolbank.bank.bank import Bank
-from toolbank.commands.options import echo
+from toolbank.commands.options import complain, echo
 from toolbank.datasets import DATASETS, find_format
 from toolbank.datasets.jsonl import read_query_lines
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.folders import is_run_folder
-from toolbank.system.terminal import align, one_line, print_message
+from toolbank.system.terminal import align, one_line
 
 if TYPE_CHECKING:
     from toolbank.encoders.base import Encoder
@@ -60,9 +60,9 @@ def read_bank(path: Path) -> Bank:
     """
     if path.is_file():
         bank = Bank((), tuple(read_query_lines(path)))
-        print_message(
-            f"toolbank: {path}: queries without tools, so figures of tools are missing. Put both "
-            "into a folder, as tools.jsonl and queries.jsonl."
+        complain(
+            f"{path}: queries without tools, so figures of tools are missing. Put both into a "
+            "folder, as tools.jsonl and queries.jsonl."
         )
     elif (path / "bank.json").is_file():
         bank = Bank.load(path)
@@ -72,9 +72,7 @@ def read_bank(path: Path) -> Bank:
         config = find_format(path)
         dataset = DATASETS.load(config.type).read(config)
         for reason, number in sorted(dataset.left_out.counts.items()):
-            print_message(
-                f"toolbank: {path}: {number:,} left out: {one_line(reason, _LONGEST)}"
-            )
+            complain(f"{path}: {number:,} skipped: {one_line(reason, _LONGEST)}")
         bank = Bank(dataset.tools, dataset.queries, {}, dataset.asks)
     if not bank.queries:
         raise InputError(f"{path}: it has no query that needs a tool.")
@@ -85,8 +83,8 @@ def _load() -> Encoder | None:
     try:
         return load_encoder(SentenceConfig())
     except InputError as error:
-        print_message(
-            f"toolbank: without dispersion and topics, because no encoder could be loaded: {error}"
+        complain(
+            f"without dispersion and topics, because no encoder could be loaded: {error}"
         )
         return None
 
@@ -108,15 +106,11 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class _Row:
-    """A figure: its path of fields and keys in a `Quality`, and its format.
-
-    `digits` below 0 means a count.
-    """
+    """A figure: its path of fields and keys in a `Quality`, and its format."""
 
     label: str
     path: str
-    digits: int = 2
-    percent: bool = False
+    form: str = ".2f"
 
     def show(self, quality: Quality) -> str:
         value: Any = quality
@@ -128,19 +122,15 @@ class _Row:
                 if isinstance(value, dict)
                 else getattr(value, part)
             )
-        if value is None:
-            return _NOTHING
-        if self.digits < 0:
-            return f"{value:,}"
-        return f"{100 * value if self.percent else value:.{self.digits}f}"
+        return _NOTHING if value is None else format(value, self.form).rstrip("%")
 
 
 def _count(label: str, path: str) -> _Row:
-    return _Row(label, path, digits=-1)
+    return _Row(label, path, ",")
 
 
 def _share(label: str, path: str) -> _Row:
-    return _Row(f"{label}, %", path, digits=1, percent=True)
+    return _Row(f"{label}, %", path, ".1%")
 
 
 _BEFORE_WORDS = {
@@ -167,7 +157,7 @@ _BEFORE_WORDS = {
         _share("with one of the 10 commonest openings", "openings.share"),
         _Row("cosine of two", "dispersion.cosine"),
         _Row("cosine with the nearest", "dispersion.nearest"),
-        _Row("topics of one size as diverse", "dispersion.effective", 1),
+        _Row("topics of one size as diverse", "dispersion.effective", ".1f"),
     ),
 }
 _NAMES = (
@@ -181,7 +171,7 @@ _AFTER_WORDS = {
         _share("the same in requests", "polish.after.sequence"),
         _share("several commands in drafts", "polish.before.commands"),
         _share("the same in requests", "polish.after.commands"),
-        _Row("reading grade, median", "reading.median", 1),
+        _Row("reading grade, median", "reading.median", ".1f"),
     ),
     "Verified labels": (
         _count("requests", "labels.requests"),

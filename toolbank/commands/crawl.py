@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
-from pydantic import ValidationError
 
 from toolbank.bank.files import read_tools, write_tools
 from toolbank.bank.records import Tool
 from toolbank.commands.options import complain, echo
-from toolbank.config.explain import explain
+from toolbank.config.explain import explaining
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.web.policy import CrawlPolicy
 from toolbank.system.errors import InputError, InterruptedByUserError, ToolbankError
@@ -33,7 +32,7 @@ from toolbank.system.folders import (
     write_mark,
 )
 from toolbank.system.numbers import count
-from toolbank.system.terminal import print_message
+from toolbank.system.terminal import one_line, print_message
 
 if TYPE_CHECKING:
     from toolbank.sources.sphinx.tools import Crawl
@@ -122,7 +121,7 @@ def crawl_to_folder(
     }
     if refresh:
         policy["max_age_h"] = 0
-    try:
+    with explaining(SphinxSource.model_json_schema(), "crawl"):
         source = SphinxSource(
             site=site,
             base_url=base_url,
@@ -130,9 +129,6 @@ def crawl_to_folder(
             exclude=tuple(exclude),
             crawl=CrawlPolicy.model_validate(policy),
         )
-    except ValidationError as error:
-        schema = SphinxSource.model_json_schema()
-        raise InputError(explain(error, schema, "crawl", {}, ())) from error
     path = out or Path("crawls") / (site or _slug(source.base_url or ""))
     if path.suffix == ".parquet":
         raise InputError(
@@ -199,8 +195,12 @@ class CrawlComparison:
             f"{len(self.renamed):,} now another name, {len(self.changed):,} changed, "
             f"{len(self.reworded):,} reworded, {self.same:,} the same."
         ]
-        lines += [f"+ {tool.name}: {_short(tool.summary)}" for tool in self.added]
-        lines += [f"- {tool.name}: {_short(tool.summary)}" for tool in self.removed]
+        lines += [
+            f"+ {tool.name}: {one_line(tool.summary, _SHORT)}" for tool in self.added
+        ]
+        lines += [
+            f"- {tool.name}: {one_line(tool.summary, _SHORT)}" for tool in self.removed
+        ]
         lines += [f"= {old} is now {new}" for old, new in self.renamed.items()]
         for name, changes in self.changed.items():
             lines.append(f"~ {name}")
@@ -276,32 +276,31 @@ def _caution(path: Path) -> str:
     return f"{path}: pages that failed: {lost:,}. Their tools look removed or new."
 
 
+def _facts(tool: Tool) -> dict[str, str]:
+    """What a caller has to know besides the parameters."""
+    return {
+        "kind": tool.kind,
+        "signature": tool.signature,
+        "returns": ", ".join(value.type for value in tool.returns if value.type),
+        "raises": ", ".join(sorted({item.type for item in tool.raises})),
+        "deprecated": tool.deprecated,
+        "other names": ", ".join(tool.aliases),
+    }
+
+
 def _call_changes(old: Tool, new: Tool) -> Iterator[str]:
     """What a caller must know of, a line each."""
-    if old.kind != new.kind:
-        yield f"kind: {old.kind} -> {new.kind}"
-    if old.signature != new.signature:
-        yield f"signature: {' -> '.join(_differing(old.signature, new.signature))}"
+    before, after = _facts(old), _facts(new)
+    for name, value in before.items():
+        if value != after[name]:
+            yield f"{name}: {_differing(value, after[name])}"
     yield from _parameter_changes(old.parameters, new.parameters)
-    if _types(old) != _types(new):
-        before, after = (_short(", ".join(filter(None, _types(t)))) for t in (old, new))
-        yield f"returns: {before or 'nothing'} -> {after or 'nothing'}"
-    elif _structures(old) != _structures(new):
+    if before["returns"] == after["returns"] and _structures(old) != _structures(new):
         yield "returns: another structure"
-    if _raised(old) != _raised(new):
-        yield f"raises: {', '.join(item.type for item in new.raises) or 'nothing'}"
-    if bool(old.deprecated) != bool(new.deprecated):
-        yield (
-            f"deprecated: {_short(new.deprecated)}"
-            if new.deprecated
-            else "no longer deprecated"
-        )
     for note in new.versions:
         if note not in old.versions:
             about = f" ({note.parameter})" if note.parameter else ""
-            yield f"{note.change} in {note.version}{about}: {_short(note.description)}"
-    if old.aliases != new.aliases:
-        yield f"other names: {', '.join(new.aliases) or 'none'}"
+            yield f"{note.change} in {note.version}{about}: {one_line(note.description, _SHORT)}"
 
 
 def _parameter_changes(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
@@ -330,10 +329,10 @@ def _schema_changes(
     for key in sorted(before.keys() | after.keys()):
         if before.get(key) != after.get(key):
             values = [
-                json.dumps(schema[key], ensure_ascii=False) if key in schema else "none"
+                json.dumps(schema[key], ensure_ascii=False) if key in schema else ""
                 for schema in (before, after)
             ]
-            yield f"parameter {name}: {key} {' -> '.join(_differing(*values))}"
+            yield f"parameter {name}: {key} {_differing(*values)}"
 
 
 def _without_words(schema: Any) -> Any:
@@ -351,14 +350,6 @@ def _without_words(schema: Any) -> Any:
     }
 
 
-def _types(tool: Tool) -> list[str]:
-    return [value.type for value in tool.returns]
-
-
-def _raised(tool: Tool) -> set[str]:
-    return {item.type for item in tool.raises}
-
-
 def _structures(tool: Tool) -> list[Any]:
     return [_without_words(value.structure) for value in tool.returns]
 
@@ -368,45 +359,40 @@ def _word_changes(old: Tool, new: Tool) -> Iterator[str]:
     texts = [name for name in _TEXTS if getattr(old, name) != getattr(new, name)]
     if texts:
         yield f"words of {', '.join(texts)}"
-    before, after = (tool.parameters.get("properties", {}) for tool in (old, new))
+    was, now = (tool.parameters.get("properties", {}) for tool in (old, new))
     parameters = [
         name
-        for name in after
-        if name in before
-        and before[name] != after[name]
-        and _without_words(before[name]) == _without_words(after[name])
+        for name in now
+        if name in was
+        and was[name] != now[name]
+        and _without_words(was[name]) == _without_words(now[name])
     ]
     if parameters:
         yield f"words of parameters {', '.join(parameters)}"
-    alike = {
-        "deprecated": bool(old.deprecated) == bool(new.deprecated),
-        "returns": _types(old) == _types(new) and _structures(old) == _structures(new),
-        "raises": _raised(old) == _raised(new),
-        "see_also": True,
-    }
-    changed = [
+    before, after = _facts(old), _facts(new)
+    texts = [
         name
-        for name, is_called_alike in alike.items()
-        if is_called_alike and getattr(old, name) != getattr(new, name)
+        for name in ("returns", "raises", "see_also")
+        if before.get(name) == after.get(name)
+        and getattr(old, name) != getattr(new, name)
+        and (name != "returns" or _structures(old) == _structures(new))
     ]
-    if changed:
-        yield f"words of {', '.join(changed)}"
+    if texts:
+        yield f"words of {', '.join(texts)}"
     if any(note not in new.versions for note in old.versions):
         yield "older version notes changed"
 
 
-def _differing(old: str, new: str) -> tuple[str, str]:
-    """Two texts from where they differ, with a little before it."""
+def _differing(old: str, new: str) -> str:
+    """Two texts from a little before where they differ, such as "int -> float"."""
     pairs = enumerate(zip(old, new, strict=False))
     alike = next((at for at, (a, b) in pairs if a != b), min(len(old), len(new)))
     start = max(0, alike - _BEFORE)
     lead = "..." if start else ""
-    return f"{lead}{_short(old[start:])}", f"{lead}{_short(new[start:])}"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SHORT else f"{line[: _SHORT - 3]}..."
+    before, after = (
+        f"{lead}{one_line(text[start:], _SHORT)}" or "none" for text in (old, new)
+    )
+    return f"{before} -> {after}"
 
 
 def crawl(

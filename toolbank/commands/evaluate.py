@@ -18,7 +18,7 @@ from toolbank.evaluation.sets import describe_labels, held_out_set
 from toolbank.evaluation.tables import format_details, format_notes, format_table
 from toolbank.run.assets import list_inputs, using_assets
 from toolbank.run.folder import RunFolder, open_run
-from toolbank.run.recipe import Recipe, load_recipe
+from toolbank.run.recipe import load_recipe
 from toolbank.run.stages.evaluate import evaluate_sets, file_sets
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.consent import require_consent
@@ -48,60 +48,51 @@ def evaluate_run(
     """
     folder = open_run(path)
     file = load_recipe(str(folder.recipe))
+    recipe = file.recipe
     with using_assets(file, folder):
-        return _evaluate(
-            file.recipe, folder, on, out, overwrite=overwrite, everything=everything
-        )
-
-
-def _evaluate(
-    recipe: Recipe,
-    folder: RunFolder,
-    on: Sequence[Path],
-    out: Path | None,
-    *,
-    overwrite: bool,
-    everything: bool,
-) -> str:
-
-    path = folder.path
-    inputs: list[Path] = []
+        inputs: list[Path] = []
+        if out is not None:
+            inputs = [*on, *list_inputs(recipe, folder, out)]
+            check_output(out, inputs, overwrite=overwrite)
+        stages = FitStage.of(recipe, folder)
+        _require_fitted(folder, stages)
+        for stage in stages:
+            require_consent(stage.sends(), stage.name)
+        try:
+            EvaluateConfig(on=tuple(on))
+        except ValidationError as error:
+            raise InputError(f"--{first_problem(error)}.") from error
+        bank = Bank.load(folder.bank)
+        gone = [] if on else [one for one in recipe.evaluate.on if not one.is_file()]
+        there = on or [one for one in recipe.evaluate.on if one not in gone]
+        sets = [*([] if on else [held_out_set(bank)]), *file_sets(bank, there)]
+        figures, differences = evaluate_sets(recipe, folder, sets)
     if out is not None:
-        inputs = [*on, *list_inputs(recipe, folder, out)]
-        check_output(out, inputs, overwrite=overwrite)
-    again = command("run", path)
+        text = json_text([asdict(figure) for figure in figures])
+        write_output(out, text, inputs, overwrite=overwrite)
+    blocks = (
+        format_table(figures),
+        format_notes([describe_labels(evaluated) for evaluated in sets]),
+        "\n".join(f"{path}: not there, and so not evaluated on" for path in gone),
+        format_details(figures, differences) if everything else "",
+        f"Wrote {count(len(figures), 'record')} to {out}" if out else "",
+    )
+    return "\n\n".join(filter(None, blocks))
+
+
+def _require_fitted(folder: RunFolder, stages: Sequence[FitStage]) -> None:
+    again = command("run", folder.path)
     if lost := folder.explain_lost_stamps():
         raise InputError(f"{lost} by: {again}")
-    for stage in FitStage.of(recipe, folder):
+    for stage in stages:
         if stage.is_done:
             continue
         if harm := folder.explain_harm(stage.name):
             raise InputError(f"{harm}. Make it again: {again}")
         raise InputError(
-            f"{path}: {stage.name} is not fitted on this bank. {advise_to_finish(path)}"
+            f"{folder.path}: {stage.name} is not fitted on this bank. "
+            f"{advise_to_finish(folder.path)}"
         )
-    for stage in FitStage.of(recipe, folder):
-        require_consent(stage.sends(), stage.name)
-    try:
-        EvaluateConfig(on=tuple(on))
-    except ValidationError as error:
-        raise InputError(f"--{first_problem(error)}.") from error
-    bank = Bank.load(folder.bank)
-    gone = [] if on else [path for path in recipe.evaluate.on if not path.is_file()]
-    there = on or [path for path in recipe.evaluate.on if path not in gone]
-    sets = [*([] if on else [held_out_set(bank)]), *file_sets(bank, there)]
-    made = evaluate_sets(recipe, folder, sets)
-    if out is not None:
-        text = json_text([asdict(figure) for figure in made.figures])
-        write_output(out, text, inputs, overwrite=overwrite)
-    blocks = (
-        format_table(made.figures),
-        format_notes([describe_labels(evaluated) for evaluated in sets]),
-        "\n".join(f"{path}: not there, and so not evaluated on" for path in gone),
-        format_details(made.figures, made.differences) if everything else "",
-        f"Wrote {count(len(made.figures), 'record')} to {out}" if out else "",
-    )
-    return "\n\n".join(filter(None, blocks))
 
 
 def evaluate(

@@ -71,7 +71,7 @@ class ApiCommand(HelpedCommand):
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write the summary, and what each kind of source takes."""
-        from toolbank.sources.recognise import list_choices
+        from toolbank.sources.collect import list_choices
 
         super().format_help_text(ctx, formatter)
         formatter.write_paragraph()

@@ -5,28 +5,27 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 import yaml
-from pydantic import ValidationError
 
 from toolbank.commands.options import echo
 from toolbank.commands.tools import read_source, summarise
 from toolbank.config.assets import shipped
 from toolbank.config.base import anchor_paths
-from toolbank.config.explain import explain
+from toolbank.config.explain import explaining
 from toolbank.datasets import find_format
 from toolbank.llm.config import find_grants
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.run.recipe import SCHEMA_FILE, Recipe, recipe_schema
 from toolbank.sources import SOURCES
+from toolbank.sources.collect import recognise
 from toolbank.sources.kind import SourceConfig, ToolCollection
-from toolbank.sources.recognise import recognise
-from toolbank.system.consent import Grant, explain_missing, find_missing
+from toolbank.system.consent import explain_missing, find_missing
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_text
 from toolbank.system.net import is_url
@@ -57,31 +56,27 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".csv", ".tsv", ".parquet")
 
 
-@dataclass(frozen=True)
-class Given:
-    """What `init` was given: the recipe's name, and the source that was recognised, if any."""
+def find_given(
+    first: str, second: str | None, has_source: bool
+) -> tuple[str, SourceConfig | None]:
+    """Return the recipe's name, and the API if there is one.
 
-    name: str
-    source: SourceConfig | None = None
-
-
-def find_given(first: str, second: str | None, has_source: bool) -> Given:
-    """Tell name and API apart; a single text is the API where it is recognised as one.
+    A single text is the API where it is recognised as one.
 
     Raises:
         InputError: nothing that tools can be read from.
     """
     if second is not None:
-        return Given(first, recognise(second))
+        return first, recognise(second)
     if has_source:
-        return Given(first)
+        return first, None
     try:
         source = recognise(first)
     except InputError:
         if _BARE_NAME.fullmatch(first) and not Path(first).exists():
-            return Given(first)
+            return first, None
         raise
-    return Given(_name_recipe(source), source)
+    return _name_recipe(source), source
 
 
 def entry(source: SourceConfig, folder: Path) -> dict[str, Any]:
@@ -207,49 +202,34 @@ def write_recipe(
     path: Path,
     *,
     name: str,
-    given: SourceConfig | None = None,
-    package: str | None = None,
-    site: str | None = None,
-    sphinx: str | None = None,
+    source: dict[str, Any] | None = None,
     dataset: Path | None = None,
     base_url: str | None = None,
     model: str | None = None,
 ) -> list[Path]:
     """Write a commented recipe, and its schema beside it if there is none yet; gives both paths.
 
-    `given` is a source as it was recognised, `site` is a file of crawlers/, `sphinx` the address of
-    a site that has none, and `dataset` a folder of tools and labelled requests. What isn't given is
-    left empty, and then `plan` says what to fill in.
+    `source` is an entry of the key `sources`, and `dataset` a folder of tools and labelled
+    requests. What isn't given is left empty, and then `plan` says what to fill in.
 
     Raises:
-        InputError: the file is there already, more than one origin is given, the folder holds
-            no dataset, or one of the values can't stand in a recipe.
+        InputError: the file is there already, the folder holds no dataset, or one of the values
+            can't stand in a recipe.
     """
     check_new_file(path)
-    if sum(map(bool, (given, package, site, sphinx, dataset))) > 1:
-        raise InputError(
-            "Give one API, or one of --package, --site, --sphinx and --dataset; put a second "
-            "source into the file."
-        )
     if dataset and (base_url or model):
         raise InputError(
             "--dataset brings requests with it, so that none is generated: leave --base-url and "
             "--model out."
         )
-    if dataset:
-        body = _take(dataset, path)
-    else:
-        source = entry(given, path.parent) if given else _source(package, site, sphinx)
-        body = _make(source, base_url, model)
+    body = _take(dataset, path) if dataset else _make(source, base_url, model)
     schema = path.with_name(SCHEMA_FILE)
     head = _HEAD.format(schema=SCHEMA_FILE, file=path, name=_scalar(name))
     data = yaml.safe_load(head + body)
-    try:
+    with explaining(recipe_schema(), "init"):
         # Where no source is given yet, the rest is checked.
         stand_in = {} if dataset or data["sources"] else {"sources": [_STAND_IN]}
         Recipe.model_validate({**data, **stand_in})
-    except ValidationError as error:
-        raise InputError(explain(error, recipe_schema(), "init", {}, ())) from error
     write_text(path, head + body)
     if os.path.lexists(schema):
         return [path]
@@ -258,16 +238,6 @@ def write_recipe(
 
 
 _STAND_IN = {"type": "python", "package": "json"}
-
-
-def _source(
-    package: str | None, site: str | None, sphinx: str | None
-) -> dict[str, Any] | None:
-    if site:
-        return {"type": "sphinx", "site": site}
-    if sphinx:
-        return {"type": "sphinx", "base_url": sphinx}
-    return {"type": "python", "package": package} if package else None
 
 
 def _make(
@@ -297,15 +267,6 @@ def _take(folder: Path, recipe: Path) -> str:
     config = find_format(folder)
     path = os.path.relpath(folder.resolve(), recipe.parent.resolve())
     return _TAKEN.format(dataset=_indented({"type": config.type, "path": path}, 2))
-
-
-def find_missing_grants(base_url: str) -> list[Grant]:
-    """The grants that a run asks for before it sends keys to this endpoint."""
-    try:
-        return find_missing(find_grants(GenerateConfig(base_url=base_url)))
-    except InputError:
-        # The first call to it says so.
-        return []
 
 
 def copy_prompts(folder: Path) -> list[Path]:
@@ -382,38 +343,50 @@ def init(
     ] = False,
 ) -> None:
     """Write a recipe for your API."""
-    has_source = any((package, site, sphinx, dataset))
-    given = find_given(name, api, has_source)
-    found = read_ahead(given.source) if given.source else None
+    options = [
+        {"type": "python", "package": package},
+        {"type": "sphinx", "site": site},
+        {"type": "sphinx", "base_url": sphinx},
+    ]
+    named = [option for option in options if all(option.values())]
+    called, source = find_given(name, api, bool(named or dataset))
+    if len(named) + bool(source) + bool(dataset) > 1:
+        raise InputError(
+            "Give one API, or one of --package, --site, --sphinx and --dataset; put a second "
+            "source into the file."
+        )
+    found = read_ahead(source) if source else None
+    path = out or Path(f"{called}.yaml")
+    if source:
+        named = [entry(source, path.parent)]
     path, *others = write_recipe(
-        out or Path(f"{given.name}.yaml"),
-        name=given.name,
-        given=given.source,
-        package=package,
-        site=site,
-        sphinx=sphinx,
+        path,
+        name=called,
+        source=named[0] if named else None,
         dataset=dataset,
         base_url=base_url,
         model=model,
     )
-    if given.source and found:
-        echo(describe_source(given.source, found, path))
-    unread = isinstance(found, str)
-    if not (given.source or has_source):
+    if source and found:
+        echo(describe_source(source, found, path))
+    if not (named or dataset):
         echo(
-            f"No file, folder or installed package is called {given.name}, so that the recipe has "
-            f"no sources yet: write them into it, or give what you have: toolbank init "
-            f"{given.name} API"
+            f"No file, folder or installed package is called {called}, so the recipe has no "
+            f"sources yet. Write them into it, or name an API: toolbank init {called} API"
         )
+    unread = isinstance(found, str)
     following = f"run {path} --until sources" if unread else f"plan {path}"
     echo(f"Wrote {path}. Look it over, then: toolbank {following}")
-    if given.source and has_query(given.source):
+    if source and has_query(source):
         echo(
             f"The address has a query, which stands in {path} now and comes into every run's copy. "
             "If it is a secret, delete that file, download the document and give its path."
         )
-    if base_url and (missing := find_missing_grants(base_url)):
-        echo(explain_missing(missing, str(path)))
+    # An address that is not valid is refused by the first call.
+    with suppress(InputError):
+        grants = find_grants(GenerateConfig(base_url=base_url)) if base_url else ()
+        if missing := find_missing(grants):
+            echo(explain_missing(missing, str(path)))
     if prompts:
         others += copy_prompts(path.parent / "prompts")
     for other in others:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolbank.bank.catalogue import Catalogue
+from toolbank.bank.split import Catalogue
 from toolbank.commands.options import (
     OutOption,
     RecipeArgument,
@@ -23,9 +23,10 @@ from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
 from toolbank.llm.pool import Pool
 from toolbank.llm.step import StepAnswer, StepRun
+from toolbank.run.assets import using_assets
 from toolbank.run.catalogue import keep_domain
 from toolbank.run.folder import RunFolder
-from toolbank.run.recipe import Recipe
+from toolbank.run.recipe import Recipe, load_recipe
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.asking import WritingStage
 from toolbank.run.stages.dataset import read_split
@@ -36,7 +37,6 @@ from toolbank.system.errors import InputError, InterruptedByUserError, ToolbankE
 from toolbank.system.folders import RUN, check_folder
 
 if TYPE_CHECKING:
-    from toolbank.llm.config import EngineConfig
     from toolbank.llm.step import Step
 
 
@@ -52,8 +52,12 @@ def preview_step(
     """
     requests = {number: step.request(number) for number in step.sample(count)}
     if pool.in_rounds:
+        section = step.config.section
+        ending = (
+            f"{pool.engine.name} answers in rounds. To see replies, ask an endpoint: "
+            f"--set {section}.engine=openai --set {section}.options={{}}"
+        )
         for number, request in requests.items():
-            ending = _advise_endpoint(pool.engine.name, step.config)
             yield format_prompt(step.title(number), request, ending)
         return
     answers: dict[int, StepAnswer[Any]] = {}
@@ -98,15 +102,6 @@ def _ask(
     if pool.stop.cause == "interrupt":
         return InterruptedByUserError("stopped. Nothing is kept of a preview.")
     return ToolbankError(f"{pool.stop.message}.") if pool.stop else None
-
-
-def _advise_endpoint(engine: str, config: EngineConfig) -> str:
-    """What to do to see replies of an engine that answers in rounds."""
-    section = config.section
-    return (
-        f"{engine} answers in rounds. To see replies, ask an endpoint: "
-        f"--set {section}.engine=openai --set {section}.options={{}}"
-    )
 
 
 def preview_attempts(
@@ -157,10 +152,6 @@ def preview(
     ] = 5,
 ) -> None:
     """Show a few prompts, their replies and the checks; keep nothing."""
-    from toolbank.run.assets import using_assets
-    from toolbank.run.folder import RunFolder
-    from toolbank.run.recipe import load_recipe
-
     loaded = load_recipe(recipe, settings or ())
     folder = find_folder(recipe, out, loaded.recipe.name)
     # Of a run, its own prompts are shown; of a recipe, those that it has now.

@@ -59,10 +59,9 @@ def describe(refreshed: Refreshed) -> Iterator[str]:
             f"run: {command('refresh', run)} --force"
         )
     if lost := refreshed.lost_requests:
-        need = "needs" if lost == 1 else "need"
+        requests = count(lost, "request needs", "requests need")
         yield (
-            f"{count(lost, 'request')} {need} a tool that is gone: left out of training and test, "
-            "and kept on file."
+            f"{requests} a tool that is gone: not used for training and test, and kept on file."
         )
     if changes.added or changes.removed or changes.changed:
         yield (
@@ -100,18 +99,15 @@ def summarise(refreshed: Refreshed) -> dict[str, Any]:
     """
     changes, todo = refreshed.changes, _find_todo(refreshed)
     outlook = _look_ahead(refreshed, todo)
-    forecasts = {
-        stage.name: stage.forecast(outlook) for stage in _list_writing(outlook)
-    }
-    calls = {
-        name: {
-            "calls": forecast.calls(most=True),
-            "prompt_tokens": round(forecast.tokens(most=True)[0]),
-            "completion_tokens": round(forecast.tokens(most=True)[1]),
-        }
-        for name, forecast in forecasts.items()
-        if forecast is not None
-    }
+    calls = {}
+    for stage in _list_writing(outlook):
+        if forecast := stage.forecast(outlook):
+            sent, received = map(round, forecast.tokens(most=True))
+            calls[stage.name] = {
+                "calls": forecast.calls(most=True),
+                "prompt_tokens": sent,
+                "completion_tokens": received,
+            }
     trainings = _plan_trainings(refreshed, todo)
     return {
         "run": str(refreshed.folder.path),

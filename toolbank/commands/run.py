@@ -1,4 +1,4 @@
-"""`toolbank run`, and the commands that run one stage."""
+"""`toolbank run`, the commands that run one stage, and `toolbank plan`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from toolbank.commands.options import (
     echo,
     find_folder,
 )
+from toolbank.run.fit import leading, take_part
+from toolbank.run.recipe import load_recipe
+from toolbank.run.result import describe_result
 from toolbank.run.stages import STAGES
 from toolbank.run.stages.asks import AsksStage
 from toolbank.run.stages.fit import FitStage
@@ -80,11 +83,7 @@ def run_stages(
     from toolbank.training.ranks import rank
 
     if rank() > 0:
-        from toolbank.run.fit import take_part
-
         return take_part()
-    from toolbank.run.fit import leading
-    from toolbank.run.recipe import load_recipe
     from toolbank.run.run import run_recipe
 
     with leading():
@@ -101,8 +100,6 @@ def run_stages(
 
 def print_result(result: RunResult, *, everything: bool = False) -> None:
     """Print what came of a run; the command then ends with 3 if a batch is awaited."""
-    from toolbank.run.result import describe_result
-
     echo(describe_result(result, everything=everything))
     if result.waiting:
         raise typer.Exit(ReplyPendingError.exit_code)
@@ -145,8 +142,6 @@ def verify(
 
     A recipe without `verify` has its labels checked without a model.
     """
-    from toolbank.run.recipe import load_recipe
-
     given = list(settings or ())
     if load_recipe(recipe, given).recipe.verify is None:
         given.append("verify={}")
@@ -158,3 +153,14 @@ def report(
 ) -> None:
     """Write the HTML report of a run."""
     run_stages(recipe, out, settings, start=ReportStage.kind, until=ReportStage.kind)
+
+
+def plan(
+    recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None
+) -> None:
+    """Estimate the calls, cost and trainings of a run; call no model."""
+    from toolbank.run.plan import describe_plan
+    from toolbank.run.recipe import load_recipe
+
+    loaded = load_recipe(recipe, settings or ())
+    echo(describe_plan(loaded, find_folder(recipe, out, loaded.recipe.name)))

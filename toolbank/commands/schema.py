@@ -1,16 +1,19 @@
-"""`toolbank schema`."""
+"""`toolbank schema` and `toolbank recipes`."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from toolbank.commands.options import echo
+from toolbank.config.assets import list_assets
 from toolbank.run.recipe import recipe_schema
+from toolbank.system.terminal import align
 
 _OPENING = """\
 # Recipe keys
@@ -114,9 +117,7 @@ def _default(value: Schema) -> str:
     if "default" not in value:
         return "required"
     default = value["default"]
-    if default in (None, "", [], {}):
-        return ""
-    if isinstance(default, dict):
+    if default in (None, "", []) or isinstance(default, dict):
         return ""
     if isinstance(default, list):
         items = [item["type"] if isinstance(item, dict) else item for item in default]
@@ -143,3 +144,16 @@ def schema(
     """Print the JSON Schema of a recipe, for editors."""
     found = recipe_schema()
     echo(describe_keys(found) if markdown else json.dumps(found, indent=2))
+
+
+def recipes() -> None:
+    """List the bundled recipes and those in ./recipes."""
+    found = [one.path for one in list_assets("recipes", ".yaml")]
+    echo("\n".join(align([(path.stem, _read_title(path)) for path in found])))
+
+
+def _read_title(path: Path) -> str:
+    """The comment in a recipe's first line; "" if there is none."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        first = file.readline().strip()
+    return first.lstrip("# ").rstrip(":.") if first.startswith("#") else ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolbank.bank.twins import find_first_twins
+from toolbank.bank.records import find_first_twins
 from toolbank.commands.options import OverwriteOption, RunArgument, echo
 from toolbank.system.numbers import count
 from toolbank.system.terminal import command, one_line, print_message
@@ -80,11 +80,11 @@ def search(
     finder = None
     if is_finder(run):
         finder = Finder.open(run, retriever, one=True)
-        if finder.packed and query is None:
-            raise typer.BadParameter(
-                "--queries is of a run; a packed finder takes one request."
-            )
-        if finder.packed and query is not None:
+        if finder.packed:
+            if query is None:
+                raise typer.BadParameter(
+                    "--queries is of a run; a packed finder takes one request."
+                )
             _print_answer(finder, query, k, min_score)
             return
     if min_score is not None:
@@ -105,8 +105,7 @@ def search(
     keep = None
     if finder is None and query is not None:
         finder, keep = open_searched(run, retriever)
-    elif finder is None:
-        finder = open_finder(run, retriever)
+    finder = finder or open_finder(run, retriever)
     if lacks := describe_lacks(run):
         print_message(lacks)
     print_message(
@@ -114,12 +113,14 @@ def search(
         + ("" if retriever else ". Choose another with --retriever NAME.")
     )
     if query is not None:
-        hits = _search(finder, query, k)
-        if hits:
+        if hits := _search(finder, query, k):
             echo(_format_hits(hits))
         else:
-            other = find_dense(run, finder.retriever.name)
-            echo(_advise_without_hits(run, query, other))
+            advice = "No tool fits at all. Say it in other words"
+            if other := find_dense(run, finder.retriever.name):
+                again = f"{command('search', run)} {shlex.quote(query)}"
+                advice += f", or search by meaning:\n  {again} --retriever {other}"
+            echo(advice if other else f"{advice}.")
         if keep is not None:
             keep()
     elif out is not None:
@@ -140,17 +141,6 @@ def _print_answer(finder: Finder, query: str, k: int, min_score: float | None) -
         echo(f"No tool is found{above}. Say it in other words.")
         return
     echo(_format_hits([(hit, ()) for hit in answer.hits]))
-
-
-def _advise_without_hits(run: Path, query: str, other: str) -> str:
-    """What to do where no tool was found: ask another retriever, if there is one."""
-    if not other:
-        return "No tool fits at all. Say it in other words."
-    again = f"{command('search', run)} {shlex.quote(query)} --retriever {other}"
-    return (
-        "No tool fits at all. Say it in other words, or have it found by its meaning:\n"
-        f"  {again}"
-    )
 
 
 def _search(finder: Finder, query: str, k: int) -> list[tuple[Hit, list[str]]]:

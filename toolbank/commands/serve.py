@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,50 +21,30 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from toolbank.search.calls.caller import ToolCaller
+    from toolbank.search.serve.app import Access
     from toolbank.search.serve.searches import Searches, Shelf
-
-
-@dataclass(frozen=True)
-class Listening:
-    """The address that a server listens at, its further names, and whether it asks for no key."""
-
-    host: str
-    port: int
-    names: tuple[str, ...]
-    without_key: bool
 
 
 def serve_http(
     shelf: Shelf,
-    at: Listening,
-    log: Path | None,
-    caller: ToolCaller | None,
-    *,
-    log_text: bool,
+    searches: Searches,
+    host: str,
+    port: int,
+    access: Access,
+    mcp: list[Starlette],
 ) -> None:
     """Serve until it is stopped.
 
     Raises:
-        InputError: the address can't be listened at, or it would be open to others.
+        InputError: the address can't be listened at.
     """
     from toolbank.search.serve.api import Api
-    from toolbank.search.serve.app import KEY_VARIABLE, create_app, make_access
-    from toolbank.search.serve.feedback import FeedbackLog
-    from toolbank.search.serve.searches import Searches
+    from toolbank.search.serve.app import KEY_VARIABLE, create_app
     from toolbank.search.serve.server import open_socket, run_app
 
-    key = os.environ.get(KEY_VARIABLE, "")
-    access = make_access(at.host, key, list(at.names), without_key=at.without_key)
-    if caller is not None and not access.key:
-        raise InputError(
-            f"--call: over HTTP whoever reaches the server could call. Set {KEY_VARIABLE}, or "
-            "serve by --mcp."
-        )
-    feedback = FeedbackLog(log, with_text=log_text) if log else None
-    listening = open_socket(at.host, at.port)
-    searches = Searches(shelf, feedback)
-    app = create_app(Api(searches), access, _make_mcp_apps(searches, caller))
-    shown = f"[{at.host}]" if ":" in at.host else at.host
+    listening = open_socket(host, port)
+    app = create_app(Api(searches), access, mcp)
+    shown = f"[{host}]" if ":" in host else host
     port = listening.getsockname()[1]
     echo(f"Serving {', '.join(shelf.names)} at http://{shown}:{port}/")
     if access.key:
@@ -75,21 +54,16 @@ def serve_http(
     print_message("stopped")
 
 
-def serve_stdio(
-    shelf: Shelf, log: Path | None, caller: ToolCaller | None, *, log_text: bool
-) -> None:
+def serve_stdio(shelf: Shelf, searches: Searches, caller: ToolCaller | None) -> None:
     """Speak MCP until stdin ends."""
-    from toolbank.search.serve.feedback import FeedbackLog
     from toolbank.search.serve.mcp import CallQueue, create_mcp
-    from toolbank.search.serve.searches import Searches
 
     name = shelf.names[0]
-    feedback = FeedbackLog(log, with_text=log_text) if log else None
     print_message(
         f"{name}: {len(shelf[name].tools):,} tools over MCP on stdin and stdout"
     )
     calls = CallQueue(caller) if caller is not None else None
-    server = create_mcp(Searches(shelf, feedback), name, calls)
+    server = create_mcp(searches, name, calls)
 
     async def speak() -> None:
         loop = asyncio.get_running_loop()
@@ -181,7 +155,9 @@ def serve(
     ] = False,
 ) -> None:
     """Serve search indexes over HTTP and MCP, with a search page."""
-    from toolbank.search.serve.searches import Shelf, name_folders
+    from toolbank.search.serve.app import KEY_VARIABLE, make_access
+    from toolbank.search.serve.feedback import FeedbackLog
+    from toolbank.search.serve.searches import Searches, Shelf, name_folders
 
     if log_text and log is None:
         raise typer.BadParameter("--log-text goes with --log FILE.")
@@ -196,16 +172,20 @@ def serve(
     for name in shelf.names:
         print_message(f"{name}: {shelf.explain_scores(name)}")
     caller = _make_caller(shelf, call or [], call_config, call_writes)
+    if not mcp:
+        key = os.environ.get(KEY_VARIABLE, "")
+        access = make_access(host, key, allow_host or [], without_key=no_key)
+        if caller is not None and not access.key:
+            raise InputError(
+                "--call: over HTTP whoever reaches the server could call. Set "
+                f"{KEY_VARIABLE}, or serve by --mcp."
+            )
+    searches = Searches(shelf, FeedbackLog(log, with_text=log_text) if log else None)
     if mcp:
-        serve_stdio(shelf, log, caller, log_text=log_text)
-        return
-    serve_http(
-        shelf,
-        Listening(host, port, tuple(allow_host or ()), without_key=no_key),
-        log,
-        caller,
-        log_text=log_text,
-    )
+        serve_stdio(shelf, searches, caller)
+    else:
+        apps = _make_mcp_apps(searches, caller)
+        serve_http(shelf, searches, host, port, access, apps)
 
 
 def _check_stdio(context: typer.Context, folders: Mapping[str, Path]) -> None:

@@ -186,7 +186,6 @@ def _list_requests(folder: RunFolder, tool: Tool) -> Iterator[str]:
         yield f"  and {found.height - _REQUESTS:,} more"
 
 
-_DATASET_EXAMPLES = 4
 _WITHHELD = "not used"
 _UNKNOWN = "not in the bank"
 _LONGEST = 160
@@ -225,20 +224,19 @@ def show_splits(folder: RunFolder) -> str:
         InputError: the bank is not made yet, or damaged.
     """
     queries = load_bank(folder.path).queries
-    lines = [
-        "The queries come from a dataset; no model was asked for them.",
-        f"{'split':<12} {'count':>9}  such as",
-    ]
+    rows = [("split", "count", "such as")]
     splits = queries.group_by("split", maintain_order=True).agg("id")
     for split, names in splits.iter_rows():
-        examples = ", ".join(
-            one_line(name, _LONGEST) for name in names[:_DATASET_EXAMPLES]
-        )
-        lines.append(f"{split or _WITHHELD:<12} {len(names):>9,}  {examples}")
-    lines.append(
-        f"All of one: {command('show', folder.path)} {shlex.quote(queries['id'][0])}"
+        examples = [one_line(name, _LONGEST) for name in names[:_EXAMPLES]]
+        rows.append((split or _WITHHELD, f"{len(names):,}", ", ".join(examples)))
+    one = f"{command('show', folder.path)} {shlex.quote(queries['id'][0])}"
+    return "\n".join(
+        [
+            "The queries come from a dataset; no model was asked for them.",
+            *align(rows, right=(1,)),
+            f"All of one: {one}",
+        ]
     )
-    return "\n".join(lines)
 
 
 _ID = re.compile(r"(?:(?P<domain>.*)-)?(?P<number>\d{1,18})")
@@ -271,7 +269,8 @@ def show_attempt(path: Path, name: str) -> str:
     if load_recipe(str(folder.recipe)).recipe.dataset is not None:
         return show_query(folder, name)
     number = _read_number(folder, name)
-    attempt = _find_attempt(folder, number)
+    path = _attempts(folder)
+    attempt = read_attempt(path, number) if path.is_file() else None
     # Skip the replies of other models and settings in the same folder.
     keys = attempt.requests if attempt else None
     entries, failures = find_exchanges(folder, number, _STEPS, keys)
@@ -337,11 +336,6 @@ def _attempts(folder: RunFolder) -> Path:
     return folder.bank / "attempts.parquet"
 
 
-def _find_attempt(folder: RunFolder, number: int) -> AttemptRecord | None:
-    path = _attempts(folder)
-    return read_attempt(path, number) if path.is_file() else None
-
-
 def _find_judged(
     folder: RunFolder, attempt: AttemptRecord | None
 ) -> tuple[list[JournalEntry], list[Failure]]:
@@ -365,8 +359,10 @@ def _format_end(
     folder: RunFolder, attempt: AttemptRecord | None, entries: Iterable[JournalEntry]
 ) -> Iterator[str]:
     tools: tuple[str, ...] = ()
-    if attempt is None:
-        yield _format_undecided(folder)
+    if attempt is None and _attempts(folder).is_file():
+        yield "not counted in the bank, which ends before this attempt"
+    elif attempt is None:
+        yield "undecided: there is no bank yet"
     elif attempt.query_id is None:
         yield describe_ending(attempt.outcome, attempt.reason, attempt.detail)
     else:
@@ -377,24 +373,13 @@ def _format_end(
     tools = tools or _chosen(entries)
     if tools:
         yield f"tools: {', '.join(tools)}"
-    if gone := [name for name in tools if name in _removed(folder)]:
+    path = folder.bank / "bank.json"
+    info = read_json(path) if path.is_file() else {}
+    removed = info.get("removed", {}).get("tools", ())
+    if gone := [name for name in tools if name in removed]:
         yield (
             f"in neither training nor test: the sources no longer have {', '.join(gone)}"
         )
-
-
-def _removed(folder: RunFolder) -> list[str]:
-    """The removed tools that queries need."""
-    path = folder.bank / "bank.json"
-    info = read_json(path) if path.is_file() else {}
-    names: list[str] = info.get("removed", {}).get("tools", [])
-    return names
-
-
-def _format_undecided(folder: RunFolder) -> str:
-    if _attempts(folder).is_file():
-        return "not counted in the bank, which ends before this attempt"
-    return "undecided: there is no bank yet"
 
 
 def _chosen(entries: Iterable[JournalEntry]) -> tuple[str, ...]:
@@ -411,7 +396,8 @@ def _is_id(folder: RunFolder, name: str) -> bool:
         queries = folder.bank / "queries.parquet"
         return queries.is_file() and read_query(queries, name) is not None
     found = _ID.fullmatch(name)
-    return found is not None and found["domain"] in (None, _domain(folder))
+    domain = load_recipe(str(folder.recipe)).recipe.domain_name
+    return found is not None and found["domain"] in (None, domain)
 
 
 def _read_number(folder: RunFolder, name: str) -> int:
@@ -423,10 +409,6 @@ def _read_number(folder: RunFolder, name: str) -> int:
             f"{name_nearest(folder, name)}{_describe_ids(folder)}"
         )
     return int(found["number"])
-
-
-def _domain(folder: RunFolder) -> str:
-    return load_recipe(str(folder.recipe)).recipe.domain_name
 
 
 def _describe_ids(folder: RunFolder) -> str:

@@ -19,9 +19,8 @@ from toolbank.datasets import DATASETS
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe
 from toolbank.run.stages.sources import SourcesStage, kept_tools
-from toolbank.sources.collect import collect_tools
+from toolbank.sources.collect import collect_tools, recognise
 from toolbank.sources.kind import SourceConfig, ToolCollection
-from toolbank.sources.recognise import recognise
 from toolbank.system.folders import is_run_folder
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolbank.bank.bank import QueryLabels, group_labels, read_labels
-from toolbank.bank.files import read_frame
-from toolbank.bank.records import Query
+from toolbank.bank.files import make_frame, read_frame
+from toolbank.bank.records import Ask, Query, Tool
 from toolbank.llm.chat import ChatRequest, number_from_text
 from toolbank.llm.journal import Failure, Journal, JournalEntry
 from toolbank.requests.asks import AsksConfig
@@ -17,9 +17,6 @@ from toolbank.requests.verify import VerifyConfig
 from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
 from toolbank.system.terminal import align, command, one_line
-
-if TYPE_CHECKING:
-    from toolbank.bank.records import Tool
 
 
 def format_attempt(
@@ -161,8 +158,6 @@ def list_asks(folder: RunFolder, tool: Tool) -> Iterator[str]:
 
 
 def _frame(folder: RunFolder, name: str, **wanted: Any) -> Any:
-    from toolbank.bank.files import make_frame
-    from toolbank.bank.records import Ask
 
     path = folder.bank / name
     return read_frame(path, **wanted) if path.is_file() else make_frame(Ask, ())

@@ -104,7 +104,10 @@ class _Transport:
 
 
 Transport = Annotated[T, _Transport()]
-"""Type of a setting that shapes no result, such as `timeout: Transport[float] = 120`."""
+"""Type of a setting that shapes no result, such as `timeout: Transport[float] = 120`.
+
+It has to be around the whole type: `Transport[int | None]`.
+"""
 
 
 def shape(config: BaseModel) -> dict[str, Any]:
@@ -112,9 +115,6 @@ def shape(config: BaseModel) -> dict[str, Any]:
 
     Skips fields of type `Transport` and paths at any depth: a file counts by its content,
     wherever it is.
-
-    Raises:
-        TypeError: a field has `Transport` inside its type, where it has no effect.
     """
     settings = config.model_dump(mode="json")
     return {
@@ -142,19 +142,8 @@ def _shape(value: Any, as_json: Any) -> Any:
 
 def is_transport(config: BaseModel, name: str) -> bool:
     """Return whether a setting says how a result is obtained, not what it is."""
-    field = type(config).model_fields[name]
-    if _has_mark(field.annotation):
-        raise TypeError(
-            f"{type(config).__name__}.{name}: Transport has to be around the whole type, such as "
-            "Transport[int | None]."
-        )
-    return any(isinstance(mark, _Transport) for mark in field.metadata)
-
-
-def _has_mark(annotation: Any) -> bool:
-    return isinstance(annotation, _Transport) or any(
-        _has_mark(part) for part in get_args(annotation)
-    )
+    metadata = type(config).model_fields[name].metadata
+    return any(isinstance(mark, _Transport) for mark in metadata)
 
 
 Schema = Mapping[str, Any]

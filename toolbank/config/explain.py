@@ -6,7 +6,6 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ from toolbank.config.yaml import KeyPath
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.extras import naming_extras
 from toolbank.system.files import read_json
+from toolbank.system.numbers import count
 
 _NO_NUMBER = ("float_parsing", "int_parsing")
 # Keys of earlier versions, and what they are called now.
@@ -29,8 +29,8 @@ def explain(
     error: ValidationError,
     schema: Schema,
     where: str,
-    lines: Mapping[KeyPath, int],
-    overrides: Sequence[tuple[str, ...]],
+    lines: Mapping[KeyPath, int] = {},
+    overrides: Sequence[tuple[str, ...]] = (),
 ) -> str:
     """Explain what is wrong with a recipe or a crawler, one line per error.
 
@@ -40,10 +40,27 @@ def explain(
     found = error.errors()
     inner = [problem for problem in found if problem["type"] != "too_short"]
     messages = [
-        _explain(problem, _follow(problem["loc"], schema), where, lines, overrides)
-        for problem in inner or found
+        _explain(problem, schema, where, lines, overrides) for problem in inner or found
     ]
     return "\n".join(dict.fromkeys(messages))
+
+
+@contextmanager
+def explaining(
+    schema: Schema,
+    where: str,
+    lines: Mapping[KeyPath, int] = {},
+    overrides: Sequence[tuple[str, ...]] = (),
+) -> Iterator[None]:
+    """Report a ValidationError as `explain` words it.
+
+    Raises:
+        InputError: in its place.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        raise InputError(explain(error, schema, where, lines, overrides)) from error
 
 
 def first_problem(error: ValidationError) -> str:
@@ -57,26 +74,18 @@ def first_problem(error: ValidationError) -> str:
     return f"{key}: {message}" if key else message
 
 
-@dataclass(frozen=True)
-class _ErrorPlace:
-    """Where an error is: the keys as the user wrote them, and the schema that holds the last one."""
-
-    keys: KeyPath
-    holder: Schema
-
-
 def _explain(
     problem: Any,
-    found: _ErrorPlace,
+    schema: Schema,
     where: str,
     lines: Mapping[KeyPath, int],
     overrides: Sequence[tuple[str, ...]],
 ) -> str:
-    location = found.keys
+    location, properties = _follow(problem["loc"], schema)
     key = ".".join(str(part) for part in location)
     place = _place(location, where, lines, overrides)
     if problem["type"] == "extra_forbidden":
-        valid = sorted(found.holder.get("properties", {}))
+        valid = sorted(properties)
         near = difflib.get_close_matches(str(location[-1]), valid, n=1)
         if (new := _NEW_NAMES.get(str(location[-1]))) in valid:
             hint = f"it is called {new!r} now."
@@ -86,9 +95,11 @@ def _explain(
             hint = f"there are: {', '.join(valid)}."
         return f"{place}: unknown key {key!r}; {hint}"
     got = "" if location[-1:] in _MAY_HOLD_A_KEY else _got(problem)
-    about = _describe(found) if problem["type"] in _NO_NUMBER else ""
+    # Such as the unit of a number.
+    about = properties.get(str(location[-1]) if location else "", {}).get("description")
+    described = f": {about}" if about and problem["type"] in _NO_NUMBER else ""
     named = f"{key}: " if key and not place.startswith(f"--set {key}") else ""
-    return f"{place}: {named}{_message(problem)}{about}{got}"
+    return f"{place}: {named}{_message(problem)}{described}{got}"
 
 
 def _got(problem: Any) -> str:
@@ -99,63 +110,39 @@ def _got(problem: Any) -> str:
     return f" (got {str(value)[:80]!r})" if is_plain else ""
 
 
-def _describe(found: _ErrorPlace) -> str:
-    """Describe the value by the schema, such as its unit."""
-    properties = found.holder.get("properties", {})
-    described = properties.get(found.keys[-1] if found.keys else "", {})
-    return f": {described['description']}" if "description" in described else ""
+_MESSAGES = {
+    "union_tag_not_found": "each entry needs a `type`",
+    "model_attributes_type": "should be a mapping with a `type`",
+    "model_type": "should be a mapping of keys; leave it out for the defaults",
+    "dict_type": "should be a mapping of keys",
+    "missing": "is missing",
+    "greater_than_equal": "should be at least {ge}",
+    "less_than_equal": "should be at most {le}",
+    "string_too_long": "should have at most {max_length} characters",
+    "string_pattern_mismatch": "should have the form {pattern}",
+    "tuple_type": "should be a list",
+    "path_type": "should be the path of a file or folder",
+    "float_parsing": "should be a number",
+    "int_parsing": "should be a whole number",
+}
+_BASE_URL = "should begin with http:// or https://, with no user name, query, fragment or blank in it"
 
 
 def _message(problem: Any) -> str:
-    context = problem.get("ctx", {})
-    match problem["type"]:
-        case "union_tag_not_found":
-            return "each entry needs a `type`"
-        case "model_attributes_type":
-            return "should be a mapping with a `type`"
-        case "union_tag_invalid":
-            near = difflib.get_close_matches(
-                context["tag"], re.findall(r"'(.+?)'", context["expected_tags"]), n=1
-            )
-            meant = f"did you mean {near[0]!r}? There" if near else "there"
-            return (
-                f"no type {context['tag']!r}; {meant} are: {context['expected_tags']}"
-            )
-        case "model_type":
-            return "should be a mapping of keys; leave it out for the defaults"
-        case "dict_type":
-            return "should be a mapping of keys"
-        case "missing":
-            return "is missing"
-        case "greater_than_equal":
-            return f"should be at least {context['ge']}"
-        case "less_than_equal":
-            return f"should be at most {context['le']}"
-        case "string_too_long":
-            return f"should have at most {context['max_length']} characters"
-        case "tuple_type":
-            return "should be a list"
-        case "too_short":
-            least = context["min_length"]
-            return (
-                f"should have at least {least} {'entry' if least == 1 else 'entries'}"
-            )
-        case "path_type":
-            return "should be the path of a file or folder"
-        case "string_pattern_mismatch":
-            if problem["loc"][-1] == "base_url":
-                return (
-                    "should begin with http:// or https://, with no user name, query, fragment "
-                    "or blank in it"
-                )
-            return f"should have the form {context['pattern']}"
-        case "float_parsing":
-            return "should be a number"
-        case "int_parsing":
-            return "should be a whole number"
-        case _:
-            message = str(problem["msg"]).removeprefix("Value error, ")
-            return message.removeprefix("Input ")
+    kind, context = problem["type"], problem.get("ctx", {})
+    if kind == "union_tag_invalid":
+        tag, expected = context["tag"], context["expected_tags"]
+        near = difflib.get_close_matches(tag, re.findall(r"'(.+?)'", expected), n=1)
+        meant = f"did you mean {near[0]!r}? There" if near else "there"
+        return f"no type {tag!r}; {meant} are: {expected}"
+    if kind == "too_short":
+        entries = count(context["min_length"], "entry", "entries")
+        return f"should have at least {entries}"
+    if kind == "string_pattern_mismatch" and problem["loc"][-1] == "base_url":
+        return _BASE_URL
+    if kind in _MESSAGES:
+        return _MESSAGES[kind].format(**context)
+    return str(problem["msg"]).removeprefix("Value error, ").removeprefix("Input ")
 
 
 def _place(
@@ -177,8 +164,14 @@ def _place(
     return where
 
 
-def _follow(loc: Sequence[str | int], root: Schema) -> _ErrorPlace:
-    """Follow a pydantic location through the JSON Schema; drop the tags of unions."""
+def _follow(
+    loc: Sequence[str | int], root: Schema
+) -> tuple[KeyPath, Mapping[str, Any]]:
+    """Follow a pydantic location through the JSON Schema.
+
+    Returns the keys as the user wrote them, without the tags of unions, and the properties among
+    which the last one is.
+    """
     schema = holder = root
     path: list[str | int] = []
     for part in loc:
@@ -195,7 +188,7 @@ def _follow(loc: Sequence[str | int], root: Schema) -> _ErrorPlace:
         elif schema.get("additionalProperties"):
             path.append(part)
             holder, schema = schema, schema["additionalProperties"]
-    return _ErrorPlace(tuple(path), holder)
+    return tuple(path), holder.get("properties", {})
 
 
 T = TypeVar("T")

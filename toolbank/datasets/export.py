@@ -21,10 +21,10 @@ from toolbank.bank.bank import (
 from toolbank.bank.files import read_records
 from toolbank.bank.function_writer import gemini_name, wrap_functions, write_function
 from toolbank.bank.records import Ask, Query, Record, Split, Tool, name_functions
-from toolbank.system.cards import fill_template
 from toolbank.system.errors import InputError
 from toolbank.system.files import atomic_path, write_json, write_text
 from toolbank.system.folders import FolderKind, replacing
+from toolbank.system.text import fill_template
 
 
 def select_split(bank: Bank, split: Split) -> list[LabelledQuery]:

@@ -1,7 +1,11 @@
-"""Plain JSONL datasets, and files of labelled requests."""
+"""Plain JSONL datasets, files of labelled requests, and tab-separated tables."""
 
 from __future__ import annotations
 
+import csv
+import sys
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -10,14 +14,11 @@ from pydantic import Field, ValidationError
 
 from toolbank.bank.bank import SkipCounter
 from toolbank.bank.function_reader import parse_tool
-from toolbank.bank.records import Ask, Provenance, Query, Split, Tool
+from toolbank.bank.records import Ask, Provenance, Query, Tool
 from toolbank.datasets.gather import Dataset, gather
 from toolbank.datasets.kind import SPLIT_NAMES, SPLITS, DatasetConfig, DatasetKind
-
-# Formats of other packages import it from here.
-from toolbank.datasets.tables import read_table as read_table
 from toolbank.system.errors import InputError
-from toolbank.system.files import get_id, get_text, get_texts, read_lines
+from toolbank.system.files import get_id, get_text, get_texts, read_lines, reading
 
 
 class JsonlConfig(DatasetConfig):
@@ -44,8 +45,10 @@ def read_jsonl(config: JsonlConfig) -> Dataset:
     tools = read_tool_lines(config.path / "tools.jsonl")
     queries = []
     rows = read_lines(config.path / "queries.jsonl", _parse_query)
+    splits = {name: split for name, split in SPLITS.items() if name != "test"}
+    splits[config.test] = "test"
     for query, name in rows:
-        split = _name_split(name, config.test)
+        split = splits.get(name)
         if name and split is None:
             left_out.add(f"query: of the split {name!r}", query.id)
         else:
@@ -57,14 +60,14 @@ def read_jsonl(config: JsonlConfig) -> Dataset:
             f"{config.path / 'queries.jsonl'}: no query of the split {config.test!r} (found: "
             f"{names}). Set dataset.test to the name of the test split. {SPLIT_NAMES}"
         )
-    asks = _asks_file(config)
-    read = read_lines(asks, _parse_ask) if asks.is_file() else ()
-    return gather(tools, queries, left_out, read)
+    *_, last = jsonl_files(config)
+    asks = read_lines(last, _parse_ask) if last.name == "asks.jsonl" else ()
+    return gather(tools, queries, left_out, asks)
 
 
 def jsonl_files(config: JsonlConfig) -> tuple[Path, ...]:
     """List the files that are read."""
-    asks = _asks_file(config)
+    asks = config.path / "asks.jsonl"
     required = config.path / "tools.jsonl", config.path / "queries.jsonl"
     return (*required, asks) if asks.is_file() else required
 
@@ -86,16 +89,6 @@ def read_query_lines(path: Path) -> list[Query]:
     """
     rows = read_lines(path, _parse_query)
     return [query for query, _ in rows if query.tools and query.query.strip()]
-
-
-def _asks_file(config: JsonlConfig) -> Path:
-    return config.path / "asks.jsonl"
-
-
-def _name_split(name: str, test: str) -> Split | None:
-    if name == test:
-        return "test"
-    return SPLITS.get(name) if name != "test" else None
 
 
 def _parse_query(row: dict[str, Any], number: int) -> tuple[Query, str]:
@@ -189,8 +182,74 @@ def read_requests(path: Path) -> list[tuple[str, str]]:
     Raises:
         InputError: the file can't be read, or has broken lines.
     """
-    return read_lines(path, _parse_request)
+    return read_lines(path, lambda row, n: (get_id(row, n), get_text(row, "query")))
 
 
-def _parse_request(row: dict[str, Any], number: int) -> tuple[str, str]:
-    return get_id(row, number), get_text(row, "query")
+def read_table(
+    path: Path, columns: Sequence[str], *, header: bool
+) -> Iterator[tuple[int, list[str]]]:
+    """Read the rows of a table as pandas writes it, each with the number of its last line.
+
+    `header` says that the first row names the columns. Empty lines are skipped.
+
+    Raises:
+        InputError: the file can't be read, has another header, or a row of another length.
+    """
+    csv.field_size_limit(sys.maxsize)
+    try:
+        with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter="\t", strict=True)
+            rows = ((reader.line_num, row) for row in reader if row)
+            if header:
+                number, names = next(rows, (1, []))
+                if names != list(columns):
+                    raise InputError(
+                        f"{path}, line {number}: the columns are {', '.join(names) or 'missing'}; "
+                        f"expected {', '.join(columns)}, separated by tabs."
+                    )
+            for number, row in rows:
+                if len(row) != len(columns):
+                    raise InputError(
+                        f"{path}, line {number}: {len(row)} columns, not {len(columns)} "
+                        f"({', '.join(columns)}), separated by tabs."
+                    )
+                yield number, row
+    except csv.Error as error:
+        raise InputError(
+            f"{path}, line {reader.line_num}: not a table of tab-separated values ({error})."
+        ) from error
+
+
+def read_relevance(
+    path: Path,
+    columns: Sequence[str],
+    queries: Collection[str],
+    tools: Mapping[str, Tool],
+    left_out: SkipCounter,
+    *,
+    header: bool,
+) -> dict[str, list[str]]:
+    """Read the names of the tools that are labelled as relevant, by query.
+
+    The first column has the query's id, the last two the document's id and its label, above 0 if it
+    is relevant. A document without a tool is named by its id.
+
+    Raises:
+        InputError: as `read_table` does, or a label is not a whole number.
+    """
+    used: dict[str, list[str]] = defaultdict(list)
+    for number, (query, *_, document, label) in read_table(
+        path, columns, header=header
+    ):
+        if not label.strip().removeprefix("-").isdecimal():
+            raise InputError(
+                f"{path}, line {number}: the {columns[-1]} {label!r} is not a whole number."
+            )
+        if query not in queries:
+            left_out.add("label: of no query", f"{path.name}, line {number}")
+        elif int(label) <= 0:
+            left_out.add("label: 0", f"{path.name}, line {number}")
+        else:
+            tool = tools.get(document)
+            used[query].append(tool.name if tool else f"document {document}")
+    return used

@@ -129,7 +129,7 @@ def read_hub(config: HubConfig) -> Dataset:
         InputError: there is no such repository, or a file has another layout.
         ToolbankError: the hub can't be reached, and the repository is not in the cache.
     """
-    return read_published(_as_folder(find_snapshot(config)))
+    return read_published(_as_folder(config))
 
 
 def find_snapshot(config: HubConfig) -> Path:
@@ -148,21 +148,8 @@ def find_snapshot(config: HubConfig) -> Path:
 
 
 def hub_files(config: HubConfig) -> tuple[Path, ...]:
-    """List the files that are read and already downloaded."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import IncompleteSnapshotError, LocalEntryNotFoundError
-
-    try:
-        folder = snapshot_download(
-            config.name,
-            repo_type="dataset",
-            revision=config.revision,
-            allow_patterns=_READ,
-            local_files_only=True,
-        )
-    except (IncompleteSnapshotError, LocalEntryNotFoundError):
-        return ()
-    return published_files(_as_folder(Path(folder)))
+    """List the files that are read."""
+    return published_files(_as_folder(config))
 
 
 _READ = f"{DATA}/*.parquet"
@@ -188,8 +175,8 @@ def _download(name: str, revision: str | None, endpoint: str, caches: str) -> Pa
     return Path(folder)
 
 
-def _as_folder(folder: Path) -> PublishedConfig:
-    return PublishedConfig(type="published", path=folder)
+def _as_folder(config: HubConfig) -> PublishedConfig:
+    return PublishedConfig(type="published", path=find_snapshot(config))
 
 
 HUB = DatasetKind(HubConfig, read_hub, hub_files, find_snapshot)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from toolbank.bank.bank import SkipCounter
-from toolbank.bank.files import read_tools
+from toolbank.bank.files import read_frame, read_tools
 from toolbank.bank.function_reader import describe_tool, parse_function
 from toolbank.bank.records import Query, Split, Tool, function_name, hashed_name
 from toolbank.datasets.gather import Dataset, gather
@@ -54,7 +54,12 @@ def read_toolbank(config: ToolbankConfig) -> Dataset:
     left_out = SkipCounter()
     tools = _read_descriptions(_tools_file(config), left_out)
     queries: list[Query] = []
-    for split, rows in _read_splits(config.path):
+    splits = (
+        _read_dataset_dict(config.path)
+        if _is_dataset_dict(config.path)
+        else ((split, _read_rows(path)) for split, path in _split_files(config.path))
+    )
+    for split, rows in splits:
         for place, row in rows:
             queries.append(_parse_query(row, f"{split}-{len(queries)}", split, place))
     return gather(_add_full_names(tools, queries), queries, left_out)
@@ -162,14 +167,6 @@ def _split_files(folder: Path) -> list[tuple[Split, Path]]:
     return sorted(files, key=lambda file: order.index(file[0]))
 
 
-def _read_splits(folder: Path) -> Iterator[tuple[Split, Iterable[_Row]]]:
-    if _is_dataset_dict(folder):
-        yield from _read_dataset_dict(folder)
-        return
-    for split, path in _split_files(folder):
-        yield split, _read_rows(path)
-
-
 def _read_dataset_dict(folder: Path) -> Iterator[tuple[Split, Iterable[_Row]]]:
     import datasets
 
@@ -188,20 +185,11 @@ def _read_dataset_dict(folder: Path) -> Iterator[tuple[Split, Iterable[_Row]]]:
 def _read_rows(path: Path) -> Iterable[_Row]:
     if path.suffix == ".jsonl":
         return read_lines(path, lambda row, n: (f"{path}, line {n}", row))
-    rows = _read_parquet(path) if path.suffix == ".parquet" else read_json(path)
+    is_parquet = path.suffix == ".parquet"
+    rows = read_frame(path).to_dicts() if is_parquet else read_json(path)
     if not isinstance(rows, list):
         raise InputError(f"{path}: not a list of queries.")
     return [(f"{path}, row {n}", row) for n, row in enumerate(rows, start=1)]
-
-
-def _read_parquet(path: Path) -> list[dict[str, Any]]:
-    from pyarrow import ArrowException, parquet
-
-    try:
-        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
-    except (ArrowException, OSError) as error:
-        raise InputError(f"{path}: not a parquet file ({error}).") from error
-    return rows
 
 
 def _parse_query(row: Any, name: str, split: Split, place: str) -> Query:

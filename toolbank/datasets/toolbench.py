@@ -15,8 +15,8 @@ from toolbank.bank.bank import SkipCounter
 from toolbank.bank.function_reader import parse_tool, read_api
 from toolbank.bank.records import Query, Split, Tool
 from toolbank.datasets.gather import Dataset, gather
+from toolbank.datasets.jsonl import read_relevance, read_table
 from toolbank.datasets.kind import DatasetConfig, DatasetKind
-from toolbank.datasets.tables import read_labels, read_table
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
 
@@ -110,7 +110,7 @@ def _read_queries(
     for number, (qid, text) in read_table(path, ("qid", "query"), header=False):
         if texts.setdefault(qid, text) != text:
             left_out.add("query: its id is another's", f"{path.name}, line {number}")
-    used = read_labels(labels, _COLUMNS, texts, tools, left_out, header=False)
+    used = read_relevance(labels, _COLUMNS, texts, tools, left_out, header=False)
     return [
         Query(
             id=f"{split}-{qid}",

@@ -10,8 +10,8 @@ from toolbank.bank.bank import SkipCounter
 from toolbank.bank.function_reader import describe_tool, make_parameters
 from toolbank.bank.records import Query, Split, Tool
 from toolbank.datasets.gather import Dataset, gather
+from toolbank.datasets.jsonl import read_relevance
 from toolbank.datasets.kind import DatasetConfig, DatasetKind
-from toolbank.datasets.tables import read_labels
 from toolbank.system.errors import InputError
 from toolbank.system.files import get_id, read_lines
 
@@ -50,7 +50,7 @@ def read_toollens(config: ToollensConfig) -> Dataset:
     labelled: set[str] = set()
     # A query of test stays in test if it is also listed for training.
     for split, path in reversed(_label_files(config.path)):
-        used = read_labels(path, _COLUMNS, texts, tools, left_out, header=True)
+        used = read_relevance(path, _COLUMNS, texts, tools, left_out, header=True)
         for qid, names in used.items():
             if qid in labelled:
                 left_out.add("query: labelled in two splits", f"{path.name}: {qid}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -73,8 +73,7 @@ class EncoderKind:
 
     def find_class(self) -> Any:
         """Import the class of its encoders."""
-        module, _, name = self.encoder.partition(":")
-        return getattr(import_module(module), name)
+        return resolve_name(self.encoder)
 
 
 class OnnxConfig(EncoderConfig):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,15 +27,6 @@ if TYPE_CHECKING:
     from toolbank.training.config import TrainingContext
 
 
-@dataclass(frozen=True)
-class FineTunedEncoder:
-    """A fine-tuned encoder, its training, and the counts of its data."""
-
-    encoder: SentenceEncoder
-    training: Training
-    counts: Mapping[str, int]
-
-
 def fine_tune(
     config: SentenceConfig,
     training: EncoderTraining,
@@ -44,8 +34,10 @@ def fine_tune(
     context: TrainingContext,
     validate: Callable[[SentenceEncoder], float] | None,
     title: str,
-) -> FineTunedEncoder:
+) -> tuple[SentenceEncoder, Training, dict[str, int]]:
     """Train a copy of an encoder so that texts about the same tools are near each other.
+
+    Returns the encoder, its training, and the counts of its data.
 
     `validate` returns Recall@5 on validation for an encoder; the weights of the best epoch are kept.
     `title` names the progress.
@@ -70,7 +62,7 @@ def fine_tune(
         title=title,
         part="encoder",
     )
-    return FineTunedEncoder(SentenceEncoder(model, config), trained, counts)
+    return SentenceEncoder(model, config), trained, counts
 
 
 def make_rows(

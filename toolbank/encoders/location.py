@@ -170,15 +170,6 @@ def find_folder(name: str) -> Path | None:
     return None
 
 
-def saved_encoder(folder: Path, config: SentenceConfig) -> SentenceConfig:
-    """Return the configuration of the fine-tuned encoder in a retriever's folder.
-
-    `config` is that of the original encoder.
-    """
-    place = {"model": str(folder.resolve() / TUNED), "run": None, "retriever": ""}
-    return config.model_copy(update=place)
-
-
 def hub_name(name: str) -> str:
     """Return the repository on the hub, with the organization of a plain name.
 

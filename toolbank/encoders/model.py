@@ -56,7 +56,21 @@ def load_model(name: str) -> SentenceTransformer:
     Raises:
         InputError: there is no such model, or it cannot be downloaded or read.
     """
-    model = _read_folder(find_model(name))
+    remedy = (
+        "A sentence encoder needs config.json, a tokenizer, and weights as safetensors; pickled "
+        "weights are not read."
+    )
+    folder = find_model(name)
+    with reading_model(folder, remedy):
+        import torch
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(
+            str(folder),
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True, "dtype": torch.float32},
+        )
     if name == ADAPTED:
         body: Any = model[0]
         merge_adapter(body.auto_model)
@@ -150,23 +164,6 @@ def _demand_parts(folder: Path) -> None:
         raise InputError(
             f"{folder}: it has no weights as safetensors; pickled weights are not read. Save "
             "them with save_pretrained, which writes safetensors, or give another folder."
-        )
-
-
-def _read_folder(folder: Path) -> SentenceTransformer:
-    remedy = (
-        "A sentence encoder needs config.json, a tokenizer, and weights as safetensors; pickled "
-        "weights are not read."
-    )
-    with reading_model(folder, remedy):
-        import torch
-        from sentence_transformers import SentenceTransformer
-
-        return SentenceTransformer(
-            str(folder),
-            local_files_only=True,
-            trust_remote_code=False,
-            model_kwargs={"use_safetensors": True, "dtype": torch.float32},
         )
 
 

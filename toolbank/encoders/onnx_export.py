@@ -39,35 +39,34 @@ def export_network(
     example [1, ...] of each, and the names of its variable dimensions; with them, n is 1. Texts are
     truncated to `max_length` tokens.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     padding = tokenizer.pad_token_id or 0
     n, dims = (1, {1: "length"}) if inputs else (2, {0: "batch", 1: "length"})
     ids = torch.full((n, 8), int(padding), dtype=torch.long)
     mask = torch.ones((n, 8), dtype=torch.long)
     given = {"input_ids": (ids, dims), "attention_mask": (mask, dims), **(inputs or {})}
-    _export(folder / MODEL, network, given, precision)
+    _export(folder, network, given, precision, dimension, padding)
     write_text(folder / TOKENIZER, _tokenizer_json(tokenizer, max_length))
-    about = {"dimension": dimension, "padding": padding, "alone": precision == "int8"}
-    write_json(folder / ABOUT, about)
 
 
 def export_head(
     folder: Path, network: torch.nn.Module, width: int, precision: Precision
 ) -> None:
     """Write a network that reads `vectors` [n, width] for `OnnxNetwork`."""
-    folder.mkdir(parents=True, exist_ok=True)
     given = {"vectors": (torch.zeros(2, width), {0: "batch"})}
-    _export(folder / MODEL, network, given, precision)
-    about = {"dimension": width, "padding": 0, "alone": precision == "int8"}
-    write_json(folder / ABOUT, about)
+    _export(folder, network, given, precision, width)
 
 
 def _export(
-    path: Path,
+    folder: Path,
     network: torch.nn.Module,
     inputs: Mapping[str, tuple[torch.Tensor, Mapping[int, str]]],
     precision: Precision,
+    dimension: int,
+    padding: int = 0,
 ) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    about = {"dimension": dimension, "padding": padding, "alone": precision == "int8"}
+    write_json(folder / ABOUT, about)
     # Dimensions of the same name share one size.
     names = {name for _, dims in inputs.values() for name in dims.values()}
     sizes = {name: torch.export.Dim(name) for name in sorted(names)}
@@ -77,7 +76,7 @@ def _export(
     }
     network = network.eval().cpu()
     with (
-        tempfile.TemporaryDirectory(dir=path.parent) as beside,
+        tempfile.TemporaryDirectory(dir=folder) as beside,
         _silent(),
         torch.no_grad(),
     ):
@@ -102,7 +101,7 @@ def _export(
             ) from error
         if precision == "int8":
             made = _quantise(made, Path(beside, "int8.onnx"))
-        _fuse(made, path)
+        _fuse(made, folder / MODEL)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -77,12 +78,6 @@ def measure(
             f"{retriever.name} was fitted on {count(len(retriever.tools), 'tool')}, and the bank "
             f"has {len(evaluated.tools):,} other ones. Fit it again: toolbank train RUN."
         )
-    if not evaluated.queries:
-        nothing = np.zeros((0, 0))
-        hits, scores = nothing.astype(np.int64), nothing.astype(np.float32)
-        n_metrics = len(list_metrics(config, twins=evaluated.has_twins))
-        values = np.zeros((0, n_metrics))
-        return Measured(retriever.name, evaluated, hits, scores, values)
     hits, scores = searched or retriever.search(evaluated.queries, search_depth(config))
     gold = evaluated.padded_gold()
     found = (
@@ -131,19 +126,14 @@ def _summarise(
     name: str, measured: Measured, values: Values, config: EvaluateConfig, seed: int
 ) -> list[Figure]:
     metrics = measured.metrics(config)
-    means: list[tuple[float | None, float | None, float | None]]
-    means = [(None, None, None)] * len(metrics)
-    if len(values):
-        intervals = mean_intervals(values, config.resamples, seed)
-        means = [
-            (mean, *interval)
-            for mean, interval in zip(
-                values.mean(axis=0).tolist(), intervals, strict=True
-            )
-        ]
+    n = len(values)
+    means = values.mean(axis=0).tolist() if n else [None] * len(metrics)
+    intervals = mean_intervals(values, config.resamples, seed)
     return [
-        Figure(measured.retriever, name, metric, k, *mean, n=len(values))
-        for (metric, k), mean in zip(metrics, means, strict=True)
+        Figure(measured.retriever, name, metric, k, mean, low, high, n)
+        for (metric, k), mean, (low, high) in zip(
+            metrics, means, intervals, strict=True
+        )
     ]
 
 
@@ -234,25 +224,18 @@ def compare(
         [one.values - against.values for one, against, _ in pairs], axis=1
     )
     columns = [
-        (one.retriever, against.retriever, baseline, metric, k)
+        partial(Difference, one.retriever, against.retriever, baseline, metric=m, k=k)
         for one, against, baseline in pairs
-        for metric, k in one.metrics(config)
+        for m, k in one.metrics(config)
     ]
     found = []
     for name, rows in measured[0].evaluated.selections().items():
-        chosen = differences[rows]
-        means = chosen.mean(axis=0).tolist()
-        intervals = difference_intervals(chosen, config.resamples, seed)
-        for (retriever, against, baseline, metric, k), mean, interval in zip(
-            columns, means, intervals, strict=True
-        ):
-            found.append(
-                Difference(
-                    *(retriever, against, baseline),
-                    *(name, metric, k),
-                    *(mean, *interval, len(rows)),
-                )
-            )
+        means = differences[rows].mean(axis=0).tolist()
+        intervals = difference_intervals(differences[rows], config.resamples, seed)
+        found += [
+            make(set=name, difference=mean, low=low, high=high, n=len(rows))
+            for make, mean, (low, high) in zip(columns, means, intervals, strict=True)
+        ]
     return found
 
 

@@ -42,14 +42,6 @@ class Figure:
     high: _Share | None
     n: _Count
 
-    def __post_init__(self) -> None:
-        if (self.value is None) != (self.n == 0):
-            raise ValueError("value is a number where n is not 0")
-        if (self.low is None) != (self.high is None):
-            raise ValueError("low and high are numbers, or neither is")
-        if self.value is None and self.low is not None:
-            raise ValueError("low and high are of a value")
-
 
 @dataclass(frozen=True)
 class Difference:
@@ -69,10 +61,6 @@ class Difference:
     low: _Points | None
     high: _Points | None
     n: _Count
-
-    def __post_init__(self) -> None:
-        if (self.low is None) != (self.high is None):
-            raise ValueError("low and high are numbers, or neither is")
 
     @property
     def is_sure(self) -> bool:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank, QueryLabels
-from toolbank.bank.records import Query
-from toolbank.bank.twins import find_first_twins
+from toolbank.bank.records import Query, find_first_twins
 from toolbank.evaluation import TEST_PARTS, VERIFIED
 from toolbank.evaluation.figures import SetLabels
 
@@ -77,17 +76,13 @@ def make_set(
         unknown.update(missing)
         for tool in sorted(missing):
             unlisted.setdefault(tool, len(bank.tools) + len(unlisted))
-        gold.append(
-            frozenset(
-                unlisted[tool] if tool in missing else bank.index[tool]
-                for tool in query.tools
-            )
-        )
-        named = (
-            tool if tool in missing else bank.tools[bank.index[tool]].name
-            for tool in query.tools
-        )
-        labels.append(tuple(dict.fromkeys(named)))
+        places = [bank.index.get(tool, unlisted.get(tool, -1)) for tool in query.tools]
+        gold.append(frozenset(places))
+        named = {
+            tool if tool in missing else bank.tools[place].name: None
+            for tool, place in zip(query.tools, places, strict=True)
+        }
+        labels.append(tuple(named))
     return EvaluationSet(
         name=name,
         tools=tuple(tool.name for tool in bank.tools),
@@ -124,15 +119,11 @@ def held_out_set(bank: Bank) -> EvaluationSet:
     test = bank.split("test")
     if not train:
         return make_set("test", bank, test)
-    seen: dict[str, Callable[[_Tools], bool]] = {
-        "sets": lambda needed: needed in sets,
-        "tools": lambda needed: needed <= tools,
-    }
     parts: dict[str, list[int]] = {name: [] for name in TEST_PARTS}
     for position, query in enumerate(test):
-        for what, is_seen in seen.items():
-            word = "seen" if is_seen(_tool_set(bank, query)) else "unseen"
-            parts[f"test-{word}-{what}"].append(position)
+        needed = _tool_set(bank, query)
+        for what, is_seen in (("sets", needed in sets), ("tools", needed <= tools)):
+            parts[f"test-{'seen' if is_seen else 'unseen'}-{what}"].append(position)
     return make_set("test", bank, test, parts=parts)
 
 

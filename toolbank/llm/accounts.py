@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -116,12 +116,12 @@ def describe_calls(
         InputError: the price file can't be read.
     """
     rows = own_usage(usage, config)
-    price_of = find_prices(config)
+    prices = known_prices(config)
     by_step = {
         step: [row for row in rows if row.step == step] for step in config.call_steps
     }
     added = {
-        step: asdict(add_up_calls(_price(row, price_of) for row in same))
+        step: asdict(add_up_calls(_price(row, prices, config.model) for row in same))
         for step, same in by_step.items()
         if same
     }
@@ -174,30 +174,24 @@ def own_usage(usage: Iterable[StepUsage], config: EngineConfig) -> list[StepUsag
     return [row for row in usage if row.step in config.call_steps]
 
 
-def find_prices(config: EngineConfig) -> Callable[[str], Price | None]:
-    """Make a function that finds the price for an engine's identity.
-
-    Raises:
-        InputError: the price file can't be read.
-    """
-    known = known_prices(config)
-    return lambda identity: known.get(model_of(identity, config.model))
-
-
-def _price(row: StepUsage, price_of: Callable[[str], Price | None]) -> StepCalls:
+def _price(row: StepUsage, prices: Mapping[str, Price], model: str) -> StepCalls:
     return StepCalls(
         row.replies,
         row.prompt_tokens,
         row.completion_tokens,
-        cost_of(row, price_of(row.identity)),
+        cost_of(row, prices, model),
         dict(row.failed_tries),
         dict(row.latency),
         row.estimated,
     )
 
 
-def cost_of(row: StepUsage, price: Price | None) -> float | None:
-    """Compute the dollars; None if the price or the tokens are unknown."""
+def cost_of(row: StepUsage, prices: Mapping[str, Price], model: str) -> float | None:
+    """Compute the dollars; None if the price or the tokens are unknown.
+
+    The price is that of the model that the row's identity names, or of `model`.
+    """
+    price = prices.get(model_of(row.identity, model))
     if price is None or not (row.prompt_tokens or row.completion_tokens):
         return None
     return cost(price, row.prompt_tokens, row.completion_tokens)

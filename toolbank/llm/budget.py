@@ -13,9 +13,8 @@ from toolbank.llm.accounts import (
     cost,
     cost_of,
     describe_estimated,
-    find_prices,
+    known_prices,
     own_usage,
-    resolve_price,
 )
 from toolbank.llm.stop import EarlyEnd
 from toolbank.system.errors import InputError
@@ -58,11 +57,11 @@ class Budget:
     ) -> None:
         self._config = config.budget
         self._section = config.section
-        self._price = resolve_price(config)
         self._begun = begun
-        used, price_of = own_usage(usage, config), find_prices(config)
+        prices, used = known_prices(config), own_usage(usage, config)
+        self._price = prices.get(config.model)
         self._estimated = sum(one.estimated for one in used)
-        costs = [(cost_of(one, price_of(one.identity)), one.replies) for one in used]
+        costs = [(cost_of(one, prices, config.model), one.replies) for one in used]
         self._dollars = sum(dollars for dollars, _ in costs if dollars is not None)
         self._unpriced = sum(replies for dollars, replies in costs if dollars is None)
         self._replies = sum(one.replies for one in used)

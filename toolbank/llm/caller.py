@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from time import monotonic, strftime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolbank.llm.admission import (
     FIRST_LIMIT,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from toolbank.llm.accounts import CallCounts
     from toolbank.llm.budget import Budget, Reservation
     from toolbank.llm.config import EngineConfig
+    from toolbank.llm.engines.kind import EngineKind
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 30.0
@@ -44,29 +45,49 @@ _LONGEST_WAIT = 30.0
 _LONG_PAUSE = 10.0
 
 
+async def ask_engine(
+    engine: Engine, request: ChatRequest, secrets: Sequence[str]
+) -> ChatReply:
+    """Answer one request, and hide the values that the engine sends in its reply or error.
+
+    Raises:
+        ToolbankError: there is no answer.
+    """
+    try:
+        reply: object = await engine.answer(request)
+        if not isinstance(reply, ChatReply):
+            raise TypeError(f"returned {type(reply).__name__!r}, not a ChatReply")
+        return hide_in_reply(reply, secrets)
+    except ToolbankError as error:
+        error.args = (hide(str(error), secrets),)
+        raise
+    except Exception as error:
+        raise EngineError(
+            hide(f"{engine.name}: {type(error).__name__}: {error}", secrets),
+            reason="engine-error",
+            retryable=isinstance(error, TimeoutError),
+        ) from error
+
+
 @dataclass(kw_only=True)
 class Caller:
     """Calls an engine, and learns from each call what load the endpoint can handle.
 
-    `limit` is how many calls may be in flight, and `admission` has how many are. `place` is the
-    endpoint in messages, `timeout` the seconds per try (None: no limit). `secrets` are values that
-    the engine sends; they are hidden in its replies and errors. `asks_model`: replies cost tokens,
-    which are estimated if the engine does not report them.
+    `limit` is how many calls may be in flight, and `admission` has how many are. If the engine asks
+    a model and does not report the tokens of replies, they are estimated.
     """
 
     engine: Engine
     journal: Journal
     config: EngineConfig
-    place: str
-    timeout: float | None
-    secrets: Sequence[str]
-    asks_model: bool
+    kind: EngineKind[Any]
     budget: Budget
     counts: CallCounts
     stop: Stop
 
     def __post_init__(self) -> None:
         """Create the limits."""
+        self._secrets = self.kind.find_secrets(self.config)
         # A server on this machine or nearby may have one slot, and queue other calls.
         first = 1 if is_private(self.config.base_url) else FIRST_LIMIT
         self.limit = ConcurrencyLimit(self.config.concurrency, first)
@@ -111,12 +132,14 @@ class Caller:
             outages, begun = breaker.number, monotonic()
             try:
                 seconds = config.total_timeout - spent
-                reply = await self._try(request, tokens, seconds)
+                reply = await self._answer(request, seconds)
             except EngineError as error:
                 failed = error
+                self._note_failure(error)
                 self.budget.fail(reservation, error)
                 self.counts.charge(error)
             else:
+                self._note_reply(reply, tokens, begun)
                 self.budget.answer(reservation, reply)
                 return reply
             finally:
@@ -147,50 +170,22 @@ class Caller:
             self.counts.retries[failed.reason] += 1
             await self.admission.sleep(wait)
 
-    async def _try(
-        self, request: ChatRequest, tokens: float, seconds: float
-    ) -> ChatReply:
-        """Call once, and report the outcome to the limit, the breaker and the rates."""
-        begun = monotonic()
-        try:
-            reply = await self._answer(request, seconds)
-        except EngineError as error:
-            self._note_failure(error)
-            raise
-        self._note_reply(reply, tokens, begun)
-        return reply
-
     async def _answer(self, request: ChatRequest, seconds: float) -> ChatReply:
-        longest = self.timeout
+        longest = self.config.timeout or self.kind.timeout
         setting = "timeout"
         if longest is not None and longest > seconds:
             longest, setting = seconds, "total_timeout"
         try:
             async with asyncio.timeout(longest):
-                reply: object = await self.engine.answer(request)
-            if not isinstance(reply, ChatReply):
-                raise TypeError(f"returned {type(reply).__name__!r}, not a ChatReply")
-            reply = hide_in_reply(reply, self.secrets)
+                reply = await ask_engine(self.engine, request, self._secrets)
         except EngineError as error:
-            error.args = (hide(str(error), self.secrets),)
             if error.completion_tokens and not error.prompt_tokens:
                 error.prompt_tokens = estimate_tokens(request.prompt)
                 error.estimated = True
             raise
-        except ToolbankError:
-            raise
         except TimeoutError as error:
             raise self._explain_timeout(request, setting, longest) from error
-        except Exception as error:
-            raise EngineError(
-                hide(
-                    f"{self.engine.name}: {type(error).__name__}: {error}",
-                    self.secrets,
-                ),
-                reason="engine-error",
-            ) from error
-
-        if not self.asks_model:
+        if not self.kind.asks_model:
             return reply
         return count_tokens(reply, request.prompt, self.config.max_tokens)
 
@@ -199,12 +194,12 @@ class Caller:
     ) -> EngineError:
         """Make the error of a time-out; the model may have been charged for it."""
         error = EngineError(
-            f"{self.place} ({self.engine.model}): no reply within "
+            f"{self.kind.place(self.config)} ({self.engine.model}): no reply within "
             f"{getattr(self.config, setting) or seconds:g} s (the setting `{setting}`).",
             reason="timeout",
             retryable=True,
         )
-        if self.asks_model:
+        if self.kind.asks_model:
             error.prompt_tokens = estimate_tokens(request.prompt)
             error.completion_tokens = round(self.budget.mean_completion)
             error.estimated = True

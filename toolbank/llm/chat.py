@@ -96,10 +96,7 @@ class ChatRequest:
             [[message.role, message.content] for message in self.messages],
             self.schema,
         ]
-        text = json.dumps(content, sort_keys=True)
-        # If nothing was escaped, both forms are the same and this one is faster.
-        if "\\u" in text:
-            text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+        text = json.dumps(content, ensure_ascii=False, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

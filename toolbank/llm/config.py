@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
@@ -40,15 +40,8 @@ _Variable = Annotated[str, Field(pattern=_VARIABLE)]
 _HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 _QueryName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 # Headers that every request has.
-_OWN_HEADERS = frozenset(
-    [
-        "accept-encoding",
-        "connection",
-        "content-length",
-        "content-type",
-        "host",
-        "transfer-encoding",
-    ]
+_OWN_HEADER = re.compile(
+    "accept-encoding|connection|content-length|content-type|host|transfer-encoding"
 )
 
 ENGINE_NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
@@ -205,7 +198,7 @@ class EngineConfig(Config):
             lower = str(name).lower()
             if lower == "authorization":
                 raise ValueError("set `api_key_env`, which sends Authorization")
-            if lower in _OWN_HEADERS:
+            if _OWN_HEADER.fullmatch(lower):
                 raise ValueError(f"{name} is set by toolbank")
             if not (isinstance(variable, str) and re.fullmatch(_VARIABLE, variable)):
                 raise ValueError(
@@ -363,12 +356,7 @@ def find_grants(config: EngineConfig) -> tuple[Grant, ...]:
 
 def find_engine_secrets(config: EngineConfig) -> tuple[str, ...]:
     """Read the values of all variables that a configuration names, if they are set."""
-    return read_values(_variables(config))
-
-
-def read_values(variables: Iterable[str]) -> tuple[str, ...]:
-    """Read the values of environment variables, each once, if they are set."""
-    values = (os.environ.get(variable, "").strip() for variable in variables)
+    values = (os.environ.get(name, "").strip() for name in _variables(config))
     return tuple(dict.fromkeys(filter(None, values)))
 
 

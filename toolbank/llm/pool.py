@@ -13,13 +13,14 @@ from toolbank.llm.accounts import CallCounts, estimate_prompt
 from toolbank.llm.budget import Budget, Reservation
 from toolbank.llm.caller import Caller
 from toolbank.llm.chat import ChatReply, ChatRequest
-from toolbank.llm.placement import make_engine
 from toolbank.llm.stop import EarlyEnd, Stop, StoppedError, interruptible
+from toolbank.system.consent import require_consent
 from toolbank.system.errors import ToolbankError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from toolbank.llm.chat import Engine
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.engines.kind import EngineContext, EngineKind
     from toolbank.llm.journal import Journal
@@ -76,11 +77,27 @@ class AttemptCalls:
         return reply
 
 
+def make_engine(kind: EngineKind[C], config: C, context: EngineContext) -> Engine:
+    """Create the engine of a configuration in this process or in cluster workers.
+
+    Raises:
+        InputError: the engine can't be used, as of `EngineKind.create`, or Ray can't.
+    """
+    if config.executor == "local":
+        return kind.create(config, context)
+    kind.check(config)
+    require_consent(kind.sends(config), config.section)
+    from toolbank.llm.cluster import ClusterEngine
+
+    return ClusterEngine(kind, config, context)
+
+
 class Pool:
     """Answer the requests of one stage from the journal, or by an engine within its settings.
 
     A reply that the journal has is not requested again, and each is on disk before it is used.
-    `counts` adds up the calls, `limit` is how many may be in flight, `stop` ends the run early.
+    `counts` adds up the calls, `limit` is how many may be in flight, `admission` has those that
+    are, `budget` is what they cost, and `stop` ends the run early.
 
     Raises:
         InputError: the engine can't be created, or the price file can't be read or lacks a model
@@ -97,22 +114,20 @@ class Pool:
         self._config = config
         self._journal = journal
         self._begun = monotonic()
-        self._budget = Budget(config, journal.usage(), self._begun)
+        self.budget = Budget(config, journal.usage(), self._begun)
         self._caller = Caller(
             engine=self.engine,
             journal=journal,
             config=config,
-            place=kind.place(config),
-            timeout=config.timeout or kind.timeout,
-            secrets=kind.find_secrets(config),
-            asks_model=kind.asks_model,
-            budget=self._budget,
+            kind=kind,
+            budget=self.budget,
             counts=self.counts,
             stop=self.stop,
         )
         self.in_rounds = kind.in_rounds
         self._filler = kind.fill and kind.fill(config, journal, self.counts)
         self.limit = self._caller.limit
+        self.admission = self._caller.admission
         self._open = 0
         self._cut: EarlyEnd | None = None
         self._group = asyncio.TaskGroup()
@@ -125,25 +140,6 @@ class Pool:
         """The folder of the journal."""
         return self._journal.path.parent
 
-    @property
-    def in_flight(self) -> int:
-        """The number of calls in flight."""
-        return self._caller.admission.in_flight
-
-    @property
-    def is_estimated(self) -> bool:
-        """Whether any of the tokens and dollars is an estimate."""
-        return self._budget.is_estimated
-
-    @property
-    def dollars(self) -> float | None:
-        """The cost of this stage in the run folder; None if the price is unknown."""
-        return self._budget.dollars
-
-    def describe_hold(self) -> str:
-        """Say in a few words why no call is made now; "" if calls are made."""
-        return self._caller.admission.describe_hold()
-
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
         """Allow calls within the block; after it, all replies are on disk.
@@ -154,8 +150,8 @@ class Pool:
             ToolbankError: the error that ended the run.
         """
         with (
-            interruptible(self.stop, lambda: self.in_flight),
-            self._budget.keep_minutes(self.stop, monotonic()),
+            interruptible(self.stop, lambda: self.admission.in_flight),
+            self.budget.keep_minutes(self.stop, monotonic()),
         ):
             try:
                 yield
@@ -163,7 +159,8 @@ class Pool:
                 # Attempts may have been cancelled while replies still wait to be written.
                 await self._journal.flush()
                 await self.engine.close()
-        self.stop.raise_error()
+        if self.stop.error is not None:
+            raise self.stop.error
 
     async def carry(self, begin: _StartNext) -> None:
         """Run attempts, as many at once as the endpoint takes.
@@ -188,7 +185,7 @@ class Pool:
             yield attempt
         finally:
             if attempt.reservation is not None:
-                self._budget.settle(attempt.reservation)
+                self.budget.settle(attempt.reservation)
                 self._wake()
 
     def choose_round(self, missing: Sequence[MissingReplyError]) -> list[ChatRequest]:
@@ -197,7 +194,7 @@ class Pool:
         Requests that were sent before cost nothing more. The first that has no room ends the
         choice, so that what is missing in the end is at the end.
         """
-        left = self._budget.seconds_left(monotonic())
+        left = self.budget.seconds_left(monotonic())
         is_late = left is not None and left <= 0
         is_ending = self.stop and self.stop.cause != "budget"
         if self._filler is None or is_late or is_ending:
@@ -206,13 +203,13 @@ class Pool:
         sent = [self._filler.holds(one.request.key(identity)) for one in missing]
         for one, is_sent in zip(missing, sent, strict=True):
             if is_sent:
-                self._budget.hold(one.calls)
+                self.budget.hold(one.calls)
         chosen: list[ChatRequest] = []
         end: EarlyEnd | None = None
         for one, is_sent in zip(missing, sent, strict=True):
             tokens = estimate_prompt(one.request)
-            if not (is_sent or end or self._budget.reserve(one.calls, tokens)):
-                end = self._budget.explain(one.calls)
+            if not (is_sent or end or self.budget.reserve(one.calls, tokens)):
+                end = self.budget.explain(one.calls)
             if is_sent or not end:
                 chosen.append(one.request)
         if end:
@@ -238,7 +235,7 @@ class Pool:
             if not self.stop or (task is not None and task.cancelling()):
                 raise
             todo = None
-        self._budget = Budget(self._config, self._journal.usage(), self._begun)
+        self.budget = Budget(self._config, self._journal.usage(), self._begun)
         return todo
 
     async def answer(
@@ -260,7 +257,7 @@ class Pool:
         try:
             reply = await self._caller.call(key, request, held, has_begun=has_begun)
         except StoppedError:
-            self._cut = self._budget.cut
+            self._cut = self.budget.cut
             raise
         finally:
             self._wake()
@@ -280,11 +277,11 @@ class Pool:
         try:
             while not self.stop:
                 if self._waiting[0] is place:
-                    held = self._budget.reserve(calls, prompt_tokens)
+                    held = self.budget.reserve(calls, prompt_tokens)
                     if held is not None:
                         return held
-                    if not self._budget.is_open:
-                        self.stop.end("budget", *self._budget.explain(calls))
+                    if not self.budget.is_open:
+                        self.stop.end("budget", *self.budget.explain(calls))
                         break
                 place.clear()
                 await place.wait()

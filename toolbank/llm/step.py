@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import (
@@ -12,15 +13,17 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from tqdm import tqdm
 
 from toolbank.llm.chat import ChatReply, ChatRequest, Engine, EngineError, Rejection
 from toolbank.llm.config import EngineConfig
 from toolbank.llm.engines import find_engine
 from toolbank.llm.pool import MissingReplyError, Pool
-from toolbank.llm.progress import describe_spent, note_unpriced, show_progress
 from toolbank.llm.stop import EarlyEnd
 from toolbank.system import aio
 from toolbank.system.errors import InterruptedByUserError, ToolbankError
@@ -263,7 +266,7 @@ class StepRun:
         """Say what is kept after Ctrl-C, with what is `done`."""
         return (
             f"stopped in {self._step.config.section}, with {done}. Every reply that came is kept "
-            f"({describe_spent(self.pool)}); the same command goes on from there."
+            f"({_describe_spent(self.pool)}); the same command goes on from there."
         )
 
     def explain_nothing(
@@ -370,16 +373,20 @@ async def ask_all(step: Step[T, R], pool: Pool) -> StepResult[R]:
     run, stop = StepRun(step, pool), pool.stop
     # A second Ctrl-C leaves the block where it is.
     async with pool.working():
-        with show_progress(step.what, step.progress, pool, step.total):
+        with _show_progress(step.what, step.progress, pool, step.total):
             await run.work()
     if stop.cause == "interrupt":
         raise step.explain_interrupt(run)
     result = step.fold(run)
+    if run.waiting:
+        wait = "request waits for its reply", "requests wait for their replies"
+        so_far = result.so_far and f"{result.so_far} so far"
+        parts = count(run.pending, *wait), so_far
+    else:
+        parts = result.message, _describe_spent(pool)
     return replace(
         result,
-        message=_describe_wait(run.pending, result.so_far)
-        if run.waiting
-        else "; ".join(filter(None, (result.message, describe_spent(pool)))),
+        message="; ".join(filter(None, parts)),
         problems=tuple(_list_problems(run, result, step.config)),
         waiting=run.waiting,
         ended_early=EarlyEnd(stop.message, stop.option) if stop else None,
@@ -404,12 +411,6 @@ def run_step(
     return aio.run(ask_all(make_step(pool.engine), pool), uvloop=uvloop)
 
 
-def _describe_wait(pending: int, so_far: str) -> str:
-    wait = count(pending, "request waits", "requests wait")
-    more = f"; {so_far} so far" if so_far else ""
-    return f"{wait} for {'its reply' if pending == 1 else 'their replies'}{more}"
-
-
 def _list_problems(
     run: StepRun, result: StepResult[Any], config: EngineConfig
 ) -> Iterator[str]:
@@ -420,4 +421,94 @@ def _list_problems(
     if result.failed:
         yield f"failed: {result.failed}"
         yield f"the last failure: {run.last_failure}"
-    yield from note_unpriced(run.pool, config.section)
+    yield from _note_unpriced(run.pool, config.section)
+
+
+_REFRESH_S = 0.5
+_BAR = "{desc} {n_fmt}/{total_fmt} {bar} ETA {remaining}{postfix}"
+
+
+@contextmanager
+def _show_progress(
+    what: str,
+    progress: Callable[[], tuple[int, int]],
+    pool: Pool,
+    total: int | None,
+) -> Iterator[None]:
+    """Show a progress bar of the calls, twice a second, until the block ends.
+
+    There is none off a terminal, or for a total of 1. `progress` returns how much of `what`, such
+    as "queries", is done, and how much of that is not accepted.
+    """
+    with tqdm(
+        desc=what,
+        total=total,
+        bar_format=_BAR,
+        mininterval=0,
+        dynamic_ncols=True,
+        leave=False,
+        disable=total == 1 or None,
+    ) as bar:
+        if bar.disable:
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        timer = None
+
+        def update() -> None:
+            nonlocal timer
+            done, lost = progress()
+            seconds = bar.format_dict["elapsed"]
+            details = _list_details(pool, lost, seconds)
+            bar.set_postfix_str(", ".join(details), refresh=False)
+            bar.update(done - bar.n)
+            bar.refresh()
+            timer = loop.call_later(_REFRESH_S, update)
+
+        update()
+        try:
+            yield
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+
+def _list_details(pool: Pool, lost: int, seconds: float) -> Iterator[str]:
+    """List what follows the bar, the most important first: a narrow terminal cuts the end."""
+    counts = pool.counts
+    if hold := "finishing" if pool.stop else pool.admission.describe_hold():
+        yield hold
+    yield f"{lost:,} not accepted"
+    yield f"{pool.admission.in_flight}/{pool.limit.now} in flight"
+    yield f"{counts.asked / max(seconds, 1):.1f} replies/s"
+    if pool.budget.dollars is not None:
+        estimated = " estimated" if pool.budget.is_estimated else ""
+        yield f"${pool.budget.dollars:,.2f}{estimated}"
+    sent, received = counts.prompt_tokens, counts.completion_tokens
+    if sent or received:
+        estimated = " estimated" if counts.estimated else ""
+        yield f"{_short(sent)} tokens in, {_short(received)} out{estimated}"
+
+
+def _short(number: int) -> str:
+    return str(tqdm.format_sizeof(number)) if number >= 1000 else str(number)
+
+
+def _describe_spent(pool: Pool) -> str:
+    """Summarize the calls of a command, with the dollars spent in the run folder if known."""
+    summary, dollars = pool.counts.summary(), pool.budget.dollars
+    if dollars is None:
+        return summary
+    digits = 2 if dollars >= 0.1 or not dollars else 4
+    estimated = ", estimated" if pool.budget.is_estimated else ""
+    return f"{summary}; ${dollars:,.{digits}f} in all{estimated}"
+
+
+def _note_unpriced(pool: Pool, section: str) -> Iterator[str]:
+    """Note that calls cost something, and that the price is unknown."""
+    counts = pool.counts
+    if pool.budget.dollars is None and counts.prompt_tokens + counts.completion_tokens:
+        yield (
+            f"cost unknown: the price of the model is not known. Set {section}.price, in dollars "
+            "per million tokens"
+        )

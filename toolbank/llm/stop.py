@@ -56,20 +56,6 @@ class Stop:
             self.error = error
         self.end("error", str(error))
 
-    def raise_error(self) -> None:
-        """Raise the error, if there is one, even after an interrupt.
-
-        Raises:
-            ToolbankError: the error that ended the run.
-        """
-        if self.error is None:
-            return
-        if self.cause == "interrupt":
-            raise ToolbankError(
-                f"{self.error} (It came while the run was ended by an interrupt.)"
-            ) from self.error
-        raise self.error
-
     def listen(self, listener: Callable[[], object]) -> None:
         """Call `listener` when the run is ended."""
         self._listeners.append(listener)

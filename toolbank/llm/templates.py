@@ -14,6 +14,7 @@ from toolbank.config.assets import (
     find_inside,
     looking_in,
 )
+from toolbank.llm.chat import ChatRequest, Message, Task
 from toolbank.system.errors import InputError
 from toolbank.system.files import (
     read_json,
@@ -110,9 +111,7 @@ class PromptTemplate:
         try:
             text = self._template.render(values).strip()
             if len(text) > MOST_CHARACTERS:
-                raise ValueError(
-                    f"the text has more than {MOST_CHARACTERS:,} characters"
-                )
+                raise ValueError(f"it has over {MOST_CHARACTERS:,} characters")
             return text
         except (
             TemplateError,
@@ -128,6 +127,17 @@ class PromptTemplate:
                 f"{self.path}, line {line}: the template can't be used ({error}). "
                 f"It may use: {', '.join(sorted(values))}."
             ) from error
+
+    def request(
+        self, attempt: int, step: str, task: Task | None = None, **values: Any
+    ) -> ChatRequest:
+        """Make the request whose prompt is the template, filled with values.
+
+        Raises:
+            InputError: as `render` and `schema`.
+        """
+        messages = (Message("user", self.render(**values)),)
+        return ChatRequest(attempt, step, messages, self.schema, task)
 
     @cached_property
     def _template(self) -> Template:

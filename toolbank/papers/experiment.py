@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from toolbank.system.files import json_text, write_text
+from toolbank.encoders.location import merge_adapter
+from toolbank.system.errors import InputError
+from toolbank.system.files import json_text, read_lines, write_text
 from toolbank.system.folders import FolderKind, replacing
+from toolbank.training.config import find_inference_type
+
+T = TypeVar("T")
 
 RECORD = "result.json"
 """The file of a result in the folder of its experiment."""
@@ -42,6 +47,42 @@ class Result:
         with replacing(out, EXPERIMENT) as made:
             for name, text in {**texts, **self.files}.items():
                 write_text(made / name, text)
+
+
+def read_rows(path: Path, parse: Callable[[dict[str, Any], int], T]) -> list[T]:
+    """Read as `read_lines` does, at least one row.
+
+    Raises:
+        InputError: as in `read_lines`, or the file is empty.
+    """
+    rows = read_lines(path, parse)
+    if not rows:
+        raise InputError(f"{path}: there is nothing in it.")
+    return rows
+
+
+def read_frozen(
+    folder: Path, kind: str, *, is_adapted: bool = False
+) -> tuple[Any, Any]:
+    """Read a model by a class of transformers, such as "AutoModel", and its tokenizer.
+
+    With `is_adapted`, the bundled low-rank change is added. On a GPU, the model is in half precision.
+    """
+    import torch
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = getattr(transformers, kind).from_pretrained(
+        folder,
+        local_files_only=True,
+        trust_remote_code=False,
+        use_safetensors=True,
+        dtype=find_inference_type(),
+    )
+    if is_adapted:
+        merge_adapter(model)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return model.to(device).eval(), tokenizer
 
 
 @contextmanager

@@ -15,10 +15,9 @@ from toolbank.llm.engines import has_copied_wording
 from toolbank.publish.data import QrelCounts, RowCounts
 from toolbank.publish.from_run import MODELS, PublishedRetriever, RunResults
 from toolbank.report.quality import list_figures
-from toolbank.requests.judge.summary import VerdictShare
-from toolbank.system.cards import fill_template
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
+from toolbank.system.text import fill_template
 from toolbank.system.version import __version__
 
 _LONGEST = 300
@@ -79,7 +78,6 @@ class Contents:
 def write_card(made: Contents) -> str:
     """Write README.md of a publication; foreign text in it is escaped."""
     story, rows, judged, retriever = made.story, made.rows, made.judged, made.retriever
-    checked = story.verification
     return fill_template(
         "publish/card.md.j2",
         head=_head(made),
@@ -87,37 +85,24 @@ def write_card(made: Contents) -> str:
         plain=plain,
         count=count,
         number="{:,}".format,
-        share=_share,
         story=story,
         rows=rows,
         judged=judged,
         retriever=retriever,
+        models=MODELS,
+        aside=ASIDE,
         licence=made.licence,
         copies_wording=has_copied_wording(story.info),
         graders=", ".join(
             f"{count(n, 'request')} {_GRADERS.get(kind, 'by a grader without a name')}"
             for kind, n in rows.graders.items()
         ),
-        aside=_describe_aside(rows),
-        grades_by=_describe_grades(judged),
-        unknown=(
-            f" Left out there: {count(judged.unknown, 'label names', 'labels name')} no tool of it."
-            if judged.unknown
-            else ""
-        ),
         splits=", ".join(split for split, n in rows.queries.items() if n),
         sources="; ".join(map(plain, story.sources)),
-        writer=" ".join(filter(None, (story.engine, story.model))),
-        attempts=_describe_attempts(story),
+        attempts=story.info.get("counts") or {},
         dataset_type=str((story.info.get("dataset") or {}).get("type", "")),
-        beside=_describe_beside(retriever),
         quality=list_figures(story.quality) if story.quality else [],
-        checked=checked if checked and checked.counts.requests else None,
         tables=list(_tables(story.figures)),
-        is_unmeasured=not (
-            checked or story.judge or story.figures or story.quality or story.stale
-        ),
-        limits=list(_limits(made)),
     )
 
 
@@ -152,56 +137,8 @@ def _files(split: str, name: str) -> dict[str, str]:
     return {"split": split, "path": f"data/{name}-*.parquet"}
 
 
-def _describe_aside(rows: RowCounts) -> str:
-    if not rows.aside:
-        return ""
-    return (
-        f" {count(rows.aside, 'request is', 'requests are')} set aside, since a grade or a check "
-        f"says that the labels cannot be trusted: in `data/{ASIDE}-*.parquet`, and in no split."
-    )
-
-
-def _describe_grades(judged: QrelCounts) -> str:
-    first = "by first labels, which know needed tools alone"
-    if not judged.verified:
-        return first
-    by = f"by verified labels of {count(judged.verified, 'request')}"
-    return by + (f", and else {first}" if judged.verified < judged.requests else "")
-
-
-def _describe_attempts(story: RunResults) -> str:
-    counts = story.info.get("counts") or {}
-    attempts, accepted = counts.get("attempts"), counts.get("accepted")
-    if not (isinstance(attempts, int) and isinstance(accepted, int)):
-        return ""
-    return f" Of {attempts:,} attempts, {accepted:,} were accepted by checks without a model."
-
-
-def _describe_beside(retriever: PublishedRetriever | None) -> str:
-    if not (retriever and retriever.beside):
-        return ""
-    beside = (f"`{MODELS}/{plain(one)}`" for one in retriever.beside)
-    return f" It builds on {', '.join(beside)}."
-
-
-def _share(outcome: VerdictShare) -> str:
-    return "" if outcome.share is None else f"{100 * outcome.share:.1f}"
-
-
-@dataclass(frozen=True)
-class _CardTable:
-    """What each retriever finds of one set: rows of its name, recall, nDCG and COMP."""
-
-    set: str
-    labels: str
-    n: int
-    few: str
-    k: int | None
-    header: str
-    rows: list[tuple[str, str, str, str]]
-
-
-def _tables(figures: Sequence[Figure]) -> Iterator[_CardTable]:
+def _tables(figures: Sequence[Figure]) -> Iterator[dict[str, Any]]:
+    """List what each retriever finds of each set: rows of its name, recall, nDCG and COMP."""
     k = main_k(figure.k for figure in figures)
     found = {(one.set, one.retriever, one.metric, one.k): one for one in figures}
     sets = {one.set: one.n for one in figures if one.set not in TEST_PARTS and one.n}
@@ -217,47 +154,17 @@ def _tables(figures: Sequence[Figure]) -> Iterator[_CardTable]:
             labels = ", by its merged labels (`tools`)"
         elif name == "test" and VERIFIED in sets:
             labels = ", by its first labels (`tools_first`)"
-        yield _CardTable(
-            name,
-            labels,
-            n,
-            f" {FEW}" if n < FEWEST else "",
-            k,
-            " ".join(header.split()),
-            [
+        yield {
+            "set": name,
+            "labels": labels,
+            "n": n,
+            "few": f" {FEW}" if n < FEWEST else "",
+            "k": k,
+            "header": " ".join(header.split()),
+            "rows": [
                 (retriever, cell.strip(), percent(one), percent(other))
                 for retriever, cell, one, other in zip(
                     retrievers, cells, ndcg, comp, strict=True
                 )
             ],
-        )
-
-
-def _limits(made: Contents) -> Iterator[str]:
-    story, rows = made.story, made.rows
-    if story.is_written and has_copied_wording(story.info):
-        yield (
-            "The requests repeat the words of the reference, unlike people. Lexical retrievers "
-            "look better on them than they are."
-        )
-    elif story.is_written:
-        yield (
-            "A language model wrote the requests, and no person read them. Test requests were "
-            "made like train requests: expect less on real requests."
-        )
-    if not made.judged.verified:
-        yield (
-            "Labels are first labels: what a request was written for, or came with. Another tool "
-            "may serve it as well, and counts as wrong."
-        )
-    elif n := rows.graders.get("model"):
-        yield f"A language model, and no person, labelled {count(n, 'request')}."
-    if n := rows.left_out:
-        yield (
-            f"{count(n, 'request')} of the bank {'is' if n == 1 else 'are'} in no split and not "
-            "published, because they need tools that are withheld or gone."
-        )
-    yield (
-        "Names and descriptions of tools are those of the API's reference, with its mistakes; "
-        "no tool was called."
-    )
+        }

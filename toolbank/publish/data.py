@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 from toolbank.bank.bank import (
     Label,
@@ -19,13 +18,15 @@ from toolbank.bank.bank import (
     group_labels,
     read_labels,
 )
-from toolbank.bank.files import make_frame, make_schema, read_frames, read_records
+from toolbank.bank.files import make_frame, read_records
 from toolbank.bank.records import Ask, Query, Record, Split, Tool
 from toolbank.datasets.published import ASIDE, shard_name
 
 if TYPE_CHECKING:
     import polars as pl
 
+
+R = TypeVar("R", bound=Record)
 
 SHARD_ROWS = 50_000
 _ROW_GROUP = 4096
@@ -34,27 +35,33 @@ _ROW_GROUP = 4096
 class ShardWriter:
     """Writes records of one kind to NAME-00000-of-00003.parquet and so on.
 
-    It is a context manager; at its end the files, at least one, get their names. `rows` counts the
-    written rows. At most a few thousand rows are in memory.
+    It is a context manager; at its end the files get their names. Without rows there is one file, or
+    none if they are `optional`. `rows` counts the written rows. At most a few thousand rows are in
+    memory.
     """
 
     def __init__(
-        self, folder: Path, name: str, kind: type[Record], shard_rows: int = SHARD_ROWS
+        self,
+        folder: Path,
+        name: str,
+        kind: type[Record],
+        shard_rows: int = SHARD_ROWS,
+        *,
+        optional: bool = False,
     ) -> None:
-        import polars as pl
-
         self.rows = 0
         self._folder, self._name, self._shard_rows = folder, name, shard_rows
-        self._held = pl.DataFrame(schema=make_schema(kind))
-        self._schema = _with_plain_types(_to_arrow(self._held).schema)
+        self._kind, self._optional = kind, optional
+        self._held: list[Record] = []
+        self._schema = _with_plain_types(_to_arrow(make_frame(kind, ())).schema)
         self._writer: Any = None
         self._in_shard = 0
         self._parts: list[Path] = []
 
-    def write(self, frame: pl.DataFrame) -> None:
-        """Write rows with the columns of the kind."""
-        self._held = self._held.vstack(frame)
-        while len(self._held) >= _ROW_GROUP:
+    def write(self, record: Record) -> None:
+        """Write a record of the kind."""
+        self._held.append(record)
+        if len(self._held) == _ROW_GROUP:
             self._write_group()
 
     def __enter__(self) -> Self:
@@ -62,7 +69,7 @@ class ShardWriter:
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
-            while len(self._held) or not self._parts:
+            while self._held or not (self._parts or self._optional):
                 self._write_group()
         if self._writer is not None:
             self._writer.close()
@@ -79,8 +86,8 @@ class ShardWriter:
             self._parts.append(part)
             self._writer = parquet.ParquetWriter(part, self._schema, compression="zstd")
         length = min(_ROW_GROUP, self._shard_rows - self._in_shard, len(self._held))
-        group = self._held.head(length)
-        self._held = self._held.slice(length)
+        group = make_frame(self._kind, self._held[:length])
+        self._held = self._held[length:]
         # An empty file gets no row group: `datasets` takes the size of its batches from the first.
         if length:
             self._writer.write_table(_to_arrow(group).cast(self._schema))
@@ -116,9 +123,6 @@ def _plain(kind: Any) -> Any:
     return kind
 
 
-_FRAME = 1024
-
-
 @dataclass(frozen=True)
 class RowCounts:
     """How many rows of each kind were written.
@@ -152,18 +156,16 @@ def write_data(bank: Path, folder: Path, shard_rows: int = SHARD_ROWS) -> RowCou
     found = read_records(bank / "tools.parquet", Tool)
     tools = _write(folder, "tools", Tool, found, shard_rows)
     n, left_out = _write_queries(bank, folder, shard_rows, group_labels(labels))
-    asks = 0
+    asks: Iterable[Ask] = ()
     if (bank / "asks.parquet").is_file():
-        rows = read_records(bank / "asks.parquet", Ask)
-        asks = _write(folder, "asks", Ask, rows, shard_rows)
+        asks = read_records(bank / "asks.parquet", Ask)
     kept = [label for label in labels if label.query not in left_out]
-    _write(folder, "labels", Label, kept, shard_rows)
     graders = Counter({one.query: one.kind for one in kept}.values())
     return RowCounts(
         tools,
         {split: n[split] for split in get_args(Split)},
-        asks,
-        len(kept),
+        _write(folder, "asks", Ask, asks, shard_rows, optional=True),
+        _write(folder, "labels", Label, kept, shard_rows, optional=True),
         len(left_out),
         n[ASIDE],
         n["relabelled"],
@@ -177,20 +179,13 @@ def _write(
     kind: type[Record],
     records: Iterable[Record],
     shard_rows: int,
+    *,
+    optional: bool = False,
 ) -> int:
-    """Write records as shards; asks and labels get none if there are no rows."""
-    with ShardWriter(folder, name, kind, shard_rows) as writer:
-        for frame in _frames(kind, records):
-            writer.write(frame)
-    if not writer.rows and kind in (Ask, Label):
-        (folder / shard_name(name, 0, 1)).unlink()
+    with ShardWriter(folder, name, kind, shard_rows, optional=optional) as writer:
+        for record in records:
+            writer.write(record)
     return writer.rows
-
-
-def _frames(kind: type[Record], records: Iterable[Record]) -> Iterator[pl.DataFrame]:
-    left = iter(records)
-    while some := list(islice(left, _FRAME)):
-        yield make_frame(kind, some)
 
 
 def _write_queries(
@@ -202,31 +197,24 @@ def _write_queries(
     with ExitStack() as stack:
         writers = {
             name: stack.enter_context(
-                ShardWriter(folder, name, LabelledQuery, shard_rows)
+                ShardWriter(
+                    folder, name, LabelledQuery, shard_rows, optional=name == ASIDE
+                )
             )
             for name in (*get_args(Split), ASIDE)
         }
-        queries = read_records(bank / "queries.parquet", Query)
-        while some := list(islice(queries, _FRAME)):
-            rows: dict[str, list[LabelledQuery]] = {name: [] for name in writers}
-            for query in some:
-                label = verified.get(query.id)
-                labelled = apply_labels(query, label)
-                if query.split is None:
-                    left_out.add(query.id)
-                elif label and label.aside:
-                    rows[ASIDE].append(labelled)
-                else:
-                    rows[query.split].append(labelled)
-                    is_other = set(labelled.tools) != set(labelled.tools_first)
-                    counts["relabelled"] += is_other
-            for name, writer in writers.items():
-                writer.write(make_frame(LabelledQuery, rows[name]))
-    for name, writer in writers.items():
-        counts[name] = writer.rows
-    if not counts[ASIDE]:
-        (folder / shard_name(ASIDE, 0, 1)).unlink()
-    return counts, left_out
+        for query in read_records(bank / "queries.parquet", Query):
+            label = verified.get(query.id)
+            labelled = apply_labels(query, label)
+            if query.split is None:
+                left_out.add(query.id)
+            elif label and label.aside:
+                writers[ASIDE].write(labelled)
+            else:
+                writers[query.split].write(labelled)
+                is_other = set(labelled.tools) != set(labelled.tools_first)
+                counts["relabelled"] += is_other
+    return counts + Counter({name: one.rows for name, one in writers.items()}), left_out
 
 
 NEEDED, ALTERNATIVE = 2, 1
@@ -268,7 +256,7 @@ def write_qrels(data: Path, folder: Path) -> QrelCounts:
         (folder / "qrels" / "test.trec").open("w", encoding="utf-8") as trec,
     ):
         beir.write("query-id\tcorpus-id\tscore\n")
-        for query in _test_queries(data):
+        for query in _read_shards(data, "test", LabelledQuery):
             found = verified.get(query.id)
             if found is None:
                 found = dict.fromkeys(query.tools, NEEDED)
@@ -311,40 +299,28 @@ def _write_corpus(data: Path, path: Path) -> dict[str, str]:
     ids: dict[str, str] = {}
     aliases: dict[str, str] = {}
     with path.open("w", encoding="utf-8") as corpus:
-        for shard in sorted(data.glob("tools-*.parquet")):
-            for tool in read_records(shard, Tool):
-                ids[tool.name] = as_id(tool.name)
-                for alias in tool.aliases:
-                    aliases.setdefault(alias, ids[tool.name])
-                row = {"_id": ids[tool.name], "title": tool.name}
-                corpus.write(_line({**row, "text": tool.full_description}))
+        for tool in _read_shards(data, "tools", Tool):
+            ids[tool.name] = as_id(tool.name)
+            for alias in tool.aliases:
+                aliases.setdefault(alias, ids[tool.name])
+            row = {"_id": ids[tool.name], "title": tool.name}
+            corpus.write(_line({**row, "text": tool.full_description}))
     return aliases | ids
 
 
 def _read_grades(data: Path) -> dict[str, dict[str, int]]:
-    """Read the grades of tools by test query with merged labels."""
-    import polars as pl
-
-    tested = {
-        name
-        for shard in sorted(data.glob("test-*.parquet"))
-        for frame in read_frames(shard)
-        for name in frame["id"]
-    }
-    grades: dict[str, dict[str, int]] = {}
-    for shard in sorted(data.glob("labels-*.parquet")):
-        for frame in read_frames(shard):
-            rows = frame.filter(pl.col("query").is_in(list(tested)))
-            for query, tool, grade in rows["query", "tool", "grade"].iter_rows():
-                of = grades.setdefault(query, {})
-                given = NEEDED if grade == "needed" else ALTERNATIVE
-                of[tool] = max(given, of.get(tool, 0))
+    """Read the grades of tools by query with merged labels."""
+    grades: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for label in _read_shards(data, "labels", Label):
+        given = NEEDED if label.grade == "needed" else ALTERNATIVE
+        known = grades[label.query]
+        known[label.tool] = max(given, known.get(label.tool, 0))
     return grades
 
 
-def _test_queries(data: Path) -> Iterator[LabelledQuery]:
-    for shard in sorted(data.glob("test-*.parquet")):
-        yield from read_records(shard, LabelledQuery)
+def _read_shards(data: Path, name: str, kind: type[R]) -> Iterator[R]:
+    for shard in sorted(data.glob(f"{name}-*.parquet")):
+        yield from read_records(shard, kind)
 
 
 def _line(row: Mapping[str, str]) -> str:

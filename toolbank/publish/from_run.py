@@ -5,29 +5,32 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 from pydantic import BaseModel
 
 from toolbank.config.base import is_transport
 from toolbank.config.explain import read_checked
-from toolbank.evaluation.figures import Figure, read_figures
+from toolbank.evaluation.figures import Figure
 from toolbank.report.content import Judge
 from toolbank.report.sections import Verification
 from toolbank.requests.quality.measure import Quality
 from toolbank.system.errors import InputError
 from toolbank.system.files import json_text, read_text, write_text
 from toolbank.system.secrets import mask_command, without_credentials, without_users
+from toolbank.system.text import fill_template
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.run.folder import RunFolder
     from toolbank.run.recipe import Recipe
 
+
+T = TypeVar("T")
 
 _FITTED = "retrievers/"
 
@@ -45,7 +48,7 @@ class RunResults:
     judge: Judge | None = None
     verification: Verification | None = None
     quality: Quality | None = None
-    stale: tuple[str, ...] = field(default=())
+    stale: tuple[str, ...] = ()
 
     @property
     def stale_models(self) -> frozenset[str]:
@@ -59,27 +62,16 @@ class RunResults:
         return "generate" in self.info
 
     @property
-    def engine(self) -> str:
-        """The name of the engine that wrote the requests."""
-        return str(self._written.get("engine", ""))
-
-    @property
-    def model(self) -> str:
-        """The model that wrote the requests, or ""."""
-        return str(self._written.get("model", ""))
+    def writer(self) -> str:
+        """The engine and the model that wrote the requests; "" without."""
+        made = self.info.get("generate") or {}
+        return " ".join(filter(None, (made.get("engine"), made.get("model"))))
 
     @property
     def sources(self) -> list[str]:
         """The sources of the tools."""
-        found = self.info.get("sources")
-        listed = found.get("sources") if isinstance(found, dict) else None
-        named = [one.get("source") for one in listed or () if isinstance(one, dict)]
-        return [str(name) for name in named if name]
-
-    @property
-    def _written(self) -> Mapping[str, Any]:
-        made = self.info.get("generate")
-        return made if isinstance(made, dict) else {}
+        listed = (self.info.get("sources") or {}).get("sources") or ()
+        return [str(one["source"]) for one in listed]
 
 
 def read_story(recipe: Recipe, run: RunFolder) -> RunResults:
@@ -95,37 +87,30 @@ def read_story(recipe: Recipe, run: RunFolder) -> RunResults:
         name
         for name, stage in stages.items()
         if name.startswith(_FITTED)
-        and any(run.is_left_by(path, [name]) for path in _files(run, name))
+        and any(
+            run.is_left_by(path, [name])
+            for path in (run.models / name.removeprefix(_FITTED)).rglob("*")
+        )
         and not stage.is_done
     ]
 
-    def is_there(kind: str, path: Path) -> bool:
-        if kind not in stages or not path.is_file():
-            return False
-        if not stages[kind].is_current:
-            stale.append(kind)
-            return False
-        return True
+    def read(stage: str, path: Path, kind: type[T]) -> T | None:
+        if stage not in stages or not path.is_file():
+            return None
+        if not stages[stage].is_current:
+            stale.append(stage)
+            return None
+        return read_checked(path, kind)
 
     return RunResults(
         name=recipe.name,
         info=read_checked(run.bank / "bank.json", dict[str, Any]),
-        figures=tuple(read_figures(run.metrics))
-        if is_there("evaluate", run.metrics)
-        else (),
-        judge=read_checked(run.judge, Judge) if is_there("judge", run.judge) else None,
-        verification=read_checked(run.verified, Verification)
-        if is_there("verify", run.verified)
-        else None,
-        quality=read_checked(run.quality, Quality)
-        if is_there("report", run.quality)
-        else None,
+        figures=read("evaluate", run.metrics, tuple[Figure, ...]) or (),
+        judge=read("judge", run.judge, Judge),
+        verification=read("verify", run.verified, Verification),
+        quality=read("report", run.quality, Quality),
         stale=tuple(stale),
     )
-
-
-def _files(run: RunFolder, stage: str) -> Iterable[Path]:
-    return (run.models / stage.removeprefix(_FITTED)).rglob("*")
 
 
 def write_recipe(recipe: Recipe) -> str:
@@ -269,7 +254,7 @@ def write_retriever(
         shutil.copytree(run.models / one, target, copy_function=shutil.copyfile)
         _strip(target)
         if not (target / "README.md").is_file():
-            text = _card(one, kinds[one])
+            text = fill_template("publish/retriever.md.j2", label=one, kind=kinds[one])
             (target / "README.md").write_text(text, encoding="utf-8")
     encoders = [one for one in wanted if (folder / MODELS / one / "encoder").is_dir()]
     return PublishedRetriever(label, why, tuple(wanted[1:]), tuple(encoders))
@@ -305,25 +290,3 @@ def _compare(old: Any, new: Any, replaced: dict[str, str]) -> None:
             _compare(before, after, replaced)
     elif old != new:
         replaced[old] = new
-
-
-def _card(label: str, kind: str) -> str:
-    return f"""---
-library_name: toolbank
-tags: {json.dumps(["tool-retrieval", kind])}
----
-# {label}
-
-A retriever of the type {kind}, fitted on this dataset; no weights were trained. Its settings are in
-`config.json`.
-
-```python
-from pathlib import Path
-
-from toolbank.retrievers import load_retriever
-
-retriever = load_retriever(Path("."))  # this folder
-indices, scores = retriever.search(["your request"], k=5)
-print([retriever.tools[i] for i in indices[0] if i >= 0])
-```
-"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,12 +136,13 @@ _ITS_OWN = {".gitattributes"}
 
 @dataclass(frozen=True)
 class _Remote:
-    """The state of a repository: its files, and those of an earlier publication."""
+    """A repository: its last commit, None if it is new, its files, and those of a publication."""
 
-    private: bool
-    commit: str
-    files: frozenset[str]
-    earlier: frozenset[str]
+    name: str
+    public: bool
+    commit: str | None = None
+    files: frozenset[str] = frozenset()
+    earlier: frozenset[str] = frozenset()
 
 
 def publish_to_hub(
@@ -176,13 +177,7 @@ def publish_to_hub(
             f"{repository}: no token to publish with. Set HF_TOKEN to one that may write, or log "
             "in by `hf auth login`."
         )
-    remote = _look_up(repository)
-    if remote is not None and remote.private == public:
-        now = "private" if remote.private else "public"
-        other = "without --public" if public else "with --public"
-        raise InputError(
-            f"{repository}: is there already, and {now}. Run it {other}, or change that on the hub."
-        )
+    remote = _look_up(repository, public=public)
     with tempfile.TemporaryDirectory(prefix="toolbank-publish-") as temporary:
         folder = Path(temporary)
         write_publication(wanted, folder)
@@ -192,13 +187,20 @@ def publish_to_hub(
             for path in folder.rglob("*")
             if path.is_file()
         )
-        gone = _find_removed(repository, remote, names)
-        _ask(repository, wanted, folder, names, gone, remote, public=public, sure=sure)
-        return _send(repository, folder, names, gone, remote, public=public)
+        gone = _find_removed(remote, names)
+        sizes = {name: (folder / name).stat().st_size for name in names}
+        print_message("\n".join(_describe(remote, wanted.licence, sizes, gone)))
+        if not sure:
+            _ask()
+        return _send(remote, folder, names, gone)
 
 
-def _look_up(repository: str) -> _Remote | None:
-    """Read the state of the repository; None if there is none that the token may see."""
+def _look_up(repository: str, *, public: bool) -> _Remote:
+    """Read the state of a repository, which is new if the token may see none.
+
+    Raises:
+        InputError: it is there with the other visibility.
+    """
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import RepositoryNotFoundError
 
@@ -208,7 +210,7 @@ def _look_up(repository: str) -> _Remote | None:
         except RepositoryNotFoundError as error:
             if error.response.status_code != 404:
                 raise
-            return None
+            return _Remote(repository, public)
         files = frozenset(one.rfilename for one in info.siblings or ())
         earlier: frozenset[str] = frozenset()
         marks = [name for name in (MARK, PUBLICATION.former) if name in files]
@@ -222,63 +224,56 @@ def _look_up(repository: str) -> _Remote | None:
             )
             listed = read_listed(Path(mark), PUBLICATION)
             earlier = frozenset({*listed, *marks} if listed is not None else ())
-        return _Remote(bool(info.private), info.sha or "", files, earlier)
+    if bool(info.private) == public:
+        now, other = ("private", "without") if public else ("public", "with")
+        raise InputError(
+            f"{repository}: is there already, and {now}. Run it {other} --public, or change that on "
+            "the hub."
+        )
+    return _Remote(repository, public, info.sha or "", files, earlier)
 
 
-def _find_removed(
-    repository: str, remote: _Remote | None, names: Sequence[str]
-) -> list[str]:
+def _find_removed(remote: _Remote, names: Sequence[str]) -> list[str]:
     """List the files of an earlier publication that this one does not have.
 
     Raises:
         InputError: a file of somebody else would be lost, or is there without a publication.
     """
-    if remote is None:
-        return []
     foreign = remote.files - remote.earlier - _ITS_OWN
     lost = foreign.intersection(names) if remote.earlier else foreign
     if lost:
         raise InputError(
-            f"{repository}: holds {min(lost)}, which is not that of a publication; nothing was sent. "
+            f"{remote.name}: holds {min(lost)}, which is not that of a publication; nothing was sent. "
             "Give another name with --to."
         )
     return sorted(remote.earlier & remote.files - set(names))
 
 
-def _ask(
-    repository: str,
-    wanted: PublicationParts,
-    folder: Path,
-    names: Sequence[str],
-    gone: Sequence[str],
-    remote: _Remote | None,
-    *,
-    public: bool,
-    sure: bool,
-) -> None:
-    """Show what is sent, and ask the user.
+def _describe(
+    remote: _Remote, licence: str, sizes: Mapping[str, int], gone: Sequence[str]
+) -> list[str]:
+    """Describe what is sent, by the sizes of files, and what is deleted."""
+    from huggingface_hub import constants
+
+    state = "new" if remote.commit is None else "there, and empty"
+    if remote.earlier:
+        state = "in place of what was published there before"
+    return [
+        f"To be sent to {constants.ENDPOINT}/datasets/{remote.name} ({state})",
+        f"  seen by:  {'PUBLIC: anyone can read it' if remote.public else 'private'}",
+        f"  licence:  {licence or 'none stated (--license)'}",
+        f"  {count(len(sizes), 'file')}, {size(sum(sizes.values()))}:",
+        *(f"  {size(n):>9}  {name}" for name, n in sizes.items()),
+        *(f"    deleted  {name}" for name in gone),
+    ]
+
+
+def _ask() -> None:
+    """Ask the user.
 
     Raises:
         InputError: the user refuses, or there is no terminal.
     """
-    from huggingface_hub import constants
-
-    sizes = [(folder / name).stat().st_size for name in names]
-    state = "new" if remote is None else "there, and empty"
-    if remote and remote.earlier:
-        state = "in place of what was published there before"
-    seen = "PUBLIC: anyone can read it" if public else "private"
-    lines = [
-        f"To be sent to {constants.ENDPOINT}/datasets/{repository} ({state})",
-        f"  seen by:  {seen}",
-        f"  licence:  {wanted.licence or 'none stated (--license)'}",
-        f"  {count(len(names), 'file')}, {size(sum(sizes))}:",
-        *(f"  {size(n):>9}  {name}" for n, name in zip(sizes, names, strict=True)),
-        *(f"    deleted  {name}" for name in gone),
-    ]
-    print_message("\n".join(lines))
-    if sure:
-        return
     answer = confirm("Send it?")
     if answer is None:
         raise InputError(
@@ -289,22 +284,16 @@ def _ask(
 
 
 def _send(
-    repository: str,
-    folder: Path,
-    names: Sequence[str],
-    gone: Sequence[str],
-    remote: _Remote | None,
-    *,
-    public: bool,
+    remote: _Remote, folder: Path, names: Sequence[str], gone: Sequence[str]
 ) -> str:
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
     api = HfApi()
-    with explaining_hub_errors(repository) as endpoint:
-        if remote is None:
-            api.create_repo(repository, repo_type="dataset", private=not public)
+    with explaining_hub_errors(remote.name) as endpoint:
+        if remote.commit is None:
+            api.create_repo(remote.name, repo_type="dataset", private=not remote.public)
         api.create_commit(
-            repository,
+            remote.name,
             [
                 *(CommitOperationAdd(name, folder / name) for name in names),
                 *(CommitOperationDelete(name) for name in gone),
@@ -312,6 +301,6 @@ def _send(
             repo_type="dataset",
             commit_message="Publish with toolbank",
             # Do not overwrite what was uploaded since.
-            parent_commit=remote.commit if remote else None,
+            parent_commit=remote.commit,
         )
-    return f"{endpoint}/datasets/{repository}"
+    return f"{endpoint}/datasets/{remote.name}"

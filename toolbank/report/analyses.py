@@ -52,16 +52,6 @@ def count_failures(
     return ToolFailures(float(rates.mean()), float(rates.std()), tuple(counts.tolist()))
 
 
-_OTHER = "others"
-
-
-def kind_of(query_id: str) -> str:
-    """Return the kind of ask in an id such as ask-terse-17; "" if there is none."""
-    first, _, rest = query_id.partition("-")
-    kind = rest.partition("-")[0]
-    return kind if first == "ask" and kind in KINDS else ""
-
-
 def compare_kinds(found: Mapping[str, Sequence[Found]], seed: int) -> LineChart | None:
     """Draw the recall by kind of ask, a line per method; None if no id names a kind.
 
@@ -71,25 +61,21 @@ def compare_kinds(found: Mapping[str, Sequence[Found]], seed: int) -> LineChart 
     for method, of_one in found.items():
         by_kind = recalls[method] = defaultdict(list)
         for one in of_one:
-            by_kind[kind_of(one.id)].append(one.recall)
+            # As in ask-terse-17.
+            first, kind, *_ = [*one.id.split("-"), ""]
+            is_ask = first == "ask" and kind in KINDS
+            by_kind[kind if is_ask else ""].append(one.recall)
     there = {kind for by_kind in recalls.values() for kind in by_kind}
     kinds = [kind for kind in (*KINDS, "") if kind in there]
     if kinds in ([], [""]):
         return None
     return draw_lines(
-        [kind or _OTHER for kind in kinds],
+        [kind or "others" for kind in kinds],
         {
             method: [take_mean(by_kind[kind], seed) for kind in kinds]
             for method, by_kind in recalls.items()
         },
     )
-
-
-def split_lengths(found: Sequence[Found]) -> tuple[list[int], list[int]]:
-    """Count the words of requests whose tools are all found, and of those that miss one."""
-    whole = [len(one.query.split()) for one in found if not one.missed]
-    failed = [len(one.query.split()) for one in found if one.missed]
-    return whole, failed
 
 
 _FEWEST = 3
@@ -170,7 +156,10 @@ def follow_uses(
         return None
     ends = [*starts[1:], max(needed) + 1]
     return draw_lines(
-        [_name(*group) for group in zip(starts, ends, strict=True)],
+        [
+            str(start) if end == start + 1 else f"{start}\u2013{end - 1}"
+            for start, end in zip(starts, ends, strict=True)
+        ],
         {
             method: [
                 take_mean(
@@ -201,10 +190,6 @@ def cut_evenly(numbers: Sequence[int], groups: int) -> list[int]:
     return starts
 
 
-def _name(start: int, end: int) -> str:
-    return str(start) if end == start + 1 else f"{start}\u2013{end - 1}"
-
-
 @dataclass(frozen=True)
 class Misses:
     """The misses of an evaluation set of n queries.
@@ -223,28 +208,47 @@ class Misses:
 
 def describe_misses(content: Content) -> list[Misses]:
     """Describe the misses of each evaluation set that has queries."""
-    uses = dict.fromkeys(content.bank.tool_names, 0)
-    train = content.bank.train_queries
-    uses |= Counter(
-        content.bank.tools[index].name
-        for query in train
-        for index in {
-            content.bank.index[t] for t in query.tools if t in content.bank.index
-        }
-    )
-    sets = dict.fromkeys(one.set for of_one in content.hits.values() for one in of_one)
-    return [
-        _describe_set(
-            name,
-            {
-                method: [one for one in of_one if one.set == name]
-                for method, of_one in content.hits.items()
-            },
-            uses if train else {},
-            content,
+    bank = content.bank
+    uses: dict[str, int] = {}
+    if train := bank.train_queries:
+        uses = dict.fromkeys(bank.tool_names, 0)
+        uses |= Counter(
+            bank.tools[position].name
+            for query in train
+            for position in {bank.index[t] for t in query.tools if t in bank.index}
         )
-        for name in sets
-    ]
+    described = []
+    sets = dict.fromkeys(one.set for of_one in content.hits.values() for one in of_one)
+    for name in sets:
+        found = {
+            method: [one for one in of_one if one.set == name]
+            for method, of_one in content.hits.items()
+        }
+        best = max(found, key=lambda method: sum(one.recall for one in found[method]))
+        failures = {
+            method: count_failures(of_one, bank.index)
+            for method, of_one in found.items()
+        }
+        lengths = {
+            label: [
+                len(one.query.split())
+                for one in found[best]
+                if bool(one.missed) == is_missed
+            ]
+            for label, is_missed in (("all found", False), ("one missed", True))
+        }
+        described.append(
+            Misses(
+                title=title_of(name),
+                n=len(found[best]),
+                best=best,
+                failures={method: one for method, one in failures.items() if one},
+                lengths=overlay(list(lengths.items())),
+                uses=follow_uses(found, uses, content.seed),
+                kinds=compare_kinds(found, content.seed),
+            )
+        )
+    return described
 
 
 def describe_sweeps(content: Content, k: int | None) -> list[tuple[Sweep, LineChart]]:
@@ -253,26 +257,3 @@ def describe_sweeps(content: Content, k: int | None) -> list[tuple[Sweep, LineCh
     sweeps = find_sweeps(content.recipe.get("retrievers") or ())
     drawn = [(sweep, draw_sweep(sweep, figures, k)) for sweep in sweeps]
     return [(sweep, chart) for sweep, chart in drawn if chart]
-
-
-def _describe_set(
-    name: str,
-    found: Mapping[str, Sequence[Found]],
-    uses: Mapping[str, int],
-    content: Content,
-) -> Misses:
-    best = max(found, key=lambda method: sum(one.recall for one in found[method]))
-    whole, failed = split_lengths(found[best])
-    failures = {
-        method: count_failures(of_one, content.bank.index)
-        for method, of_one in found.items()
-    }
-    return Misses(
-        title=title_of(name),
-        n=len(found[best]),
-        best=best,
-        failures={method: one for method, one in failures.items() if one},
-        lengths=overlay([("all found", whole), ("one missed", failed)]),
-        uses=follow_uses(found, uses, content.seed),
-        kinds=compare_kinds(found, content.seed),
-    )

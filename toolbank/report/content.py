@@ -35,14 +35,6 @@ M = TypeVar("M")
 
 
 @dataclass(frozen=True)
-class ReadByEye:
-    """How many pairs a person read too, and on how many the heuristic disagrees."""
-
-    pairs: int
-    disagree: dict[str, int]
-
-
-@dataclass(frozen=True)
 class Judge:
     """judge.json without its pairs; `others` are earlier comparisons.
 
@@ -56,7 +48,7 @@ class Judge:
     method: str
     criteria: dict[str, CriterionSummary]
     identical: int = 0
-    read_by_eye: ReadByEye | None = None
+    read_by_eye: dict[str, Any] | None = None
     lengths: list[LengthPart] = field(default_factory=list)
     calls: dict[str, StepCalls] | None = None
     others: list[Judge] = field(default_factory=list)
@@ -105,18 +97,11 @@ class Asks:
 
 
 @dataclass(frozen=True)
-class AttemptsBySize:
-    """How many attempts there were for a number of tools, and how many were accepted."""
-
-    asked: int
-    accepted: int
-
-
-@dataclass(frozen=True)
 class Content:
     """A run: its name, bank, resolved recipe, and the results of later stages.
 
-    `attempts` are the rows of attempts.parquet. `hits` are the top k of each query by method, with
+    `attempts` are the rows of attempts.parquet. `asked_numbers` counts the attempts that were asked
+    for each number of tools, and those accepted. `hits` are the top k of each query by method, with
     the k of the shown recall.
     """
 
@@ -125,7 +110,7 @@ class Content:
     attempts: pl.DataFrame
     recipe: Mapping[str, Any]
     calls: Mapping[str, StepCalls]
-    asked_numbers: Mapping[str, AttemptsBySize]
+    asked_numbers: Mapping[str, Mapping[str, int]]
     asks: Asks | None
     judge: Judge | None
     verification: Verification | None
@@ -176,7 +161,7 @@ def read_content(run: Path) -> Content:
         calls=check(bank.info.get("calls", {}), dict[str, StepCalls], about),
         asked_numbers=check(
             (bank.info.get("counts") or {}).get("tools_per_query", {}),
-            dict[str, AttemptsBySize],
+            dict[str, dict[str, int]],
             about,
         ),
         asks=_read(run / "bank" / "asks.json", Asks, None),

@@ -12,8 +12,7 @@ from random import Random
 from typing import Any
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Ask, Query, Tool
-from toolbank.bank.twins import find_first_twins
+from toolbank.bank.records import Ask, Tool, find_first_twins
 from toolbank.config.yaml import dump_mapping
 from toolbank.evaluation import main_k
 from toolbank.evaluation.figures import FEWEST, Difference
@@ -30,12 +29,10 @@ from toolbank.report.scores import (
     widest,
 )
 from toolbank.report.sections import (
-    CHECKS,
     Bar,
     count_endings,
     count_splits,
     count_tools,
-    count_words,
     cover,
     follow_attempts,
     part_searches,
@@ -43,10 +40,9 @@ from toolbank.report.sections import (
     sample_queries,
     summarise_calls,
 )
-from toolbank.report.svg import Point, lay_out, overlay
+from toolbank.report.svg import lay_out, overlay
 from toolbank.report.vectors import MADE_OF, Space, compare_cosines, read_space
-from toolbank.requests.quality.coverage import measure_dispersion
-from toolbank.requests.quality.measure import measure_quality
+from toolbank.requests.quality.measure import measure_dispersion, measure_quality
 from toolbank.retrievers.calibration_requests import REMEDY
 from toolbank.system.errors import InputError
 
@@ -91,35 +87,6 @@ _MODULE_COLOURS = 6
 # From the lowest to the topmost.
 _DRAWN = ("queries", "descriptions", "requests")
 
-_FILES = (
-    ("recipe.yaml", "the recipe with every default filled in"),
-    ("bank/tools.parquet", "one row a tool"),
-    ("bank/queries.parquet", "one row a request: draft, polished text, tools, split"),
-    ("bank/asks.parquet", "one row an ask: a request for one tool by itself"),
-    ("bank/asks.json", "what became of the asks"),
-    ("bank/attempts.parquet", "one row an attempt: how it ended, and why"),
-    (
-        "bank/explanations.json",
-        "queries whose explanation does not support their tools",
-    ),
-    ("bank/bank.json", "counts, versions and hashes"),
-    ("journal.sqlite", "every prompt and reply"),
-    ("bank/labels.parquet", "merged labels: needed tools and alternatives"),
-    ("verify/", "every grade with its source, the candidates, and what checks found"),
-    ("verify.json", "what the verification came to"),
-    ("judge.json", "the judge's verdicts, pair by pair"),
-    ("models/", "the fitted retrievers, as safetensors and JSON"),
-    ("metrics.json", "every figure with its interval"),
-    ("comparisons.json", "differences between methods, with intervals"),
-    ("searches.json", "what the calls of retrievers took"),
-    ("hits/", "what each method found for each request"),
-    ("calibration.json", "what the retrievers' probabilities are worth"),
-    ("warnings.json", "methods that find less than one that learns nothing, and why"),
-    ("labels.json", "what of the labels could not count"),
-    ("quality.json", "how good the bank is"),
-    ("report.html", "this page"),
-)
-
 
 def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
     """Make the context of the templates.
@@ -132,6 +99,8 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
     engine = _describe_engine(content)
     writer = load_writer(engine["name"])
     coverage = cover(bank)
+    named = {name: bank.tools[position] for name, position in bank.index.items()}
+    quality = measure_quality(bank, content.seed)
     entries = _list_tools(bank)
     k = main_k(figure.k for figure in content.figures)
     shown = [
@@ -159,7 +128,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "splits": count_splits(bank.queries),
         "sources": _describe_sources(content),
         "k": k,
-        "headlines": _headlines(recall, k, _find_plain(content.differences)),
+        "headlines": _headlines(recall, k, content.differences),
         "recall": recall,
         "fewest": FEWEST,
         "axis_end": widest(recall, f"Recall@{k}") if recall else 1.0,
@@ -174,15 +143,17 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "labels": [label for label in content.labels if label.unknown],
         "comparisons": content.judge.comparisons if content.judge else [None],
         "verification": content.verification,
-        "checks": CHECKS,
         "learns_first": content.recipe.get("labels") == "first",
         "verified_samples": sample_changed(bank, config.samples, content.seed),
         "samples": [
-            _describe_sample(query, bank)
+            {"query": query, "tools": [(name, named.get(name)) for name in query.tools]}
             for query in sample_queries(bank.queries, config.samples, content.seed)
         ],
         "asked_numbers": content.asked_numbers,
-        **_describe_quality(content),
+        "quality": quality,
+        "quality_figures": list_figures(quality),
+        "lorenz": draw_lorenz(quality),
+        "tenths": list_tenths(quality),
         "tools_per_query": count_tools(bank.queries),
         "coverage": coverage,
         "unused_tools": [
@@ -194,13 +165,13 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "lists_all": len(entries) <= _MOST_LISTED,
         "lengths": overlay(
             [
-                ("drafts", count_words(query.draft for query in bank.queries)),
-                ("polished", count_words(query.query for query in bank.queries)),
+                ("drafts", [len(q.draft.split()) for q in bank.queries if q.draft]),
+                ("polished", [len(q.query.split()) for q in bank.queries if q.query]),
             ],
         ),
         "dataset": bank.info.get("dataset") or {},
         "left_out": bank.info.get("left_out") or {},
-        "sources_said": _list_said(bank.info),
+        "sources_said": bank.info.get("sources") or {},
         "left_out_objects": _list_left_out(bank.info),
         "withheld": (bank.info.get("withheld") or {}).get("tools") or [],
         "attempts": follow_attempts(content.attempts, made.get("examples") or {}),
@@ -219,7 +190,11 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
             counts["accepted"],
         ),
         **_describe_vectors(content),
-        "files": [row for row in _FILES if _is_there(content, row[0])],
+        # quality.json and this page are written afterwards.
+        "exists": lambda name: (
+            name in ("quality.json", "report.html")
+            or (content.models.parent / name).exists()
+        ),
         "retrievers": [path.name for path in content.model_folders()],
         "example": shlex.quote(_example(bank)),
         "run_name_shell": shlex.quote(content.name),
@@ -261,23 +236,16 @@ def _list_left_out(info: Mapping[str, Any]) -> list[tuple[str, str, int]]:
     return sorted(rows, key=lambda row: -row[2])
 
 
-def _list_said(info: Mapping[str, Any]) -> dict[str, Sequence[str]]:
-    """List the problems and notes of reading the sources."""
-    sources = info.get("sources") or {}
-    said = {word: sources.get(f"{word}s") or () for word in ("problem", "note")}
-    return {word: lines for word, lines in said.items() if lines}
-
-
-def _find_plain(differences: Sequence[Difference]) -> str:
-    """Find the retriever of descriptions that others are compared with; "" if none."""
-    found = (one.against for one in differences if one.baseline == "descriptions")
-    return next(found, "")
-
-
 def _headlines(
-    tables: Sequence[ScoreTable], k: int | None, plain: str
+    tables: Sequence[ScoreTable], k: int | None, differences: Sequence[Difference]
 ) -> list[dict[str, Any]]:
-    """Find the best recall of the test split and of every labelled file."""
+    """Find the best recall of the test split and of every labelled file.
+
+    `plain` is that of the retriever of descriptions, if it is not the best.
+    """
+    plain = next(
+        (one.against for one in differences if one.baseline == "descriptions"), ""
+    )
     found = []
     for table in tables:
         best = best_score(table, f"Recall@{k}")
@@ -293,14 +261,6 @@ def _headlines(
                 }
             )
     return found
-
-
-def _describe_sample(query: Query, bank: Bank) -> dict[str, Any]:
-    tools = [
-        (name, bank.tools[bank.index[name]] if name in bank.index else None)
-        for name in query.tools
-    ]
-    return {"query": query, "tools": tools}
 
 
 def _list_tools(bank: Bank) -> list[tuple[Tool, list[str], int]]:
@@ -322,24 +282,8 @@ def _list_tools(bank: Bank) -> list[tuple[Tool, list[str], int]]:
     return sorted(rows, key=lambda row: (-row[2], row[0].name))
 
 
-def _describe_quality(content: Content) -> dict[str, Any]:
-    quality = measure_quality(content.bank, content.seed)
-    return {
-        "quality": quality,
-        "quality_figures": list_figures(quality),
-        "lorenz": draw_lorenz(quality),
-        "tenths": list_tenths(quality),
-    }
-
-
 def _describe_vectors(content: Content) -> dict[str, Any]:
-    nothing: dict[str, Any] = {
-        "cosines": [],
-        "maps": [],
-        "modules": [],
-        "dispersion": None,
-        "no_vectors": "",
-    }
+    nothing: dict[str, Any] = {"cosines": [], "maps": {}, "no_vectors": ""}
     try:
         space = read_space(content)
     except InputError as error:
@@ -347,6 +291,8 @@ def _describe_vectors(content: Content) -> dict[str, Any]:
     if space is None:
         return nothing
     points = lay_out(space, content.bank, content.seed)
+    # Each tool by its description and by its requests.
+    moves = [points[name] for name in MADE_OF[::-1] if name in points]
     tools = points.get(next(iter(space.methods)), [])
     modules = Counter(point.group for point in tools).most_common()
     named = [name for name, _ in modules[:_MODULE_COLOURS]]
@@ -360,19 +306,12 @@ def _describe_vectors(content: Content) -> dict[str, Any]:
             space.encoder,
         ),
         "maps": {name: points[name] for name in _DRAWN if name in points},
-        "moves": _moves(points),
+        "moves": list(zip(*moves, strict=True)) if len(moves) == 2 else [],
         "tool_points": tools,
         "modules": [(name or "(no module)", dict(modules)[name]) for name in named],
         "n_other_modules": sum(n for name, n in modules if name not in named),
         "colour_of": {name: position for position, name in enumerate(named)},
     }
-
-
-def _moves(points: Mapping[str, Sequence[Point]]) -> list[tuple[Point, Point]]:
-    """Pair the points of each tool by its description and by its requests."""
-    if not set(MADE_OF) <= points.keys():
-        return []
-    return list(zip(points["descriptions"], points["requests"], strict=True))
 
 
 def _describe_cosines(space: Space, content: Content) -> list[dict[str, Any]]:
@@ -389,11 +328,6 @@ def _describe_cosines(space: Space, content: Content) -> list[dict[str, Any]]:
                 {"method": vectors.label, "cosines": cosines, "figure": figure}
             )
     return described
-
-
-def _is_there(content: Content, name: str) -> bool:
-    written_with_it = ("quality.json", "report.html")
-    return name in written_with_it or (content.models.parent / name).exists()
 
 
 def _example(bank: Bank) -> str:

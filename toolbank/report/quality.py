@@ -25,14 +25,7 @@ class QualityFigure:
 
 def list_figures(quality: Quality) -> list[QualityFigure]:
     """List the known figures in the order of the page."""
-    figures = [
-        *_cover(quality),
-        *_vary(quality),
-        *_share_words(quality),
-        *_read(quality),
-        *_label(quality),
-    ]
-    return [figure for figure in figures if figure.value is not None]
+    return [figure for figure in _list_all(quality) if figure.value is not None]
 
 
 def draw_lorenz(quality: Quality) -> str:
@@ -63,14 +56,11 @@ def _of_requests(quality: Quality) -> Overlap | None:
     return next((one for one in quality.overlap if one.kind == REQUESTS), None)
 
 
-_Figures = Iterator[QualityFigure]
-
-
 def _number(label: str, value: float | None, told: str) -> QualityFigure:
     return QualityFigure(label, value, told, is_share=False)
 
 
-def _cover(quality: Quality) -> _Figures:
+def _list_all(quality: Quality) -> Iterator[QualityFigure]:
     if coverage := quality.coverage:
         yield QualityFigure(
             f"tools used at least {_AT_LEAST} times",
@@ -86,9 +76,6 @@ def _cover(quality: Quality) -> _Figures:
             "Of the requests; 98 % in the 20,000 of ToolBank. If it is low, a retriever that "
             "memorizes the sets finds most tools.",
         )
-
-
-def _vary(quality: Quality) -> _Figures:
     if variety := quality.variety:
         for n in (2, 3):
             told = f"Share of distinct runs of {n} words, in up to 10,000 words."
@@ -105,9 +92,6 @@ def _vary(quality: Quality) -> _Figures:
     if quality.openings:
         told = "Requests that begin with one of the ten most common three words."
         yield QualityFigure("one of ten openings", quality.openings.share, told)
-
-
-def _share_words(quality: Quality) -> _Figures:
     if one := _of_requests(quality):
         yield _number(
             "names said",
@@ -128,9 +112,6 @@ def _share_words(quality: Quality) -> _Figures:
         yield QualityFigure("requests with an identifier", leaks.identifier, told)
         told = "Requests with all words of the name of a needed tool, even plain ones such as sum."
         yield QualityFigure("requests that say a name", leaks.name, told)
-
-
-def _read(quality: Quality) -> _Figures:
     if polish := quality.polish:
         yield QualityFigure("changed by the polish", polish.changed, "Of the drafts.")
         steps = "With \u201cthen\u201d, \u201cfinally\u201d, \u201cstep 2\u201d and the like."
@@ -144,9 +125,6 @@ def _read(quality: Quality) -> _Figures:
     if quality.reading:
         told = "Years of school by the length of words and sentences (Flesch and Kincaid); the median."
         yield _number("reading grade", quality.reading.median, told)
-
-
-def _label(quality: Quality) -> _Figures:
     if quality.labels:
         told = "Of those that were verified."
         yield QualityFigure("first labels needed", quality.labels.precision, told)

@@ -127,41 +127,39 @@ def widest(tables: Sequence[ScoreTable], column: str) -> float:
 
 def best_score(table: ScoreTable, column: str) -> tuple[str, Score] | None:
     """Find the best retriever of a column, the first of equals."""
-    for retriever, score in table.column(column):
-        if score is not None and score.best:
-            return retriever, score
-    return None
+    scores = ((retriever, one) for retriever, one in table.column(column) if one)
+    return next((pair for pair in scores if pair[1].best), None)
 
 
 def _tabulate_set(name: str, figures: list[Figure]) -> ScoreTable:
-    columns = _unique((figure.metric, figure.k) for figure in figures)
-    found = {(one.retriever, one.metric, one.k): one for one in figures}
-    best: dict[tuple[str, int | None], float] = {}
-    for one in figures:
-        if one.value is not None:
-            column = one.metric, one.k
-            best[column] = max(best.get(column, 0.0), one.value)
-    rows = []
-    for retriever in _unique(figure.retriever for figure in figures):
-        scores = tuple(
-            _score(found.get((retriever, *column)), best.get(column))
-            for column in columns
+    columns = _unique((one.metric, one.k) for one in figures)
+    best = {
+        column: max(
+            (
+                one.value
+                for one in figures
+                if (one.metric, one.k) == column and one.value
+            ),
+            default=0.0,
         )
-        rows.append((retriever, scores))
+        for column in columns
+    }
+    scores = {
+        (one.retriever, one.metric, one.k): Score(
+            one.value, one.low, one.high, one.value == best[one.metric, one.k]
+        )
+        for one in figures
+    }
     return ScoreTable(
         name=name,
         title=title_of(name),
-        n=max(figure.n for figure in figures),
+        n=max(one.n for one in figures),
         columns=tuple(_METRICS[metric].format(k) for metric, k in columns),
-        rows=tuple(rows),
+        rows=tuple(
+            (retriever, tuple(scores.get((retriever, *column)) for column in columns))
+            for retriever in _unique(one.retriever for one in figures)
+        ),
     )
-
-
-def _score(figure: Figure | None, best: float | None) -> Score | None:
-    if figure is None:
-        return None
-    is_best = figure.value is not None and figure.value == best
-    return Score(figure.value, figure.low, figure.high, is_best)
 
 
 def title_of(name: str) -> str:

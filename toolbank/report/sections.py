@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -14,14 +14,6 @@ from toolbank.llm.accounts import SearchCalls, StepCalls, add_up_calls
 
 if TYPE_CHECKING:
     import polars as pl
-
-
-CHECKS = {
-    "deprecated": "the tool is deprecated",
-    "alias": "the tool is another name of one",
-    "unspoken": "the explanation has no word of the tool's reference",
-    "round-trip": "not found among 50 by Tool2Vec fitted without the request",
-}
 
 
 @dataclass(frozen=True)
@@ -50,14 +42,6 @@ class FirstLabelAgreement:
 
 
 @dataclass(frozen=True)
-class CandidateCounts:
-    """How many requests have candidates, and how many candidates a request has."""
-
-    requests: int
-    mean: float
-
-
-@dataclass(frozen=True)
 class GradeCounts:
     """How many requests have verified labels, and how many labels have each grade."""
 
@@ -80,10 +64,13 @@ class GraderFigures:
 
 @dataclass(frozen=True)
 class Verification:
-    """verify.json; `graders` is empty in files of version 0.7.0."""
+    """verify.json; `graders` is empty in files of version 0.7.0.
+
+    `candidates` are how many requests have candidates, and their mean number.
+    """
 
     engine: str
-    candidates: CandidateCounts
+    candidates: dict[str, float]
     findings: dict[str, CheckFindings]
     counts: GradeCounts
     calls: dict[str, StepCalls]
@@ -102,22 +89,24 @@ class Verification:
 
 def sample_changed(bank: Bank, n: int, seed: int) -> list[dict[str, Any]]:
     """Sample up to n requests whose verified labels differ from the first ones."""
-    changed = [query for query in bank.queries if _is_changed(bank, query)]
-    chosen = Random(f"{seed}:report:verified").sample(changed, min(n, len(changed)))
-    return [_describe(bank, query) for query in chosen]
-
-
-def _is_changed(bank: Bank, query: Query) -> bool:
-    verified = bank.verified.get(query.id)
-    return verified is not None and set(verified.needed) != set(query.tools)
-
-
-def _describe(bank: Bank, query: Query) -> dict[str, Any]:
-    verified = bank.verified[query.id]
-    needed: list[tuple[str, Sequence[str]]] = [
-        (name, verified.alternatives.get(name, ())) for name in verified.needed
+    changed = [
+        (query, bank.verified[query.id])
+        for query in bank.queries
+        if query.id in bank.verified
+        and set(bank.verified[query.id].needed) != set(query.tools)
     ]
-    return {"query": query, "needed": needed, "aside": verified.aside}
+    return [
+        {
+            "query": query,
+            "needed": [
+                (name, verified.alternatives.get(name, ())) for name in verified.needed
+            ],
+            "aside": verified.aside,
+        }
+        for query, verified in Random(f"{seed}:report:verified").sample(
+            changed, min(n, len(changed))
+        )
+    ]
 
 
 _MOST_USES = 10
@@ -176,15 +165,14 @@ def follow_attempts(
         found[outcome, reason if gives_reason else outcome] += count
     order = {outcome: place for place, outcome in enumerate(_OUTCOMES)}
     rows = sorted(found.items(), key=lambda row: (order[row[0][0]], -row[1], row[0]))
-    return [
-        Bar(
-            _name_ending(outcome, reason),
-            count,
-            count / attempts.height,
-            tuple(examples.get(reason, ())),
-        )
-        for (outcome, reason), count in rows
-    ]
+    bars = []
+    for (outcome, reason), count in rows:
+        label = outcome if outcome == reason else f"{outcome}: {reason}"
+        if outcome == "declined":
+            label = "declined by the writer"
+        shown = tuple(examples.get(reason, ()))
+        bars.append(Bar(label, count, count / attempts.height, shown))
+    return bars
 
 
 def count_endings(attempts: pl.DataFrame) -> list[tuple[str, int]]:
@@ -209,11 +197,6 @@ def sample_queries(queries: Sequence[Query], n: int, seed: int) -> list[Query]:
     return [queries[position] for position in sorted(chosen)]
 
 
-def count_words(texts: Iterable[str]) -> list[int]:
-    """Count the words of each text that is not empty."""
-    return [len(text.split()) for text in texts if text]
-
-
 def _make_histogram(numbers: Sequence[int], most: int | None = None) -> list[Bar]:
     """Count each number, including gaps; numbers from `most` on share a bar."""
     counts = Counter(n if most is None else min(n, most) for n in numbers)
@@ -222,12 +205,6 @@ def _make_histogram(numbers: Sequence[int], most: int | None = None) -> list[Bar
         Bar(f"{n}+" if n == most else str(n), counts[n], counts[n] / len(numbers))
         for n in range(first, max(counts, default=-1) + 1)
     ]
-
-
-def _name_ending(outcome: str, reason: str) -> str:
-    if outcome == "declined":
-        return "declined by the writer"
-    return outcome if outcome == reason else f"{outcome}: {reason}"
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,9 @@ _POINTS = 161
 
 @dataclass(frozen=True)
 class Curve:
-    """A distribution: an SVG path in a box of WIDTH x HEIGHT, and the place of its median."""
+    """A distribution: its outline in a box of WIDTH x HEIGHT, and the place of its median."""
 
     label: str
-    path: str
     outline: str
     median: float
     median_x: float
@@ -106,7 +105,6 @@ def _curve(
     x = float(np.interp(median, grid, xs))
     return Curve(
         label=label,
-        path=f"{outline} L{CURVE_WIDTH:.0f},{CURVE_HEIGHT:.0f} L0,{CURVE_HEIGHT:.0f} Z",
         outline=outline,
         median=median,
         median_x=x,
@@ -263,11 +261,6 @@ class Point:
     title: str
     group: str
 
-    @property
-    def at(self) -> tuple[float, float]:
-        """Both coordinates."""
-        return self.x, self.y
-
 
 def lay_out(space: Space, bank: Bank, seed: int) -> dict[str, list[Point]]:
     """Lay out queries, tools by their vectors, and tools by their descriptions with t-SNE.
@@ -276,7 +269,9 @@ def lay_out(space: Space, bank: Bank, seed: int) -> dict[str, list[Point]]:
     requests are added again, so that all are in one space. The group of a tool is its module. Empty
     if there is too little to draw.
     """
-    positions = _evenly(len(bank.tools), _MOST_TOOLS)
+    n = len(bank.tools)
+    # Evenly spread, if there are too many.
+    positions = sorted({round(i) for i in np.linspace(0, n - 1, min(n, _MOST_TOOLS))})
     tools = [bank.tools[i] for i in positions]
     parts = {"queries": space.query_vectors}
     for name, method in space.methods.items():
@@ -325,7 +320,3 @@ def embed(vectors: Vectors, seed: int) -> NDArray[np.float64] | None:
     low, high = plane.min(axis=0), plane.max(axis=0)
     scaled: NDArray[np.float64] = (plane - low) / np.where(high > low, high - low, 1.0)
     return scaled
-
-
-def _evenly(n: int, most: int) -> list[int]:
-    return sorted({round(i) for i in np.linspace(0, n - 1, min(n, most))}) if n else []

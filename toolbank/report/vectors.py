@@ -111,6 +111,8 @@ def compare_cosines(space: Space, bank: Bank, method: str, seed: int) -> Cosines
 
     None if no test query has a tool of the bank.
     """
+    from sklearn.metrics import roc_auc_score
+
     positive: list[float] = []
     negative: list[float] = []
     random = Random(f"{seed}:report:cosines")
@@ -127,9 +129,9 @@ def compare_cosines(space: Space, bank: Bank, method: str, seed: int) -> Cosines
         negative += cosines[drawn].tolist()
     if not positive or not negative:
         return None
-    return Cosines(
-        np.array(positive), np.array(negative), _area_under_roc(positive, negative)
-    )
+    is_own = [True] * len(positive) + [False] * len(negative)
+    separation = float(roc_auc_score(is_own, positive + negative))
+    return Cosines(np.array(positive), np.array(negative), separation)
 
 
 def _load_dense(folder: Path, bank: Bank) -> DenseRetriever | None:
@@ -150,11 +152,3 @@ def _sample_queries(content: Content) -> tuple[Query, ...]:
     Random(f"{content.seed}:report:map").shuffle(queries)
     queries.sort(key=lambda query: query.split != "test")
     return tuple(queries[:_MOST_QUERIES])
-
-
-def _area_under_roc(positive: list[float], negative: list[float]) -> float:
-    """Compute the Mann-Whitney statistic over the number of pairs."""
-    ordered = np.sort(negative)
-    below = np.searchsorted(ordered, positive, side="left")
-    up_to = np.searchsorted(ordered, positive, side="right")
-    return float((below + up_to).mean() / 2 / len(negative))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from toolbank.bank.bank import Bank
-from toolbank.config.explain import first_problem
 from toolbank.llm.chat import (
     AskTask,
     ChatReply,
@@ -23,12 +22,12 @@ from toolbank.llm.chat import (
 )
 from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_settings
 from toolbank.requests.asks import KINDS, AsksConfig
-from toolbank.requests.asks.rules import RulesAskEngine
-from toolbank.requests.rules.engine import RulesEngine
+from toolbank.requests.rules.engine import RulesAskEngine, RulesEngine
 from toolbank.requests.verify import VerifyConfig
 from toolbank.requests.verify.gradings import read_grades
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.near_duplicates import DiskList
+from toolbank.requests.write.prompts import make_parser
 from toolbank.system.errors import InputError
 from toolbank.system.files import (
     get_text,
@@ -42,18 +41,6 @@ if TYPE_CHECKING:
     from toolbank.bank.records import Tool
     from toolbank.llm.chat import Engine
     from toolbank.requests.asks import Kind
-
-_Row = TypeVar("_Row", bound=BaseModel)
-
-
-def _make_parser(kind: type[_Row], form: str) -> Callable[[dict[str, Any], int], _Row]:
-    def parse(row: dict[str, Any], _: int) -> _Row:
-        try:
-            return kind.model_validate(row)
-        except ValidationError as error:
-            raise ValueError(f"{first_problem(error)}. A line has {form}") from error
-
-    return parse
 
 
 def _explain_empty(path: Path) -> InputError:
@@ -137,7 +124,7 @@ class RecordedQueries(Recorded):
         return ChatReply(json.dumps(answer, ensure_ascii=False), self.model)
 
 
-_parse_reply = _make_parser(RecordedReply, "offered, at_most, draft, query and tools")
+_parse_reply = make_parser(RecordedReply, "offered, at_most, draft, query and tools")
 
 
 def iterate_replies(path: Path) -> Iterator[RecordedReply]:
@@ -187,7 +174,7 @@ class RecordedAskLines(Recorded):
         self._asks: dict[str, tuple[str, ...]] = {}
         groups: list[tuple[str, ...]] = []
         taken: set[str] = set()
-        lines = read_lines(path, _make_parser(RecordedAsks, "tool and asks, a list"))
+        lines = read_lines(path, make_parser(RecordedAsks, "tool and asks, a list"))
         if not lines:
             raise _explain_empty(path)
         for line in lines:

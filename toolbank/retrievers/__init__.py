@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
+from toolbank.config.explain import first_problem
 from toolbank.config.registry import Registry
 from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
 from toolbank.system.errors import InputError
@@ -37,18 +40,11 @@ def create_retriever(config: RetrieverConfig) -> Retriever:
     """Create a retriever of the configured method; it still has to be fitted.
 
     Raises:
-        InputError: a library that it needs is missing, or its class is not a Retriever.
+        InputError: a library that it needs is missing.
     """
-    from toolbank.retrievers.base import Retriever
-
-    kind = RETRIEVERS.find(config.type, "retrievers")
     with naming_extras():
-        retriever = kind.find_class()(config)
-    if not isinstance(retriever, Retriever):
-        raise InputError(
-            f"retrievers: {config.type} is not a Retriever ({kind.retriever}). Update the package "
-            "that provides it, or uninstall it."
-        )
+        kind = RETRIEVERS.find(config.type, "retrievers").find_class()
+        retriever: Retriever = kind(config)
     return retriever
 
 
@@ -58,17 +54,18 @@ def load_retriever(folder: Path) -> Retriever:
     Raises:
         InputError: the folder or a file in it is missing, damaged, or of an unknown method.
     """
-    from toolbank.retrievers.base import (
-        find_packed,
-        read_config,
-        read_settings,
-        read_tools,
-    )
+    from toolbank.retrievers.base import CONFIG, find_packed, read_settings, read_tools
+    from toolbank.retrievers.stored import AGAIN
 
     settings = read_settings(folder)
     kind = RETRIEVERS.find(settings["type"], str(folder))
-    config = find_packed(read_config(folder, kind.config, settings), folder)
-    retriever = create_retriever(config)
+    try:
+        config = kind.config.model_validate(settings)
+    except ValidationError as error:
+        raise InputError(
+            f"{folder / CONFIG}: {first_problem(error)}. {AGAIN}"
+        ) from error
+    retriever = create_retriever(find_packed(config, folder))
     with naming_extras():
         retriever.load(folder, read_tools(folder))
     return retriever

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, Order, Ties, hash_texts
 from toolbank.bank.records import Ask, Tool
-from toolbank.config.explain import first_problem, read_checked
+from toolbank.config.explain import read_checked
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
 from toolbank.encoders.config import EncoderConfig, OnnxConfig, Precision
@@ -30,7 +29,7 @@ from toolbank.encoders.location import encoder_identity
 from toolbank.retrievers.crossfit import Search, cross_fit
 from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.retrievers.relevance import Relevance, train_relevance
-from toolbank.retrievers.stored import AGAIN, Stored, demand
+from toolbank.retrievers.stored import AGAIN, Stored, demand, load_texts
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, read_text, sha256_file, write_json
 from toolbank.system.version import __version__
@@ -81,11 +80,6 @@ def write_head(folder: Path, config: RetrieverConfig, tools: Sequence[str]) -> N
     write_json(folder / _TOOLS, list(tools))
 
 
-def is_retriever(folder: Path) -> bool:
-    """Whether a folder holds a saved retriever."""
-    return (folder / CONFIG).is_file()
-
-
 def read_settings(folder: Path) -> dict[str, Any]:
     """Read the settings of a saved retriever, with its `type`.
 
@@ -101,32 +95,13 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return dict(content)
 
 
-def read_config(
-    folder: Path, kind: type[RetrieverConfig], settings: dict[str, Any]
-) -> RetrieverConfig:
-    """Parse the settings of a saved retriever.
-
-    Raises:
-        InputError: they are not a configuration of this kind.
-    """
-    try:
-        return kind.model_validate(settings)
-    except ValidationError as error:
-        raise InputError(
-            f"{folder / CONFIG}: {first_problem(error)}. {AGAIN}"
-        ) from error
-
-
 def read_tools(folder: Path) -> tuple[str, ...]:
     """Read the tool names.
 
     Raises:
         InputError: the file is missing or damaged.
     """
-    names = read_json(folder / _TOOLS)
-    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    demand(is_list, folder / _TOOLS, "not a list of names")
-    return tuple(names)
+    return load_texts(folder / _TOOLS)
 
 
 ENCODERS = "encoders"

@@ -9,14 +9,14 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query
+from toolbank.bank.records import Query, find_first_twins, group_siblings
 from toolbank.bank.split import find_family
-from toolbank.bank.twins import find_first_twins, group_siblings
 from toolbank.config.explain import read_checked
 from toolbank.retrievers.base import Retriever
 from toolbank.retrievers.calibration import (
@@ -247,42 +247,36 @@ def _flat(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 _BINS = 10
 
 
-@dataclass(frozen=True)
-class Reliability:
-    """Probabilities in bins of equal width [n_bins], without the empty bins.
-
-    `said` is the mean probability, `happened` the observed share, `counts` the size of a bin.
-    """
-
-    said: NDArray[np.float64]
-    happened: NDArray[np.float64]
-    counts: NDArray[np.int64]
-
-    @property
-    def error(self) -> float:
-        """Expected calibration error: the weighted mean distance (arXiv 1706.04599, eq. 3)."""
-        if not len(self.counts):
-            return 0.0
-        return float(np.average(np.abs(self.said - self.happened), weights=self.counts))
-
-
 def measure_reliability(
     chances: NDArray[np.floating], holds: NDArray[np.bool_], bins: int = _BINS
-) -> Reliability:
-    """Compare probabilities [n], from 0 to 1, with what was observed [n]."""
+) -> dict[str, Any]:
+    """Compare probabilities [n], from 0 to 1, with what was observed [n].
+
+    Returns:
+        For the bins of equal width that are not empty, `said`, the mean probability, `happened`,
+        the observed share, and `counts`. `error` is the expected calibration error: the weighted
+        mean distance of these (arXiv 1706.04599, eq. 3).
+    """
     numbers = np.minimum((chances * bins).astype(np.int64), bins - 1)
     counts = np.bincount(numbers, minlength=bins)
     filled = counts > 0
-    said = np.bincount(numbers, chances, bins)[filled] / counts[filled]
-    happened = np.bincount(numbers, holds, bins)[filled] / counts[filled]
-    return Reliability(said, happened, counts[filled])
+    counts = counts[filled]
+    said = np.bincount(numbers, chances, bins)[filled] / counts
+    happened = np.bincount(numbers, holds, bins)[filled] / counts
+    apart = np.abs(said - happened)
+    return {
+        "error": float(np.average(apart, weights=counts)) if len(counts) else 0.0,
+        "said": tuple(said.tolist()),
+        "happened": tuple(happened.tolist()),
+        "counts": tuple(counts.tolist()),
+    }
 
 
 @dataclass(frozen=True)
 class CalibrationQuality:
     """How good a retriever's probabilities are on the test queries.
 
-    `said`, `happened`, `counts` and `error` are as in `Reliability`, of the top 10 hits. An answer
+    `said`, `happened`, `counts` and `error` are those of `measure_reliability`, of the top 10 hits. An answer
     whose best hit is below `threshold` is marked as not fitting. The threshold was chosen on
     `n_requests` requests, so that at most a share `lost` of further served requests is marked. Of
     the `n` test queries, `n_served` have a right tool in the top 5, and `refused` of these are
@@ -329,7 +323,6 @@ def measure_calibration(
     right = mark_right(bank, queries, hits[0])
     chances = calibration.chances(retriever, texts, hits)
     real = hits[0] >= 0
-    bins = measure_reliability(chances[real], right[real])
     served = right[:, :FIRST].any(axis=1)
     best = chances.max(axis=1, initial=0)
     threshold = float(calibration.threshold)
@@ -341,10 +334,7 @@ def measure_calibration(
         n=len(queries),
         n_served=int(served.sum()),
         refused=int(np.sum(served & (best < threshold))),
-        error=bins.error,
-        said=tuple(bins.said.tolist()),
-        happened=tuple(bins.happened.tolist()),
-        counts=tuple(bins.counts.tolist()),
+        **measure_reliability(chances[real], right[real]),
     )
 
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,6 @@ REMEDY = (
     f"To calibrate, label at least {LEAST} requests in people's own words in a file of evaluate.on, "
     "and run the recipe again."
 )
-_HARM = {
-    "validation": "the choice of the default retriever favours methods that learn from requests",
-    "test": "figures on them favour methods that learn from requests",
-    "evaluate.on": "figures on them, and what is calibrated on them, promise too much",
-}
 _BLOCK = 1_000
 _NO_WORD = re.compile(r"\W+")
 
@@ -144,11 +139,11 @@ class CalibrationRequests:
 
     def warn_of_near(self) -> list[str]:
         """Return a sentence for each set with too many near repeats of train requests."""
-        near = self.near
         return [
-            f"{near[name].describe(name)}: {harm}."
-            for name, harm in _HARM.items()
-            if name in near and near[name].is_near
+            f"{near.describe(name)}: figures on them, and what is chosen or calibrated by them, "
+            "favour methods that learn from requests."
+            for name, near in self.near.items()
+            if near.is_near
         ]
 
 
@@ -198,26 +193,22 @@ def choose_requests(
         if queries
     }
 
+    give = partial(CalibrationRequests, skipped=dict(skipped), near=near)
     names = ", ".join(file.name for file in files)
     usable = _merge((*labelled, *choices))
-    sources = (
-        (_merge(labelled), f"evaluate.on ({names})"),
-        (usable, f"evaluate.on, choices among them ({names})"),
-    )
-    for queries, source in sources:
+    for queries, source in ((_merge(labelled), ""), (usable, ", choices among them")):
         if len(queries) >= LEAST:
-            origin = f"{count(len(queries), 'request')} of {source}"
-            return CalibrationRequests(queries, origin, "", dict(skipped), near)
+            n = count(len(queries), "request")
+            return give(queries, f"{n} of evaluate.on{source} ({names})")
     reason = _explain_validation(validation, near.get("validation"), train, copied)
     if not reason:
-        origin = count(len(validation), "validation request")
-        return CalibrationRequests(validation, origin, "", dict(skipped), near)
+        return give(validation, count(len(validation), "validation request"))
     if files or missing:
         reason += (
             f", and evaluate.on has {count(len(usable), 'usable request')} of the {LEAST} that are "
             "needed"
         )
-    return CalibrationRequests((), "", reason, dict(skipped), near)
+    return give(reason=reason)
 
 
 def _explain_validation(

@@ -16,7 +16,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import Hits, join
 from toolbank.retrievers.stored import floats, integers, load_arrays, save_arrays
 from toolbank.system.errors import InputError
-from toolbank.training.config import TrainingContext
+from toolbank.training.config import TrainingContext, name_training
 from toolbank.training.ranks import broadcast, rank
 
 C = TypeVar("C", bound=TrainingContext)
@@ -85,8 +85,7 @@ def assign_folds(texts: list[str], folds: int, seed: int) -> list[NDArray[np.int
 
 def name_part(number: int, parts: int, of: str) -> str:
     """Name the fit without a part; `of` names the fit that it is for."""
-    part = f"held-out part {number + 1} of {parts}"
-    return f"{part}, {of}" if of else part
+    return name_training(f"held-out part {number + 1} of {parts}", of)
 
 
 def _search_fold(

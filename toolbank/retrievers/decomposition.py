@@ -23,7 +23,8 @@ from toolbank.retrievers.llm_settings import (
     DecompositionConfig,
     ask_for_subtasks,
 )
-from toolbank.retrievers.two_stage import TwoStage, interleave
+from toolbank.retrievers.protip.plans import interleave
+from toolbank.retrievers.two_stage import TwoStage
 from toolbank.system.numbers import count
 from toolbank.system.terminal import print_above_bars
 

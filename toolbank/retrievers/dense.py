@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.ranking import Hits, Ties, top_k
+from toolbank.bank.ranking import Hits, Ties, search_vectors, top_k
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
-from toolbank.encoders.location import saved_encoder
+from toolbank.encoders.location import TUNED
 from toolbank.encoders.model import SentenceEncoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.base import (
@@ -23,6 +23,7 @@ from toolbank.retrievers.base import (
     FitContext,
     Packing,
     Retriever,
+    full_text,
     title_and_summary,
 )
 from toolbank.retrievers.kind import DenseConfig
@@ -31,6 +32,7 @@ from toolbank.retrievers.relevance import (
     validation_queries,
     validation_recall,
 )
+from toolbank.retrievers.settings import DescriptionsConfig
 from toolbank.retrievers.stored import Arrays, floats
 from toolbank.system.errors import InputError
 from toolbank.training.card import make_card
@@ -69,11 +71,10 @@ class VectorIndex:
 
         try:
             index = Index.restore(str(path), view=True, expansion_search=_EFFORT)
-            fits = index is not None and (len(index), index.ndim) == shape
+            if index is None or (len(index), index.ndim) != shape:
+                raise ValueError("of other vectors")
         except (RuntimeError, ValueError) as error:
             raise InputError(f"{path}: damaged ({error}). Pack it again.") from error
-        if not fits:
-            raise InputError(f"{path}: damaged (of other vectors). Pack it again.")
         return cls(index)
 
     @staticmethod
@@ -266,7 +267,8 @@ class DenseRetriever(Retriever):
         return config
 
     def _saved(self, folder: Path) -> SentenceConfig:
-        return saved_encoder(folder, self._trainable)
+        place = {"model": str(folder.resolve() / TUNED), "run": None, "retriever": ""}
+        return self._trainable.model_copy(update=place)
 
     def _fine_tune(self, bank: Bank, context: FitContext) -> None:
         from toolbank.encoders.finetune import fine_tune
@@ -281,7 +283,7 @@ class DenseRetriever(Retriever):
             return validation_recall(self.search, bank)
 
         relevance = train_relevance(bank)
-        found = fine_tune(
+        self.tuned, trained, counts = fine_tune(
             config,
             training,
             make_texts(
@@ -295,12 +297,11 @@ class DenseRetriever(Retriever):
             validate if validation_queries(bank) else None,
             self.name,
         )
-        self.tuned = found.encoder
         self.card = make_card(
             self.config,
             method=self.summary,
-            counts=found.counts,
-            trainings={"encoder": found.training},
+            counts=counts,
+            trainings={"encoder": trained},
         )
 
 
@@ -323,3 +324,49 @@ def subtract_common(
     rest = vectors - common
     lengths = np.linalg.norm(rest, axis=1, keepdims=True)
     return np.asarray(rest / np.maximum(lengths, 1e-9), dtype=np.float32)
+
+
+_TEXTS = {"summary": title_and_summary, "full": full_text}
+
+
+class DescriptionsRetriever(DenseRetriever):
+    """Cosine between a request and each tool's name and summary, or all of its description.
+
+    With `training`, the encoder is fine-tuned on the train queries and their tools' texts: the
+    dense retriever of ToolBench (arXiv 2307.16789, section 3.2).
+    """
+
+    config: DescriptionsConfig
+
+    summary = (
+        "A sentence encoder fine-tuned on requests and the descriptions of the tools that they "
+        "use: cosine between a request and a tool's description."
+    )
+
+    def embed_bank(self, bank: Bank) -> None:
+        """Embed the tools' texts; queries are not used."""
+        self.vectors = self.encoder.encode_documents(self.read(bank.tools))
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        """Indices and cosines of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
+        vectors, ties = self.embed(queries), self.draw_ties(queries)
+        if self.index is not None and self.index.reaches(k):
+            return self.index.search(vectors, self.vectors, ties, k)
+        return search_vectors(vectors, self.vectors, ties, k)
+
+    def search_held_out(self, bank: Bank, k: int) -> Hits:
+        """Hits for every train query, of which none was seen."""
+        ties = self.draw_ties(train_relevance(bank).queries)
+        return search_vectors(self.embed_train(bank), self.vectors, ties, k)
+
+    def own_vectors(self, bank: Bank) -> NDArray[np.float32]:
+        """Vectors [n_train, most, d] of each train query's own tools; zeros where padded.
+
+        They are those of `vectors`: a tool's vector is of its text alone.
+        """
+        tools = train_relevance(bank).tools
+        return np.where(tools[:, :, None] >= 0, self.vectors[tools], np.float32(0))
+
+    def read(self, tools: Sequence[Tool]) -> list[str]:
+        """The tools' texts, short or full."""
+        return [_TEXTS[self.config.text](tool) for tool in tools]

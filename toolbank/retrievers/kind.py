@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -199,8 +199,7 @@ class RetrieverKind:
 
     def find_class(self) -> Any:
         """Import the class of its retrievers."""
-        module, _, name = self.retriever.partition(":")
-        return getattr(import_module(module), name)
+        return resolve_name(self.retriever)
 
 
 def plan_fits(
@@ -225,52 +224,31 @@ def plan_fit(
     bank: Bank,
     seed: int,
     of: str = "",
+    *,
+    with_stages: bool = False,
 ) -> Iterator[TrainingPlan]:
     """List the trainings of a retriever's fit on a bank, those for held-out hits included.
 
-    `others` holds all retrievers that it builds on, by label. `of` names the fit that this one is
-    for.
+    `others` holds all retrievers that it builds on, by label; `with_stages` lists their fits, too.
+    `of` names the fit that this one is for.
 
     Raises:
         InputError: it cannot be trained on this bank.
     """
-    if config.learns_from:
-        asks = f"for {name_training(config.label, of)}"
-        first = others[config.learns_from]
-        yield from _plan_held_out(first, others, bank, seed, asks)
-    for planned in config.plan_trainings(bank, seed):
-        yield planned.within(of)
-
-
-def _plan_held_out(
-    config: RetrieverConfig,
-    others: Mapping[str, RetrieverConfig],
-    bank: Bank,
-    seed: int,
-    of: str,
-) -> Iterator[TrainingPlan]:
     from toolbank.retrievers.crossfit import assign_folds, name_part
 
-    if not _trains(config, others):
-        return
-    texts = [query.query for query in bank.train_queries]
-    parts = assign_folds(texts, config.folds, seed)
-    for number, rows in enumerate(parts):
-        rest = bank.without_train_queries(rows)
-        part = name_part(number, len(parts), of)
-        yield from _plan_anew(config, others, rest, seed, part)
-
-
-def _plan_anew(
-    config: RetrieverConfig,
-    others: Mapping[str, RetrieverConfig],
-    bank: Bank,
-    seed: int,
-    of: str,
-) -> Iterator[TrainingPlan]:
-    for label in config.needs:
-        yield from _plan_anew(others[label], others, bank, seed, of)
-    yield from plan_fit(config, others, bank, seed, of)
+    for label in config.needs if with_stages else ():
+        yield from plan_fit(others[label], others, bank, seed, of, with_stages=True)
+    if config.learns_from and _trains(first := others[config.learns_from], others):
+        asks = f"for {name_training(config.label, of)}"
+        texts = [query.query for query in bank.train_queries]
+        parts = assign_folds(texts, first.folds, seed)
+        for number, rows in enumerate(parts):
+            rest = bank.without_train_queries(rows)
+            part = name_part(number, len(parts), asks)
+            yield from plan_fit(first, others, rest, seed, part, with_stages=True)
+    for planned in config.plan_trainings(bank, seed):
+        yield TrainingPlan(name_training(planned.title, of), planned.steps)
 
 
 def _trains(config: RetrieverConfig, others: Mapping[str, RetrieverConfig]) -> bool:

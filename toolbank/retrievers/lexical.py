@@ -26,41 +26,10 @@ _K1, _B = 1.5, 0.75
 _WORD = re.compile(r"\b\w\w+\b")
 # Lucene's English stop words.
 _STOP_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "but",
-        "by",
-        "for",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "no",
-        "not",
-        "of",
-        "on",
-        "or",
-        "such",
-        "that",
-        "the",
-        "their",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "to",
-        "was",
-        "will",
-        "with",
-    ]
+    _WORD.findall(
+        "an and are as at be but by for if in into is it no not of on or such that the their "
+        "then there these they this to was will with"
+    )
 )
 
 

@@ -39,15 +39,16 @@ def ask_orders(
 ) -> dict[str, list[int]]:
     """Ask the model for the order of the shown tools: their positions by request, best first.
 
-    Requests without a usable answer are missing. Messages count these, and the skipped entries of
-    the other answers.
+    Requests without a usable answer are missing, and so are those of fewer than two tools, about
+    which the model is not asked. Messages count these, and the skipped entries of the answers.
 
     Raises:
         InputError: the engine or the prompt cannot be used.
         ToolbankError: as `ask_searches` does.
     """
-    requests = [ask_for_order(template, *pair) for pair in shown.items()]
-    names = [[name for name, _ in tools] for tools in shown.values()]
+    asked = {text: tools for text, tools in shown.items() if len(tools) > 1}
+    requests = [ask_for_order(template, *pair) for pair in asked.items()]
+    names = [[name for name, _ in tools] for tools in asked.values()]
 
     def read(
         number: int, reply: ChatReply
@@ -55,19 +56,19 @@ def ask_orders(
         return read_order(reply, names[number])
 
     orders: dict[str, list[int]] = {}
-    unread: Counter[str] = Counter()
+    unread = Counter({"fewer-than-two-tools": len(shown) - len(asked)})
     passed: Counter[str] = Counter()
     answers = ask_searches(requests, read, config) if requests else []
-    for text, answer in zip(shown, answers, strict=True):
+    for text, answer in zip(asked, answers, strict=True):
         if isinstance(answer.value, Rejection):
             unread[answer.value.reason] += 1
         else:
             orders[text] = answer.value[0]
             passed += answer.value[1]
-    if unread:
+    if unread := +unread:
         print_above_bars(
             f"{config.label}: kept the order of {config.first_stage} for {unread.total():,} of "
-            f"{count(len(shown), 'request')}, because the model gave none ({join_reasons(unread)})."
+            f"{count(len(shown), 'request')} ({join_reasons(unread)})."
         )
     if passed:
         print_above_bars(
@@ -158,18 +159,10 @@ class LlmRetriever(TwoStage):
             text: self._draw_order(text, row[:most])
             for text, row in zip(queries, found, strict=True)
         }
-        # One tool has no order.
-        asked = {text: tools for text, tools in shown.items() if len(tools) > 1}
-        if fewer := len(shown) - len(asked):
-            print_above_bars(
-                f"{self.config.label}: did not ask the model about {fewer:,} of "
-                f"{count(len(shown), 'request')}, because {self.config.first_stage} finds fewer "
-                "than two tools."
-            )
         orders = ask_orders(
             {
                 text: [(self.tools[tool], self.summaries[tool]) for tool in tools]
-                for text, tools in asked.items()
+                for text, tools in shown.items()
             },
             self.config,
             self.prompt,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from toolbank.encoders.location import ADAPTED, merge_adapter
 from toolbank.encoders.model import find_model, has_tokenizer, reading_model
 from toolbank.retrievers.stored import AGAIN
 from toolbank.system.files import atomic_path
+from toolbank.training.text import batches_by_length
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -109,6 +112,31 @@ def load_weights(folder: Path, network: torch.nn.Module) -> None:
         if not all(bool(torch.isfinite(values).all()) for values in weights.values()):
             raise ValueError("weights that are not finite")
     network.eval()
+
+
+def run_batches(
+    network: torch.nn.Module,
+    run: Callable[..., torch.Tensor],
+    rows: Sequence[Any],
+    lengths: Sequence[int],
+    size: int,
+    collate: Callable[[list[Any]], dict[str, torch.Tensor]],
+    width: int,
+) -> NDArray[np.float32]:
+    """Apply `run`, a network or a part of it, to rows of about the same length: [n, width].
+
+    Dropout is off, and a GPU is used. Batches with less than `width` columns are filled with 0.
+    """
+    has_gpu = torch.cuda.is_available()
+    device = torch.device("cuda") if has_gpu else next(network.parameters()).device
+    network.to(device).eval()
+    found = np.zeros((len(rows), width), np.float32)
+    for batch in batches_by_length(lengths, size):
+        inputs = collate([rows[place] for place in batch])
+        with torch.inference_mode():
+            part = run(**{name: given.to(device) for name, given in inputs.items()})
+        found[batch, : part.shape[1]] = part.float().cpu().numpy()
+    return found
 
 
 def make_transformer(config: Any, auto: Any) -> Any:

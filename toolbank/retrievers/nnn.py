@@ -11,15 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.ranking import (
-    Hits,
-    Ties,
-    blocks,
-    cosine_scores,
-    join,
-    rank_blocks,
-    top_k,
-)
+from toolbank.bank.ranking import Hits, Ties, blocks, cosine_scores, join, top_k
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.relevance import (
     RECALL_AT,
@@ -147,10 +139,10 @@ class NnnRetriever(TwoStage):
         embedded = self.dense.embed_train(bank)
         counts = np.bincount(uses[uses >= 0], minlength=len(self.tools))
         if self.dense.unseen is None or counts.min(initial=2) > 1:
-            return self._explain(ties, embedded, k, own)
+            return self._find(ties, embedded, None, k, own=own)
         first = self.dense.search_train(bank, k, context)
         unseen = unseen_without(uses, len(self.tools))
-        return self._mix(ties, first, unseen, embedded, own)
+        return self._find(ties, embedded, first, k, unseen, own)
 
     def _strengths(self) -> Iterator[tuple[float, float]]:
         l1, l2 = self.config.l1, self.config.l2
@@ -166,50 +158,32 @@ class NnnRetriever(TwoStage):
         return embedded, self.dense.search(queries, k)
 
     def _find(
-        self, ties: Ties, embedded: NDArray[np.float32], first: Hits | None, k: int
-    ) -> Hits:
-        unseen = self.dense.unseen
-        if first is None or unseen is None:
-            return self._explain(ties, embedded, k)
-        shape = len(embedded), len(unseen)
-        every = np.broadcast_to(unseen, shape)
-        return self._mix(ties, first, lambda rows: every[rows], embedded)
-
-    def _explain(
         self,
         ties: Ties,
         embedded: NDArray[np.float32],
+        first: Hits | None,
         k: int,
+        find_unseen: Callable[[slice], NDArray[np.bool_]] | None = None,
         own: _OwnVectors | None = None,
     ) -> Hits:
-        """Hits [n, k] of requests, given as unit vectors [n, d]."""
-        return rank_blocks(
-            lambda rows: self._score(
-                embedded[rows], ties.of(rows), own and own.of(rows), None
-            ),
-            ties,
-            k,
-            self._width(embedded),
-        )
+        """Hits [n, k] of requests, given as unit vectors [n, d].
 
-    def _mix(
-        self,
-        ties: Ties,
-        first: Hits,
-        find_unseen: Callable[[slice], NDArray[np.bool_]],
-        embedded: NDArray[np.float32],
-        own: _OwnVectors | None = None,
-    ) -> Hits:
-        """As `_explain`, but unseen tools keep their ranks of the first stage."""
-        k, parts = first[0].shape[1], []
+        With `first`, hits of the first stage, unseen tools keep their ranks among these.
+        `find_unseen` marks the unseen tools of some requests, if not all requests have the same.
+        """
+        unseen, shape = self.dense.unseen, (len(embedded), len(self.tools))
+        every = np.broadcast_to(False if unseen is None else unseen, shape)
+        parts = []
         for block in blocks(len(embedded), self._width(embedded)):
-            unseen = find_unseen(block)
-            lots = ties.of(block)
-            scores = self._score(embedded[block], lots, own and own.of(block), unseen)
-            hits = first[0][block], first[1][block]
-            kept = np.take_along_axis(unseen, hits[0], axis=1)
-            parts.append(keep_ranks(hits, kept, top_k(scores, k, lots)))
-        return join(parts, k)
+            marked = find_unseen(block) if find_unseen else every[block]
+            lots, vectors = ties.of(block), own and own.of(block)
+            hits = top_k(self._score(embedded[block], lots, vectors, marked), k, lots)
+            if first is not None:
+                ranked = first[0][block], first[1][block]
+                kept = np.take_along_axis(marked, ranked[0], axis=1)
+                hits = keep_ranks(ranked, kept, hits)
+            parts.append(hits)
+        return join(parts, min(k, len(self.tools)))
 
     def _width(self, embedded: NDArray[np.float32]) -> int:
         """Count the numbers in memory per request."""
@@ -222,14 +196,13 @@ class NnnRetriever(TwoStage):
         embedded: NDArray[np.float32],
         ties: Ties,
         own: _OwnVectors | None,
-        unseen: NDArray[np.bool_] | None,
+        unseen: NDArray[np.bool_],
     ) -> NDArray[np.float32]:
         """Scores [n, n_tools] of requests given as unit vectors [n, d]; -inf of unseen tools."""
         scores = cosine_scores(embedded, self.dense.vectors)
         if own:
             own.put_cosines(scores, embedded)
-        if unseen is not None:
-            scores[unseen] = -np.inf
+        scores[unseen] = -np.inf
         candidates, cosines = top_k(scores, self.config.candidates, ties)
         vectors = self.dense.vectors[candidates]
         if own:

@@ -91,7 +91,7 @@ class DescriptionsConfig(DenseConfig):
 
 DESCRIPTIONS = RetrieverKind(
     DescriptionsConfig,
-    "toolbank.retrievers.descriptions:DescriptionsRetriever",
+    "toolbank.retrievers.dense:DescriptionsRetriever",
 )
 
 
@@ -145,6 +145,10 @@ TOOL2VEC = RetrieverKind(
 )
 
 
+_LOGIT = (
+    "a learned logit that the request needs the tool: compare it within one search, where the "
+    "right tool may well be below 0"
+)
 # Training of the last layer alone: fast, because the features do not change.
 _HEAD_EPOCHS, _HEAD_BATCH, _HEAD_LEARNING_RATE = 20, 128, 5e-3
 
@@ -163,10 +167,7 @@ class MlcTraining(TrainingConfig):
 class MlcConfig(RetrieverConfig):
     """Classify the request, with one class per tool."""
 
-    score: ClassVar[str] = (
-        "a learned logit that the request needs the tool: compare it within one search, where the "
-        "right tool may well be below 0"
-    )
+    score: ClassVar[str] = _LOGIT
 
     type: Literal["mlc"] = "mlc"
     encoder: SentenceConfig = SentenceConfig()
@@ -250,10 +251,7 @@ class RefinerTraining(TrainingConfig):
 class RefinerConfig(TwoStageConfig):
     """Judge the candidates of a first stage together with the request."""
 
-    score: ClassVar[str] = (
-        "a learned logit that the request needs the tool: compare it within one search, where the "
-        "right tool may well be below 0"
-    )
+    score: ClassVar[str] = _LOGIT
 
     type: Literal["refiner"] = "refiner"
     first_stage: str = Field(default="tool2vec", description="name of a retriever")
@@ -401,4 +399,4 @@ class FusionConfig(TwoStageConfig):
         return tuple(dict.fromkeys((self.first_stage, *self.beside)))
 
 
-FUSION = RetrieverKind(FusionConfig, "toolbank.retrievers.fusion:FusionRetriever")
+FUSION = RetrieverKind(FusionConfig, "toolbank.retrievers.two_stage:FusionRetriever")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import mmap
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -105,7 +103,7 @@ class Stored:
             for name, array in found.items():
                 setattr(self, name, array[()])
         for name, length in self.texts.items():
-            texts = _load_texts(folder / f"{name}.json")
+            texts = load_texts(folder / f"{name}.json")
             wanted = lengths.setdefault(length, len(texts))
             demand(
                 len(texts) == wanted,
@@ -189,21 +187,17 @@ def _map_arrays(path: Path) -> dict[str, NDArray[Any]]:
     from safetensors import safe_open
 
     # safe_open validates the file, but does not return the offsets of the arrays.
-    with safe_open(path, "numpy") as sound:
-        kinds = {name: sound.get_slice(name).get_dtype() for name in sound.keys()}  # noqa: SIM118
-    with path.open("rb") as file:
-        start = 8 + int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(start - 8))
-        bytes_of_all = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return {
-        name: np.frombuffer(
-            bytes_of_all,
-            _DTYPES[kind],
-            count=math.prod(header[name]["shape"]),
-            offset=start + header[name]["data_offsets"][0],
-        ).reshape(header[name]["shape"])
-        for name, kind in kinds.items()
-    }
+    with safe_open(path, "numpy"):
+        content = np.asarray(np.memmap(path, np.uint8, "r"))
+    start = 8 + int.from_bytes(content[:8].tobytes(), "little")
+    header = json.loads(content[8:start].tobytes())
+    header.pop("__metadata__", None)
+    arrays = {}
+    for name, entry in header.items():
+        first, last = (start + offset for offset in entry["data_offsets"])
+        values = content[first:last].view(_DTYPES[entry["dtype"]])
+        arrays[name] = values.reshape(entry["shape"])
+    return arrays
 
 
 def demand(holds: bool, path: Path, what: str) -> None:
@@ -245,21 +239,23 @@ def _check_values(
     demand(
         np.issubdtype(values.dtype, kind), path, f"{name} has values of another kind"
     )
-    if kind is np.bool_:
-        return
-    if not values.size:
+    if kind is np.bool_ or not values.size:
         return
     # The minimum is NaN if any value is.
     least, most = values.min(), values.max()
-    finite = bool(np.isfinite(least) and np.isfinite(most))
-    demand(finite, path, f"{name} has numbers that are not finite")
     high = lengths[wanted.high] if isinstance(wanted.high, str) else wanted.high
     below = most < high if kind is np.integer else most <= high
-    in_range = bool(least >= wanted.low and below)
+    finite = np.isfinite(least) and np.isfinite(most)
+    in_range = bool(finite and least >= wanted.low and below)
     demand(in_range, path, f"{name} has numbers out of their range")
 
 
-def _load_texts(path: Path) -> tuple[str, ...]:
+def load_texts(path: Path) -> tuple[str, ...]:
+    """Read a list of texts.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
     texts = read_json(path)
     is_list = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
     demand(is_list, path, "not a list of texts")

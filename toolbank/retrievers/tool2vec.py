@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,17 +26,26 @@ Rows = slice | NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Centroids:
-    """Unit vectors of train queries [n, d] and of descriptions [n_tools, d], and their sums.
+    """Unit vectors of train queries [n, d] and of descriptions [n_tools, d].
 
-    `uses` [n, most] are the indices of each query's tools, padded with -1; `weights` [n] are the
-    weights of the queries.
+    `uses` [n, most] are the indices of each query's tools, padded with -1. `weights` [n] and
+    `description_weight` are the weights of the queries and of each description in a tool's sum.
     """
 
     queries: NDArray[np.float32]
     descriptions: NDArray[np.float32]
     uses: NDArray[np.int64]
     weights: NDArray[np.float64]
-    sums: NDArray[np.float64]
+    description_weight: float
+
+    @cached_property
+    def sums(self) -> NDArray[np.float64]:
+        """Sums [n_tools, d] of a tool's weighted queries and of its weighted description."""
+        query_of, place = np.nonzero(self.uses >= 0)
+        sums = self.description_weight * self.descriptions.astype(np.float64)
+        weighted = self.weights[:, None] * self.queries
+        np.add.at(sums, self.uses[query_of, place], weighted[query_of])
+        return sums
 
     @property
     def vectors(self) -> NDArray[np.float32]:
@@ -56,34 +66,6 @@ class Centroids:
                 self.sums[tools[used]] - weighted[used], self.descriptions[tools[used]]
             )
         return own
-
-
-def make_centroids(
-    queries: NDArray[np.float32],
-    descriptions: NDArray[np.float32],
-    uses: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    description_weight: float,
-) -> Centroids:
-    """Sum the weighted vectors of queries and descriptions by tool."""
-    sums = tool_sums(weights[:, None] * queries, descriptions, uses, description_weight)
-    return Centroids(queries, descriptions, uses, weights, sums)
-
-
-def tool_sums(
-    queries: NDArray[np.floating],
-    descriptions: NDArray[np.float32],
-    uses: NDArray[np.int64],
-    description_weight: float,
-) -> NDArray[np.float64]:
-    """Sums [n_tools, d] of the vectors of a tool's queries and of its weighted description.
-
-    `uses` [n_queries, most] are the indices of each query's tools, padded with -1.
-    """
-    query_of, place = np.nonzero(uses >= 0)
-    sums = description_weight * descriptions.astype(np.float64)
-    np.add.at(sums, uses[query_of, place], queries[query_of].astype(np.float64))
-    return sums
 
 
 def unit_vectors(
@@ -156,7 +138,7 @@ class Tool2VecRetriever(DenseRetriever):
             times = [1] * (len(queries) - len(tools)) + tools
             self.common = common_part(np.repeat(queries, times, axis=0))
             self.common_to_descriptions = common_part(descriptions)
-        centroids = make_centroids(
+        centroids = Centroids(
             subtract_common(self.common, queries),
             subtract_common(self.common_to_descriptions, descriptions),
             relevance.tools,
@@ -218,7 +200,7 @@ class Tool2VecRetriever(DenseRetriever):
 
     def take_asks(self, asked: Relevance) -> None:
         """Average the asks for added tools and their descriptions; `common` does not change."""
-        centroids = make_centroids(
+        centroids = Centroids(
             self.embed(asked.queries),
             self.vectors,
             asked.tools,
@@ -266,7 +248,7 @@ class Tool2VecRetriever(DenseRetriever):
     def _centroids(self, bank: Bank) -> Centroids:
         """The sums behind `vectors`, from the bank that it was fitted on."""
         relevance = train_relevance(bank)
-        return make_centroids(
+        return Centroids(
             self.embed(relevance.queries),
             self.embed_tools(bank.tools),
             relevance.tools,

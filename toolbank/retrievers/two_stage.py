@@ -1,4 +1,4 @@
-"""Retrievers that build on the hits or vectors of others."""
+"""Retrievers that build on the hits or vectors of others; score fusion is one of them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank.ranking import Hits, by_rank
+from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, rank_blocks
 from toolbank.bank.records import Tool
 from toolbank.retrievers import load_retriever
-from toolbank.retrievers.base import Packing, Retriever
+from toolbank.retrievers.base import ALONE, FitContext, Packing, Retriever
 from toolbank.retrievers.dense import DenseRetriever
 from toolbank.retrievers.kind import TwoStageConfig
 from toolbank.retrievers.relevance import Relevance
+from toolbank.retrievers.settings import FusionConfig
 from toolbank.retrievers.stored import demand
+from toolbank.retrievers.unseen import mark_uses
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
@@ -124,32 +127,55 @@ def _folder(folder: Path, label: str) -> Path:
     return folder / "stages" / label
 
 
-def interleave(
-    lists: NDArray[np.int64], lengths: NDArray[np.int64], n_tools: int, k: int
-) -> Hits:
-    """Interleave each request's lists of hits, as ProTIP is evaluated (arXiv 2312.10332, 4.3).
+class FusionRetriever(TwoStage):
+    """The mean of several retrievers' scores, each standardised over its first hits.
 
-    `lists` [n, most, depth] are indices of tools, best first and none twice in a list; the
-    first `lengths` [n] lists of each request count, at least one. Its depth is at least
-    min(k, n_tools); a list with fewer hits is filled up with -1.
-
-    Returns:
-        Indices and scores, [n, min(k, n_tools)]; the score of rank r, from 1, is 1 / r. Where
-        the lists have fewer tools, the rest is -1 and -inf.
+    A convex combination of normalised scores (hybrid search, arXiv 2210.11934), with the z-score as
+    norm. A tool that is not among a retriever's first hits has the score of the last of them.
     """
-    n, most, depth = lists.shape
-    k = min(k, n_tools)
-    never = most * depth
+
+    config: FusionConfig
+
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
+        """Take the retrievers; nothing is trained."""
+        self.take_stages(context.fitted)
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        """Return indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+
+        A tool that is not among a retriever's first `candidates` hits comes last; a tool that is
+        not among the top k of any retriever is no hit.
+        """
+        n_tools, first = len(self.tools), self.config.candidates
+        hits = [s.search(queries, max(first, k)) for s in self.stages.values()]
+
+        def score(rows: slice) -> NDArray[np.float32]:
+            parts = [
+                standardise((i[rows, :first], s[rows, :first]), n_tools)
+                for i, s in hits
+            ]
+            found = np.max([mark_uses(i[rows], n_tools) for i, _ in hits], axis=0)
+            means = np.round(np.mean(parts, axis=0), 6).astype(np.float32)
+            return np.where(found, means, np.float32(-np.inf))
+
+        indices, scores = rank_blocks(score, self.draw_ties(queries), k)
+        return np.where(np.isinf(scores), -1, indices), scores
+
+
+def standardise(hits: Hits, n_tools: int) -> NDArray[np.float64]:
+    """Scores [n, n_tools] in standard deviations above the mean of the request's hits.
+
+    A tool that is no hit has the score of the last hit. If there are fewer hits than requested,
+    the other tools count as hits with score 0, or the score of the last hit if that is lower.
+    """
+    indices, scores = hits
+    real, width = indices >= 0, max(indices.shape[1], 1)
+    floor = np.where(real, scores, 0).min(axis=1, initial=0, keepdims=True)
+    spread = np.where(real, scores, floor).astype(np.float64)
+    spread -= spread.sum(axis=1, keepdims=True) / width
+    spread /= np.sqrt((spread**2).sum(axis=1, keepdims=True) / width + 1e-12)
+    last = spread.min(axis=1, initial=0, keepdims=True)
     # The last column takes the padding and is cut off.
-    places = np.full((n, n_tools + 1), never, dtype=np.int64)
-    for number in range(most):
-        hits = lists[:, number]
-        place = np.where(
-            (number < lengths)[:, None], np.arange(depth) * most + number, never
-        )
-        known = np.take_along_axis(places, hits, axis=1)
-        np.put_along_axis(places, hits, np.minimum(known, place), axis=1)
-    places = places[:, :n_tools]
-    indices = np.argsort(places, axis=1, kind="stable")[:, :k]
-    found = np.take_along_axis(places, indices, axis=1) < never
-    return by_rank(np.where(found, indices, -1))
+    every = np.repeat(last, n_tools + 1, axis=1)
+    np.put_along_axis(every, indices, spread, axis=1)
+    return every[:, :n_tools]

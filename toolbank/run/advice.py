@@ -25,45 +25,73 @@ _FEW_TRAIN = 100
 _FEW_STEPS = 100
 
 
-def advise_on_size(tools: int, test: int, recipe: EvaluateConfig) -> list[str]:
-    """A sentence for each reason for which figures on the bank's own test split say nothing.
+def advise_on_size(tools: int, test: int, config: EvaluateConfig) -> Iterator[str]:
+    """Yield why figures on the bank's own test split say little, and what to do.
 
-    `test` are the requests of that split. Where the recipe names labelled files of one's own
-    (evaluate.on), those are what counts, and few requests in the split are no harm.
+    `test` is the number of its test requests. Few are no harm if the recipe names labelled files
+    (evaluate.on).
     """
-    return [line for line in (_on_ranks(tools, recipe), _on_test(test, recipe)) if line]
+    k = main_k(config.ks)
+    if k is not None and tools <= k:
+        yield (
+            f"With {count(tools, 'tool')} in all, R@{k} is 100 for any ranking of them: add tools, "
+            "or compare R@1."
+        )
+    if test < FEWEST and not config.on:
+        few = "There are no test requests, so there will be no figures"
+        if test:
+            requests = count(test, "test request is", "test requests are")
+            few = f"{requests} too few to tell retrievers apart"
+        yield (
+            f"{few}: use more requests, a larger split.test, or a labelled file of your own "
+            "(evaluate.on)."
+        )
 
 
-def advise_before(recipe: Recipe, tools: int, most: int) -> list[str]:
-    """What `advise_on_size` will say of a bank of so many tools, where all goes well.
-
-    At most so many queries are written for it; how many are, is not known yet.
-    """
+def advise_before(recipe: Recipe, tools: int, most: int) -> Iterator[str]:
+    """Yield what `advise_on_size` will say if `most` queries are accepted for these tools."""
     splits = assign_splits(most, recipe.split, recipe.seed)
-    lines = [_on_ranks(tools, recipe.evaluate)]
-    if line := _on_test(splits.count("test"), recipe.evaluate):
-        forecast = f"Forecast for {count(most, 'accepted request')}"
-        lines.append(f"{forecast}: {line[0].lower()}{line[1:]}")
-    return [line for line in lines if line]
+    for line in advise_on_size(tools, splits.count("test"), recipe.evaluate):
+        yield f"Forecast for {count(most, 'accepted request')}: {line}"
 
 
 def advise(
     tools: pl.DataFrame,
     splits: Counter[str | None],
     info: Mapping[str, Any],
-    recipe: EvaluateConfig,
-) -> list[str]:
-    """A line for each thing that the user should mend; none where all is well.
+    config: EvaluateConfig,
+) -> Iterator[str]:
+    """Yield what the user should repair in a bank; nothing if all is well.
 
-    Of a bank's `tools`, its queries counted by split, and `info`, its bank.json.
+    `tools` are the bank's, `splits` counts its queries, and `info` is its bank.json.
     """
-    lines = [
-        _on_tools(tools),
-        *advise_on_size(tools.height, splits["test"], recipe),
-        _on_queries(splits.total(), info),
-        _on_wording(info),
-    ]
-    return [line for line in lines if line]
+    texts = zip(tools["summary"], tools["description"], strict=True)
+    bare = sum(not (summary or description) for summary, description in texts)
+    if bare and 2 * bare >= tools.height:
+        yield (
+            f"{bare:,} of {count(tools.height, 'tool')} {'has' if bare == 1 else 'have'} no "
+            "description, by which a tool is found until requests use it. Describe each in a "
+            "sentence."
+        )
+    yield from advise_on_size(tools.height, splits["test"], config)
+    lost = {
+        reason.removeprefix("query: "): found["count"]
+        for reason, found in info.get("left_out", {}).items()
+        if reason.startswith("query: ")
+    }
+    skipped, kept = sum(lost.values()), splits.total()
+    if skipped and skipped >= kept:
+        most = max(lost, key=lambda reason: lost[reason])
+        yield (
+            f"{skipped:,} of the {skipped + kept:,} requests of the dataset were skipped, most of "
+            f"them for one reason: {most} ({lost[most]:,}). Repair the dataset."
+        )
+    if has_copied_wording(info):
+        yield (
+            "The requests copy the wording of the reference, as people's do not: on the bank's own "
+            "test split, lexical retrievers look better than they are. Trust a labelled file of "
+            "real requests (evaluate.on) more."
+        )
 
 
 def warn_of_setbacks(
@@ -80,17 +108,12 @@ def warn_of_setbacks(
     Raises:
         InputError: the configuration of an encoder cannot be read.
     """
-    k = main_k(figure.k for figure in validation)
-    values = {
-        figure.retriever: figure
-        for figure in validation
-        if (figure.metric, figure.k) == ("recall", k) and figure.value is not None
-    }
+    values = {figure.retriever: figure for figure in rank_by_recall(validation)}
     evaluated = [config for config in retrievers if config.label in values]
     plain = [c.label for c in evaluated if c.baseline in ("words", "descriptions")]
     if not plain:
         return []
-    best = values[max(plain, key=lambda label: values[label].value or 0.0)]
+    best = next(figure for label, figure in values.items() if label in plain)
     behind = [
         config
         for config in evaluated
@@ -99,11 +122,11 @@ def warn_of_setbacks(
     ]
     if not behind:
         return []
-    found = [f"{c.label} ({_percent(values[c.label])})" for c in behind]
+    found = [f"{c.label} ({percent(values[c.label])})" for c in behind]
     lines = [
         f"Warning: on the {count(best.n, 'validation request')}, {' and '.join(found)} "
         f"{'finds' if len(behind) == 1 else 'find'} less than {best.retriever} "
-        f"({_percent(best)}), which learns from no request (R@{k})."
+        f"({percent(best)}), which learns from no request (R@{best.k})."
     ]
     highs = [values[config.label].high for config in behind]
     if all(high is None or high >= (best.value or 0.0) for high in highs):
@@ -124,7 +147,19 @@ def _learns(config: RetrieverConfig, among: Sequence[RetrieverConfig]) -> bool:
     return own or any(_learns(one, among) for one in parts)
 
 
-def _percent(figure: Figure) -> str:
+def rank_by_recall(figures: Sequence[Figure]) -> list[Figure]:
+    """Return the main recall figure of each retriever, the best first."""
+    k = main_k(figure.k for figure in figures)
+    found = [
+        figure
+        for figure in figures
+        if (figure.metric, figure.k) == ("recall", k) and figure.value is not None
+    ]
+    return sorted(found, key=lambda figure: -(figure.value or 0.0))
+
+
+def percent(figure: Figure) -> str:
+    """Write a figure in percent."""
     return f"{100 * (figure.value or 0.0):.1f}"
 
 
@@ -177,64 +212,3 @@ def _find_short_trainings(
                     f"{config.label}: its training has only {count(training.steps, 'step')}. Raise "
                     "`training.epochs`, or add train requests."
                 )
-
-
-def _on_ranks(tools: int, recipe: EvaluateConfig) -> str:
-    k = main_k(recipe.ks)
-    if k is None or tools > k:
-        return ""
-    return (
-        f"With {count(tools, 'tool')} in all, R@{k} is 100 for whatever ranks them all: add tools, "
-        "or go by R@1."
-    )
-
-
-def _on_test(test: int, recipe: EvaluateConfig) -> str:
-    if test >= FEWEST or recipe.on:
-        return ""
-    few = (
-        f"{count(test, 'request to test on is', 'requests to test on are')} too few to "
-        "tell retrievers apart"
-    )
-    none = "No request is left to test on, so that no figure can be given"
-    return (
-        f"{few if test else none}: use more requests, a larger split.test, or a labelled file of "
-        "your own (evaluate.on)."
-    )
-
-
-def _on_tools(tools: pl.DataFrame) -> str:
-    texts = zip(tools["summary"], tools["description"], strict=True)
-    bare = sum(not (summary or description) for summary, description in texts)
-    if 2 * bare < tools.height or not bare:
-        return ""
-    return (
-        f"{bare:,} of {count(tools.height, 'tool')} {'has' if bare == 1 else 'have'} no "
-        "description, and a tool is found by it until requests use it. Describe each in a sentence."
-    )
-
-
-def _on_queries(kept: int, info: Mapping[str, Any]) -> str:
-    lost = {
-        reason.removeprefix("query: "): found["count"]
-        for reason, found in info.get("left_out", {}).items()
-        if reason.startswith("query: ")
-    }
-    left_out = sum(lost.values())
-    if left_out < kept or not left_out:
-        return ""
-    most = max(lost, key=lambda reason: lost[reason])
-    return (
-        f"Left out of the {left_out + kept:,} requests of the dataset: {left_out:,}, most of them "
-        f"for one reason: {most} ({lost[most]:,}). Mend it there."
-    )
-
-
-def _on_wording(info: Mapping[str, Any]) -> str:
-    if not has_copied_wording(info):
-        return ""
-    return (
-        "The requests are of the reference's own words, as people's are not: on the bank's own "
-        "test split, retrievers by words look better than they are. Trust a labelled file of real "
-        "requests (evaluate.on) more."
-    )

@@ -56,22 +56,25 @@ def write_origin(
     write_json(folder.origin, {**content, **noted})
 
 
+def _read_origin(folder: RunFolder, key: str) -> Any:
+    """Read a key of origin.json; None if it is missing."""
+    with suppress(InputError, KeyError, TypeError):
+        return read_json(folder.origin)[key]
+    return None
+
+
 def read_noted(folder: RunFolder) -> list[Path]:
     """List the recipe and the other inputs of the runs in a folder."""
-    try:
-        inputs: Any = read_json(folder.origin)[_INPUTS]
-        return [Path(path) for path in inputs]
-    except (InputError, KeyError, TypeError):
-        return []
+    with suppress(TypeError):
+        return [Path(path) for path in _read_origin(folder, _INPUTS)]
+    return []
 
 
 def is_edited(folder: RunFolder) -> bool:
     """Return whether recipe.yaml has changed since the last run."""
-    try:
-        left: Any = read_json(folder.origin)["recipe_sha256"]
-    except (InputError, KeyError, TypeError):
-        return False
-    return folder.recipe.is_file() and sha256_file(folder.recipe) != left
+    sha256 = _read_origin(folder, "recipe_sha256")
+    is_noted = sha256 is not None and folder.recipe.is_file()
+    return is_noted and sha256_file(folder.recipe) != sha256
 
 
 def find_differences(recipe: Recipe, stages: Sequence[Stage]) -> list[str]:

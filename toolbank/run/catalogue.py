@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from toolbank.bank.catalogue import Catalogue, CatalogueVersion
 from toolbank.bank.files import explain_foreign_file, read_tools, write_tools
 from toolbank.bank.records import McpCall
+from toolbank.bank.split import Catalogue, CatalogueVersion
+from toolbank.llm.accounts import CallCounts
+from toolbank.llm.engines import find_engine
+from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
+from toolbank.requests.write.write_step import wanted_queries
 from toolbank.run.recipe import load_recipe
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, read_text, sha256_file, write_json
@@ -23,7 +27,6 @@ from toolbank.system.terminal import command
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
-    from toolbank.llm.journal import Journal
     from toolbank.run.folder import RunFolder
     from toolbank.run.recipe import Recipe
     from toolbank.sources.kind import ToolCollection
@@ -72,8 +75,6 @@ def count_begun(recipe: Recipe, folder: RunFolder, catalogue: Catalogue) -> int:
     Raises:
         ToolbankError: the journal is damaged.
     """
-    from toolbank.llm.journal import Journal
-
     if not folder.journal.is_file():
         return 0
     steps = GenerateConfig.call_steps
@@ -108,10 +109,7 @@ def _count_sent(
     recipe: Recipe, catalogue: Catalogue, journal: Journal, begun: int
 ) -> int:
     """As `begun`, with the attempts whose requests are on their way to an engine of rounds."""
-    from toolbank.llm.accounts import CallCounts
-    from toolbank.llm.engines import find_engine
     from toolbank.requests.write.sampling import Sampler
-    from toolbank.requests.write.write_step import wanted_queries
 
     config = recipe.generate
     kind = find_engine(config)

@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.bank.bank import Labels
+from toolbank.bank.bank import Bank, Labels
 from toolbank.bank.files import read_column, read_tools
 from toolbank.config.base import shape
+from toolbank.retrievers import create_retriever, load_retriever
+from toolbank.retrievers.base import FitContext, Retriever
 from toolbank.run.folder import RunFolder
+from toolbank.system.extras import naming_extras
 from toolbank.training.ranks import broadcast, is_joined, join_ranks, leave_ranks
 
 if TYPE_CHECKING:
-    from toolbank.bank.bank import Bank
-    from toolbank.retrievers.base import Retriever
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.recipe import Recipe
 
@@ -48,8 +49,6 @@ def load_labelled(folder: RunFolder, labels: Labels) -> Bank:
     Raises:
         InputError: a file is missing, damaged, or not of this layout.
     """
-    from toolbank.bank.bank import Bank
-
     bank = Bank.load(folder.bank)
     return (
         bank.with_labels_applied() if labels == "verified" else replace(bank, labels=())
@@ -98,9 +97,6 @@ def take_part() -> None:
 
 
 def _fit(fit: Fit) -> Retriever:
-    from toolbank.retrievers import create_retriever, load_retriever
-    from toolbank.retrievers.base import FitContext
-    from toolbank.system.extras import naming_extras
 
     folder = RunFolder(fit.run)
     retriever = create_retriever(fit.config)
@@ -128,8 +124,6 @@ def load_fitted(recipe: Recipe, folder: RunFolder, label: str) -> Retriever:
     Raises:
         InputError: a file is missing or damaged.
     """
-    from toolbank.retrievers import load_retriever
-
     retriever = load_retriever(folder.models / label)
     _renew(retriever, {config.label: config for config in recipe.retrievers})
     return _follow(retriever, folder.bank / "tools.parquet")

@@ -214,21 +214,17 @@ class RunFolder:
         finally:
             lock.release()
 
-    def is_done(self, stage: str, key: str, assets: Mapping[str, str]) -> bool:
-        """Return whether a stage is complete and current."""
-        stamp = self._stamps().get(stage)
-        return (
-            stamp is not None and stamp.complete and self.is_current(stage, key, assets)
-        )
-
-    def is_current(self, stage: str, key: str, assets: Mapping[str, str]) -> bool:
-        """Return whether a stage, complete or not, has this key and unchanged files.
+    def is_current(
+        self, stage: str, key: str, assets: Mapping[str, str], must_be_complete: bool
+    ) -> bool:
+        """Return whether a stage has this key and unchanged files.
 
         `assets` maps titles to hashes. A stamp of version 0.7.0 has none, and only its key counts.
         """
         stamp = self._stamps().get(stage)
         return (
             stamp is not None
+            and (stamp.complete or not must_be_complete)
             and stamp.key == key
             and stamp.assets in (None, dict(assets))
             and not self._changed(stamp)
@@ -244,9 +240,9 @@ class RunFolder:
         if harm := self.explain_harm(stage):
             return harm
         before = assets if stamp.assets is None else stamp.assets
-        if other := _find_other_assets(before, assets):
+        if other := {title for title, _ in before.items() ^ assets.items()}:
             verb = "differs" if len(other) == 1 else "differ"
-            return f"{', '.join(other)} {verb} from the run's"
+            return f"{', '.join(sorted(other))} {verb} from the run's"
         if stamp.key != stage_key(stage, depends):
             return _describe_differences(stamp.depends, _json_value(depends))
         return "" if stamp.complete else "it was not completed"
@@ -333,19 +329,12 @@ class RunFolder:
         paths = (self.path / name for name in dict.fromkeys(names))
         return [path for path in paths if path != self.judge]
 
-    def reopen(self, stages: Iterable[str]) -> None:
-        """Make stages that are done run again; their files stay until then."""
-        stamps = self._stamps()
-        for stage in stages:
-            stamps[stage] = stamps[stage].model_copy(update={"complete": False})
-        self._write_stamps(stamps)
-
-    def drop_outputs(self, stages: Iterable[str]) -> None:
-        """Forget the files of stages, and make the stages run again."""
+    def reopen(self, stages: Iterable[str], **changes: Any) -> None:
+        """Make stages run again; their files stay until then, unless `outputs` are changed."""
         stamps = self._stamps()
         for stage in stamps.keys() & set(stages):
-            empty = {"complete": False, "outputs": {}}
-            stamps[stage] = stamps[stage].model_copy(update=empty)
+            changed = {"complete": False, **changes}
+            stamps[stage] = stamps[stage].model_copy(update=changed)
         self._write_stamps(stamps)
 
     def forget(self, path: Path) -> None:
@@ -422,15 +411,6 @@ def stage_key(stage: str, depends: Mapping[str, Any]) -> str:
 
 def _json_value(depends: Mapping[str, Any]) -> Any:
     return json.loads(json.dumps(depends, default=str))
-
-
-def _find_other_assets(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """List the titles of assets that differ."""
-    return sorted(
-        title
-        for title in before.keys() | now.keys()
-        if before.get(title) != now.get(title)
-    )
 
 
 def _describe_differences(before: Any, now: Any) -> str:

@@ -20,13 +20,13 @@ from toolbank.llm.accounts import (
     resolve_price,
 )
 from toolbank.llm.engines import ENGINES
+from toolbank.llm.journal import Journal, StepUsage
 from toolbank.llm.step import SAMPLE_SIZE
 from toolbank.system.numbers import about, count, dollars, duration, rate, seconds, span
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.engines.kind import EngineKind
-    from toolbank.llm.journal import Journal, StepUsage
     from toolbank.llm.step import SampleCalls, StepSample
 
 # The 90th percentile of the standard normal distribution.
@@ -75,8 +75,6 @@ def read_history(
     Raises:
         ToolbankError: the journal is damaged.
     """
-    from toolbank.llm.journal import Journal
-
     if not path.is_file():
         return History()
     kind: EngineKind[Any] = ENGINES.find(config.engine, f"{config.section}.engine")
@@ -232,24 +230,21 @@ def _tokens(forecast: Forecast) -> str:
         f"{about(step.completion_tokens)} out"
         for step in forecast.steps
     )
-    prompts = count(forecast.prompts, "prompt")
-    counted = (
-        f"Counted on {prompts}, by the tokens that the journal reports{_estimated(forecast)}"
-        if forecast.history.characters_per_token
-        else f"Counted on {prompts} and on answers as long as the examples', at "
-        f"{CHARACTERS_PER_TOKEN} characters a token; models that think first write more"
-    )
+    counted = f"Counted on {count(forecast.prompts, 'prompt')}"
+    history = forecast.history
+    if history.characters_per_token:
+        counted += ", by the tokens that the journal reports"
+        if note := describe_estimated(sum(r.estimated for r in history.usage.values())):
+            counted += f", which are {note}"
+    else:
+        counted += (
+            f" and on answers as long as the examples', at {CHARACTERS_PER_TOKEN} characters a "
+            "token; models that think first write more"
+        )
     return (
         f"about {span(about(low[0]), about(high[0]))} in, "
         f"{span(about(low[1]), about(high[1]))} out: {each}. {counted}."
     )
-
-
-def _estimated(forecast: Forecast) -> str:
-    """How many of the journal's tokens no endpoint reported."""
-    rows = forecast.history.usage.values()
-    estimated = describe_estimated(sum(row.estimated for row in rows))
-    return f", which are {estimated}" if estimated else ""
 
 
 def _cost(forecast: Forecast, config: EngineConfig) -> str:

@@ -8,10 +8,8 @@ from functools import cached_property
 from itertools import cycle, islice
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.catalogue import Catalogue
-from toolbank.bank.records import Ask, Query, Tool
-from toolbank.bank.split import draw_withheld, split_queries
-from toolbank.bank.twins import group_siblings
+from toolbank.bank.records import Ask, Query, Tool, group_siblings
+from toolbank.bank.split import Catalogue, split_queries
 from toolbank.requests.write.config import fit_to_tools
 from toolbank.requests.write.write_step import most_queries
 from toolbank.run.catalogue import read_catalogue
@@ -90,7 +88,7 @@ class Outlook:
     def _shape_bank(self) -> Bank:
         recipe, tools = self.recipe, self.given.tools
         names = [tool.name for tool in tools]
-        withheld = draw_withheld(names, recipe.split, recipe.seed)
+        withheld = Catalogue(tools).draw_withheld(recipe.split, recipe.seed)
         config = fit_to_tools(recipe.generate, tools)
         used = (config.fewest_tools + config.most_tools) // 2
         in_turn = cycle(names)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,17 +10,17 @@ from typing import TYPE_CHECKING
 from toolbank.bank.bank import Bank
 from toolbank.config.assets import looking_in
 from toolbank.run.assets import note_unused
-from toolbank.run.catalogue import keep_domain
 from toolbank.run.folder import RunFolder
 from toolbank.run.outlook import Outlook
-from toolbank.run.recipe import RecipeFile, dump_recipe, load_recipe, place_replies
+from toolbank.run.recipe import RecipeFile, dump_recipe, load_recipe
 from toolbank.run.run import (
     check_stages,
     compare_with_run,
     explain_todo,
+    fit_to_folder,
 )
 from toolbank.run.stages import make_stages
-from toolbank.run.stages.dataset import note_left_out, read_dataset, suit_dataset
+from toolbank.run.stages.dataset import read_dataset
 from toolbank.run.stages.sources import current_tools, has_same_sources, kept_tools
 from toolbank.system.consent import explain_missing, find_missing
 from toolbank.system.errors import InputError
@@ -44,9 +43,7 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
     """
     folder = RunFolder(out)
     folder.check()
-    kept = place_replies(recipe.recipe, recipe.path, folder.path)
-    given = replace(recipe, recipe=keep_domain(kept, folder))
-    recipe = suit_dataset(given, folder)
+    recipe, notes = fit_to_folder(recipe, folder)
     stages = make_stages(recipe.recipe, folder)
     with recipe.at_work():
         comparison = compare_with_run(recipe, folder, stages)
@@ -62,14 +59,12 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
             if lost := folder.explain_lost_stamps():
                 lines.append(f"  {lost}")
             lines += [
-                f"  {stage.name:<24} {_describe_todo(todo.get(stage.name))}"
+                f"  {stage.name:<24} {_describe_todo(stage, todo.get(stage.name))}"
                 for stage in stages
             ]
-            lines += [
-                f"  {note}" for note in note_left_out(given.recipe, recipe.recipe)
-            ]
             to_run = [stage for stage in stages if stage.name in todo]
-            lines += [f"  {note}" for note in note_unused(recipe.recipe, to_run)]
+            notes += note_unused(recipe.recipe, to_run)
+            lines += [f"  {note}" for note in notes]
             lines += _list_missing_grants(to_run)
             read = partial(_read_bank, recipe, folder)
             outlook = Outlook(recipe.recipe, folder, todo, read)
@@ -79,10 +74,12 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
     return "\n".join(lines)
 
 
-def _describe_todo(why: str | None) -> str:
-    """Say whether a stage is done, or why it has to run again."""
+def _describe_todo(stage: Stage, why: str | None) -> str:
+    """Describe whether a stage is done or waits for replies, or why it has to run again."""
     if why is None:
         return "done"
+    if file := stage.find_pending_file():
+        return f"waits for the replies to {file}"
     return f"to do again: {why}" if why else "to do"
 
 

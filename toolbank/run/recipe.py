@@ -6,7 +6,6 @@ import hashlib
 import itertools
 import os
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from typing import Annotated, Any, get_args
 
 from pydantic import (
     Field,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -34,7 +32,7 @@ from toolbank.config.assets import (
     shipped,
 )
 from toolbank.config.base import Config, anchor_paths
-from toolbank.config.explain import explain
+from toolbank.config.explain import explaining
 from toolbank.config.registry import TaggedUnion
 from toolbank.config.yaml import (
     MOST_BYTES,
@@ -413,10 +411,8 @@ def _parse(
     schema = recipe_schema()
     data = anchor_paths(data, schema, path.parent)
     overrides = [_apply(data, setting) for setting in settings]
-    try:
+    with explaining(schema, str(path), lines, overrides):
         recipe = Recipe.model_validate(anchor_paths(data, schema, Path.cwd()))
-    except ValidationError as error:
-        raise InputError(explain(error, schema, str(path), lines, overrides)) from error
     if _is_of_run(path):
         recipe = place_replies(recipe, path, path.parent)
     sha256 = hashlib.sha256(text.encode()).hexdigest()
@@ -431,10 +427,8 @@ def read_origin(data: dict[str, Any], path: Path) -> Recipe:
     Raises:
         InputError: it is not valid.
     """
-    try:
+    with explaining(recipe_schema(), str(path)):
         return Recipe.model_validate(data)
-    except ValidationError as error:
-        raise InputError(explain(error, recipe_schema(), str(path), {}, ())) from error
 
 
 def place_replies(recipe: Recipe, path: Path, folder: Path) -> Recipe:
@@ -461,32 +455,17 @@ def place_replies(recipe: Recipe, path: Path, folder: Path) -> Recipe:
             )
         target = Path(os.path.realpath(inside / replies))
         if target == inside or not target.is_relative_to(inside):
-            raise _outside_error(config, path, earlier, folder)
+            raise InputError(
+                f"{path}: {config.section}.replies: {config.replies} is not in the run folder "
+                f"{folder}. Replies are kept there: write a file name, such as `replies: "
+                f"{replies.name or 'replies.sqlite'}`. Copy a file with earlier replies to that "
+                f"name in {path.parent}."
+            )
         if target == config.replies:
             return config
         return config.keep_replies(target, None if earlier == target else earlier)
 
     return _change_search_models(recipe, place)
-
-
-def _outside_error(
-    config: SearchModelConfig, path: Path, replies: Path, folder: Path
-) -> InputError:
-    """Return the error that replies are not in the run folder, and how to go on with them."""
-    from toolbank.llm.journal import is_journal
-
-    # A run copies the replies that are next to its recipe.
-    others = (one.name for one in path.parent.iterdir() if one != replies)
-    name = _free_name(replies, others)
-    message = (
-        f"{path}: {config.section}.replies: {config.replies} is not in the run folder {folder}. "
-        f"Replies are kept there: write a file name, such as `replies: {name}`."
-    )
-    copy = path.parent / name
-    if is_journal(replies) and copy.resolve() != replies:
-        source, target = shlex.quote(str(replies)), shlex.quote(str(copy))
-        message += f" To go on with the replies in it: cp {source} {target}"
-    return InputError(message)
 
 
 def _free_name(replies: Path, taken: Iterable[str]) -> str:
@@ -507,12 +486,10 @@ def dump_recipe(recipe: Recipe, folder: Path | None = None) -> str:
     def name(config: SearchModelConfig) -> SearchModelConfig:
         if inside is None or not config.replies.is_relative_to(inside):
             return config
-        replies = config.replies.relative_to(inside)
-        return config.keep_replies(replies)
+        return config.keep_replies(config.replies.relative_to(inside))
 
     named = _change_search_models(recipe, name)
-    data = named.model_dump(mode="json", exclude=set(recipe.unused_keys))
-    return dump_mapping(data)
+    return dump_mapping(named.model_dump(mode="json", exclude=set(recipe.unused_keys)))
 
 
 @cache
@@ -547,12 +524,10 @@ def _locate(name: str) -> tuple[Path, bool]:
     if path.parent == Path() and has_asset(kind, file):
         asset = find_asset(kind, file)
         return asset.path, asset.own
-    if path.is_dir():
-        raise InputError(f"{name}: not the folder of a run. Give a recipe's YAML file.")
-    if path.exists():
-        raise InputError(f"{name}: not a file. Give a recipe's YAML file.")
-    if path.parent != Path():
-        raise InputError(f"{name}: no such recipe file or run folder.")
+    if path.exists() or path.parent != Path():
+        why = "not a file" if path.exists() else "no such recipe file or run folder"
+        why = "not the folder of a run" if path.is_dir() else why
+        raise InputError(f"{name}: {why}. Give a recipe's YAML file.")
     raise InputError(
         f"{name}: no such file, and no bundled recipe of this name. {name_others(kind, file)}"
     )

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.bank.catalogue import Catalogue
-from toolbank.bank.files import read_column, read_frame
+from toolbank.bank.files import read_frame
 from toolbank.bank.records import Tool
+from toolbank.bank.split import Catalogue
 from toolbank.run.assets import keep_assets, using_assets
 from toolbank.run.catalogue import (
     count_begun,
@@ -102,27 +102,12 @@ def refuse_outdated(folder: RunFolder) -> None:
         InputError: a refresh has removed tools that they need, or their verified labels are those
             of an earlier state of the run.
     """
-    _refuse_gone(folder)
-    _refuse_outdated_labels(folder)
-
-
-def _refuse_gone(folder: RunFolder) -> None:
-    path, gone = folder.bank / "queries.parquet", read_catalogue(folder).find_gone()
-    if not gone or not path.is_file():
-        return
-    queries = read_frame(path)
-    pairs = zip(queries["split"], queries["tools"], strict=True)
-    if lost := sum(
-        bool(split) and not gone.isdisjoint(names) for split, names in pairs
-    ):
+    if lost := _count_lost(folder, read_catalogue(folder), in_splits=True):
         raise InputError(
             f"{folder.path}: {count(lost, 'request')} of its splits "
             f"{'needs a tool that is' if lost == 1 else 'need tools that are'} gone by a refresh. "
             f"First: {command('run', folder.path)}"
         )
-
-
-def _refuse_outdated_labels(folder: RunFolder) -> None:
     if not (folder.grades.is_file() or folder.verified.is_file()):
         return
     file = load_recipe(str(folder.recipe))
@@ -223,11 +208,18 @@ def _foresee(
     return before.followed_by(tools, count_begun(recipe, folder, before))
 
 
-def _count_lost(folder: RunFolder, catalogue: Catalogue) -> int:
+def _count_lost(
+    folder: RunFolder, catalogue: Catalogue, *, in_splits: bool = False
+) -> int:
+    """Count the requests of the bank, or of its splits alone, that need a tool that is gone."""
     path, gone = folder.bank / "queries.parquet", catalogue.find_gone()
     if not gone or not path.is_file():
         return 0
-    return sum(not gone.isdisjoint(names) for names in read_column(path, "tools"))
+    queries = read_frame(path)
+    return sum(
+        not gone.isdisjoint(names) and (bool(split) or not in_splits)
+        for split, names in zip(queries["split"], queries["tools"], strict=True)
+    )
 
 
 def _differing(before: Tool, after: Tool) -> tuple[str, ...]:

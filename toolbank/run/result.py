@@ -7,12 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolbank.bank.files import read_column, read_frame
 from toolbank.config.explain import read_checked
-from toolbank.evaluation import main_k
-from toolbank.evaluation.figures import Figure, read_figures
-from toolbank.evaluation.tables import WIDTH
+from toolbank.evaluation.figures import (
+    read_differences,
+    read_figures,
+    read_labels,
+    read_warnings,
+)
+from toolbank.evaluation.tables import WIDTH, format_details, format_notes, format_table
 from toolbank.llm.engines import has_copied_wording
+from toolbank.retrievers.calibration_fit import read_calibration_record
 from toolbank.retrievers.kind import RetrieverConfig
+from toolbank.run.advice import advise, percent, rank_by_recall
 from toolbank.run.folder import RunFolder
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import RunResult
@@ -69,14 +76,16 @@ def _asks_model(config: RetrieverConfig, among: Sequence[RetrieverConfig]) -> bo
 
 
 def _choose(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> RetrieverChoice:
-    if ranked := _rank(folder, [config.label for config in fitted]):
+    figures = read_figures(folder.validation) if folder.validation.is_file() else []
+    labels = {config.label for config in fitted}
+    if ranked := [one for one in rank_by_recall(figures) if one.retriever in labels]:
         best, *others = ranked
         requests = count(best.n, "validation request")
-        why = f"the highest R@{best.k} on the {requests}, {_percent(best)}"
+        why = f"the highest R@{best.k} on the {requests}, {percent(best)}"
         if others and others[0].value == best.value:
             why += f" as {others[0].retriever}, which is listed later"
         elif others:
-            why += f" (next: {others[0].retriever}, {_percent(others[0])})"
+            why += f" (next: {others[0].retriever}, {percent(others[0])})"
         return RetrieverChoice(best.retriever, why)
     dense = [one for one in fitted if one.has_vectors]
     choices = {
@@ -93,24 +102,6 @@ def _choose(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> RetrieverCh
     parts = f" ({', '.join(configs[0].needs)})" if configs[0].combines else ""
     reason = f"there are no validation requests to choose by, so it is {why}{parts}"
     return RetrieverChoice(configs[0].label, reason)
-
-
-def _rank(folder: RunFolder, labels: Sequence[str]) -> list[Figure]:
-    """The recall figures on the validation queries, the best first."""
-    figures = read_figures(folder.validation) if folder.validation.is_file() else []
-    column = "recall", main_k(figure.k for figure in figures)
-    found = [
-        figure
-        for figure in figures
-        if (figure.metric, figure.k) == column
-        and figure.value is not None
-        and figure.retriever in labels
-    ]
-    return sorted(found, key=lambda figure: -(figure.value or 0.0))
-
-
-def _percent(figure: Figure) -> str:
-    return f"{100 * (figure.value or 0.0):.1f}"
 
 
 def describe_result(result: RunResult, *, everything: bool = False) -> str:
@@ -130,9 +121,6 @@ def describe_result(result: RunResult, *, everything: bool = False) -> str:
 
 def _describe_bank(result: RunResult) -> str:
     """Describe the bank by its numbers, and what to improve in it."""
-    from toolbank.bank.files import read_column, read_frame
-    from toolbank.run.advice import advise
-
     folder = result.folder
     if not (folder.bank / "bank.json").is_file():
         has_tools = (folder.bank / "tools.parquet").is_file()
@@ -160,14 +148,6 @@ def _describe_bank(result: RunResult) -> str:
 
 
 def _describe_figures(result: RunResult, everything: bool) -> Iterator[str]:
-    from toolbank.evaluation.figures import (
-        read_differences,
-        read_figures,
-        read_labels,
-        read_warnings,
-    )
-    from toolbank.evaluation.tables import format_details, format_notes, format_table
-    from toolbank.retrievers.calibration_fit import read_calibration_record
 
     folder = result.folder
     is_evaluated = "evaluate" in result.did and not result.waiting
@@ -209,5 +189,5 @@ def _describe_next(result: RunResult, everything: bool) -> str:
         why = f"Incomplete: {'; '.join(result.lacks)}."
         why += f" Not done: {', '.join(left)}." if left else ""
     else:
-        why = f"Not done, or of an earlier bank or recipe: {', '.join(result.todo)}."
+        why = f"These stages still have to run: {', '.join(result.todo)}."
     return f"{why}\nNext: {run}{option}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.config.assets import AssetFolders, current_folders, looking_in
-from toolbank.llm.placement import release_engines
+from toolbank.llm.engines.kind import release_engines
 from toolbank.llm.searches import copy_replies
 from toolbank.llm.templates import check_template
 from toolbank.run.assets import (
@@ -31,7 +31,7 @@ from toolbank.run.folder import KEPT_KINDS, RunFolder
 from toolbank.run.recipe import RESOLVED, RecipeFile, dump_recipe, place_replies
 from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import find_leftovers, make_stages
-from toolbank.run.stages.dataset import note_left_out, suit_dataset
+from toolbank.run.stages.dataset import fit_to_dataset
 from toolbank.run.version_0_7 import store_grades
 from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError, InterruptedByUserError
@@ -85,8 +85,30 @@ def run_recipe(
         ToolbankError: a stage failed; the next run goes on from there.
         Interrupted: a stage was stopped; the message says what is kept.
     """
+    folder = RunFolder(Path(out))
     with recipe.at_work():
-        return _run(recipe, RunFolder(Path(out)), start, until, replace)
+        folder.check()
+        recipe, notes = fit_to_folder(recipe, folder)
+        stages = make_stages(recipe.recipe, folder)
+        chosen = _choose(recipe, stages, start, until)
+        comparison = compare_with_run(recipe, folder, stages)
+        if not replace:
+            comparison.require_none(folder)
+        with looking_in(comparison.folders):
+            return _run_chosen(recipe, notes, stages, chosen, start, comparison)
+
+
+def fit_to_folder(
+    recipe: RecipeFile, folder: RunFolder
+) -> tuple[RecipeFile, list[str]]:
+    """Adapt a recipe to its run folder and its dataset; the notes name removed retrievers.
+
+    Raises:
+        InputError: it names files outside of the folder, or its dataset cannot be used.
+    """
+    placed = place_replies(recipe.recipe, recipe.path, folder.path)
+    given = dataclasses.replace(recipe, recipe=keep_domain(placed, folder))
+    return fit_to_dataset(given, folder)
 
 
 def find_todo(stages: Sequence[Stage]) -> list[str]:
@@ -107,26 +129,6 @@ def explain_todo(stages: Sequence[Stage]) -> dict[str, str]:
             todo[stage.name] = why
             stale |= dict.fromkeys((stage.kind, stage.name), stage.name)
     return todo
-
-
-def _run(
-    recipe: RecipeFile,
-    folder: RunFolder,
-    start: str | None,
-    until: str | None,
-    replace: bool,
-) -> RunResult:
-    placed = place_replies(recipe.recipe, recipe.path, folder.path)
-    given = dataclasses.replace(recipe, recipe=keep_domain(placed, folder))
-    recipe = suit_dataset(given, folder)
-    stages = make_stages(recipe.recipe, folder)
-    folder.check()
-    chosen = _choose(recipe, stages, start, until)
-    comparison = compare_with_run(recipe, folder, stages)
-    with looking_in(comparison.folders):
-        return _run_chosen(
-            given, recipe, stages, chosen, start, comparison, replace=replace
-        )
 
 
 @dataclass(frozen=True)
@@ -153,10 +155,8 @@ class RecipeComparison:
             lines = [
                 f"{path}: made with other prompts or crawlers; nothing was changed."
             ]
-            changes += [
-                "To go on with the run's own files:",
-                f"  {command(command_name, path)}",
-            ]
+            own = command(command_name, path)
+            changes += ["To continue with the run's own files:", f"  {own}"]
         return [
             *lines,
             *changes,
@@ -193,18 +193,14 @@ def compare_with_run(
 
 
 def _run_chosen(
-    given: RecipeFile,
     recipe: RecipeFile,
+    notes: Sequence[str],
     stages: Sequence[Stage],
     chosen: Sequence[Stage],
     start: str | None,
     comparison: RecipeComparison,
-    *,
-    replace: bool,
 ) -> RunResult:
     folder, others = stages[0].folder, comparison.others
-    if not replace:
-        comparison.require_none(folder)
     # With another recipe, every stage runs again.
     todo = [stage.name for stage in stages] if others else find_todo(stages)
     to_run = check_stages(recipe, chosen, [*todo, start])
@@ -220,7 +216,7 @@ def _run_chosen(
         return RunResult(folder, (), tuple(todo))
     for stage in chosen if others else ():
         stage.read_ahead()
-    lost = folder.explain_lost_stamps()
+    folder_note = folder.explain_lost_stamps()
     done: dict[str, Outcome] = {}
     with folder.locked():
         store_grades(folder, recipe.recipe)
@@ -229,9 +225,8 @@ def _run_chosen(
             found = compare_with_run(recipe, folder, stages)
         if (found.others, found.changes) != (others, comparison.changes):
             found.require_none(folder)
-        if start:
-            now = todo if others else find_todo(stages)
-            _require_before(recipe, start, stages, now)
+        if start and not others:
+            _require_before(recipe, start, stages, find_todo(stages))
         resolved = _resolved(recipe, stages)
         if found.others:
             _replace(folder, found.folders)
@@ -251,12 +246,15 @@ def _run_chosen(
             copy_replies(config)
         write_text(folder.recipe, resolved)
         write_origin(folder, recipe.recipe, inputs_here(stages, recipe.path))
-        own_recipe = [f"{recipe.path}: yours, used"] if recipe.own else []
-        notes = note_left_out(given.recipe, recipe.recipe)
-        notes += [note for stage in stages for note in stage.notes()]
-        notes += note_unused(recipe.recipe, to_run)
-        for note in dict.fromkeys((*filter(None, [lost]), *own_recipe, *notes)):
-            print_message(note)
+        lines = [
+            folder_note,
+            f"{recipe.path}: yours, used" if recipe.own else "",
+            *notes,
+            *(note for stage in stages for note in stage.notes()),
+            *note_unused(recipe.recipe, to_run),
+        ]
+        for line in dict.fromkeys(filter(None, lines)):
+            print_message(line)
         again = [stage.name for stage in stages if stage.kind == start]
         if len(again) > 1 and not set(again) & set(find_todo(stages)):
             folder.reopen(again)
@@ -265,19 +263,21 @@ def _run_chosen(
             if stage not in chosen and stage.name not in ended:
                 continue
             with looking_in(keep_assets(folder, stage)):
-                _refresh(stage)
+                if stage.is_done and (changed := stage.refresh()):
+                    folder.restamp(stage.name, changed)
                 anew = again == [stage.name]
                 if stage in chosen and (outcome := _run_stage(stage, anew)):
                     done[stage.name] = outcome
                     if outcome.waiting:
                         break
+    outcomes = done.values()
     return RunResult(
         folder,
         tuple(done),
         tuple(find_todo(stages)),
-        next((one.waiting for one in done.values() if one.waiting), ""),
-        next((one.ended_early for one in done.values() if one.ended_early), None),
-        tuple(one.lacks for one in done.values() if one.lacks),
+        next((one.waiting for one in outcomes if one.waiting), ""),
+        next((one.ended_early for one in outcomes if one.ended_early), None),
+        tuple(one.lacks for one in outcomes if one.lacks),
     )
 
 
@@ -290,10 +290,10 @@ def check_stages(
         InputError: a file that the recipe names is missing or is written by the run, or a stage
             has settings that cannot work.
     """
-    if stages:
-        _require_prompts(recipe, stages[0].folder)
-    for config in recipe.recipe.search_models if stages else ():
-        if stages[0].folder.is_written(config.replies):
+    folder = stages[0].folder
+    _require_prompts(recipe, folder)
+    for config in recipe.recipe.search_models:
+        if folder.is_written(config.replies):
             raise InputError(
                 f"{recipe.path}: {config.section}.replies: the run itself writes {config.replies}. "
                 "Give another name, such as `replies: replies.sqlite`."
@@ -363,7 +363,7 @@ def _replace_changed(
     # Keep a file of the run that the user has edited in place: it is the one to use.
     files = [path for path in files if path.resolve() not in used]
     kept = set_aside(folder.path, [*files, *folder.outputs(todo)])
-    folder.drop_outputs(todo)
+    folder.reopen(todo, outputs={})
     if kept:
         print_message(f"{folder.path}: the earlier results are in {kept}")
 
@@ -405,11 +405,6 @@ def _require_before(
                 f"{stage.folder.path}: the stage {stage.name} is not done under this recipe, and "
                 f"comes before. {advise}"
             )
-
-
-def _refresh(stage: Stage) -> None:
-    if stage.is_done and (changed := stage.refresh()):
-        stage.folder.restamp(stage.name, changed)
 
 
 def _run_stage(stage: Stage, anew: bool) -> Outcome | None:

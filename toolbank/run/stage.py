@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from toolbank.config.assets import Asset, find_asset
+from toolbank.encoders.location import locate
+from toolbank.encoders.model import find_model, require_model
+from toolbank.encoders.workers import check_workers
+from toolbank.llm.accounts import describe_calls
+from toolbank.llm.engines import find_engine
+from toolbank.llm.journal import Journal
+from toolbank.llm.templates import find_schema
 from toolbank.run.folder import RunFolder, hash_tree, stage_key
 from toolbank.run.version_0_7 import has_unstored_grades
 from toolbank.system.errors import InputError
@@ -18,6 +26,7 @@ from toolbank.system.files import read_json, sha256_file, write_json
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
+    from toolbank.encoders.config import EncoderConfig
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.stop import EarlyEnd
     from toolbank.retrievers.kind import RetrieverConfig
@@ -124,16 +133,21 @@ class Stage(ABC):
         """Settings of the engines that it uses."""
         return ()
 
+    @property
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """Encoders that it needs on this machine."""
+        return ()
+
     def check(self) -> None:
         """Refuse settings that cannot work, before any stage runs or downloads anything.
 
         Raises:
             InputError: which key is wrong, and what to do.
         """
-        from toolbank.llm.engines import find_engine
-
         for config in self.engines:
             find_engine(config).check(config)
+        for encoder in self.encoders:
+            require_model(locate(encoder))
 
     def read_ahead(self) -> None:  # noqa: B027 - most read nothing from outside
         """Read its input, before it replaces the results of another recipe.
@@ -152,14 +166,16 @@ class Stage(ABC):
         """
         return iter(())
 
+    def find_pending_file(self) -> Path | None:
+        """Find a file of requests whose replies this stage waits for."""
+        return None
+
     def sends(self) -> tuple[Grant, ...]:
         """List which secrets of the environment it sends where; the user is asked first.
 
         Raises:
             InputError: a URL is not valid.
         """
-        from toolbank.llm.engines import find_engine
-
         return tuple(
             grant
             for config in self.engines
@@ -172,10 +188,11 @@ class Stage(ABC):
         Raises:
             InputError: what is missing, and how to get it.
         """
-        from toolbank.llm.engines import find_engine
-
         for config in self.engines:
             find_engine(config).check_access(config)
+        for encoder in self.encoders:
+            check_workers(encoder)
+            find_model(locate(encoder))
 
     def assets(self) -> tuple[Asset, ...]:
         """Find the prompts and crawlers that it reads: the user's own, or bundled ones."""
@@ -188,8 +205,6 @@ class Stage(ABC):
 
     def all_assets(self) -> tuple[Asset, ...]:
         """Find its assets, and the schemas of replies to its prompt templates."""
-        from toolbank.llm.templates import find_schema
-
         found = self.assets()
         templates = [a.name for a in found if a.name.endswith(".j2")]
         schemas = {asset.title: asset for asset in map(find_schema, templates)}
@@ -218,18 +233,18 @@ class Stage(ABC):
     @property
     def is_done(self) -> bool:
         """Whether its files are complete, and follow from the present input."""
-        return self._has_stamp(self.folder.is_done)
+        return self._has_stamp(must_be_complete=True)
 
     @property
     def is_current(self) -> bool:
         """Whether its files, complete or not, follow from the present input."""
-        return self._has_stamp(self.folder.is_current)
+        return self._has_stamp(must_be_complete=False)
 
-    def _has_stamp(self, check: Callable[[str, str, dict[str, str]], bool]) -> bool:
-        try:
-            return check(self.name, self.key, self.asset_hashes())
-        except InputError:
-            return False
+    def _has_stamp(self, *, must_be_complete: bool) -> bool:
+        with suppress(InputError):
+            key, assets = self.key, self.asset_hashes()
+            return self.folder.is_current(self.name, key, assets, must_be_complete)
+        return False
 
     def stamp(
         self, depends: Mapping[str, Any], files: Iterable[Path], *, complete: bool
@@ -308,9 +323,6 @@ def refresh_calls(
 
     Returns the file if it has changed.
     """
-    from toolbank.llm.accounts import describe_calls
-    from toolbank.llm.journal import Journal
-
     if not folder.journal.is_file():
         return ()
     info = read_json(path)
@@ -325,24 +337,9 @@ def refresh_calls(
 def write_searches(recipe: Recipe, folder: RunFolder) -> tuple[Path, ...]:
     """Write the calls of retrievers to searches.json, by the present journals and prices.
 
-    Returns the file if it has changed; without such retrievers there is none.
+    They are `SearchCalls` by the labels of the retrievers that share a journal. Returns the file
+    if it has changed; without such retrievers there is none.
     """
-    found = describe_searches(recipe)
-    path = folder.searches
-    if not found:
-        path.unlink(missing_ok=True)
-        return ()
-    if path.is_file() and read_json(path) == found:
-        return ()
-    write_json(path, found)
-    return (path,)
-
-
-def describe_searches(recipe: Recipe) -> dict[str, Any]:
-    """Return `SearchCalls` as JSON, by the labels of the retrievers that share a journal."""
-    from toolbank.llm.accounts import describe_calls
-    from toolbank.llm.journal import Journal
-
     labels: dict[tuple[Path, tuple[str, ...]], list[str]] = {}
     configs = {config.label: config.asks for config in recipe.retrievers if config.asks}
     for label, asks in configs.items():
@@ -356,7 +353,13 @@ def describe_searches(recipe: Recipe) -> dict[str, Any]:
             calls = describe_calls(journal.usage(), asks)
         if calls:
             found[", ".join(together)] = {"section": asks.section, "calls": calls}
-    return found
+    path = folder.searches
+    if not found:
+        path.unlink(missing_ok=True)
+    if not found or (path.is_file() and read_json(path) == found):
+        return ()
+    write_json(path, found)
+    return (path,)
 
 
 def write_bank_info(

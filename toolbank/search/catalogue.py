@@ -7,7 +7,7 @@ import mmap
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from operator import eq
@@ -16,16 +16,15 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from toolbank.bank.records import Tool, name_functions
 from toolbank.retrievers.lexical import LexicalIndex
-from toolbank.search.folder import AGAIN
 from toolbank.system.errors import InputError
-from toolbank.system.files import parse_json, read_json, read_text, reading, write_text
+from toolbank.system.files import read_json, read_text, write_text
 
 _TOOLS, _OFFSETS = "tools.jsonl", "offsets.npy"
 _FACETS, _CALLED = "facets.json", "called.json"
+_KEYS = ("source", "kind", "tag")
 _SHOWN = 20
 
 
@@ -33,12 +32,9 @@ _SHOWN = 20
 class ToolFilter:
     """Which tools may be hits: those with one of these sources, kinds and tags; empty means all."""
 
-    sources: frozenset[str] = field(default_factory=frozenset)
-    kinds: frozenset[str] = field(default_factory=frozenset)
-    tags: frozenset[str] = field(default_factory=frozenset)
-
-    def __bool__(self) -> bool:
-        return bool(self.sources or self.kinds or self.tags)
+    sources: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
+    tags: frozenset[str] = frozenset()
 
 
 ALL = ToolFilter()
@@ -47,27 +43,12 @@ ALL = ToolFilter()
 class _ToolLines(Sequence[Tool]):
     """Tools on disk, mapped into memory and parsed on demand."""
 
-    def __init__(self, folder: Path, n_tools: int) -> None:
-        self._path = folder / _TOOLS
-        with reading(self._path), self._path.open("rb") as file:
-            size = self._path.stat().st_size
-            self._text: Any = (
-                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
-            )
-        try:
-            with reading(folder / _OFFSETS):
-                self._offsets: NDArray[np.int64] = np.load(
-                    folder / _OFFSETS, mmap_mode="r", allow_pickle=False
-                )
-        except ValueError as error:
-            raise InputError(
-                f"{folder / _OFFSETS}: damaged ({error}). {AGAIN}"
-            ) from error
-        fits = self._offsets.shape == (n_tools + 1,)
-        if not fits or self._offsets[-1] != size:
-            raise InputError(
-                f"{self._path}: damaged (not the retrievers' tools). {AGAIN}"
-            )
+    def __init__(self, folder: Path) -> None:
+        self._offsets: NDArray[np.int64] = np.load(folder / _OFFSETS, mmap_mode="r")
+        self._text: Any = b""
+        if len(self):
+            with (folder / _TOOLS).open("rb") as file:
+                self._text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
@@ -75,12 +56,7 @@ class _ToolLines(Sequence[Tool]):
     def __getitem__(self, index: Any) -> Any:
         place = range(len(self))[index]
         start, end = self._offsets[place], self._offsets[place + 1]
-        try:
-            return Tool.model_validate_json(self._text[start:end])
-        except ValidationError as error:
-            raise InputError(
-                f"{self._path}: damaged (tool {place + 1} is none). {AGAIN}"
-            ) from error
+        return Tool.model_validate_json(self._text[start:end])
 
 
 class ToolCatalogue(Sequence[Tool]):
@@ -96,14 +72,10 @@ class ToolCatalogue(Sequence[Tool]):
 
     @classmethod
     def read(cls, folder: Path, names: Sequence[str]) -> Self:
-        """Open what `write` wrote; the folder may be deleted afterwards.
-
-        Raises:
-            InputError: a file is missing or damaged, or has other tools than `names`.
-        """
-        catalogue = cls(_ToolLines(folder, len(names)), names)
-        catalogue._called = _read(folder / _CALLED, {"functions", "exact", "endings"})
-        catalogue._facets = _read(folder / _FACETS, {"source", "kind", "tag"})
+        """Open what `write` wrote; the folder may be deleted afterwards."""
+        catalogue = cls(_ToolLines(folder), names)
+        catalogue._called = read_json(folder / _CALLED)
+        catalogue._facets = read_json(folder / _FACETS)
         return catalogue
 
     def write(self, folder: Path) -> None:
@@ -146,7 +118,13 @@ class ToolCatalogue(Sequence[Tool]):
             for place, tool in enumerate(self)
             for name in (*tool.aliases, tool.title)
         }
-        exact = _find_exact(self.names, functions, sorted(others))
+        exact: dict[str, int] = {}
+        for called in (
+            zip(self.names, count()),
+            zip(functions, count()),
+            sorted(others),
+        ):
+            exact = _find_single(called) | exact
         endings = _find_single(
             zip((re.split(r"[./]", name)[-1] for name in self.names), count())
         )
@@ -155,7 +133,7 @@ class ToolCatalogue(Sequence[Tool]):
     @cached_property
     def _facets(self) -> dict[str, dict[str, list[int]]]:
         facets: dict[str, dict[str, list[int]]] = {
-            name: defaultdict(list) for name in ("source", "kind", "tag")
+            name: defaultdict(list) for name in _KEYS
         }
         for place, tool in enumerate(self):
             for source in tool.sources:
@@ -190,22 +168,17 @@ class ToolCatalogue(Sequence[Tool]):
     @property
     def facets(self) -> dict[str, list[str]]:
         """The values of source, kind and tag that tools have, sorted."""
-        return {name: sorted(self._facets[name]) for name in ("source", "kind", "tag")}
+        return {name: sorted(self._facets[name]) for name in _KEYS}
 
-    def select(self, wanted: ToolFilter) -> NDArray[np.bool_] | None:
-        """Make a mask [n_tools] of the tools that may be hits; None if all may.
+    def select(self, wanted: ToolFilter) -> NDArray[np.bool_]:
+        """Make a mask [n_tools] of the tools that may be hits.
 
         Raises:
             InputError: no tool has one of the values; the known ones.
         """
-        if not wanted:
-            return None
         fits = np.ones(len(self), np.bool_)
-        for name, values in (
-            ("source", wanted.sources),
-            ("kind", wanted.kinds),
-            ("tag", wanted.tags),
-        ):
+        chosen = (wanted.sources, wanted.kinds, wanted.tags)
+        for name, values in zip(_KEYS, chosen, strict=True):
             if values:
                 having = np.zeros(len(self), np.bool_)
                 for value in sorted(values):
@@ -217,27 +190,9 @@ class ToolCatalogue(Sequence[Tool]):
 
 
 def _name_unknown(name: str, value: str, known: Sequence[str]) -> str:
-    shown = ", ".join(value[:80] for value in known[:_SHOWN])
+    shown = ", ".join(one[:80] for one in known[:_SHOWN]) or "none"
     more = f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
-    there = f"there are: {shown}{more}" if known else "there are none"
-    return f"No tool has the {name} {value[:80]!r}; {there}."
-
-
-def _read(path: Path, keys: set[str]) -> dict[str, Any]:
-    content = read_json(path)
-    if not isinstance(content, dict) or keys - set(content):
-        raise InputError(f"{path}: damaged. {AGAIN}")
-    return content
-
-
-def _find_exact(
-    names: Sequence[str], functions: Sequence[str], others: Iterable[tuple[str, int]]
-) -> dict[str, int]:
-    """See `ToolCatalogue.calls`."""
-    found: dict[str, int] = {}
-    for called in (zip(names, count()), zip(functions, count()), others):
-        found = _find_single(called) | found
-    return found
+    return f"No tool has the {name} {value[:80]!r}; there are: {shown}{more}."
 
 
 def _find_single(called: Iterable[tuple[str, int]]) -> dict[str, int]:
@@ -268,55 +223,38 @@ class NearRequest:
 class RequestIndex:
     """A BM25 index of requests, built by the first search."""
 
-    def __init__(self, lines: str, path: Path) -> None:
-        self._lines, self._path = lines, path
+    def __init__(self, lines: str) -> None:
+        self._lines = lines
 
     @classmethod
     def of(cls, requests: Requests) -> Self:
         """Index requests with the names of their tools."""
         rows = ({"query": query, "tools": tools} for query, tools in requests)
-        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        return cls("".join(lines), Path(_FILE))
+        return cls("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:
-        """Read what `write` wrote; None if there is nothing.
-
-        Raises:
-            InputError: the file can't be read.
-        """
+        """Read what `write` wrote; None if there is nothing."""
         path = folder / _FILE
-        return cls(read_text(path), path) if path.is_file() else None
+        return cls(read_text(path)) if path.is_file() else None
 
     def write(self, folder: Path) -> None:
         """Write the requests."""
         write_text(folder / _FILE, self._lines)
 
-    def prepare(self) -> None:
-        """Build the index now instead of in the first `nearest`.
-
-        Raises:
-            InputError: the file is damaged.
-        """
-        _ = self._index
-
     def nearest(self, query: str, n: int) -> list[NearRequest]:
         """Find the n nearest requests, best first; fewer if fewer share a word with it."""
         requests, index = self._index
-        if not requests:
-            return []
         scores = index.scores([query])[0]
         best = (-scores).argsort(kind="stable")[:n]
-        found = [(*requests[place], float(scores[place])) for place in best]
-        return [NearRequest(*one) for one in found if one[2] > 0]
+        return [
+            NearRequest(*requests[int(place)], float(scores[place]))
+            for place in best
+            if scores[place] > 0
+        ]
 
     @cached_property
     def _index(self) -> tuple[list[tuple[str, tuple[str, ...]]], LexicalIndex]:
-        found = []
-        for line in filter(None, self._lines.split("\n")):
-            row = parse_json(line, self._path)
-            try:
-                found.append((str(row["query"]), tuple(map(str, row["tools"]))))
-            except (KeyError, TypeError) as error:
-                raise InputError(f"{self._path}: damaged ({error}). {AGAIN}") from error
+        rows = map(json.loads, filter(None, self._lines.split("\n")))
+        found = [(row["query"], tuple(row["tools"])) for row in rows]
         return found, LexicalIndex.of([query for query, _ in found])

@@ -11,6 +11,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from toolbank.bank.function_writer import (
     FORMS,
     gemini_name,
@@ -54,6 +56,8 @@ _ADDED = (
     "tools were added since it was calibrated. To calibrate it again, pack a run that has them: "
     "toolbank pack RUN --out DIR."
 )
+# One for all finders, so that a finder can be copied and pickled.
+_CHANGING = Lock()
 # The folder has no option in Python.
 _SAVED = replace(FINDER, option="")
 
@@ -104,16 +108,7 @@ class Finder:
         if not isinstance(tools, ToolCatalogue):
             tools = ToolCatalogue(tuple(tools))
         self._state = FinderState(retrievers, tools, requests=requests)
-        self._changing = Lock()
         self.packed, self.version = packed, ""
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything but the lock, for a copy or a pickle."""
-        return {k: v for k, v in self.__dict__.items() if k != "_changing"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._changing = Lock()
 
     @classmethod
     def open(
@@ -190,7 +185,7 @@ class Finder:
                 read; or the asks are invalid or of another tool. Then none is added.
         """
         added, asks = make_tools(tools), check_asks(asks)
-        with self._changing:
+        with _CHANGING:
             now = self._state
             grown = {
                 label: one.add_tools(added, asks)
@@ -217,7 +212,7 @@ class Finder:
             if not isinstance(name, str):
                 raise InputError(f"{name!r} is not the name of a tool. Give tool.name.")
         absent = set(gone)
-        with self._changing:
+        with _CHANGING:
             now = self._state
             fewer = {
                 label: one.remove_tools(gone) for label, one in now.retrievers.items()
@@ -236,7 +231,7 @@ class Finder:
         Raises:
             InputError: there is no tool of this name.
         """
-        with self._changing:
+        with _CHANGING:
             tools = self._state.tools
             for name in names:
                 if name not in tools.places:
@@ -330,21 +325,13 @@ class Finder:
             raise InputError(f"min_score is {min_score!r}; it has to be from 0 to 1.")
         now = self._state
         label, allowed = now.pick(retriever), now.tools.select(wanted)
-        named = dict.fromkeys(
-            place
-            for place in now.find_named(query)
-            if allowed is None or allowed[place]
-        )
+        named = dict.fromkeys(filter(allowed.__getitem__, now.find_named(query)))
         scored = dict.fromkeys(islice(named, _MAX_NAMED), 1.0)
         for place, score in now.find(query, k + len(scored), allowed, label):
             scored.setdefault(place, score)
         scored = dict(islice(scored.items(), k))
         if min_score == 0 and len(scored) < k:
-            rest = (
-                place
-                for place in range(len(now.tools))
-                if place not in scored and (allowed is None or allowed[place])
-            )
+            rest = (int(n) for n in np.flatnonzero(allowed) if n not in scored)
             scored |= dict.fromkeys(islice(rest, k - len(scored)), 0.0)
         fits, best = None, max(scored.values(), default=0.0)
         if (calibration := now.calibrations.get(label)) is not None:

@@ -16,11 +16,13 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import (
@@ -78,29 +80,21 @@ def is_finder(folder: Path) -> bool:
     """Check whether a folder is that of a finder of any layout, by its mark or its versions.
 
     Raises:
-        InputError: the folder or its mark can't be read, and it has no versions.
+        InputError: the folder or its mark can't be read.
     """
-    try:
-        mark = read_json(folder / _MARK)
-    except InputError as error:
-        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
-            return False
-        if isinstance(error.__cause__, OSError) or not _has_versions(folder):
-            raise
-        return True
-    is_ours = isinstance(mark, dict) and mark.get("kind") == _KIND
-    return is_ours or _is_former(mark) or _has_versions(folder)
+    mark = _read_mark(folder)
+    return mark is not None and (
+        mark.get("kind") == _KIND or _is_former(mark) or _has_versions(folder)
+    )
 
 
 def is_former_save(folder: Path) -> bool:
     """Check whether an earlier toolbank saved a finder there, without versions."""
-    with suppress(InputError):
-        return _is_former(read_json(folder / _MARK))
-    return False
+    return _is_former(_read_mark(folder) or {})
 
 
-def _is_former(mark: Any) -> bool:
-    return isinstance(mark, dict) and mark.items() >= _SAVED.items()
+def _is_former(mark: Mapping[str, Any]) -> bool:
+    return mark.items() >= _SAVED.items()
 
 
 def _has_versions(folder: Path) -> bool:
@@ -110,33 +104,44 @@ def _has_versions(folder: Path) -> bool:
     )
 
 
+def _read_mark(folder: Path) -> dict[str, Any] | None:
+    """Read finder.json: None if there is none, and {} if it is damaged.
+
+    Raises:
+        InputError: it can't be read.
+    """
+    try:
+        mark = read_json(folder / _MARK)
+    except InputError as error:
+        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+            return None
+        if isinstance(error.__cause__, OSError):
+            raise
+        return {}
+    return mark if isinstance(mark, dict) else {}
+
+
 def read_version(folder: Path) -> str:
     """Read the current version of a finder.
 
     Raises:
         InputError: there is no finder, or it has another layout.
     """
-    path = folder / _MARK
-    try:
-        mark = read_json(path)
-    except InputError as error:
-        if not isinstance(error.__cause__, OSError):
-            raise InputError(f"{path}: damaged (not JSON). {AGAIN}") from error
-        if not isinstance(error.__cause__, FileNotFoundError):
-            raise
+    mark = _read_mark(folder)
+    if mark is None:
         raise InputError(
             f"{folder}: no packed finder. Make one: toolbank pack RUN --out DIR."
-        ) from error
-    if not isinstance(mark, dict) or mark.get("kind") != _KIND:
-        raise InputError(f"{path}: not that of a packed finder. {AGAIN}")
-    if mark.get("layout") != LAYOUT:
+        )
+    if mark.get("kind") == _KIND and mark.get("layout") != LAYOUT:
         raise InputError(
             f"{folder}: packed by another version of toolbank (layout {mark.get('layout')!r}, "
             f"and this one reads {LAYOUT}). {AGAIN}"
         )
-    version = mark.get("version")
-    if not isinstance(version, str) or not is_version(version):
-        raise InputError(f"{path}: damaged (no version in it). {AGAIN}")
+    version = str(mark.get("version"))
+    if mark.get("kind") != _KIND or not is_version(version):
+        raise InputError(
+            f"{folder / _MARK}: damaged, or not that of a packed finder. {AGAIN}"
+        )
     return version
 
 
@@ -159,13 +164,9 @@ def version_folder(folder: Path, version: str) -> Path:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest of a version."""
-    content: dict[str, Any] = {
-        "retrievers": manifest.retrievers,
-        "made_by": manifest.made_by,
-        "files": manifest.files,
-    }
-    if not manifest.packed:
-        content["packed"] = False
+    content = asdict(manifest)
+    if manifest.packed:
+        del content["packed"]
     write_json(folder / _PACK, content)
 
 
@@ -176,18 +177,12 @@ def read_manifest(folder: Path) -> Manifest:
         InputError: it is missing or damaged, or not of this version.
     """
     path = folder / _PACK
-    content: Any = read_json(path)
     try:
-        files = tuple((str(name), str(digest)) for name, digest in content["files"])
-        retrievers = tuple(map(str, content["retrievers"]))
-        packed = bool(content.get("packed", True))
-        manifest = Manifest(retrievers, str(content["made_by"]), files, packed)
-        if not retrievers:
-            raise ValueError("no retriever")
-        if manifest.version != folder.name:
-            raise ValueError("of another version")
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: damaged ({error}). {AGAIN}") from error
+        manifest = TypeAdapter(Manifest).validate_python(read_json(path))
+    except ValidationError as error:
+        raise InputError(f"{path}: damaged. {AGAIN}") from error
+    if manifest.version != folder.name:
+        raise InputError(f"{path}: damaged (of another version). {AGAIN}")
     return manifest
 
 
@@ -196,31 +191,32 @@ def read_uncalibrated(folder: Path, manifest: Manifest) -> dict[str, str]:
 
     Calibrations of toolbank 0.7.0 are ignored: they may be learned from requests that nearly repeat
     train requests.
-
-    Raises:
-        InputError: the file is damaged.
     """
     if not manifest.packed:
         return {}
     if all(name != UNCALIBRATED for name, _ in manifest.files):
         return dict.fromkeys(manifest.retrievers, _EARLIER)
-    reasons = read_json(folder / UNCALIBRATED)
-    if not isinstance(reasons, dict):
-        raise InputError(f"{folder / UNCALIBRATED}: damaged. {AGAIN}")
-    return {str(label): str(reason) for label, reason in reasons.items()}
+    return dict(read_json(folder / UNCALIBRATED))
 
 
-def check_list(folder: Path, manifest: Manifest) -> None:
-    """Check that a version has its files and no others.
+def check_version(
+    folder: Path, manifest: Manifest, wanted: Callable[[str], bool] = lambda _: True
+) -> None:
+    """Check that a version has its files and no others, and that the `wanted` ones are unchanged.
 
     Raises:
-        InputError: one is missing, or does not belong there.
+        InputError: a file is missing, has changed, or does not belong there.
     """
-    found, listed = _list_files(folder), {name for name, _ in manifest.files}
-    if missing := min(listed - found, default=""):
+    found, listed = _list_files(folder), dict(manifest.files)
+    if missing := min(listed.keys() - found, default=""):
         raise InputError(f"{folder / missing}: missing. {AGAIN}")
-    if other := min(found - listed, default=""):
+    if other := min(found - listed.keys(), default=""):
         raise InputError(f"{folder / other}: not a file of the finder. {AGAIN}")
+    for name, digest in manifest.files:
+        if wanted(name) and sha256_file(folder / name) != digest:
+            raise InputError(
+                f"{folder / name}: damaged (its SHA-256 has changed). {AGAIN}"
+            )
 
 
 def _list_files(folder: Path) -> set[str]:
@@ -232,21 +228,6 @@ def _list_files(folder: Path) -> set[str]:
             for name in names
         }
     return found - {_PACK}
-
-
-def check_files(
-    folder: Path, manifest: Manifest, wanted: Callable[[str], bool] = lambda _: True
-) -> None:
-    """Check that the `wanted` files of a version are unchanged.
-
-    Raises:
-        InputError: one can't be read, or has changed.
-    """
-    for name, digest in manifest.files:
-        if wanted(name) and sha256_file(folder / name) != digest:
-            raise InputError(
-                f"{folder / name}: damaged (its SHA-256 has changed). {AGAIN}"
-            )
 
 
 def _raise(error: OSError) -> None:
@@ -349,9 +330,7 @@ def _move_in(made: Path, place: Path) -> None:
     """Move a version to its place, unless it is there undamaged: it may be in use."""
     if place.exists():
         try:
-            manifest = read_manifest(place)
-            check_list(place, manifest)
-            check_files(place, manifest)
+            check_version(place, read_manifest(place))
         except InputError:
             set_aside(place.parent.parent, [place])
         else:
@@ -361,18 +340,13 @@ def _move_in(made: Path, place: Path) -> None:
 
 def _delete_old(folder: Path, kept: set[str]) -> None:
     for place in (folder / "versions").iterdir():
-        is_old = place.name not in kept and place.is_dir() and _is_ours(place)
-        if is_old and not _has_others(place):
-            shutil.rmtree(place, ignore_errors=True)
-
-
-def _has_others(place: Path) -> bool:
-    """Check whether a version has files of the user."""
-    with suppress(InputError):
-        return bool(
-            _list_files(place) - {name for name, _ in read_manifest(place).files}
-        )
-    return False
+        if place.name in kept or not place.is_dir() or not _is_ours(place):
+            continue
+        # What the user has put into a version is not deleted.
+        with suppress(InputError):
+            if _list_files(place) - dict(read_manifest(place).files).keys():
+                continue
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _is_left_alone(place: Path) -> bool:

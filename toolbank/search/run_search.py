@@ -26,7 +26,7 @@ from toolbank.run.stages.fit import FitStage
 from toolbank.run.stages.report import ReportStage
 from toolbank.search.finder import Finder
 from toolbank.search.folder import (
-    check_files,
+    check_version,
     is_finder,
     read_manifest,
     read_source,
@@ -130,7 +130,9 @@ def _find_encoder(folder: RunFolder, name: str) -> Path | None:
     for place in folder.finders.glob(f"*/versions/*/{inside}"):
         version = place.parents[1]
         with suppress(InputError):
-            check_files(version, read_manifest(version), lambda n: n.startswith(inside))
+            check_version(
+                version, read_manifest(version), lambda n: n.startswith(inside)
+            )
             return place
     return None
 
@@ -168,30 +170,26 @@ def _choose(
     Raises:
         InputError: as `load`.
     """
-    folder = open_run(run)
-    file = load_recipe(str(folder.recipe))
-    labels = [config.label for config in file.recipe.retrievers]
-    names = [label for label in labels if (folder.models / label).is_dir()]
+    folder, file = _open(run)
+    configs = file.recipe.retrievers
+    fitted = [one for one in configs if (folder.models / one.label).is_dir()]
+    names = [one.label for one in fitted]
     if not names:
         raise InputError(
             f"{folder.path}: no retrievers yet. {advise_to_finish(folder.path)}"
         )
-    fitted = [config for config in file.recipe.retrievers if config.label in names]
-    name = retriever
-    if not name:
+    if not retriever:
         try:
-            name = choose_retriever(folder, fitted).label
+            retriever = choose_retriever(folder, fitted).label
         except InputError as error:
             raise _advise_to_run(folder, str(error)) from error
-    if name in labels and name not in names:
+    if retriever not in names:
+        if any(one.label == retriever for one in configs):
+            raise _advise_to_run(folder, f"{folder.models / retriever}: missing")
         raise InputError(
-            f"{folder.models / name}: missing. Make it: {command('run', folder.path)}"
+            f"{folder.path}: no retriever {retriever!r}; there are: {', '.join(names)}."
         )
-    if name not in names:
-        raise InputError(
-            f"{folder.path}: no retriever {name!r}; there are: {', '.join(names)}."
-        )
-    return folder, file, name
+    return folder, file, retriever
 
 
 def _open_fitted(folder: RunFolder, file: RecipeFile, name: str) -> Finder:
@@ -216,9 +214,9 @@ def _advise_to_run(folder: RunFolder, harm: str) -> InputError:
     return InputError(f"{harm.rstrip('.')}. {again}")
 
 
-def _open(run: Path) -> tuple[RunFolder, Recipe]:
+def _open(run: Path) -> tuple[RunFolder, RecipeFile]:
     folder = open_run(run)
-    return folder, load_recipe(str(folder.recipe)).recipe
+    return folder, load_recipe(str(folder.recipe))
 
 
 def find_dense(run: Path, besides: str) -> str:
@@ -229,10 +227,14 @@ def find_dense(run: Path, besides: str) -> str:
     """
     if is_finder(run):
         return ""
-    folder, recipe = _open(run)
-    others = [one for one in recipe.retrievers if one.label != besides]
-    fitted = [one for one in others if (folder.models / one.label).is_dir()]
-    dense = [one for one in fitted if one.has_vectors]
+    folder, file = _open(run)
+    dense = [
+        one
+        for one in file.recipe.retrievers
+        if one.label != besides
+        and one.has_vectors
+        and (folder.models / one.label).is_dir()
+    ]
     return choose_retriever(folder, dense).label if dense else ""
 
 
@@ -246,7 +248,8 @@ def describe_lacks(run: Path) -> str:
     """
     if is_finder(run):
         return ""
-    folder, recipe = _open(run)
+    folder, file = _open(run)
+    recipe = file.recipe
     kinds = STAGES[: STAGES.index(ReportStage) + 1]
     names = [stage.name for kind in kinds for stage in kind.of(recipe, folder)]
     unended = folder.find_unended(names)
@@ -281,9 +284,10 @@ class Calibrator:
                 reason="a saved finder has no requests to calibrate on"
             )
             return
-        folder, recipe = _open(run)
+        folder, file = _open(run)
         self._bank = Bank.load(folder.bank).without_missing_tools()
-        self.requests = choose_calibration_requests(self._bank, recipe.evaluate.on)
+        on = file.recipe.evaluate.on
+        self.requests = choose_calibration_requests(self._bank, on)
 
     def __call__(self, packed: Retriever, fitted: Retriever) -> Calibration | str:
         """Calibrate a packed retriever, or return the reason why that is impossible.
@@ -327,8 +331,8 @@ def read_queries(
 
     inputs = [run, *own_folders()]
     if not is_finder(run):
-        folder, recipe = _open(run)
-        inputs = list_inputs(recipe, folder, out)
+        folder, file = _open(run)
+        inputs = list_inputs(file.recipe, folder, out)
     check_output(out, [path, *inputs], overwrite=overwrite)
     return read_requests(path)
 

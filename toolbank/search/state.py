@@ -87,12 +87,12 @@ class FinderState:
             return self.retrievers[label].search(queries, k)
 
     def find(
-        self, query: str, k: int, allowed: NDArray[np.bool_] | None, label: str
+        self, query: str, k: int, allowed: NDArray[np.bool_], label: str
     ) -> list[tuple[int, float]]:
         """Find the top k of the allowed tools: positions, with scores from 0 to 1."""
         retriever, calibration = self.retrievers[label], self.calibrations.get(label)
         n_tools, depth = len(self.tools), max(k, DEPTH)
-        if not n_tools or (allowed is not None and not allowed.any()):
+        if not allowed.any():
             return []
         while True:
             depth = min(depth, n_tools)
@@ -104,7 +104,7 @@ class FinderState:
             pairs = [
                 (int(place), float(chance))
                 for place, chance in zip(indices[0], chances[0], strict=True)
-                if place >= 0 and (allowed is None or allowed[place])
+                if place >= 0 and allowed[place]
             ]
             if len(pairs) >= k or depth == n_tools or indices[0, -1] < 0:
                 return sorted(pairs, key=lambda pair: -pair[1])[:k]

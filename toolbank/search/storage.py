@@ -15,12 +15,10 @@ from toolbank.retrievers.base import ENCODERS, Packing, list_encoders
 from toolbank.retrievers.calibration import Calibration
 from toolbank.search.catalogue import RequestIndex, ToolCatalogue
 from toolbank.search.folder import (
-    AGAIN,
     CALIBRATION,
     RETRIEVERS,
     UNCALIBRATED,
-    check_files,
-    check_list,
+    check_version,
     is_former_save,
     read_manifest,
     read_uncalibrated,
@@ -59,7 +57,6 @@ def read_state(
     version = read_version(folder)
     place = version_folder(folder, version)
     manifest = read_manifest(place)
-    check_list(place, manifest)
     labels = manifest.retrievers
     _check_label(folder, retriever, labels)
     if one:
@@ -71,7 +68,7 @@ def read_state(
         encoders = [f"{ENCODERS}/{name}" for name in sorted(names)]
     read = (*folders, *encoders, *(f"{CALIBRATION}/{label}" for label in labels))
     of_others = (RETRIEVERS, CALIBRATION, ENCODERS)
-    check_files(
+    check_version(
         place,
         manifest,
         lambda name: _is_in(name, read) or not _is_in(name, of_others),
@@ -81,27 +78,18 @@ def read_state(
         label: load_retriever(place / one)
         for label, one in zip(labels, folders, strict=True)
     }
-    tools = next(iter(retrievers.values())).tools
-    for label, loaded in retrievers.items():
-        if loaded.tools != tools:
-            raise InputError(
-                f"{place / RETRIEVERS / label}: damaged (of other tools). {AGAIN}"
-            )
     uncalibrated = read_uncalibrated(place, manifest)
     calibrations = {
         label: _read_calibration(place / CALIBRATION / label)
         for label in labels
         if manifest.packed and label not in uncalibrated
     }
-    requests = RequestIndex.read(place)
-    if requests is not None and not one:
-        requests.prepare()
     state = FinderState(
         retrievers,
-        ToolCatalogue.read(place, tools),
+        ToolCatalogue.read(place, retrievers[labels[0]].tools),
         calibrations,
         uncalibrated,
-        requests=requests,
+        requests=RequestIndex.read(place),
         networks=networks,
     )
     return state, version, manifest.packed

@@ -1,16 +1,26 @@
-"""Read all sources of a recipe into one list of tools."""
+"""Recognise sources, and read all sources of a recipe into one list of tools."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import HttpCall, McpCall, Tool
+from toolbank.bank.records import Tool
 from toolbank.config.assets import Asset, find_asset, has_asset
+from toolbank.config.explain import first_problem
 from toolbank.sources import SOURCES
-from toolbank.sources.kind import SourceConfig, SourceKind, ToolCollection
+from toolbank.sources.document_parser import explain_page, is_page, shown
+from toolbank.sources.kind import (
+    Location,
+    SourceConfig,
+    SourceKind,
+    ToolCollection,
+)
 from toolbank.sources.merge import (
     ToolMerger,
     add_prefix,
@@ -21,6 +31,7 @@ from toolbank.sources.merge import (
 )
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
+from toolbank.system.terminal import one_line
 
 _EXAMPLES = 3
 _TWINS = ".twins"
@@ -133,15 +144,11 @@ def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
     The version from its kind, and the hashes of its files in crawlers/. If any changes, the tools
     have to be collected again.
     """
-    return [
-        "#".join(
-            (
-                _find(source).version(source),
-                *(file.sha256[:16] for file in source_files([source])),
-            )
-        )
-        for source in sources
-    ]
+    versions = []
+    for source in sources:
+        hashes = (file.sha256[:16] for file in source_files([source]))
+        versions.append("#".join((_find(source).version(source), *hashes)))
+    return versions
 
 
 def source_files(sources: Sequence[SourceConfig]) -> tuple[Asset, ...]:
@@ -209,9 +216,7 @@ def _read(
         return own if source.name or len(labels) == 1 else labels.get(label, label)
 
     tools = tuple(
-        tool
-        if (label := find_label(tool.source)) == tool.source
-        else tool.model_copy(update={"source": label})
+        tool.model_copy(update={"source": find_label(tool.source)})
         for tool in read.tools
     )
     if source.prefix:
@@ -219,8 +224,12 @@ def _read(
     unread = tuple(dict.fromkeys(map(find_label, read.unread)))
     if not read.complete and not unread:
         unread = tuple(labels.values())
+    lead = f"{source.label}: "
     problems, notes = (
-        tuple(_lead_with(own, source.label, line) for line in lines)
+        tuple(
+            f"{own}: {line.removeprefix(lead)}" if line.startswith(lead) else line
+            for line in lines
+        )
         for lines in (read.problems, read.notes)
     )
     is_renamed = bool(source.name) or own != source.label
@@ -232,11 +241,6 @@ def _read(
         notes=notes,
         unread=unread,
     )
-
-
-def _lead_with(label: str, former: str, line: str) -> str:
-    lead = f"{former}: "
-    return f"{label}: {line.removeprefix(lead)}" if line.startswith(lead) else line
 
 
 def _keep_unread(
@@ -294,20 +298,83 @@ def _describe_known(
     repeated = sorted(known)
     if not repeated:
         return []
-    own, sources = merged.labels[source], merged.sources
-    if not new and all(sources[one] == sources[source] for one in known.values()):
-        return [f"{own}: is listed as a source twice. Remove one of the entries"]
     labels = sorted({merged.labels[one] for one in known.values()})
-    there = [merged.tools[name] for name in repeated if name in merged.tools]
-    is_called = any(isinstance(tool.call, HttpCall | McpCall) for tool in there)
-    called = ", and calls go there. To keep both, give one a `prefix`"
     return [
-        f"{own}: {len(repeated):,} of its {count(new + len(known), 'tool')} "
+        f"{merged.labels[source]}: {len(repeated):,} of its {count(new + len(known), 'tool')} "
         f"{'is' if len(repeated) == 1 else 'are'} in {', '.join(labels)} too, such as "
-        f"{', '.join(repeated[:_EXAMPLES])}; each is kept once, from there"
-        f"{called if is_called else ''}"
+        f"{', '.join(repeated[:_EXAMPLES])}; each is kept once, and calls go there. To keep both, "
+        "give one a `prefix`"
     ]
 
 
 def _find(source: SourceConfig) -> SourceKind[Any]:
     return SOURCES.find(source.type, "sources")
+
+
+_LONGEST_LOCATION = 200
+
+
+def recognise(text: str) -> SourceConfig:
+    """Return the configuration of the first kind that recognises a location.
+
+    Nothing is started or imported. A URL may be downloaded.
+
+    Raises:
+        InputError: no kind recognises it, or the one that does refuses it.
+        ToolbankError: a URL can't be read now.
+    """
+    location = Location(text)
+    if location.is_url:
+        _check_address(text)
+    for name in SOURCES.names:
+        kind = SOURCES.load(name)
+        try:
+            found: SourceConfig | None = kind.recognise(location)
+        except ValidationError as error:
+            raise InputError(f"{_show(location)}: {first_problem(error)}.") from error
+        except InputError as error:
+            if not location.is_url:
+                raise
+            raise InputError(f"{error} Give one of these: {list_choices()}.") from error
+        if found is not None:
+            return found
+    if location.is_url and is_page(location.content):
+        page = location.content.decode("utf-8", "replace")
+        raise InputError(explain_page(page, _show(location)))
+    if location.is_url:
+        said = "there is nothing at this address that tools can be read from"
+    elif location.path is not None:
+        said = "tools cannot be read from it"
+    else:
+        said = "there is no such file, folder or package"
+    raise InputError(f"{_show(location)}: {said}. Give one of these: {list_choices()}.")
+
+
+def list_choices() -> str:
+    """List what the kinds accept, in one line.
+
+    Raises:
+        InputError: a kind of another package can't be used.
+    """
+    kinds = map(SOURCES.load, SOURCES.names)
+    return "; ".join(kind.takes for kind in kinds if kind.takes)
+
+
+def _check_address(text: str) -> None:
+    """Refuse a URL without a valid host or port, without repeating it: it may hold a password."""
+    try:
+        parts = urlsplit(text)
+        is_one = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_one = False
+    if not is_one:
+        raise InputError(
+            "The address has no valid host or port. Give one such as "
+            "https://api.example.com/openapi.json."
+        )
+
+
+def _show(location: Location) -> str:
+    return one_line(
+        shown(location.text) if location.is_url else location.text, _LONGEST_LOCATION
+    )

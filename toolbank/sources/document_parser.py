@@ -7,12 +7,13 @@ import json
 import re
 from collections import Counter
 from typing import Any, NoReturn
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import yaml
 
 from toolbank.config.yaml import BoundedLoader
 from toolbank.system.errors import InputError
+from toolbank.system.terminal import printable
 from toolbank.system.text import escape, replace_surrogates
 
 _LINK = re.compile(
@@ -30,8 +31,6 @@ def is_page(content: bytes) -> bool:
 
 def explain_page(content: str, where: str) -> str:
     """Write the message for a page at `where` (a file or a URL) in place of a document."""
-    from toolbank.sources.document_fetch import shown
-
     if found := _LINK.search(content, 0, _MOST):
         advice = (
             f"It links to {shown(urljoin(where, html.unescape(found[1])))}; give that."
@@ -44,10 +43,18 @@ def explain_page(content: str, where: str) -> str:
     return f"{where}: is a web page (HTML or XML), not JSON or YAML. {advice}"
 
 
+def shown(url: str) -> str:
+    """Write a URL for messages, without user name, password and query: they may be secrets."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an invalid address"
+    host = parts.netloc.rpartition("@")[2]
+    query = "..." if parts.query else ""
+    return printable(urlunsplit((parts.scheme, host, parts.path, query, "")))
+
+
 _MOST_YAML_MB = 32
-_LOOKED_THROUGH = 5_000_000
-"""Longer JSON is not searched for repeated keys: a program wrote it, and the search costs a quarter
-of the time."""
 _MOST_VALUES = 5_000_000
 """Values of a YAML document with its aliases expanded; nine levels of nine make 387 million."""
 _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
@@ -73,9 +80,9 @@ _PLAIN = (
 def parse_document(data: bytes, where: str) -> tuple[Any, list[str]]:
     """Parse a mapping or list of JSON or YAML; `where` names it in messages.
 
-    Also return the JSON pointers of repeated keys, of which the last counts. JSON of over 5 MB is
-    not searched for them. Keys of YAML are texts, and so are values that JSON has no type for, such
-    as dates. An alias is the same object as its anchor.
+    Also return the JSON pointers of repeated keys, of which the last counts. Keys of YAML are
+    texts, and so are values that JSON has no type for, such as dates. An alias is the same object as
+    its anchor.
 
     Raises:
         InputError: it is neither, holds values that JSON can't, or is too large; with the line.
@@ -126,7 +133,7 @@ def _parse_json(text: str, where: str) -> tuple[Any, list[str]]:
             text,
             parse_constant=_refuse_constant,
             parse_float=_read_number,
-            object_pairs_hook=make if len(text) <= _LOOKED_THROUGH else None,
+            object_pairs_hook=make,
         )
         places = _places(value, repeated)
         if _HALF_CHARACTER.search(text):
@@ -208,8 +215,7 @@ class _Maker:
     def __init__(self, where: str) -> None:
         self.repeated: _Repeated = {}
         self._where = where
-        self._made: dict[int, tuple[Any, int]] = {}
-        self._open: set[int] = set()
+        self._made: dict[int, tuple[Any, int] | None] = {}
 
     def make(self, node: yaml.Node) -> tuple[Any, int]:
         """Construct the value of a node, and count its values.
@@ -219,15 +225,14 @@ class _Maker:
         """
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node), 1
-        known = self._made.get(id(node))
-        if known is not None:
+        if id(node) in self._made:
+            known = self._made[id(node)]
+            if known is None:
+                raise self._refused(node, "an alias is inside its own anchor")
             return known
-        if id(node) in self._open:
-            raise self._refused(node, "an alias is inside its own anchor")
-        self._open.add(id(node))
+        self._made[id(node)] = None
         is_list = isinstance(node, yaml.SequenceNode)
         made = self._list(node) if is_list else self._mapping(node)
-        self._open.discard(id(node))
         if made[1] > _MOST_VALUES:
             raise self._refused(
                 node,

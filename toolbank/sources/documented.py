@@ -30,11 +30,7 @@ _MAX_SUMMARY = 120
 
 @dataclass(frozen=True)
 class Documented:
-    """The parts of a docstring or page, as plain text.
-
-    `prose` is the text outside of sections in styles that mix the two; None if the prose is the
-    text before the first section.
-    """
+    """The parts of a docstring or page, as plain text."""
 
     signature: str = ""
     summary: str = ""
@@ -47,7 +43,6 @@ class Documented:
     see_also: tuple[SeeAlso, ...] = ()
     deprecated: str = ""
     versions: tuple[VersionNote, ...] = ()
-    prose: str | None = None
 
     def as_tool(
         self,
@@ -58,22 +53,9 @@ class Documented:
         source: str = "",
     ) -> Tool:
         """Return a tool with these descriptions and the given parameters."""
-        return Tool(
-            name=name,
-            kind=kind,
-            summary=self.summary,
-            description=self.description,
-            signature=signature,
-            parameters=parameters_schema(parameters),
-            returns=self.returns,
-            raises=self.raises,
-            versions=self.versions,
-            examples=self.examples,
-            notes=self.notes,
-            see_also=self.see_also,
-            deprecated=self.deprecated,
-            source=source,
-        )
+        content = {key: part for key, part in vars(self).items() if key != "prose"}
+        content |= {"parameters": parameters_schema(parameters), "signature": signature}
+        return Tool(name=name, kind=kind, source=source, **content)
 
 
 def split_summary(paragraph: str) -> tuple[str, str]:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import time
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
-from toolbank.sources.document_fetch import fetch, shown
-from toolbank.sources.document_parser import parse_document
-from toolbank.system.errors import InputError
-from toolbank.system.net import is_loopback, is_url, origin
+from toolbank.sources.document_parser import parse_document, shown
+from toolbank.sources.web.answer import (
+    RefusedError,
+    RequestError,
+    WebResponse,
+    status_error,
+)
+from toolbank.sources.web.download import Downloader
+from toolbank.sources.web.policy import CrawlPolicy, CrawlSettings
+from toolbank.system.aio import run
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.files import reading
+from toolbank.system.net import is_loopback, is_private, is_url, origin
 from toolbank.system.terminal import printable
 
 _MOST_FILES = 5_000
 _MOST_MB = 256
-_MOST_S = 300.0
+_MAX_REDIRECTS = 5
+_ACCEPT = "application/json, application/yaml, application/openapi+json, */*;q=0.8"
 
 
 @dataclass(frozen=True)
@@ -34,8 +45,8 @@ class Documents:
     A file may refer to files in its own folder or below (or in `root`), a URL to URLs of the same
     origin. Other hosts have to be in `hosts`. A URL never leads to a file. Private addresses are
     refused, after the name is resolved and after every redirect, unless `private_addresses`; only
-    a first document on this machine may refer to others of its origin. Files, bytes and seconds are
-    limited in sum.
+    a first document on this machine may refer to others of its origin. No redirect goes from https
+    to http. Files, bytes and seconds are limited in sum.
     """
 
     def __init__(
@@ -44,6 +55,7 @@ class Documents:
         root: Path | None = None,
         hosts: tuple[str, ...] = (),
         private_addresses: bool = False,
+        most_s: float = 300.0,
     ) -> None:
         self._root = root
         self._hosts = frozenset(host.lower() for host in hosts)
@@ -53,7 +65,8 @@ class Documents:
         self._read: dict[str, Document] = {}
         self._files = 0
         self._bytes = 0
-        self._ends = time.monotonic() + _MOST_S
+        self._most_s = most_s
+        self._ends = time.monotonic() + most_s
         self.repeated: list[str] = []
         """File and pointer of each repeated key of an object; the last value counts."""
 
@@ -69,13 +82,23 @@ class Documents:
             document = self._read_file(path, place)
             self._root = (self._root or path.parent).resolve()
             return document
-        self._is_here = is_loopback(place)
-        self._origin = _origin(place)
-        # After a redirect, references are relative to the new URL.
-        url, data = self._fetch(place, is_first=True)
-        self._origin = _origin(url)
-        self._is_here = is_loopback(place) and is_loopback(url)
+        url, data = self.download(place)
         return self._keep(url, shown(url), data)
+
+    def download(self, url: str) -> tuple[str, bytes]:
+        """Download the first document; return its final URL and its bytes.
+
+        Raises:
+            InputError: it may not be read, or does not exist, such as with status 404.
+            ToolbankError: it can't be read now; trying again may help.
+        """
+        self._is_here = is_loopback(url)
+        self._origin = _origin(url)
+        # After a redirect, references are relative to the new URL.
+        led_to, data = self._fetch(url, is_first=True)
+        self._is_here = self._is_here and is_loopback(led_to)
+        self._origin = _origin(led_to)
+        return led_to, data
 
     def follow(self, base: Document, reference: str) -> Document:
         """Read the target of a reference, given without its fragment, relative to `base`.
@@ -88,8 +111,9 @@ class Documents:
         said = f"{base.address}: $ref to {target[:200]}"
         if is_url(base.place) or is_url(reference):
             return self._follow_url(base, reference, said)
-        path = _local_path(reference, said)
-        found = Path(base.place).parent / path
+        if reference.lower().startswith("file:"):
+            reference = urlsplit(reference).path
+        found = Path(base.place).parent / unquote(reference)
         try:
             resolved = found.resolve(strict=True)
         except (OSError, RuntimeError, ValueError) as error:
@@ -132,32 +156,55 @@ class Documents:
 
     def _fetch(self, url: str, *, is_first: bool = False) -> tuple[str, bytes]:
         self._count(0, shown(url))
-        return fetch(
-            url,
-            most_bytes=_MOST_MB * 1_000_000 - self._bytes,
-            most_s=self._ends - time.monotonic(),
-            may_lead_to=lambda target: is_first or self._may_reach(target),
-            is_let_in=self._is_let_in,
-        )
+        visited = [url]
+        try:
+            while target := (answer := self._request(visited[-1])).moved_to:
+                if target in visited or len(visited) > _MAX_REDIRECTS:
+                    raise RefusedError("redirected in a loop, or too often")
+                is_weaker = visited[-1].startswith("https:") and target[:5] == "http:"
+                if is_weaker or not (is_first or self._may_reach(target)):
+                    raise RefusedError(f"leads to another site, {shown(target)}")
+                visited.append(target)
+        except RequestError as error:
+            message = f"{shown(url)}: cannot be read ({error})."
+            kind = ToolbankError if error.may_pass else InputError
+            raise kind(message) from error
+        if answer.status != 200:
+            login = "It may require a login: download the file, and give its path."
+            raise status_error(shown(url), answer.status, login, "Check the address.")
+        return visited[-1], answer.body
 
-    def _is_let_in(self, url: str) -> bool:
-        """Whether a URL may be private: if allowed, or of the origin of a first local document."""
+    def _request(self, url: str) -> WebResponse:
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:
+            raise RefusedError("not a valid address") from error
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise RefusedError("the address does not begin with http:// or https://")
+        if "@" in parts.netloc:
+            raise RefusedError(
+                "a user name or password in the address; give it without"
+            )
+        # A private address is allowed by the user, or of the origin of a first local document.
         is_own = self._is_here and _origin(url) == self._origin
-        return self._is_open or is_own
+        is_open = self._is_open or is_own
+        if is_private(url) and not is_open:
+            raise RefusedError(
+                "at a private address; if that is meant, `private_addresses: true` lets it in"
+            )
+        left_s = max(self._ends - time.monotonic(), 0.1)
+        policy = CrawlPolicy(request_s=left_s, private_addresses=is_open)
+        most_bytes = _MOST_MB * 1_000_000 - self._bytes
+        return run(_send(url, policy, most_bytes))
 
     def _read_file(self, path: Path, said: str) -> Document:
-        try:
+        with reading(path):
             if path.is_dir():
                 raise InputError(f"{said}: is a folder. Give a file in it.")
             if path.exists() and not path.is_file():
                 raise InputError(f"{said}: is not a regular file.")
             self._count(path.stat().st_size, said)
             data = path.read_bytes()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError(
-                f"{said}: cannot be read ({reason}). Check that the file exists and is readable."
-            ) from error
         return self._keep(str(path.resolve()), said, data)
 
     def _keep(self, place: str, address: str, data: bytes) -> Document:
@@ -176,10 +223,17 @@ class Documents:
         elif self._bytes + size > _MOST_MB * 1_000_000:
             what = f"over {_MOST_MB} MB"
         elif time.monotonic() > self._ends:
-            what = f"over {_MOST_S:.0f} seconds"
+            what = f"over {self._most_s:.0f} seconds"
         else:
             return
         raise InputError(f"{said}: this source would read {what}, which is the limit.")
+
+
+async def _send(url: str, policy: CrawlPolicy, most_bytes: int) -> WebResponse:
+    settings = CrawlSettings(url, policy)
+    settings.max_bytes = most_bytes
+    async with aclosing(Downloader(settings)) as downloader:
+        return (await downloader.send(url, {"Accept": _ACCEPT}))[0]
 
 
 def _origin(url: str) -> tuple[str, str, int | None] | None:
@@ -187,12 +241,3 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
         return origin(url)
     except ValueError:
         return None
-
-
-def _local_path(reference: str, said: str) -> str:
-    scheme = urlsplit(reference).scheme.lower() if ":" in reference else ""
-    if scheme == "file":
-        return unquote(urlsplit(reference).path)
-    if len(scheme) > 1:
-        raise InputError(f"{said}: {scheme}: is not a supported scheme.")
-    return unquote(reference)

@@ -3,23 +3,18 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import Field, StringConstraints
 
 from toolbank.bank.records import Tool
 from toolbank.config.base import Config, paths_in
 from toolbank.config.explain import reading_content
-from toolbank.system.errors import InputError
 from toolbank.system.files import reading
-from toolbank.system.net import is_loopback, is_url, origin
-
-if TYPE_CHECKING:
-    from toolbank.sources.checks import SchemaCheck
-
+from toolbank.system.net import is_url
 
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_S = 60.0
@@ -54,28 +49,13 @@ class Location:
             ToolbankError: the URL can't be read now.
         """
         if self.is_url:
-            return self._fetch()
+            from toolbank.sources.documents import Documents
+
+            return Documents(most_s=_MOST_S).download(self.text)[1]
         if self.path is None or not self.path.is_file():
             return b""
         with reading(self.path), self.path.open("rb") as file:
             return file.read(_MOST_BYTES)
-
-    def _fetch(self) -> bytes:
-        from toolbank.sources.document_fetch import fetch, shown
-
-        own = origin(self.text)
-        is_here = is_loopback(self.text)
-        try:
-            _, body = fetch(
-                self.text,
-                most_bytes=_MOST_BYTES,
-                most_s=_MOST_S,
-                may_lead_to=lambda _: True,
-                is_let_in=lambda url: is_here and origin(url) == own,
-            )
-        except ValueError as error:
-            raise InputError(f"{shown(self.text)}: is no address ({error}).") from error
-        return body
 
 
 _Name = Annotated[
@@ -129,7 +109,7 @@ class ToolCollection:
     (`undocumented`). `crawls` list what became of every object and page of a crawl. `problems` are
     messages on what could not be read, `notes` on what was skipped on purpose. If it is not
     `complete`, reading again may give more; `unread` are then the labels of the missing tools, by
-    default all labels of the source. `check` knows the schemas that are already checked.
+    default all labels of the source.
     """
 
     tools: tuple[Tool, ...]
@@ -139,7 +119,6 @@ class ToolCollection:
     notes: tuple[str, ...] = ()
     complete: bool = True
     unread: tuple[str, ...] = ()
-    check: "SchemaCheck | None" = None
 
 
 C = TypeVar("C", bound=SourceConfig)
@@ -188,8 +167,8 @@ class SourceKind(Generic[C]):
 
         with self._reading(config):
             collected = self.read_tools(config, cache)
-            check_tools(collected.tools, config.label, collected.check)
-        return replace(collected, check=None)
+            check_tools(collected.tools, config.label)
+        return collected
 
     def version(self, config: C) -> str:
         """Identify the content of a source.

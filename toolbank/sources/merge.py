@@ -16,11 +16,11 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import McpCall, Tool
-from toolbank.bank.twins import group_siblings, join_pairs
+from toolbank.bank.records import McpCall, Tool, group_siblings, join_pairs
 from toolbank.config.assets import Asset
 from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
+from toolbank.system.files import read_text
 from toolbank.system.terminal import one_line
 
 # The fields that may differ between two sources of an equal tool.
@@ -81,9 +81,7 @@ class ToolMerger:
             tool = self.tools[name]
             aliases = tuple(one for one in tool.aliases if one not in taken)
             taken.update(aliases)
-            if aliases != tool.aliases:
-                tool = tool.model_copy(update={"aliases": aliases})
-            tools.append(tool)
+            tools.append(tool.model_copy(update={"aliases": aliases}))
         return tools
 
     def _find(self, source: int, tool: Tool) -> Tool | None:
@@ -314,10 +312,7 @@ def read_named(file: Asset) -> list[list[str]]:
     Raises:
         InputError: it can't be read, or a line has only one name.
     """
-    try:
-        text = file.path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file.path}: can't be read ({error}).") from error
+    text = read_text(file.path)
     lines = [line.partition("#")[0].split() for line in text.splitlines()]
     for number, names in enumerate(lines, 1):
         if len(names) == 1:

@@ -1,7 +1,6 @@
 """crawlers/<site>.yaml: the address of a Sphinx site, and which of its objects are tools."""
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Literal, Self
 
@@ -12,6 +11,7 @@ from toolbank.config.base import Config
 from toolbank.config.explain import explain
 from toolbank.config.yaml import parse_mapping
 from toolbank.system.errors import InputError
+from toolbank.system.files import read_text
 from toolbank.system.net import checked_address
 
 Domain = Literal["py", "js", "c", "cpp", "http"]
@@ -62,10 +62,8 @@ class Objects(Config):
         known = ROLES[self.domain]
         for role in self.roles:
             if role not in known:
-                near = get_close_matches(role, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"({', '.join(known)})"
                 raise ValueError(
-                    f"no role {role!r} in the {self.domain} domain; {hint}"
+                    f"no role {role!r} in the {self.domain} domain ({', '.join(known)})"
                 )
         return self
 
@@ -99,11 +97,7 @@ def load_site(name: str) -> Site:
             the message names file, line and key.
     """
     path = find_asset("crawlers", f"{name}.yaml").path
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: can't be read ({error}).") from error
-    data, lines = parse_mapping(text, str(path))
+    data, lines = parse_mapping(read_text(path), str(path))
     try:
         return Site.model_validate(data)
     except ValidationError as error:

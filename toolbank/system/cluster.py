@@ -54,15 +54,15 @@ def join(workers: int, key: str) -> bool:
                     logging_level=logging.ERROR,
                 )
     except Exception as error:  # a bare one if Ray takes more than 30 s to start
-        if _lacks_token(error):
-            raise InputError(
-                f"{_ADDRESS}: the cluster at {address!r} wants its token. Set RAY_AUTH_MODE=token, "
-                "and RAY_AUTH_TOKEN as on its nodes unless ~/.ray/auth_token has it."
-            ) from error
-        what = f"{_ADDRESS}: no cluster of Ray could be joined at {address!r}"
         if not address:
-            what = f"{key}: Ray could not be started here"
-        raise InputError(f"{what} ({error}).") from error
+            raise InputError(
+                f"{key}: Ray could not be started here ({error})."
+            ) from error
+        raise InputError(
+            f"{_ADDRESS}: no cluster of Ray could be joined at {address!r} ({error}). If it "
+            "requires a token, set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN as on its nodes unless "
+            "~/.ray/auth_token has it."
+        ) from error
     return not address
 
 
@@ -72,19 +72,6 @@ def describe_room() -> str:
 
     has: dict[str, float] = ray.cluster_resources()
     return ", ".join(f"{has.get(kind, 0):g} {kind}s" for kind in ("CPU", "GPU"))
-
-
-def _lacks_token(error: BaseException) -> bool:
-    """Check whether the cluster requires a token, which Ray sends only with RAY_AUTH_MODE=token.
-
-    Ray raises "failed to connect"; the reason is in one of the causes.
-    """
-    reasons = []
-    at: BaseException | None = error
-    while at is not None:
-        reasons.append(f"{type(at).__name__}: {at}")
-        at = at.__cause__ or at.__context__
-    return any("AuthenticationError" in reason for reason in reasons)
 
 
 def _check_listener(address: str) -> None:

@@ -316,7 +316,7 @@ def _read(text: str, where: str) -> Iterator[list[str]]:
     except ValueError as error:
         # An entry may contain a secret.
         raise InputError(
-            f"{where}: can't be read ({error}). Write `send NAME=$NAME https://HOST` or "
+            f"{where}: cannot be read ({error}). Write `send NAME=$NAME https://HOST` or "
             "`start NAME=VALUE PROGRAM ARGUMENT`, with ; between several."
         ) from None
 

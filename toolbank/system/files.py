@@ -45,12 +45,12 @@ def write_error(path: Path, error: OSError) -> ToolbankError:
     """Make the error for a path that could not be written."""
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
         return InputError(
-            f"{path}: can't write, because a file is where a folder has to be. Move it away, or "
+            f"{path}: cannot be written, because a file is where a folder has to be. Move it away, or "
             "use another folder."
         )
     remedy = "Make room" if error.errno == errno.ENOSPC else "Make it writable"
     return ToolbankError(
-        f"{path}: can't write ({error.strerror or error}). {remedy}, or use another folder. The "
+        f"{path}: cannot be written ({error.strerror or error}). {remedy}, or use another folder. The "
         "results so far are kept."
     )
 
@@ -82,7 +82,7 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"{path}: can't read ({error.strerror or error}). Check that the file exists "
+            f"{path}: cannot be read ({error.strerror or error}). Check that the file exists "
             "and that you may read it."
         ) from error
     except UnicodeDecodeError as error:

@@ -277,21 +277,6 @@ def is_unchanged(folder: Path, name: str, files: Files) -> bool:
     )
 
 
-def foreign_files(folder: Path, names: Iterable[str], files: Files) -> Iterator[Path]:
-    """Find files at or under these names that belong to the user."""
-    for name in names:
-        top = folder / name
-        inside = top.rglob("*") if stat.S_ISDIR(_mode(top)) else ()
-        for path in (top, *inside):
-            mode, inner = _mode(path), path.relative_to(folder).as_posix()
-            if (
-                mode
-                and not stat.S_ISDIR(mode)
-                and not is_unchanged(folder, inner, files)
-            ):
-                yield path
-
-
 def refuse_foreign(
     folder: Path, kind: FolderKind, names: Iterable[str], files: Files
 ) -> None:
@@ -300,7 +285,19 @@ def refuse_foreign(
     Raises:
         InputError: one does.
     """
-    first = min(foreign_files(folder, names, files), default=None)
+    paths = (
+        path
+        for top in (folder / name for name in names)
+        for path in (top, *(top.rglob("*") if stat.S_ISDIR(_mode(top)) else ()))
+    )
+    foreign = (
+        path
+        for path in paths
+        if (mode := _mode(path))
+        and not stat.S_ISDIR(mode)
+        and not is_unchanged(folder, path.relative_to(folder).as_posix(), files)
+    )
+    first = min(foreign, default=None)
     if first is not None:
         raise InputError(
             f"{folder}: holds {first.relative_to(folder)}, which is not that of {kind}; nothing "

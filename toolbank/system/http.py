@@ -119,16 +119,13 @@ async def read_body(response: aiohttp.ClientResponse, most: int) -> tuple[bytes,
         EncodingError: the encoding is not supported.
         zlib.error: the body is damaged or incomplete.
     """
-    reader = BoundedReader(most, _encodings(response))
     body = bytearray()
     try:
-        async for chunk in response.content.iter_any():
-            for part in reader.feed(chunk):
-                body += part
+        async for part in read_parts(response, most):
+            body += part
     except TooLargeError:
         response.close()
         return bytes(body), False
-    reader.end()
     return bytes(body), True
 
 
@@ -136,15 +133,12 @@ async def read_parts(
     response: aiohttp.ClientResponse, most: int
 ) -> AsyncIterator[bytes]:
     """Read a body as it arrives; more than `most` bytes raise TooLargeError."""
-    reader = BoundedReader(most, _encodings(response))
+    encodings = read_encodings(response.headers.get("Content-Encoding", ""))
+    reader = BoundedReader(most, encodings)
     async for chunk in response.content.iter_any():
         for part in reader.feed(chunk):
             yield part
     reader.end()
-
-
-def _encodings(response: aiohttp.ClientResponse) -> list[str]:
-    return read_encodings(response.headers.get("Content-Encoding", ""))
 
 
 class BoundedReader:

@@ -82,10 +82,11 @@ def _explain(repository: str, endpoint: str, error: object) -> ToolbankError:
             f"{repository}: {endpoint} has no such dataset, or the token may not see it. Check "
             f"the spelling. {_REMEDY}"
         )
-    if status == 403:
-        return InputError(f"{repository}: {endpoint} refuses it ({said}). {_REMEDY}")
     if status // 100 == 4 and status != 429:
-        return InputError(f"{repository}: {endpoint} refuses it ({status}: {said}).")
+        remedy = f" {_REMEDY}" if status == 403 else ""
+        return InputError(
+            f"{repository}: {endpoint} refuses it ({status}: {said}).{remedy}"
+        )
     return ToolbankError(
         f"{repository}: {endpoint} fails ({status or 'no status'}: {said}). Run the same command "
         "again later."

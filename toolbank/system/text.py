@@ -1,8 +1,14 @@
-"""Decode JSON, clean text, and escape keys of JSON pointers (RFC 6901)."""
+"""Decode JSON, clean text, escape keys of JSON pointers (RFC 6901), and fill in templates."""
+
+from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 # The C0 and C1 sets (with line feeds), characters that change the direction of writing, and halves
 # of surrogate pairs.
@@ -49,3 +55,34 @@ def escape(key: str) -> str:
 def unescape(part: str) -> str:
     """Read the key from a part of a JSON pointer."""
     return part.replace("~1", "/").replace("~0", "~")
+
+
+def fill_template(name: str, **values: Any) -> str:
+    """Fill in a template of the package, such as "training/card.md.j2".
+
+    Values are inserted as they are: escape foreign text for Markdown first. The filter `yaml`
+    writes a value as YAML, such as for a card's front matter.
+    """
+    return _environment().get_template(name).render(values)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("toolbank", "."),
+        autoescape=False,  # noqa: S701 - Markdown, not HTML
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["yaml"] = _write_yaml
+    return environment
+
+
+def _write_yaml(value: Any) -> str:
+    import yaml
+
+    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True)).strip()

@@ -74,10 +74,7 @@ def check_reading(case: DatasetCase) -> None:
     assert "test" in splits, "the sample has queries to test with"
     assert splits != {"test"}, "the sample has queries to train on"
     again = case.kind.read(case.config)
-    same = "the same files are read to the same"
-    assert (again.tools, again.queries) == (dataset.tools, dataset.queries), same
-    assert again.asks == dataset.asks, same
-    assert again.left_out.describe() == dataset.left_out.describe()
+    assert again == dataset, "the same files are read to the same"
 
 
 def check_files(case: DatasetCase) -> None:
@@ -92,9 +89,9 @@ def check_files(case: DatasetCase) -> None:
             if path.is_file() and path not in listed:
                 path.unlink()
         alone = case.kind.read(config)
-        assert alone.queries == before.queries, "files that are not listed are read"
-        assert alone.tools == before.tools, "files that are not listed are read"
-        assert alone.asks == before.asks, "files that are not listed are read"
+        for name in ("tools", "queries", "asks"):
+            same = getattr(alone, name) == getattr(before, name)
+            assert same, "files that are not listed are read"
     for number in range(len(files)):
         with case.copy() as config:
             path = case.kind.find_files(config)[number]

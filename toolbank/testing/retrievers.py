@@ -64,8 +64,13 @@ class RetrieverCase:
 
     @cached_property
     def fitted(self) -> Retriever:
-        """The retriever, fitted once; checks don't change it."""
+        """The retriever, fitted once; checks do not change it."""
         return self.fit(self.bank)
+
+    @cached_property
+    def hits(self) -> Hits:
+        """The hits of `fitted` for `REQUESTS`, among all tools."""
+        return self.fitted.search(REQUESTS, len(self.bank.tools))
 
     def fit(self, bank: Bank) -> Retriever:
         """A retriever that is fitted, with all that it is built on, on a bank."""
@@ -127,10 +132,10 @@ def check_order_of_tools(case: RetrieverCase) -> None:
 
 def check_parts_of_a_search(case: RetrieverCase) -> None:
     """The hits of a request depend neither on other requests nor on k."""
-    n_tools = len(case.bank.tools)
-    together = case.fitted.search(REQUESTS, n_tools)
+    n_tools, together = len(case.bank.tools), case.hits
     few = case.fitted.search(REQUESTS, 2)
-    _assert_same(few, _cut(together, 2), "fewer hits are the first of more")
+    first = together[0][:, :2], together[1][:, :2]
+    _assert_same(few, first, "fewer hits are the first of more")
     for row, request in enumerate(REQUESTS):
         (alone,), (scores,) = case.fitted.search([request], n_tools)
         assert (alone == together[0][row]).all(), "other requests change no hit"
@@ -150,10 +155,8 @@ def check_fit(case: RetrieverCase) -> None:
             case.bank.asks,
         )
     )
-    n_tools = len(case.bank.tools)
-    expected = case.fitted.search(REQUESTS, n_tools)
-    found = blind.search(REQUESTS, n_tools)
-    assert np.allclose(found[1], expected[1], atol=_TOLERANCE), (
+    _, scores = blind.search(REQUESTS, len(case.bank.tools))
+    assert np.allclose(scores, case.hits[1], atol=_TOLERANCE), (
         "a second fit without the queries of split test gives other scores"
     )
 
@@ -165,17 +168,12 @@ def check_without_train(case: RetrieverCase) -> None:
     bare = case.fit(
         Bank(case.bank.tools, case.bank.split("validation"), case.bank.info)
     )
-    n_tools = len(case.bank.tools)
-    expected = case.fitted.search(REQUESTS, n_tools)
-    _assert_same(
-        bare.search(REQUESTS, n_tools), expected, "without train queries, same hits"
-    )
+    found = bare.search(REQUESTS, len(case.bank.tools))
+    _assert_same(found, case.hits, "without train queries, same hits")
 
 
 def check_saving(case: RetrieverCase) -> None:
     """Loaded from another place it finds the same; saved twice, it has the same bytes."""
-    n_tools = len(case.fitted.tools)
-    expected = case.fitted.search(REQUESTS, n_tools)
     with _folder() as folder:
         case.fitted.save(folder / "first")
         (folder / "first").rename(folder / "moved")
@@ -192,8 +190,8 @@ def check_saving(case: RetrieverCase) -> None:
             assert loaded.config == case.config, "it is loaded with its settings"
             assert loaded.tools == case.fitted.tools, "it is loaded with its tools"
             assert loaded.card == case.fitted.card, "it is loaded with its card"
-            hits = loaded.search(REQUESTS, n_tools)
-            _assert_same(hits, expected, "loaded, same hits")
+            hits = loaded.search(REQUESTS, len(loaded.tools))
+            _assert_same(hits, case.hits, "loaded, same hits")
         (folder / "moved" / "tools.json").write_text('["only.one"]', encoding="utf-8")
         _assert_damage_refused(folder / "moved", "tools.json of other tools")
 
@@ -201,7 +199,6 @@ def check_saving(case: RetrieverCase) -> None:
 def check_damage(case: RetrieverCase) -> None:
     """A damaged or missing file is refused, or makes no difference."""
     n_tools = len(case.bank.tools)
-    expected = case.fitted.search(REQUESTS, n_tools)
     with _folder() as folder:
         case.fitted.save(folder)
         for path in _files(folder):
@@ -217,7 +214,7 @@ def check_damage(case: RetrieverCase) -> None:
                     continue
                 essential = path.suffix == ".safetensors" or path.name == "tools.json"
                 assert not essential, f"{path.name}: damage to it is not noticed"
-                _assert_same(found, expected, f"{path.name}: damage changes hits")
+                _assert_same(found, case.hits, f"{path.name}: damage changes hits")
             path.write_bytes(content)
 
 
@@ -248,8 +245,7 @@ def check_adding_tools(case: RetrieverCase) -> None:
 
     The original retriever does not change: it may be in use.
     """
-    n_tools = len(case.bank.tools)
-    before = case.fitted.search(REQUESTS, n_tools)
+    n_tools, before = len(case.bank.tools), case.hits
     with _folder() as folder:
         case.fitted.save(folder / "before")
         for one in (case.fitted, load_retriever(folder / "before")):
@@ -276,9 +272,7 @@ def check_removing_tools(case: RetrieverCase) -> None:
 
     The original retriever does not change.
     """
-    n_tools = len(case.bank.tools)
-    before = case.fitted.search(REQUESTS, n_tools)
-    names = case.fitted.tools
+    n_tools, before, names = len(case.bank.tools), case.hits, case.fitted.tools
     with _folder() as folder:
         for gone in ([names[0]], [names[-1], names[1]], [*names[:-1]], [*names[1:]]):
             less = case.fitted.add_tools([_NEW]).remove_tools(gone)
@@ -379,10 +373,6 @@ def _check_hits(hits: Hits, n_tools: int) -> None:
         assert len(set(indices[:n].tolist())) == n, "no tool comes twice"
         assert (np.diff(scores[:n]) <= 0).all(), "scores fall"
         assert (scores[n:] == -np.inf).all(), "a row is filled up with -1 and -inf"
-
-
-def _cut(hits: Hits, k: int) -> Hits:
-    return hits[0][:, :k], hits[1][:, :k]
 
 
 def _damage(array: NDArray[np.generic]) -> Iterator[NDArray[np.generic]]:

@@ -44,7 +44,7 @@ _ONE_LINE = 200
 class SourceCase:
     """A kind of source under test, and the configuration of a small sample.
 
-    The `unreadable` configurations can't be read. `change` changes the tools of the sample; it is
+    The `unreadable` configurations cannot be read. `change` changes the tools of the sample; it is
     None if the content is only known by requesting it. The content must create the file `canary` if
     any of it is executed, such as a description `__import__("pathlib").Path("...").touch()`. `given`
     is what a user would type to read it with the kind's defaults, if that is enough.
@@ -142,7 +142,7 @@ def check_version(case: SourceCase) -> None:
 
 def check_unreadable(case: SourceCase) -> None:
     """Check that unreadable input is an InputError that names it and says what to do."""
-    assert case.unreadable, "some configuration can't be read"
+    assert case.unreadable, "some configuration cannot be read"
     for config in case.unreadable:
         with tempfile.TemporaryDirectory() as cache:
             try:
@@ -151,7 +151,7 @@ def check_unreadable(case: SourceCase) -> None:
             except InputError as error:
                 message = str(error)
             else:
-                raise AssertionError(f"{config.label}: what can't be read is an error")
+                raise AssertionError(f"{config.label}: what cannot be read is an error")
         own = config.label.removeprefix(f"{config.type}:")
         assert own in message, f"the message names {own}: {message}"
         assert "Traceback" not in message

@@ -16,7 +16,7 @@ from transformers import TrainerCallback
 from transformers import TrainerControl as Control
 from transformers import TrainerState as State
 
-from toolbank.system.numbers import count, duration, seconds
+from toolbank.system.numbers import duration, seconds
 from toolbank.system.terminal import print_above_bars, print_amid_writes
 from toolbank.training.config import Saves
 from toolbank.training.ranks import broadcast, rank, world_size
@@ -241,8 +241,6 @@ class Progress(TrainerCallback):
         parts = [f"{self._title}: step {self._step:,} of {self._last:,}"]
         if done >= _PACE_STEPS:
             parts.append(f"{seconds(passed / done)} a step")
-        elif done:
-            parts.append(f"{count(done, 'step')} in {duration(passed)}")
         parts += [f"{name} {value}" for name, value in self._shown.items()]
         if done >= _PACE_STEPS and left:
             parts.append(f"about {duration(passed / done * left)} left")

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from toolbank.config.base import Config
-from toolbank.system.cards import fill_template
 from toolbank.system.files import write_text
 from toolbank.system.numbers import count
+from toolbank.system.text import fill_template
 from toolbank.system.version import __version__
 from toolbank.training.config import METRIC
 from toolbank.training.run import Training

@@ -30,7 +30,6 @@ class BestWeights:
     def __init__(self, model: torch.nn.Module) -> None:
         self._model = model
         self._weights = _copy_weights(model)
-        self._file: Path | None = None
         self.value: float | None = None
         self.is_of_an_epoch = False
 
@@ -41,18 +40,14 @@ class BestWeights:
         self.value = value
         if step:
             self._weights = _copy_weights(self._model)
-            self._file, self.is_of_an_epoch = None, True
+            self.is_of_an_epoch = True
 
-    def write(self, folder: Path, place: Path) -> None:
-        """Write them to `folder`, which moves to `place` later; link them if they are on disk."""
+    def write(self, folder: Path) -> None:
+        """Write them to a folder, unless they are the initial ones."""
         from safetensors.torch import save_file
 
-        if not self.is_of_an_epoch:
-            return
-        path = folder / BEST
-        if self._file is None or not _link(self._file, path):
-            save_file(self._weights, path)
-        self._file = place / BEST
+        if self.is_of_an_epoch:
+            save_file(self._weights, folder / BEST)
 
     def read(self, folder: Path, value: float, *, is_of_an_epoch: bool) -> None:
         """Read the best weights at the time of a checkpoint."""
@@ -60,8 +55,7 @@ class BestWeights:
 
         self.value, self.is_of_an_epoch = value, is_of_an_epoch
         if is_of_an_epoch:
-            self._file = folder / BEST
-            self._weights = load_file(self._file)
+            self._weights = load_file(folder / BEST)
 
     def put_back(self) -> None:
         """Copy these weights into the model."""
@@ -73,15 +67,6 @@ def _copy_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
         name: values.detach().to("cpu", copy=True).contiguous()
         for name, values in model.state_dict().items()
     }
-
-
-def _link(source: Path, target: Path) -> bool:
-    """Hard-link a file; False if the file system cannot."""
-    try:
-        os.link(source, target)
-    except OSError:
-        return False
-    return True
 
 
 STATE = "trainer_state.json"

@@ -233,10 +233,6 @@ class TrainingPlan:
     title: str
     steps: int | None
 
-    def within(self, of: str) -> Self:
-        """The same in another fit, such as "held-out part 1 of 2, for refiner"."""
-        return replace(self, title=name_training(self.title, of))
-
 
 def name_training(title: str, of: str) -> str:
     """Name a training of a fit; `of` is "" for the retriever's own fit."""

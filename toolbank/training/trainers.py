@@ -149,7 +149,10 @@ class TrainerBase(Trainer):
             try:
                 super()._save_checkpoint(model, trial)
                 if rank() == 0:
-                    self._save_more(aside / name, folder / name)
+                    if self.best is not None:
+                        self.best.write(aside / name)
+                    if hasattr(self.rows, "save_epoch"):
+                        write_json(aside / name / ROWS, self.rows.save_epoch())
             except (OSError, RuntimeError, SafetensorError) as error:
                 raise ToolbankError(
                     f"{folder / name}: cannot write ({error}). Free some space, or make the folder "
@@ -160,12 +163,6 @@ class TrainerBase(Trainer):
             wait_for_ranks()
             if rank() == 0:
                 place_checkpoint(aside / name, folder)
-
-    def _save_more(self, made: Path, place: Path) -> None:
-        if self.best is not None:
-            self.best.write(made, place)
-        if hasattr(self.rows, "save_epoch"):
-            write_json(made / ROWS, self.rows.save_epoch())
 
 
 class EpochStart(TrainerCallback):

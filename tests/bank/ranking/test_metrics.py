@@ -152,21 +152,6 @@ def test_so_many_places_are_filled_by_each_prefix_as_a_matching_can_fill(ranked)
         assert found[:k].sum() == (matched >= 0).sum()
 
 
-@given(judged_rankings())
-def test_without_alternatives_places_are_filled_by_the_needed_tools_alone(ranked):
-    hits, gold = ranked
-    places = [dict.fromkeys(tools, ()) for tools in gold]
-    np.testing.assert_array_equal(
-        match_places(hits, places), match_gold(hits, pad(gold))
-    )
-
-
-def test_an_alternative_fills_one_place_and_the_second_hit_for_it_none():
-    places = [{1: {2}, 3: {2, 4}}]
-    hits = np.array([[2, 1, 4, 3, -1]])
-    assert match_places(hits, places).tolist() == [[True, True, False, False, False]]
-
-
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_interval_is_scipys_wilson(case):
     count, n = case

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import BY_RULES
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do
 from tests.commands.whose_files.project import fresh
 from tests.world import PACKAGE, write_recipe
 
@@ -37,8 +37,7 @@ def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("world") / "project"
     folder.mkdir()
     recipe = Path(write_recipe(folder, PACKAGE, **BY_RULES))
-    done = toolbank("run", "mine.yaml", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    do(folder, "run", "mine.yaml")
     (folder / "small.yaml").write_text(SMALL)
     by_hand = "# My own words.\n" + recipe.read_text()
     texts = {

@@ -4,7 +4,7 @@ import os
 import subprocess
 from contextlib import contextmanager
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do, toolbank
 from toolbank.datasets.export import FORMATS
 from toolbank.search.run_search import load
 from toolbank.system.errors import ToolbankError
@@ -35,7 +35,7 @@ COMMANDS = {
     "init": ("init", "new", "--package", "json", "--prompts"),
     "train": ("train", "small.yaml"),
     "judge": ("judge", "small.yaml"),
-    "replace": (
+    "replace": [
         "run",
         "small.yaml",
         "--set",
@@ -43,7 +43,7 @@ COMMANDS = {
         "--replace",
         "--until",
         "sources",
-    ),
+    ],
     "crawl": ("crawl", "--sphinx", "http://127.0.0.1:9/"),
     **{form: ("export", "runs/mine", "--format", form) for form in FORMATS},
 }
@@ -87,8 +87,7 @@ def save(project, place):
 
 def refused(project, *arguments, told):
     before = seen(project)
-    done = toolbank(*arguments, cwd=project)
-    assert done.returncode == 2, done.stderr
+    done = do(project, *arguments, code=2)
     for part in told:
         assert part in done.stderr
     assert seen(project) == before

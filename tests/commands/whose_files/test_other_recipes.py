@@ -7,9 +7,10 @@ import subprocess
 
 import pytest
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do, sets, toolbank
 from tests.commands.whose_files.project import fresh, refused, seen
 from tests.small_disk import small_disk
+from tests.world import write_dataset
 
 
 def test_a_recipe_that_was_written_by_hand_makes_no_run_of_its_folder(project):
@@ -34,25 +35,25 @@ def test_a_recipe_that_was_written_by_hand_makes_no_run_of_its_folder(project):
     ],
 )
 def test_another_recipe_does_not_take_over_a_folder(project, settings_, told):
-    sets = [part for setting in settings_ for part in ("--set", setting)]
+    changes = sets(*settings_)
     place = ("--out", "runs/mine")
     for command in ("run", "generate", "judge", "train", "report"):
         refused(
-            *(project, command, "mine.yaml", *sets, *place), told=[*told, "--replace"]
+            *(project, command, "mine.yaml", *changes, *place),
+            told=[*told, "--replace"],
         )
-    refused(project, "run", "runs/mine", *sets, told=told)
-    planned = toolbank("plan", "mine.yaml", *sets, *place, cwd=project)
+    refused(project, "run", "runs/mine", *changes, told=told)
+    planned = toolbank("plan", "mine.yaml", *changes, *place, cwd=project)
     assert told[0] in planned.stdout
     assert "--replace" in planned.stdout
 
 
 def test_replace_keeps_all_that_the_other_recipe_made(project):
     earlier = seen(project / "runs/mine")
-    done = toolbank(
+    done = do(
+        project,
         *("run", "mine.yaml", "--set", "seed=7", "--out", "runs/mine", "--replace"),
-        cwd=project,
     )
-    assert done.returncode == 0, done.stderr
     assert "runs/mine/replaced/1" in done.stderr
     kept = seen(project / "runs/mine/replaced/1")
     apart = (".toolbank.json", ".lock", ".lock.owner", "journal.sqlite")
@@ -79,6 +80,12 @@ def test_a_run_writes_through_no_link(project):
                 *(project, command, "mine.yaml", "--out", "runs/other"),
                 told=[f"{link.relative_to(project)}: a link"],
             )
+    models.unlink()
+    for name in ("verify", "batch"):
+        (project / "runs/other" / name).symlink_to(project / "empty")
+        told = [f"runs/other/{name}: a link"]
+        refused(project, "run", "mine.yaml", "--out", "runs/other", told=told)
+        (project / "runs/other" / name).unlink()
     (project / "notes.txt").write_text("mine")
     (project / "lnotes").symlink_to("notes.txt")
     told = ["lnotes: a link that leads to a file, and a run needs a folder"]
@@ -93,9 +100,7 @@ def test_a_run_writes_through_no_link(project):
         ("retrievers/bm25", "{project}/victim/bashrc"),
     ],
 )
-def test_a_strangers_list_of_files_has_none_removed_outside_of_the_run(
-    project, stage, name
-):
+def test_a_strangers_run_removes_no_file_outside_of_it(project, stage, name):
     victim = project / "victim" / "bashrc"
     victim.parent.mkdir()
     victim.write_text("alias ls=ls")
@@ -108,15 +113,6 @@ def test_a_strangers_list_of_files_has_none_removed_outside_of_the_run(
     toolbank("run", "runs/mine", cwd=project)
     toolbank("run", "runs/mine", "--set", "seed=7", "--replace", cwd=project)
     assert victim.read_text() == "alias ls=ls"
-
-
-@pytest.mark.parametrize("name", ["verify", "batch"])
-def test_a_run_writes_through_no_link_of_what_it_may_not_have_yet(project, name):
-    shutil.copytree(project / "runs/mine", project / "runs/strange")
-    (project / "elsewhere").mkdir()
-    (project / "runs/strange" / name).symlink_to(project / "elsewhere")
-    told = [f"runs/strange/{name}: a link"]
-    refused(project, "run", "mine.yaml", "--out", "runs/strange", told=told)
 
 
 @pytest.mark.parametrize(
@@ -133,65 +129,48 @@ def test_what_a_recipe_can_not_read_replaces_nothing(project, setting, told):
         (project / recipe).write_text(
             "name: bad\ndataset: {type: jsonl, path: bad}\nretrievers: [{type: bm25}]\n"
         )
-        (project / "bad").mkdir()
-        (project / "bad/tools.jsonl").write_text(
-            '{"name": "a", "description": "Median."}\n'
-        )
-        (project / "bad/queries.jsonl").write_text(
-            '{"query": "middle value", "tools": ["b"], "split": "test"}\n'
-        )
+        query = {"query": "middle value", "tools": ["b"], "split": "test"}
+        write_dataset(project / "bad", ["a"], [query])
     place = ("--out", "runs/mine", "--replace")
     refused(project, "run", recipe, "--set", setting, *place, told=[told])
     assert not (project / "runs/mine/replaced").exists()
 
 
-def test_a_recipe_that_was_edited_in_the_folder_is_compared_with_what_made_it(project):
+def test_a_recipe_that_grows_goes_on_in_its_folder(project):
+    more = ("retrievers=[{type: bm25}, {type: nearest}]", "generate.queries=35")
+    do(project, "run", "mine.yaml", *sets(*more))
+    assert not (project / "runs/mine/replaced").exists()
     path = project / "runs/mine/recipe.yaml"
     path.write_text(path.read_text().replace("seed: 0", "seed: 7"))
     refused(project, "run", "runs/mine", told=["seed: 0 there, 7"])
 
 
-def test_a_recipe_that_grows_goes_on_in_its_folder(project):
-    done = toolbank(
-        *("run", "mine.yaml", "--set", "retrievers=[{type: bm25}, {type: nearest}]"),
-        *("--set", "generate.queries=35"),
-        cwd=project,
-    )
-    assert done.returncode == 0, done.stderr
-    assert not (project / "runs/mine/replaced").exists()
-
-
-def write_dataset(folder, *others):
-    folder.mkdir(exist_ok=True)
-    tools = ["find flights", "book hotels", "read mails", *others]
-    (folder / "tools.jsonl").write_text(
-        "".join(
-            f'{{"name": "t{n}", "description": "{t}"}}\n' for n, t in enumerate(tools)
-        )
-    )
-    (folder / "queries.jsonl").write_text(
-        "".join(
-            f'{{"query": "{t} {m}", "tools": ["t{n}"]}}\n'
-            for n, t in enumerate(tools)
-            for m in ("now", "today", "soon", "for me", "please")
-        )
-    )
+def write_tools(folder, *more):
+    tools = [
+        {"name": f"t{n}", "description": text}
+        for n, text in enumerate(("find flights", "book hotels", "read mails", *more))
+    ]
+    queries = [
+        {"query": f"{tool['description']} {word}", "tools": [tool["name"]]}
+        for tool in tools
+        for word in ("now", "today", "soon", "for me", "please")
+    ]
+    write_dataset(folder, tools, queries)
 
 
 def test_a_dataset_may_move_and_grow_and_another_one_is_refused(tmp_path):
-    write_dataset(tmp_path / "data")
+    write_tools(tmp_path / "data")
     (tmp_path / "own.yaml").write_text(
         "name: own\ndataset: {type: jsonl, path: data}\nretrievers: [{type: bm25}]\n"
         "baselines: false\n"
     )
     run = ("run", "own.yaml", "--until", "retrievers")
-    assert toolbank(*run, cwd=tmp_path).returncode == 0
-    write_dataset(tmp_path / "data", "send letters")
-    assert toolbank(*run, cwd=tmp_path).returncode == 0
+    do(tmp_path, *run)
+    write_tools(tmp_path / "data", "send letters")
+    do(tmp_path, *run)
     (tmp_path / "data").rename(tmp_path / "moved")
-    done = toolbank(*run, "--set", "dataset.path=moved", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    write_dataset(tmp_path / "other", "plant trees")
+    do(tmp_path, *run, "--set", "dataset.path=moved")
+    write_tools(tmp_path / "other", "plant trees")
     refused(
         *(tmp_path, *run, "--set", "dataset.path=other"),
         told=["dataset: ", f"{tmp_path}/moved there", f"{tmp_path}/other in this"],

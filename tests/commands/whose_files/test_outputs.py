@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.commands.in_process import toolbank
+from tests.commands.in_process import do, toolbank
 from tests.commands.whose_files.conftest import ASKED
 from tests.commands.whose_files.project import (
     COMMANDS,
@@ -49,8 +49,7 @@ def test_a_file_is_written_over_where_that_is_said(project, command, monkeypatch
     refused(project, *written, told=["is there already", "--overwrite"])
     monkeypatch.setenv("XDG_CACHE_HOME", str(project / "none"))
     for _ in range(2):
-        done = toolbank(*written, "--overwrite", cwd=project)
-        assert done.returncode == 0, done.stderr
+        do(project, *written, "--overwrite")
     assert "ago" not in (project / "out.json").read_text()
     assert not (project / "none").exists()
     for place, told in {
@@ -75,7 +74,7 @@ def test_a_file_is_written_over_where_that_is_said(project, command, monkeypatch
 def test_what_a_run_was_made_from_is_written_over_by_no_word(project, command):
     own = ("--set", "evaluate.on=[data/own.jsonl]", "--until", "sources")
     (project / "data/own.jsonl").write_text(ASKED)
-    assert toolbank("run", "mine.yaml", *own, cwd=project).returncode == 0
+    do(project, "run", "mine.yaml", *own)
     (project / "mine.yaml").rename(project / "renamed.yaml")
     for place in ("data/own.jsonl", "renamed.yaml"):
         written = ("--out", place, "--overwrite")
@@ -100,10 +99,9 @@ def all_kinds(tmp_path_factory):
             (folder / name).write_text(text)
         tiny_encoder(folder / "encoder")
         began = ("init", "pp", "--package", "shipsdk_of_inputs", "--prompts")
-        assert toolbank(*began, cwd=folder).returncode == 0
+        do(folder, *began)
         (folder / "pp.yaml").write_text(OF_ALL_KINDS)
-        done = toolbank("run", "pp.yaml", "--until", "retrievers", cwd=folder)
-        assert done.returncode == 0, done.stderr
+        do(folder, "run", "pp.yaml", "--until", "retrievers")
         yield folder
 
 
@@ -140,8 +138,7 @@ def test_a_file_that_has_a_recipes_name_alone_is_written_over(project):
     (project / "other").mkdir()
     (project / "other/mine.yaml").write_text("of somebody else")
     out = ("--out", "other/mine.yaml", "--overwrite")
-    done = toolbank(*COMMANDS["search"], *out, cwd=project)
-    assert done.returncode == 0, done.stderr
+    do(project, *COMMANDS["search"], *out)
     assert "median" in (project / "other/mine.yaml").read_text()
 
 
@@ -156,8 +153,7 @@ def test_a_recipe_that_was_edited_is_not_written_over(project, is_of_earlier_ver
         file.write("# edited\n")
     out = ("--out", "mine.yaml", "--overwrite")
     refused(project, *COMMANDS["search"], *out, told=["what is read"])
-    done = toolbank("run", "mine.yaml", "--until", "sources", cwd=project)
-    assert done.returncode == 0, done.stderr
+    do(project, "run", "mine.yaml", "--until", "sources")
     assert str(project / "mine.yaml") in json.loads(origin.read_text())["inputs"]
 
 
@@ -165,10 +161,10 @@ def test_a_recipe_that_was_edited_is_not_written_over(project, is_of_earlier_ver
 def test_a_pipe_and_the_devices_may_be_written_to(project, command):
     to_pipe = (*COMMANDS[command], "--out")
     with read_by_others(project / "pipe") as reader:
-        assert toolbank(*to_pipe, "pipe", cwd=project).returncode == 0
+        do(project, *to_pipe, "pipe")
         assert b"statistics.median" in os.read(reader, 100_000) or command != "search"
     assert (project / "pipe").is_fifo()
-    assert toolbank(*to_pipe, "/dev/null", cwd=project).returncode == 0
+    do(project, *to_pipe, "/dev/null")
     full = toolbank(*to_pipe, "/dev/full", cwd=project)
     assert (full.returncode, "No space left" in full.stderr) == (1, True)
 
@@ -192,15 +188,6 @@ def test_hits_go_where_the_shell_sends_them(project, to_file):
     assert "statistics.median" in json.loads(line)["tools"]
 
 
-def test_a_file_that_is_read_is_not_written_to(project):
-    for place in ("asked.jsonl", "link.jsonl", "hard.jsonl", "data/../asked.jsonl"):
-        refused(
-            *(project, "evaluate", "runs/mine", "--on", "asked.jsonl"),
-            *("--out", place),
-            told=[place, "what is read (asked.jsonl)", "another place"],
-        )
-
-
 def test_the_root_and_the_home_are_no_folders_of_runs(project, home):
     for place, called in (("/", "root of the disk"), (home, "your home folder")):
         for command in ("run", "plan", "preview"):
@@ -212,33 +199,32 @@ def test_the_root_and_the_home_are_no_folders_of_runs(project, home):
             )
 
 
-def test_no_folder_is_made_for_a_file(project):
-    refused(
-        *(project, "search", "runs/mine", "--queries", "asked.jsonl"),
-        *("--out", "nowhere/deep/h.jsonl"),
-        told=["nowhere/deep: no such folder", "mkdir -p"],
-    )
+READ = ["what is read (asked.jsonl)", "another place"]
+EVALUATED = "evaluate runs/mine --on asked.jsonl --out"
+HITS = "runs/mine/hits/bm25.jsonl"
 
 
-def test_a_run_does_not_read_what_it_writes(project):
-    hits = project / "runs/mine/hits/bm25.jsonl"
-    refused(
-        *(project, "run", "mine.yaml", "--set", f"evaluate.on=[{hits}]"),
-        told=[str(hits), "which this run writes"],
-    )
-
-
-def test_requests_that_are_missing_are_told_before_a_model_is_loaded(project):
-    shutil.rmtree(project / "runs/mine/models")
-    refused(
-        *(project, "search", "runs/mine", "--queries", "none.jsonl"),
-        *("--out", "h.jsonl"),
-        told=["none.jsonl"],
-    )
-
-
-def test_an_export_to_a_file_says_what_is_in_its_way(project):
-    refused(
-        *(project, "export", "runs/mine", "--format", "jsonl", "--out", "asked.jsonl"),
-        told=["asked.jsonl: a file, and an export needs a folder"],
-    )
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (f"{EVALUATED} asked.jsonl", ["asked.jsonl", *READ]),
+        (f"{EVALUATED} link.jsonl", ["link.jsonl", *READ]),
+        (f"{EVALUATED} hard.jsonl", ["hard.jsonl", *READ]),
+        (f"{EVALUATED} data/../asked.jsonl", ["data/../asked.jsonl", *READ]),
+        (
+            "search runs/mine --queries asked.jsonl --out nowhere/deep/h.jsonl",
+            ["nowhere/deep: no such folder", "mkdir -p"],
+        ),
+        (f"run mine.yaml --set evaluate.on=[{HITS}]", [HITS, "which this run writes"]),
+        ("search runs/mine --queries none.jsonl --out h.jsonl", ["none.jsonl"]),
+        (
+            "export runs/mine --format jsonl --out asked.jsonl",
+            ["asked.jsonl: a file, and an export needs a folder"],
+        ),
+    ],
+)
+def test_a_wrong_place_or_file_is_refused(project, command, told):
+    # Before a model is loaded.
+    if "none.jsonl" in command:
+        shutil.rmtree(project / "runs/mine/models")
+    refused(project, *command.split(), told=told)

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+from tests.world import write_lines
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.datasets import DATASETS
@@ -23,11 +24,6 @@ DOCUMENT = (
 )
 
 
-def lines(path, rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
 def table(path, rows):
     """As pandas writes it: a cell is quoted where it has to be."""
     import pandas
@@ -37,7 +33,8 @@ def table(path, rows):
 
 
 def make_jsonl(folder):
-    lines(
+    folder.mkdir(parents=True, exist_ok=True)
+    write_lines(
         folder / "tools.jsonl",
         [
             {"name": "a", "description": "Does a.\n\nAt length.", "domain": ["x"]},
@@ -48,11 +45,12 @@ def make_jsonl(folder):
         {"id": "1", "query": "do a", "tools": ["a"], "split": "train"},
         {"id": "2", "query": "do b", "tools": ["b", "a"], "split": "test"},
     ]
-    lines(folder / "queries.jsonl", rows)
-    lines(folder / "asks.jsonl", [{"tool": "b", "kind": "terse", "ask": "b it"}])
+    write_lines(folder / "queries.jsonl", rows)
+    write_lines(folder / "asks.jsonl", [{"tool": "b", "kind": "terse", "ask": "b it"}])
 
 
 def make_toolbank(folder):
+    folder.mkdir(parents=True, exist_ok=True)
     content = {
         "np.acos": {"new_func": "inverse_cosine", "description": "The angle."},
         "np.arccos": {"new_func": "inverse_cosine", "description": "The angle, again."},
@@ -115,13 +113,14 @@ def make_conversations(folder):
 
 
 def make_toollens(folder):
+    folder.mkdir(parents=True, exist_ok=True)
     documents = [
         {"_id": "0", "title": "", "text": DOCUMENT, "metadata": {}},
         {"_id": "1", "title": "Other", "text": "Something else."},
     ]
-    lines(folder / "corpus.jsonl", documents)
+    write_lines(folder / "corpus.jsonl", documents)
     queries = [{"_id": "7", "text": "list them"}, {"_id": "8", "text": "else"}]
-    lines(folder / "queries.jsonl", queries)
+    write_lines(folder / "queries.jsonl", queries)
     header = ("query-id", "corpus-id", "score")
     table(folder / "qrels" / "train.tsv", [header, (7, 0, 1), (7, 1, 1)])
     table(folder / "qrels" / "test.tsv", [header, (8, 1, 1)])

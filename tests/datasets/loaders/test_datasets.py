@@ -9,14 +9,14 @@ from tests.datasets.loaders.samples import (
     API,
     MAKE,
     config,
-    lines,
+    make_conversations,
     make_jsonl,
     make_toolbank,
     make_toolbench,
-    make_toollens,
     table,
 )
 from tests.shared import shared
+from tests.world import write_dataset, write_lines
 from toolbank.bank.bank import Bank, Label, SkipCounter
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Ask, Provenance, Query, Tool
@@ -34,13 +34,57 @@ def labels(dataset):
     return {q.query: (q.tools, q.split) for q in dataset.queries}
 
 
-def test_jsonl(tmp_path):
-    make_jsonl(tmp_path)
-    dataset = read("jsonl", tmp_path)
-    first, second = dataset.tools
+COCKTAILS = ("Cocktails::List", "Cocktails::One")
+READ = {
+    "jsonl": (
+        ("a", "b"),
+        {"do a": (("a",), "train"), "do b": (("b", "a"), "test")},
+    ),
+    "toolbank": (
+        ("np.acos", "np.sum"),
+        {
+            "What is the train?": (("np.sum", "np.acos"), "train"),
+            "What is the test?": (("np.acos",), "test"),
+        },
+    ),
+    "toolbench": (
+        COCKTAILS,
+        {
+            'a "list"\tof them': (COCKTAILS, "train"),
+            "one of them": (COCKTAILS[1:], "test"),
+        },
+    ),
+    "toollens": (
+        ("Cocktails::List", "Other"),
+        {
+            "list them": (("Cocktails::List", "Other"), "train"),
+            "else": (("Other",), "test"),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_tools_and_labels_are_read(tmp_path, kind):
+    MAKE[kind](tmp_path)
+    dataset = read(kind, tmp_path)
+    assert (tuple(tool.name for tool in dataset.tools), labels(dataset)) == READ[kind]
+    merged = {"tool: named as another": 1} if kind == "toolbank" else {}
+    assert dataset.left_out.counts == merged
+
+
+def test_descriptions_and_parameters_are_read(tmp_path):
+    for kind in READ:
+        MAKE[kind](tmp_path / kind)
+    first, second = read("jsonl", tmp_path / "jsonl").tools
     assert (first.summary, first.description) == ("Does a.", "At length.")
     assert second.parameters["properties"] == {"n": {}}
-    assert labels(dataset) == {"do a": (("a",), "train"), "do b": (("b", "a"), "test")}
+    for kind in ("toolbench", "toollens"):
+        tool = read(kind, tmp_path / kind).tools[0]
+        assert (tool.kind, tool.summary) == ("operation", "All of them.")
+        assert tool.parameters["required"] == ["q"]
+    tool = read("toolbench", tmp_path / "toolbench").tools[0]
+    assert tool.parameters["properties"]["n"]["type"] == "number"
 
 
 def test_jsonl_of_functions_as_models_are_told_of_them(tmp_path):
@@ -52,7 +96,7 @@ def test_jsonl_of_functions_as_models_are_told_of_them(tmp_path):
     ]
     queries = [{"query": "is it dry?", "tools": ["rain", "shine"]}]
     for name, rows in (("tools", tools), ("queries", queries)):
-        lines(tmp_path / f"{name}.jsonl", rows)
+        write_lines(tmp_path / f"{name}.jsonl", rows)
     dataset = read("jsonl", tmp_path)
     assert [tool.summary for tool in dataset.tools] == ["Tell if it rains."] * 2
     assert all(tool.parameters == schema for tool in dataset.tools)
@@ -74,8 +118,8 @@ def test_any_schema_of_an_object_is_kept(tmp_path, key):
         for n, schema in enumerate(schemas)
     ]
     make_jsonl(tmp_path)
-    lines(tmp_path / "tools.jsonl", tools)
-    lines(tmp_path / "queries.jsonl", [{"query": "do", "tools": ["t0"]}])
+    write_lines(tmp_path / "tools.jsonl", tools)
+    write_lines(tmp_path / "queries.jsonl", [{"query": "do", "tools": ["t0"]}])
     assert [tool.parameters for tool in read("jsonl", tmp_path).tools] == schemas
 
 
@@ -87,9 +131,29 @@ def test_any_schema_of_an_object_is_kept(tmp_path, key):
 def test_what_is_no_schema_of_an_object_is_told(tmp_path, schema, more):
     make_jsonl(tmp_path)
     tool = {"name": "a", "description": "Do.", "parameters": schema, **more}
-    lines(tmp_path / "tools.jsonl", [tool])
+    write_lines(tmp_path / "tools.jsonl", [tool])
     with pytest.raises(InputError, match=r'line 1: "parameters" is not a schema'):
         read("jsonl", tmp_path)
+
+
+SUM = Tool(name="np.sum", summary="Sum.", aliases=("np.add",), tags=("math",))
+MAX = Tool(name="np.max", summary="Largest.", twins=("np.amax",))
+MADE = Provenance(
+    attempt=3, engine="rules", model="", prompt_hash="h", seed=0, requests=("k",)
+)
+QUERIES = tuple(
+    Query(
+        id=f"q{i}",
+        query=f"what of {i}?",
+        draft="Do.",
+        tools=("np.max", "np.sum"),
+        explanation="why",
+        domain="numpy",
+        split=split,
+        provenance=MADE,
+    )
+    for i, split in enumerate(("train", "validation", "test"))
+)
 
 
 def test_functions_of_alike_names_are_read_back_with_their_queries(tmp_path):
@@ -108,47 +172,9 @@ def test_functions_of_alike_names_are_read_back_with_their_queries(tmp_path):
     }
 
 
-def test_toolbank_names_tools_as_its_queries_do(tmp_path):
-    make_toolbank(tmp_path)
-    dataset = read("toolbank", tmp_path)
-    assert [tool.name for tool in dataset.tools] == ["np.acos", "np.sum"]
-    assert labels(dataset) == {
-        "What is the train?": (("np.sum", "np.acos"), "train"),
-        "What is the test?": (("np.acos",), "test"),
-    }
-    assert dataset.left_out.describe()["tool: named as another"]["count"] == 1
-
-
-def test_toolbench(tmp_path):
-    make_toolbench(tmp_path)
-    dataset = read("toolbench", tmp_path)
-    tool = dataset.tools[0]
-    assert (tool.name, tool.kind, tool.summary) == (
-        *("Cocktails::List", "operation", "All of them."),
-    )
-    assert tool.parameters["required"] == ["q"]
-    assert tool.parameters["properties"]["n"]["type"] == "number"
-    assert labels(dataset) == {
-        'a "list"\tof them': (("Cocktails::List", "Cocktails::One"), "train"),
-        "one of them": (("Cocktails::One",), "test"),
-    }
-    assert not dataset.left_out.counts
-
-
-def test_toollens(tmp_path):
-    make_toollens(tmp_path)
-    dataset = read("toollens", tmp_path)
-    assert [tool.name for tool in dataset.tools] == ["Cocktails::List", "Other"]
-    assert dataset.tools[0].parameters["required"] == ["q"]
-    assert labels(dataset) == {
-        "list them": (("Cocktails::List", "Other"), "train"),
-        "else": (("Other",), "test"),
-    }
-
-
 @pytest.mark.parametrize("kind", ["toolbench", "toollens"])
 def test_files_of_train_may_be_missing(tmp_path, kind):
-    {"toolbench": make_toolbench, "toollens": make_toollens}[kind](tmp_path)
+    MAKE[kind](tmp_path)
     whole = labels(read(kind, tmp_path))
     for path in [path for path in tmp_path.rglob("*") if "train" in path.name]:
         path.unlink()
@@ -170,22 +196,23 @@ def test_documents_of_one_name_are_tools_of_their_own(tmp_path):
 
 
 def test_what_can_not_be_used_is_counted_with_its_reason(tmp_path):
-    make_jsonl(tmp_path)
-    tools = (tmp_path / "tools.jsonl").read_text()
-    (tmp_path / "tools.jsonl").write_text(tools + '{"name": "a"}\n')
     rows = [
-        {"id": "1", "query": "do a", "tools": ["a"], "split": "train"},
-        {"id": "1", "query": "do a", "tools": ["a"], "split": "train"},
-        {"id": "1", "query": "another", "tools": ["a"], "split": "train"},
-        {"id": "2", "query": "  ", "tools": ["a"], "split": "train"},
-        {"id": "3", "query": "nothing", "tools": [], "split": "train"},
-        {"id": "4", "query": "strange", "tools": ["a", "z"], "split": "train"},
-        {"id": "5", "query": "twice", "tools": ["a", "a"], "split": "train"},
-        {"id": "6", "query": "exam", "tools": ["a"], "split": "train"},
-        {"id": "7", "query": "exam", "tools": ["a"], "split": "test"},
-        {"id": "8", "query": "other exam", "tools": ["a"], "split": "test_hard"},
+        ("1", "do a", "a", "train"),
+        ("1", "do a", "a", "train"),
+        ("1", "another", "a", "train"),
+        ("2", "  ", "a", "train"),
+        ("3", "nothing", "", "train"),
+        ("4", "strange", "az", "train"),
+        ("5", "twice", "aa", "train"),
+        ("6", "exam", "a", "train"),
+        ("7", "exam", "a", "test"),
+        ("8", "other exam", "a", "test_hard"),
     ]
-    lines(tmp_path / "queries.jsonl", rows)
+    queries = [
+        {"id": name, "query": text, "tools": list(used), "split": split}
+        for name, text, used, split in rows
+    ]
+    write_dataset(tmp_path, ["a", "b", "a"], queries)
     dataset = read("jsonl", tmp_path)
     assert [query.id for query in dataset.queries] == ["1", "5", "7"]
     assert dataset.queries[1].tools == ("a",)
@@ -208,15 +235,13 @@ def test_what_can_not_be_used_is_counted_with_its_reason(tmp_path):
 
 
 def test_tools_of_toolbank_may_be_a_list(tmp_path):
-    tools = (Tool(name="np.sum", summary="Sum."), Tool(name="np.max", summary="Most."))
-    query = Query(id="q", query="which?", tools=("np.max", "np.sum"), split="train")
-    export_bank(Bank(tools, (query,)), "toolbank", tmp_path / "out")
+    export_bank(Bank((SUM, MAX), QUERIES), "toolbank", tmp_path / "out")
     described = tmp_path / "list.json"
-    rows = [{"name": tool.name, "description": tool.summary} for tool in tools]
+    rows = [{"name": tool.name, "description": tool.summary} for tool in (SUM, MAX)]
     described.write_text(json.dumps(rows))
     dataset = read("toolbank", tmp_path / "out", tools=described)
-    assert labels(dataset) == {"which?": (query.tools, "train")}
-    assert [tool.summary for tool in dataset.tools] == ["Sum.", "Most."]
+    assert labels(dataset) == {q.query: (q.tools, q.split) for q in QUERIES}
+    assert [tool.summary for tool in dataset.tools] == ["Sum.", "Largest."]
     described.write_text('[{"description": "no name"}]')
     with pytest.raises(InputError, match='entry 1: no "name"'):
         read("toolbank", tmp_path / "out", tools=described)
@@ -224,55 +249,26 @@ def test_tools_of_toolbank_may_be_a_list(tmp_path):
 
 @pytest.mark.parametrize("form", ["datasets", "toolbank"])
 def test_what_export_writes_is_read_back(tmp_path, form):
-    tools = (
-        Tool(name="np.sum", summary="Sum.", aliases=("np.add",)),
-        Tool(name="np.max", summary="Largest."),
-    )
-    queries = tuple(
-        Query(
-            id=f"q{i}", query=f"what of {i}?", tools=("np.max", "np.sum"), split=split
-        )
-        for i, split in enumerate(("train", "validation", "test"))
-    )
-    export_bank(Bank(tools, queries), form, tmp_path / "out")
-    write_tools(tmp_path / "tools.parquet", tools)
+    export_bank(Bank((SUM, MAX), QUERIES), form, tmp_path / "out")
     described = tmp_path / "tools.parquet"
+    write_tools(described, (SUM, MAX))
     dataset = read("toolbank", tmp_path / "out", tools=described)
-    assert dataset.tools == tools
-    assert labels(dataset) == {q.query: (q.tools, q.split) for q in queries}
+    assert dataset.tools == (SUM, MAX)
+    assert labels(dataset) == {q.query: (q.tools, q.split) for q in QUERIES}
     assert not dataset.left_out.counts
 
 
 def test_a_bank_is_exported_and_read_back_with_its_asks_and_labels(tmp_path):
-    made = Provenance(
-        attempt=3, engine="rules", model="", prompt_hash="h", seed=0, requests=("k",)
-    )
-    tools = (
-        Tool(name="np.sum", summary="Sum.", aliases=("np.add",), tags=("math",)),
-        Tool(name="np.max", summary="Largest.", twins=("np.amax",)),
-    )
-    queries = tuple(
-        Query(
-            id=f"q{i}",
-            query=f"what of {i}?",
-            draft="Do.",
-            tools=("np.max", "np.sum"),
-            explanation="why",
-            domain="numpy",
-            split=split,
-            provenance=made,
-        )
-        for i, split in enumerate(("train", "validation", "test"))
-    )
     asks = (
-        Ask(tool="np.sum", kind="terse", ask="add up", provenance=made),
+        Ask(tool="np.sum", kind="terse", ask="add up", provenance=MADE),
         Ask(tool="np.max", kind="terse", ask="add up"),
     )
     graded = (Label(query="q0", tool="np.max", grade="needed"),)
-    export_bank(Bank(tools, queries, asks=asks, labels=graded), "jsonl", tmp_path)
+    bank = Bank((SUM, MAX), QUERIES, asks=asks, labels=graded)
+    export_bank(bank, "jsonl", tmp_path)
     dataset = read("jsonl", tmp_path)
-    merged = (queries[0].model_copy(update={"tools": ("np.max",)}), *queries[1:])
-    assert (dataset.tools, dataset.queries, dataset.asks) == (tools, merged, asks)
+    merged = (QUERIES[0].model_copy(update={"tools": ("np.max",)}), *QUERIES[1:])
+    assert (dataset.tools, dataset.queries, dataset.asks) == (bank.tools, merged, asks)
     stored = (tmp_path / "labels.jsonl").read_text()
     assert Label.model_validate_json(stored) == graded[0]
     first = (tmp_path / "queries.jsonl").read_text().partition("\n")[0]
@@ -288,7 +284,7 @@ def test_asks_that_can_not_be_used_are_counted_with_their_reason(tmp_path):
         {"tool": "z", "ask": "z please"},
         {"tool": "a", "ask": "do b"},
     ]
-    lines(tmp_path / "asks.jsonl", asks)
+    write_lines(tmp_path / "asks.jsonl", asks)
     dataset = read("jsonl", tmp_path)
     assert dataset.asks == (Ask(tool="a", kind="plain", ask="a please"),)
     assert dataset.left_out.counts == {
@@ -296,7 +292,7 @@ def test_asks_that_can_not_be_used_are_counted_with_their_reason(tmp_path):
         "ask: for a tool that is not listed": 1,
         "ask: the same text is in the test": 1,
     }
-    lines(tmp_path / "asks.jsonl", [*asks, {"tool": "a"}])
+    write_lines(tmp_path / "asks.jsonl", [*asks, {"tool": "a"}])
     with pytest.raises(InputError, match=r'asks\.jsonl(.|\n)*line 5: no "ask"'):
         read("jsonl", tmp_path)
 
@@ -312,17 +308,16 @@ def test_toolbank_in_parquet_parts(tmp_path):
     assert part in DATASETS.load("toolbank").find_files(found)
 
 
+OTHER_SPLIT = '{"query": "x", "tools": ["a"], "split": "no"}'
+QRELS = "query-id\tcorpus-id\tscore\n"
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "content", "told"),
     [
         ("jsonl", "queries.jsonl", '{"query": "x"}', 'line 1: no "tools"'),
         ("jsonl", "tools.jsonl", '{"name": " "}', "line 1"),
-        (
-            "jsonl",
-            "queries.jsonl",
-            '{"query": "x", "tools": ["a"], "split": "no"}',
-            "'no'",
-        ),
+        ("jsonl", "queries.jsonl", OTHER_SPLIT, "'no'"),
         ("toolbank", "train.json", '[{"functions": []}]', "row 1"),
         ("toolbank", "train.json", "{}", "not a list"),
         ("toolbank", "tools.json", '{"a": 3}', "'a'"),
@@ -334,12 +329,7 @@ def test_toolbank_in_parquet_parts(tmp_path):
         ("toolbench", "qrels.test.tsv", "5\t0\t1\tyes\n", "line 1"),
         ("toollens", "corpus.jsonl", '{"text": "x"}', "line 1"),
         ("toollens", "qrels/train.tsv", "query-id\tcorpus-id\n", "line 1"),
-        (
-            "toollens",
-            "qrels/test.tsv",
-            "query-id\tcorpus-id\tscore\n8\t1\ta\n",
-            "line 2",
-        ),
+        ("toollens", "qrels/test.tsv", f"{QRELS}8\t1\ta\n", "line 2"),
     ],
 )
 def test_a_broken_file_is_told_with_its_place(tmp_path, kind, name, content, told):
@@ -394,3 +384,64 @@ def test_the_labels_of_a_request_count_together_or_not_at_all(given, kept):
     dataset = gather(tools, [query], SkipCounter(), labels=given)
     assert len(dataset.labels) == kept
     assert sum(dataset.left_out.counts.values()) == len(given) - kept
+
+
+CONVERSATIONS = "toolbench-conversations"
+
+
+def test_each_assistant_turn_is_a_step_and_finish_is_none(tmp_path):
+    make_conversations(tmp_path)
+    dataset = read(CONVERSATIONS, tmp_path)
+    both = ("list_for_cocktails", "one_for_cocktails")
+    assert tuple(tool.name for tool in dataset.tools) == both
+    assert "q" in dataset.tools[0].parameters["properties"]
+    train, test = dataset.queries
+    assert (train.split, test.split) == ("train", "test")
+    assert train.query.startswith("Which cocktails are there?")
+    assert train.tools == both
+    assert train.explanation.splitlines() == [
+        "Call list_for_cocktails First all.",
+        "Call one_for_cocktails",
+    ]
+
+
+@pytest.mark.parametrize("row", [{"id": "x"}, "text"])
+def test_a_broken_conversation_is_named_by_its_place(tmp_path, row):
+    make_conversations(tmp_path)
+    file = tmp_path / "toolllama_G123_dfs_train.json"
+    file.write_text(json.dumps([*json.loads(file.read_text()), row]))
+    with pytest.raises(InputError, match=r"dfs_train.json, /1: not a conversation"):
+        read(CONVERSATIONS, tmp_path)
+
+
+def test_of_a_conversation_that_stands_there_step_by_step_the_longest_counts(tmp_path):
+    make_conversations(tmp_path)
+    whole = read(CONVERSATIONS, tmp_path)
+    for file in tmp_path.glob("*.json"):
+        [row] = json.loads(file.read_text())
+        turns = row["conversations"]
+        steps = [n for n, turn in enumerate(turns, 1) if turn["from"] == "assistant"]
+        rows = [
+            {"id": f"Step {number}: x", "conversations": turns[:end]}
+            for number, end in enumerate(steps, 1)
+        ]
+        file.write_text(json.dumps(rows))
+    dataset = read(CONVERSATIONS, tmp_path)
+    assert [(q.query, q.tools, q.explanation) for q in dataset.queries] == [
+        (q.query, q.tools, q.explanation) for q in whole.queries
+    ]
+    told = "query: a conversation up to an earlier step"
+    assert dataset.left_out.counts[told] == 2 * (len(steps) - 1)
+
+
+def test_a_list_of_apis_may_hold_others_and_a_broken_one_is_counted(tmp_path):
+    make_conversations(tmp_path)
+    file = tmp_path / "toolllama_G123_dfs_train.json"
+    text = file.read_text().replace("All of them.", "Such as [{}] and [{1: 2}].")
+    broken = json.loads(text)[0]
+    broken["conversations"][0]["value"] = "the following APIs: [{import os}]"
+    file.write_text(json.dumps([*json.loads(text), broken]))
+    dataset = read(CONVERSATIONS, tmp_path)
+    assert dataset.tools[0].name == "list_for_cocktails"
+    assert "[{1: 2}]" in (dataset.tools[0].summary + dataset.tools[0].description)
+    assert dataset.left_out.counts["query: its list of APIs can't be read"] == 1

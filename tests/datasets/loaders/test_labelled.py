@@ -25,6 +25,7 @@ def test_lines_become_queries_named_by_the_stem(tmp_path):
         "",
         '{"query": "what is love?", "tools": []}',
         '{"query": "mean", "tools": ["np.mean", "np.std"]}',
+        '{"query": "", "tools": []}',
     )
     labelled = read_labelled(path)
     assert labelled.name == "natural"
@@ -32,18 +33,7 @@ def test_lines_become_queries_named_by_the_stem(tmp_path):
         ("a", "sum it", ("np.sum",)),
         ("4", "mean", ("np.mean", "np.std")),
     ]
-    assert labelled.refusals == 1
-
-
-def test_a_blank_request_without_tools_is_a_refusal(tmp_path):
-    path = write(
-        tmp_path, '{"query": "", "tools": []}', '{"query": "a", "tools": ["t"]}'
-    )
-    labelled = read_labelled(path)
-    assert ([query.query for query in labelled.queries], labelled.refusals) == (
-        ["a"],
-        1,
-    )
+    assert labelled.refusals == 2
 
 
 @pytest.mark.parametrize(
@@ -82,7 +72,7 @@ def test_all_broken_lines_are_counted_and_the_first_five_named(tmp_path):
 
 
 def test_missing_empty_and_foreign_files_are_told(tmp_path):
-    with pytest.raises(InputError, match=r"gone\.jsonl: can't read"):
+    with pytest.raises(InputError, match=r"gone\.jsonl: cannot be read"):
         read_labelled(tmp_path / "gone.jsonl")
     with pytest.raises(InputError, match="no lines"):
         read_labelled(write(tmp_path, ""))
@@ -92,26 +82,17 @@ def test_missing_empty_and_foreign_files_are_told(tmp_path):
 
 
 def test_requests_have_an_id_or_take_the_number_of_their_line(tmp_path):
-    path = write(tmp_path, '{"id": 7, "query": "one"}', '{"query": "two"}')
-    assert read_requests(path) == [("7", "one"), ("2", "two")]
+    path = write(tmp_path, '{"id": 7, "query": "one"}', r'{"query": "\ud83d\ude00"}')
+    # A whole surrogate pair is a character.
+    assert read_requests(path) == [("7", "one"), ("2", "\U0001f600")]
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        (r'{"query": "\ud800"}', r"\ud800 is half a character"),
-        ('{"id": "a", "query": "\\t"}', '"query" is blank'),
-    ],
-)
-def test_a_request_that_nothing_can_search_for_is_a_broken_line(tmp_path, line, told):
+def test_a_request_that_nothing_can_search_for_is_a_broken_line(tmp_path):
+    path = write(tmp_path, r'{"query": "\ud800"}', '{"id": "a", "query": "\\t"}')
     with pytest.raises(InputError) as caught:
-        read_requests(write(tmp_path, line))
-    assert "line 1: " + told in str(caught.value)
-
-
-def test_a_whole_surrogate_pair_is_a_character(tmp_path):
-    path = write(tmp_path, r'{"id": "a", "query": "\ud83d\ude00"}')
-    assert read_requests(path) == [("a", "\U0001f600")]
+        read_requests(path)
+    assert r"line 1: \ud800 is half a character" in str(caught.value)
+    assert 'line 2: "query" is blank' in str(caught.value)
 
 
 @given(st.lists(st.tuples(_TEXT, st.lists(st.text(), min_size=1)), min_size=1))

@@ -1,5 +1,3 @@
-"""The same vectors and gradients as text by text, with less to compute."""
-
 import numpy as np
 import pytest
 import torch
@@ -76,10 +74,3 @@ def test_loss_and_gradients_are_the_librarys(tmp_path):
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
     assert found[0][1].abs().max() > 1e-4
     torch.testing.assert_close(found[0][1], found[1][1], atol=1e-6, rtol=1e-3)
-
-
-def test_one_pair_alone_is_embedded(tmp_path):
-    encoder = load_model(str(tiny_encoder(tmp_path))).eval()
-    columns = [{k: v[:1] for k, v in column.items()} for column in read(encoder)[:1]]
-    (found,) = embed_once(encoder, columns * 2)[:1]
-    assert found.shape == (1, encoder.get_embedding_dimension())

@@ -1,5 +1,3 @@
-"""Rows that are trained on, and what is told where none can be made."""
-
 import numpy as np
 import pytest
 from pydantic import ValidationError

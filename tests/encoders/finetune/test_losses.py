@@ -1,5 +1,3 @@
-"""Losses by hand, against the library's, and the same with and without gradient caching."""
-
 import numpy as np
 import pytest
 import torch
@@ -77,24 +75,6 @@ def test_texts_that_share_a_tool_with_the_anchor_are_no_negatives():
     assert shared.excluded(torch.tensor([1, 0]), slice(1, 2)).tolist() == [
         [True, False, False, False]
     ]
-
-
-def test_a_shared_text_weighs_nothing_in_the_loss():
-    torch.manual_seed(0)
-    anchors, positives = torch.randn(3, 8), torch.randn(3, 8)
-    # The first and the third row are about the same tool.
-    tools = [[0], [0], [1], [1], [0], [0]]
-    shared = shared_tools([[0, 1], [2, 3], [4, 5]], tools)
-    loss = MaskedRankingLoss(NOTHING, shared, scale=5.0)
-    found = loss.compute_loss_from_embeddings([anchors, positives], torch.arange(3))
-    cosines = (
-        5
-        * torch.nn.functional.normalize(anchors)
-        @ (torch.nn.functional.normalize(positives).T)
-    )
-    cosines[0, 2] = cosines[2, 0] = -torch.inf
-    expected = torch.nn.functional.cross_entropy(cosines, torch.arange(3))
-    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
 @pytest.mark.parametrize("mini_batch", [1, 2, 5, 64])

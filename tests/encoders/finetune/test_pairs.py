@@ -1,5 +1,3 @@
-"""Pairs share a tool; negatives share none, and hard ones are the nearest of those."""
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,5 +1,3 @@
-"""A training and an evaluation by their commands, on a tiny model with random weights."""
-
 import json
 import signal
 from itertools import product
@@ -8,6 +6,7 @@ import pytest
 
 from tests.commands.in_process import toolbank
 from tests.tiny_models import tiny_encoder
+from tests.world import write_lines
 from toolbank.encoders import load_encoder
 from toolbank.encoders.ranking_loss import MaskedRankingLoss
 from toolbank.encoders.sentence import SentenceConfig
@@ -26,20 +25,16 @@ def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("instructions") / "ieb"
     tiny_encoder(folder.parent / "tiny", words=[*VERBS, *NOUNS])
     folder.mkdir()
-
-    def write(name, rows):
-        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-
     texts = {
         f"{verb}|{noun}": [f"{verb} a {noun} {about}".capitalize() for about in ABOUT]
         for verb, noun in product(VERBS, NOUNS)
     }
-    write(
-        "eft_train_unsup.jsonl",
+    write_lines(
+        folder / "eft_train_unsup.jsonl",
         [{"instruction": text} for each in texts.values() for text in each],
     )
-    write(
-        "eft_test.jsonl",
+    write_lines(
+        folder / "eft_test.jsonl",
         [
             {"instruction": f"{text} again", "label": label}
             for label, each in texts.items()
@@ -49,8 +44,8 @@ def data(tmp_path_factory):
     story, city = texts["write|story"], texts["find|city"]
     pairs = [(story[0], story[1], 1), (city[0], city[2], 1), (story[3], city[3], 0)]
     names = ("instruction1", "instruction2", "label")
-    write(
-        "intention_similarity_test.jsonl",
+    write_lines(
+        folder / "intention_similarity_test.jsonl",
         [dict(zip(names, pair, strict=True)) for pair in pairs],
     )
     return folder

@@ -1,5 +1,3 @@
-"""The figures of the benchmark, by examples worked by hand."""
-
 import numpy as np
 import pytest
 

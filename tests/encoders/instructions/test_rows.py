@@ -1,5 +1,3 @@
-"""Which instructions stand beside which in a training."""
-
 from itertools import product
 
 from hypothesis import given

@@ -1,5 +1,3 @@
-"""Which task an instruction is read as."""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,5 +1,3 @@
-"""Each perturbation changes what it says of a chain, and nothing else."""
-
 import re
 from collections import Counter
 from random import Random

@@ -1,9 +1,6 @@
-"""Problems are read with every fault named, and halved without overlap."""
-
-import json
-
 import pytest
 
+from tests.world import write_lines
 from toolbank.papers.steps.problems import (
     ReasoningProblem,
     draw_others,
@@ -14,19 +11,12 @@ from toolbank.papers.steps.problems import (
 from toolbank.system.errors import InputError
 
 
-def write(path, *rows):
-    path.write_text("\n".join(json.dumps(row) for row in rows))
-
-
 def test_question_and_facts_are_the_source(tmp_path):
     steps = ["so it does", " "]
     row = {"question": "Does it? Say so.", "context": ["a fact"], "steps": steps}
-    write(tmp_path / "b.jsonl", {**row, "id": "one", "answer": "yes"})
-    write(
-        tmp_path / "a.jsonl",
-        {"question": "Why?", "steps": ["so"]},
-        {**row, "steps": []},
-    )
+    write_lines(tmp_path / "b.jsonl", [{**row, "id": "one", "answer": "yes"}])
+    others = [{"question": "Why?", "steps": ["so"]}, {**row, "steps": []}]
+    write_lines(tmp_path / "a.jsonl", others)
     first, second = read_problems(tmp_path)
     assert first == ReasoningProblem("a", "1", ("Why?",), ("so",))
     assert second == ReasoningProblem(
@@ -36,7 +26,9 @@ def test_question_and_facts_are_the_source(tmp_path):
 
 
 def test_broken_lines_are_named(tmp_path):
-    write(tmp_path / "a.jsonl", {"question": "Why?"}, {"question": " ", "steps": []})
+    write_lines(
+        tmp_path / "a.jsonl", [{"question": "Why?"}, {"question": " ", "steps": []}]
+    )
     with pytest.raises(
         InputError, match=r"2 lines are broken.*\n.*line 1: no \"steps\""
     ):
@@ -46,7 +38,7 @@ def test_broken_lines_are_named(tmp_path):
 def test_a_folder_without_problems_is_told(tmp_path):
     with pytest.raises(InputError, match=r"no \.jsonl file"):
         read_problems(tmp_path)
-    write(tmp_path / "a.jsonl", {"question": "Why?", "steps": [" "]})
+    write_lines(tmp_path / "a.jsonl", [{"question": "Why?", "steps": [" "]}])
     with pytest.raises(InputError, match="no problem there has a step"):
         read_problems(tmp_path)
 

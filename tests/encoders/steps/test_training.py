@@ -1,5 +1,3 @@
-"""An encoder learns to tell chains from their perturbations."""
-
 import numpy as np
 import pytest
 

@@ -17,11 +17,10 @@ import pytest
 
 from tests.servers.chat import closed_url
 from tests.world import SHOP
-from toolbank.llm.chat import ChatReply
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.write_step import generate
-from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.errors import ToolbankError
 
 DATA = Path(__file__).parent / "data"
 QUERIES = [tuple(row) for row in json.loads((DATA / "queries.json").read_text())]
@@ -109,16 +108,6 @@ def change(path, *statements):
         connection.commit()
 
 
-def test_a_journal_of_layout_1_is_refused_with_what_to_do(tmp_path):
-    path = tmp_path / "journal.sqlite"
-    columns = "key, attempt, stage, identity, messages, reply"
-    change(path, f"CREATE TABLE replies ({columns})", "PRAGMA user_version = 1")
-    before = path.read_bytes()
-    with pytest.raises(InputError, match=r"journal\.sqlite: .*0\.7"), Journal(path):
-        pass
-    assert path.read_bytes() == before
-
-
 def test_a_row_that_can_not_be_converted_leaves_the_file_as_it_was(tmp_path):
     path = unpack("layout_2.sqlite", tmp_path / "journal.sqlite")
     change(path, "UPDATE replies SET messages = x'ffff' WHERE attempt = 2")
@@ -155,20 +144,6 @@ with Journal(Path({str(path)!r})):
     assert content(path) == before
     with Journal(path) as journal:
         assert len(journal) == 22
-
-
-def test_what_version_0_7_paid_for_is_counted_where_no_tokens_were_reported(tmp_path):
-    path = unpack("0.7.sqlite", tmp_path / "journal.sqlite")
-    for read_only in (True, False, True):
-        with Journal(path, read_only=read_only) as journal:
-            model, rules = journal.usage()
-            assert journal.get("told") == ChatReply("a" * 30, "m", 7, 3)
-            assert journal.get("untold") == ChatReply(
-                "a" * 30, "m", 39, 10, "stop", 0, True
-            )
-        assert (model.replies, model.estimated, rules.estimated) == (2, 1, 0)
-        assert (model.prompt_tokens, model.completion_tokens) == (7 + 39, 3 + 10)
-        assert (rules.prompt_tokens, model.failed_tries) == (0, {"timeout": 1})
 
 
 def test_a_journal_of_version_0_7_that_was_killed_at_its_start_is_known(tmp_path):

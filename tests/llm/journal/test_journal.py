@@ -62,6 +62,10 @@ def test_a_reply_outlives_the_process(path):
         assert journal.get("42") == REPLY
         assert journal.get("none") is None
         entries = list(journal.entries())
+        assert [entry.key for entry in journal.entries(attempt=7)] == ["7"]
+        assert list(journal.entries(attempt=100)) == []
+    (error,) = put_all(journal, [request(0)])
+    assert isinstance(error, ToolbankError)
     assert [entry.attempt for entry in entries] == list(range(100))
     assert entries[7].messages == [{"role": "user", "content": "request 7"}]
 
@@ -139,14 +143,6 @@ def test_a_row_that_can_not_be_kept_fails_alone_and_the_writer_goes_on(path):
         assert put_all(journal, [request(99)]) == [None]
     with Journal(path) as journal:
         assert len(journal) == 19
-
-
-def test_a_put_into_a_closed_journal_is_refused_at_once(path):
-    with Journal(path) as journal:
-        pass
-    (error,) = put_all(journal, [request(0)])
-    assert isinstance(error, ToolbankError)
-    assert "closed" in str(error)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -259,13 +255,6 @@ def test_the_accounts_are_those_of_replies_and_failed_tries_by_step_and_model(pa
         StepUsage("polish", "me", 3, 95, 21, {"timeout": 3}, {}, 2),
         StepUsage("check", "me", 0, 0, 0, {"timeout": 1}, {}),
     )
-
-
-def test_the_exchanges_of_one_attempt_can_be_had_alone(path):
-    with Journal(path) as journal:
-        put_all(journal, [request(i % 3) for i in range(9)])
-        assert [entry.key for entry in journal.entries(attempt=1)] == ["1", "4", "7"]
-        assert list(journal.entries(attempt=3)) == []
 
 
 messages = st.lists(
@@ -432,6 +421,11 @@ FOREIGN = {
         "CREATE TABLE failures (id, text)",
         "PRAGMA user_version = 2",
     ),
+    "of layout 1": lambda path: _database(
+        path,
+        "CREATE TABLE replies (key, attempt, stage, identity, messages, reply)",
+        "PRAGMA user_version = 1",
+    ),
     "left by a crash": _left_by_a_crash,
 }
 
@@ -458,17 +452,3 @@ def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path, kind, read_only):
         pass
     assert "Nothing in it was changed" in str(told.value)
     assert _seen(tmp_path) == before
-
-
-def test_a_database_that_its_program_has_open_is_left_as_it_is(tmp_path):
-    path = tmp_path / "hers.sqlite"
-    with closing(sqlite3.connect(path, isolation_level=None)) as hers:
-        hers.execute("PRAGMA journal_mode = WAL")
-        hers.execute("CREATE TABLE notes (text)")
-        hers.execute("BEGIN IMMEDIATE")
-        hers.execute("INSERT INTO notes VALUES ('unsaved')")
-        before = _seen(tmp_path)
-        with pytest.raises(InputError, match="not a journal"), Journal(path):
-            pass
-        assert _seen(tmp_path) == before
-        hers.execute("COMMIT")

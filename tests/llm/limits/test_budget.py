@@ -29,11 +29,27 @@ def spend(budget, calls=1):
     return made
 
 
-def test_calls_count_over_the_folder_failed_ones_too_and_of_this_stage_alone():
-    spent = budget([USED, JUDGED], calls=14)
+@pytest.mark.parametrize(
+    ("limits", "said", "option"),
+    [
+        ({"calls": 14}, "14 calls is spent;", "calls=28"),
+        ({"tokens": 1800}, "1,800 tokens is spent;", "tokens=3600"),
+        (
+            {"dollars": 0.0025},
+            "0.0025 dollars is spent but for 0.0001",
+            "dollars=0.005",
+        ),
+    ],
+)
+def test_what_this_stage_spent_in_the_folder_counts_failed_tries_too(
+    limits, said, option
+):
+    spent = budget([USED, JUDGED], price=PRICE, **limits)
+    assert spent.dollars == pytest.approx(0.002)
     assert spend(spent) == 2
     end = spent.explain(1)
-    assert end.option == "--set generate.budget.calls=28"
+    assert said in end.message
+    assert end.option == f"--set generate.budget.{option}"
     assert end.option in end.message
 
 
@@ -41,20 +57,6 @@ def test_an_attempt_begins_where_there_is_room_for_all_its_calls():
     spent = budget(calls=5)
     assert spend(spent, calls=2) == 2
     assert "5 calls is spent but for 1, too little to go on" in spent.explain(2).message
-
-
-def test_tokens_count_in_and_out():
-    spent = budget([USED, JUDGED], tokens=1800)
-    assert spend(spent) == 2
-    assert "1,800 tokens is spent;" in spent.explain(1).message
-
-
-def test_dollars_count_by_the_price():
-    spent = budget([USED], price=PRICE, dollars=0.0025)
-    assert spent.dollars == pytest.approx(0.002)
-    assert spend(spent) == 2
-    assert "0.0025 dollars is spent but for 0.0001" in spent.explain(1).message
-    assert "generate.budget.dollars=0.005" in spent.explain(1).message
 
 
 def test_a_prompt_that_finds_no_room_changes_nothing():

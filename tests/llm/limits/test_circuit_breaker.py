@@ -43,28 +43,3 @@ def test_one_call_at_a_time_is_made_after_2_4_8_and_at_most_30_seconds():
         assert breaker.delay(now) is None
         breaker.end_probe(now)
     assert waits == [2, 4, 8, 16, 30, 30]
-
-
-def test_a_reply_ends_it():
-    breaker = down(CircuitBreaker(600))
-    assert breaker.answer()
-    assert not breaker.is_open
-    assert breaker.delay(0.0) == 0
-    assert not breaker.answer()
-
-
-def test_an_endpoint_that_never_answered_is_given_up_sooner():
-    breaker = down(CircuitBreaker(600), at=100.0)
-    assert not breaker.is_too_long(129.0)
-    assert breaker.is_too_long(130.0)
-    breaker.answer()
-    down(breaker, at=200.0)
-    assert not breaker.is_too_long(799.0)
-    assert breaker.is_too_long(800.0)
-
-
-def test_the_last_probe_is_made_when_the_time_is_over():
-    breaker = down(CircuitBreaker(5))
-    breaker.begin_probe()
-    breaker.end_probe(2.0)
-    assert breaker.delay(2.0) == 3.0

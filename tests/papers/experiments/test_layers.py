@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from tests.commands.in_process import toolbank
 from tests.encoders.tiny_llama import tiny_llama
+from tests.world import write_lines
 from toolbank.bank.ranking import draw_ties, rank_blocks, rank_gold
 from toolbank.papers.layers.states import SHARES, compare, measure, split_titles
 
@@ -24,20 +25,15 @@ def data(tmp_path):
     """A folder of five contexts, and a question for each: its own words."""
     folder = tmp_path / "data"
     folder.mkdir()
-    rows = [(t, text) for t, texts in CONTEXTS.items() for text in texts]
     corpus = [
-        {"id": f"c{n}", "title": title, "text": text}
-        for n, (title, text) in enumerate(rows)
+        {"id": f"{title}{n}", "title": title, "text": text}
+        for title, texts in CONTEXTS.items()
+        for n, text in enumerate(texts)
     ]
     queries = [{"query": row["text"], "contexts": [row["id"]]} for row in corpus]
-    for name, lines in (("corpus", corpus), ("queries", queries)):
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        (folder / f"{name}.jsonl").write_text(text)
+    write_lines(folder / "corpus.jsonl", corpus)
+    write_lines(folder / "queries.jsonl", queries)
     return folder
-
-
-def evaluate(*arguments, cwd):
-    return toolbank("encoder", "evaluate", "layers", *arguments, cwd=cwd)
 
 
 def test_recall_and_reciprocal_rank_are_those_worked_by_hand():
@@ -101,8 +97,9 @@ def test_a_document_s_vector_is_the_mean_over_all_of_its_tokens():
 
 def test_the_command_leaves_its_tables_and_figure_the_same_each_time(data, tmp_path):
     tiny_llama(tmp_path / "llama")
-    given_so = ("--data", data, "--model", "./llama", "--out", "found")
-    first = evaluate(*given_so, "--json", cwd=tmp_path)
+    command = ("encoder", "evaluate", "layers", "--data", data, "--out", "found")
+    command += ("--model", "./llama")
+    first = toolbank(*command, "--json", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     record = json.loads(first.stdout)
     left = tmp_path / "found"
@@ -121,23 +118,27 @@ def test_the_command_leaves_its_tables_and_figure_the_same_each_time(data, tmp_p
     figure = (left / "split.svg").read_text()
     assert figure.count("<polyline") == 5
     before = {path.name: path.read_bytes() for path in left.iterdir()}
-    again = evaluate(*given_so, cwd=tmp_path)
+    again = toolbank(*command, cwd=tmp_path)
     assert "3. Poolings, of the last layer" in again.stdout
     assert {path.name: path.read_bytes() for path in left.iterdir()} == before
 
 
-def test_what_is_wrong_is_told_before_a_model_is_read(data, tmp_path):
+@pytest.mark.parametrize(
+    ("action", "out", "rows", "told"),
+    [
+        ("evaluate", "mine", [], "letter.txt"),
+        ("evaluate", "new", [{"query": "why", "contexts": ["c9"]}], "line 1: "),
+        ("evaluate", "new", [], "queries.jsonl"),
+        ("train", "new", [], "encoder evaluate layers"),
+    ],
+)
+def test_what_is_wrong_is_told_before_a_model_is_read(
+    data, tmp_path, action, out, rows, told
+):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
-    told = evaluate("--data", data, "--out", "mine", cwd=tmp_path)
-    assert told.returncode == 2
-    assert "letter.txt" in told.stderr
-    (data / "queries.jsonl").write_text('{"query": "why", "contexts": ["c9"]}\n')
-    told = evaluate("--data", data, "--out", "new", cwd=tmp_path)
-    assert told.returncode == 2
-    assert 'line 1: "contexts" is not the id of one context' in told.stderr
-    told = toolbank(
-        *("encoder", "train", "layers", "--data", data, "--out", "new"), cwd=tmp_path
-    )
-    assert told.returncode == 2
-    assert "there is nothing to train" in told.stderr
+    write_lines(data / "queries.jsonl", rows)
+    command = ("encoder", action, "layers", "--data", data, "--out", out)
+    done = toolbank(*command, cwd=tmp_path)
+    assert done.returncode == 2
+    assert told in " ".join(done.stderr.split())

@@ -1,8 +1,8 @@
 """A small world of plans: tools, and requests whose steps name them in order."""
 
-import json
 from random import Random
 
+from tests.world import write_dataset
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.papers.planner.config import NewModelSize
@@ -50,12 +50,9 @@ def make_rows(count, seed=0):
     return rows
 
 
-def write_dataset(folder, rows):
-    folder.mkdir(parents=True, exist_ok=True)
+def write_data(folder, rows):
     tools = [{"name": tool.name, "description": tool.summary} for tool in TOOLS]
-    for name, lines in (("tools", tools), ("queries", rows)):
-        text = "".join(f"{json.dumps(line)}\n" for line in lines)
-        (folder / f"{name}.jsonl").write_text(text)
+    write_dataset(folder / "data", tools, rows)
 
 
 def make_bank(rows):

@@ -8,10 +8,11 @@ import pytest
 
 from tests.servers.chat import Answer, ChatServer
 from tests.world import SHOP, asks_for, good
-from toolbank.bank.records import Tool
+from toolbank.bank.records import Tool, group_siblings
 from toolbank.llm.journal import Journal
 from toolbank.requests.asks import KINDS, AsksConfig
-from toolbank.requests.asks.write import ask_for_tools
+from toolbank.requests.asks.write import AskPrompts, Neighbours, ask_for_tools
+from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.system.errors import ToolbankError
 
 MANY = [
@@ -23,18 +24,30 @@ SISTERS = [
 ]
 
 
-def ask(server, folder, tools=SHOP, withheld=(), **settings):
-    config = AsksConfig(
-        **{"model": "m", "base_url": getattr(server, "url", ""), **settings}
-    )
+def write(folder, config, tools=SHOP, seed=0, withheld=()):
     with Journal(folder / "journal.sqlite") as journal:
         return ask_for_tools(
-            tools, config, domain="shop", seed=0, journal=journal, withheld=withheld
+            tools, config, domain="shop", seed=seed, journal=journal, withheld=withheld
         )
+
+
+def ask(server, folder, tools=SHOP, withheld=(), **settings):
+    url = getattr(server, "url", "")
+    config = AsksConfig(**{"model": "m", "base_url": url, **settings})
+    return write(folder, config, tools, withheld=withheld)
 
 
 def told(written):
     return [(ask.tool, ask.kind, ask.ask) for ask in written.value.asks]
+
+
+def expect(tools, writer=""):
+    """The asks of a good model, which are for `writer`, or for each tool."""
+    return [
+        (tool.name, kind, text)
+        for tool in tools
+        for kind, text in asks_for(writer or tool.name).items()
+    ]
 
 
 def adds_up(counts, per_tool=4):
@@ -50,12 +63,7 @@ def test_a_good_model_is_asked_once_a_tool_and_its_asks_are_the_banks(tmp_path):
     with ChatServer(good) as server:
         written = ask(server, tmp_path)
     assert len(server.calls) == len(SHOP)
-    expected = [
-        (tool.name, kind, text)
-        for tool in SHOP
-        for kind, text in asks_for(tool.name).items()
-    ]
-    assert told(written) == expected
+    assert told(written) == expect(SHOP)
     assert not (written.lacks or written.problems[1:])
     assert adds_up(written.value.content["counts"])
 
@@ -87,13 +95,8 @@ def test_of_a_reply_that_is_bad_in_parts_the_good_asks_stay(tmp_path):
     with ChatServer(script) as server:
         written = ask(server, tmp_path)
     counts = written.value.content["counts"]
-    assert counts["rejected"] == {
-        "identifier": 1,
-        "missing": 1,
-        "not-english": 1,
-        "too-short": 2,
-        "wrong-schema": 1,
-    }
+    once = ("identifier", "missing", "not-english", "wrong-schema")
+    assert counts["rejected"] == {**dict.fromkeys(once, 1), "too-short": 2}
     assert counts["declined"] == 1
     assert counts["accepted"] == 4 * len(SHOP) - 7
     assert adds_up(counts)
@@ -138,19 +141,14 @@ def test_an_ask_that_was_written_before_is_rejected_whoever_wrote_it_first(tmp_p
 
 
 def test_siblings_are_asked_for_once_and_have_the_same_asks(tmp_path):
-    tools = [*SISTERS, Tool(name="cal.is_open", summary="Open?")]
+    other = Tool(name="cal.is_open", summary="Open?")
+    first = SISTERS[0].name
     with ChatServer(good) as server:
-        written = ask(server, tmp_path, tools)
-    assert [call.asked_for for call in server.calls].count(SISTERS[0].name) == 1
-    assert len(server.calls) == 2
-    texts = {tool.name: [] for tool in tools}
-    for tool, _, text in told(written):
-        texts[tool].append(text)
-    assert texts["cal.Bank.is_open"] == texts["cal.Church.is_open"]
-    assert texts["cal.Bank.is_open"] == texts["cal.Shop.is_open"]
-    assert texts["cal.is_open"] == list(asks_for("cal.is_open").values())
-    assert written.value.content["counts"]["accepted"] == 8
-    assert written.value.content["counts"]["tools"] == 4
+        written = ask(server, tmp_path, [*SISTERS, other])
+    assert sorted(call.asked_for for call in server.calls) == [first, other.name]
+    assert told(written) == expect(SISTERS, first) + expect([other])
+    counts = written.value.content["counts"]
+    assert (counts["accepted"], counts["tools"]) == (8, 4)
     assert "siblings share theirs" in written.message
 
 
@@ -207,3 +205,88 @@ def test_instructions_and_every_kind_stand_in_the_prompt(tmp_path):
     assert "Our users are sailors." in prompt
     assert json.dumps(list(KINDS)) == json.dumps(server.calls[0].keys)
     assert all(f"- {kind}: " in prompt for kind in KINDS)
+
+
+def tool(name, summary="", kind="function", **parameters):
+    schema = {"type": "object", "properties": parameters}
+    return Tool(name=name, kind=kind, summary=summary, parameters=schema)
+
+
+def prompt_for(tools, group=1):
+    request = AskPrompts(tools, AsksConfig(), "shop").ask(tools[:group])
+    return request.messages[0].content
+
+
+def names(tools):
+    return [tool.name for tool in tools]
+
+
+def test_the_nearest_share_the_rarest_words_of_name_summary_and_parameters():
+    tools = [
+        tool("a.tide_table", "Heights of the sea by hour.", harbour={}),
+        tool("a.tideTable", "Something else."),
+        tool("a.ebb", "Depths of the water.", harbour={}),
+        tool("a.paint", "Colours of a wall."),
+    ]
+    found = names(Neighbours([(one,) for one in tools]).find(tools[0], 3))
+    assert found[:2] == ["a.tideTable", "a.ebb"]
+    assert "a.tide_table" not in found
+
+
+def test_the_order_is_that_of_every_score_and_equals_come_by_name():
+    tools = [tool(f"lib.part{n}", f"Weigh {n % 3} of the {n % 5}.") for n in range(40)]
+    neighbours = Neighbours([(one,) for one in reversed(tools)])
+    texts = [f"lib part{n}\nWeigh {n % 3} of the {n % 5} " for n in range(40)]
+    index = LexicalIndex.of(texts)
+    for own in (0, 7, 39):
+        [scores] = index.scores([texts[own]])
+        ranked = sorted(
+            (n for n in range(40) if n != own),
+            key=lambda n: (-scores[n], tools[n].name),
+        )
+        expected = [tools[n].name for n in ranked[:6] if scores[n] > 0]
+        assert names(neighbours.find(tools[own], 6)) == expected
+
+
+def test_siblings_are_no_neighbours_and_one_stands_for_all():
+    tools = [
+        tool("t.Bank.is_open", "Whether a day is open.", "method"),
+        tool("t.Shop.is_open", "Whether a day is open.", "method"),
+        tool("t.Bank.is_shut", "Whether a day is shut.", "method"),
+        tool("t.Shop.is_shut", "Whether a day is shut.", "method"),
+    ]
+    neighbours = Neighbours(group_siblings(tools))
+    assert names(neighbours.find(tools[1], 5)) == ["t.Bank.is_shut"]
+
+
+def test_a_prompt_shows_the_tool_and_what_it_could_be_taken_for():
+    prompt = prompt_for(SHOP)
+    head, _, neighbours = prompt.partition("# Its nearest neighbours")
+    assert SHOP[0].name in head
+    assert SHOP[0].summary in head
+    shown = [one.name for one in SHOP if f"\n- {one.name}:" in neighbours]
+    assert len(shown) == 5
+    assert SHOP[0].name not in shown
+    assert "shop.find_letters" in shown
+
+
+def test_a_prompt_says_on_how_many_other_classes_a_tool_is_the_same():
+    tools = [
+        tool(f"t.{kind}.is_open", "Whether a day is open.", "method")
+        for kind in ("Bank", "Shop", "Church")
+    ]
+    prompt = prompt_for(tools, 3)
+    assert "the same on 2 other classes, such as t.Shop.is_open" in prompt
+
+
+def test_the_users_own_prompt_is_used(tmp_path, monkeypatch):
+    text = "{{ tool.name }} | {{ asks | map(attribute='key') | join(' ') }}"
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts/asks.j2").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert prompt_for(SHOP) == f"{SHOP[0].name} | plain voiced terse larger"
+
+
+def test_what_the_reference_says_is_never_read_as_a_template():
+    evil = tool("e.vil", "{{ tool.__class__.__mro__ }} {% raw %}")
+    assert evil.summary in prompt_for([evil])

@@ -11,6 +11,7 @@ from toolbank.llm.journal import Journal
 from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.judge.judge import judge_bank
 from toolbank.requests.judge.judges import JudgeConfig, make_request
+from toolbank.requests.judge.summary import Judgement, summarise
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.folders import OWNER
 
@@ -19,17 +20,17 @@ CRITERIA = ("naturalness", "fluency", "coherence")
 
 
 def make_bank():
-    tools = tuple(Tool(name=f"lib.t{i}") for i in range(3))
+    drafted = "Sort the table, then sum it, then save it, and print it."
     queries = tuple(
         Query(
             id=f"q{i}",
             query=f"good {i}: what came of it all?",
-            draft=f"bad {i}: Sort the table, then sum it, then save it, and print it.",
+            draft=f"bad {i}: {drafted}",
             tools=("lib.t0", "lib.t1"),
         )
         for i in range(8)
     )
-    return Bank(tools, queries)
+    return Bank(tuple(Tool(name=f"lib.t{i}") for i in range(3)), queries)
 
 
 @pytest.fixture
@@ -95,15 +96,15 @@ def test_a_model_that_knows_the_better_text_wins_in_both_orders(judge):
 
 
 def test_rubbish_and_failed_calls_are_counted_and_the_rest_is_judged(judge):
+    bad = {
+        "good 1": Answer.text("I like both!"),
+        "good 2": Answer.json({"winner": "C"}),
+        "good 3": Answer.error(500),
+    }
+
     def script(call):
-        first, _ = sides(call)
-        if "fluency" in call.prompt and first.startswith("good 1"):
-            return Answer.text("I like both!")
-        if "fluency" in call.prompt and first.startswith("good 2"):
-            return Answer.json({"winner": "C"})
-        if "fluency" in call.prompt and first.startswith("good 3"):
-            return Answer.error(500)
-        return prefer("good")(call)
+        answer = bad.get(sides(call)[0][:6]) if "fluency" in call.prompt else None
+        return answer or prefer("good")(call)
 
     with ChatServer(script) as server:
         judged = judge(**model(server), retries=0)
@@ -127,15 +128,15 @@ def test_where_no_call_is_answered_it_fails_and_nothing_is_judged(judge):
 
 
 def test_replies_without_a_verdict_are_told_by_reason_the_most_common_first(judge):
+    bad = {
+        "good 1": Answer.text("I like both!"),
+        "good 2": Answer.text("I like both!"),
+        "good 3": Answer.text('{"reason": "hm', finish_reason="length"),
+        "good 4": Answer.text(""),
+    }
+
     def script(call):
-        first, _ = sides(call)
-        if first.startswith(("good 1", "good 2")):
-            return Answer.text("I like both!")
-        if first.startswith("good 3"):
-            return Answer.text('{"reason": "hm', finish_reason="length")
-        if first.startswith("good 4"):
-            return Answer.text("")
-        return prefer("good")(call)
+        return bad.get(sides(call)[0][:6]) or prefer("good")(call)
 
     with ChatServer(script) as server:
         judge(concurrency=1, **model(server))
@@ -147,11 +148,8 @@ def test_replies_without_a_verdict_are_told_by_reason_the_most_common_first(judg
     assert "not-json 6, cut-off 3, empty 3" in problem
     assert re.search(r"^  toolbank show /\S+ ID$", problem, re.M)
     assert judged["calls_failed"] == 0
-    assert judged["criteria"]["fluency"]["failed"] == {
-        "not-json": 2,
-        "cut-off": 1,
-        "empty": 1,
-    }
+    failed = {"not-json": 2, "cut-off": 1, "empty": 1}
+    assert judged["criteria"]["fluency"]["failed"] == failed
 
 
 def test_no_journaled_verdict_is_asked_for_again_and_more_pairs_go_on_from_there(judge):
@@ -208,35 +206,32 @@ def test_equal_texts_are_counted_apart_and_judged_by_nobody(judge, bank):
     )
 
 
-REFUSED = {
-    "nowhere.jsonl": (None, "nowhere.jsonl"),
-    "empty": ("", "empty: not a dataset"),
-    **{
-        f"broken-{n}.jsonl": (line, r"1 line is broken\.\n +line 2")
-        for n, line in enumerate(
-            ("{", "[1]", '{"text": "x"}', '{"query": ""}', '{"query": 3}', '"query"')
-        )
-    },
-    "half.jsonl": (r'{"query": "\ud800"}', "line 2"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_another_dataset_that_cannot_be_read_is_named(judge, tmp_path, name):
-    line, told = REFUSED[name]
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("nowhere.jsonl", None, "nowhere.jsonl"),
+        ("empty.jsonl", "\n", r"empty\.jsonl: no requests"),
+        ("half.jsonl", r'{"query": "\ud800"}', "line 2"),
+        *(
+            ("broken.jsonl", line, r"1 line is broken\.\n +line 2")
+            for line in ("{", "[1]", '{"text": "x"}', '{"query": ""}', '{"query": 3}')
+        ),
+    ],
+)
+def test_another_dataset_that_cannot_be_read_is_named(
+    judge, tmp_path, name, content, told
+):
     path = tmp_path / name
-    if line:
-        path.write_text('{"query": "fine"}\n' + line + "\n")
-    elif line == "":
-        path.mkdir()
+    if content is not None:
+        first = '{"query": "fine"}\n' if content.strip() else ""
+        path.write_text(f"{first}{content}\n")
     with pytest.raises(InputError, match=told):
         judge(against=path)
 
 
-def test_a_broken_template_is_named(judge, tmp_path):
-    (tmp_path / "prompts/judge.j2").write_text("{{ nothing }}")
-    with pytest.raises(InputError, match=r"judge\.j2"):
-        judge(engine="openai", base_url="http://127.0.0.1:9", model="m")
+def test_a_folder_of_no_dataset_is_named(judge, tmp_path):
+    with pytest.raises(InputError, match="prompts: not a dataset"):
+        judge(against=tmp_path / "prompts")
 
 
 def test_another_dataset_is_paired_at_random_by_the_seed(judge, tmp_path):
@@ -304,3 +299,15 @@ def test_the_prompt_that_comes_along_explains_every_criterion(
     assert f"<request-a>\n{first}\n</request-a>" in prompt
     assert "<request-b>\nWhat?\n</request-b>" in prompt
     assert not prompt.startswith("{#")
+
+
+def test_the_sign_test_leaves_ties_out():
+    def judged(*rows):
+        return summarise(Judgement("fluency", *row) for row in rows)
+
+    win, tie, lose = (("win", "win"), ("tie", "tie"), ("lose", "lose"))
+    # 8 wins and no loss: 2 / 2**8.
+    assert judged(*[win, tie] * 8).p == pytest.approx(2 / 256)
+    assert judged(tie).p is None
+    assert judged(win, tie, lose).p == 1
+    assert judged(win, ("win", "lose"), lose, tie).consistency == 0.75

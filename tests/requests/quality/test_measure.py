@@ -1,29 +1,32 @@
 import json
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import numpy as np
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.requests.quality.banks import bank
+from tests.requests.quality.banks import TOOLS, bank
+from tests.world import WORDS
 from toolbank.bank.bank import Label
-from toolbank.requests.quality.coverage import measure_dispersion
-from toolbank.requests.quality.measure import add_dispersion, measure_quality
+from toolbank.requests.quality.measure import (
+    add_dispersion,
+    draw_lorenz,
+    measure_coverage,
+    measure_dispersion,
+    measure_duplicates,
+    measure_gini,
+    measure_leaks,
+    measure_polish,
+    measure_quality,
+    measure_sets,
+)
+from toolbank.requests.quality.texts import make_requests, make_tools
 
-THINGS = [
-    "ships",
-    "boats",
-    "kites",
-    "cars",
-    "bikes",
-    "trains",
-    "tents",
-    "lamps",
-    "ropes",
-    "maps",
-    "cups",
-    "hats",
-]
+THINGS = WORDS[:12]
 
 
 def shop(count=60):
@@ -122,3 +125,111 @@ def test_agreement_is_of_the_verified_requests():
     assert found.aside == pytest.approx(1 / 3)
     assert found.precision == pytest.approx(2 / 3)
     assert found.recall == pytest.approx(2 / 3)
+
+
+USES = st.lists(st.integers(0, 50), min_size=1, max_size=40).filter(any)
+
+
+def by_definition(uses):
+    """Half the mean absolute difference of all pairs, over the mean."""
+    differences = [abs(a - b) for a in uses for b in uses]
+    return sum(differences) / len(uses) ** 2 / 2 / (sum(uses) / len(uses))
+
+
+@given(USES)
+def test_gini_is_what_its_definition_says_whatever_the_order(uses):
+    found = measure_gini(pl.Series(uses))
+    assert found == pytest.approx(by_definition(uses), abs=1e-9)
+    assert 0 <= found <= 1 - 1 / len(uses) + 1e-9
+    assert found == measure_gini(pl.Series(sorted(uses)))
+    assert found == pytest.approx(measure_gini(pl.Series([3 * n for n in uses])))
+
+
+@given(USES)
+def test_lorenz_rises_below_the_diagonal_and_leaves_out_what_gini_says(uses):
+    steps = len(uses)
+    shares = draw_lorenz(pl.Series(uses), steps)
+    assert shares[0] == 0
+    assert shares[-1] == pytest.approx(1)
+    assert list(shares) == sorted(shares)
+    assert all(s <= n / steps + 1e-9 for n, s in enumerate(shares))
+    area = sum((a + b) / 2 for a, b in pairwise(shares)) / steps
+    assert 1 - 2 * area == pytest.approx(measure_gini(pl.Series(uses)), abs=1e-9)
+
+
+def test_coverage_by_hand():
+    shop = bank(
+        ("a", ["shop.sum", "shop.find_order"]),
+        ("b", ["shop.sum", "shop.undo", "shop.cancelOrder"]),
+        ("c", ["shop.sum", "not.there"]),
+    )
+    found = measure_coverage(make_requests(shop), make_tools(shop))
+    # find_order 1, sum 3, cancelOrder 1 (its alias is the same tool), weigh 0.
+    assert found.tools == 4
+    assert found.used == {1: 0.75, 2: 0.25, 5: 0, 10: 0, 20: 0}
+    # Pairs differ by 1, 1, 3, 2, 2, 0: their mean over ordered pairs is 18/16, the mean use 5/4.
+    assert found.gini == pytest.approx(18 / 16 / 2 / (5 / 4))
+    assert found.lorenz[10] == pytest.approx(1 / 5)
+
+
+def test_nothing_to_cover():
+    for empty in (bank(), bank(("a", ["x"])), bank(("a", ["x"]), tools=())):
+        assert measure_coverage(make_requests(empty), make_tools(empty)) is None
+
+
+def test_sets_are_the_same_in_any_order_and_by_any_name():
+    shop = bank(
+        ("a", ["shop.sum", "shop.undo"]),
+        ("b", ["shop.cancelOrder", "shop.sum"]),
+        ("c", ["shop.sum"]),
+        ("d", ["shop.sum", "shop.weigh", "shop.find_order"]),
+    )
+    found = measure_sets(make_requests(shop))
+    assert (found.distinct, found.share, found.largest) == (3, 0.75, 0.5)
+    assert (found.sizes, found.mean) == ({1: 1, 2: 2, 3: 1}, 2)
+
+
+def test_leaks_are_names_that_are_said():
+    rows = [
+        ("Use find_order for it", ["shop.find_order"]),  # an identifier, and no words
+        ("Please find order 12", ["shop.find_order", "shop.sum"]),
+        ("What is the Sum of it?", ["shop.sum"]),
+        ("Find the order", ["shop.find_order"]),
+        ("Summarise it", ["shop.sum"]),
+        ("cancel order 3, and sum it", ["shop.sum", "shop.undo"]),
+        ("sum it", ["shop.weigh"]),
+        ("x", ["shop.weigh"]),
+    ]
+    found = measure_leaks(make_requests(bank(*rows)), TOOLS)
+    assert found.identifier == 1 / 8
+    assert found.name == 3 / 8
+    assert found.word == 1 / 8
+    assert measure_leaks(make_requests(bank(*rows)), ()) is None
+
+
+def test_polish_is_measured_on_what_was_drafted():
+    shop = bank(
+        ("Load and sort it.", ["x"]),
+        ("How much is it next Monday?", ["x"]),
+        ("Where is it? Then where?", ["x"]),
+        drafts=["Load it. Next sort it.", "How much is it next Monday? "],
+    )
+    found = measure_polish(make_requests(shop))
+    assert (found.drafts, found.changed) == (2, 0.5)
+    assert (found.before.n, found.before.sequence, found.before.commands) == (
+        2,
+        0.5,
+        0.5,
+    )
+    assert found.after.sequence == pytest.approx(1 / 3)
+    assert found.after.commands == pytest.approx(1 / 3)
+    found = measure_polish(make_requests(bank(("a", ["x"]))))
+    assert (found.drafts, found.changed, found.before) == (0, None, None)
+
+
+def test_near_duplicates_count_from_the_second_on():
+    text = "how many of the boxes came back to us last month in all"
+    texts = [text, f"{text}, please", "something else", text]
+    found = measure_duplicates(texts, seed=0)
+    assert (found.n, found.count, found.share) == (4, 2, 0.5)
+    assert found == measure_duplicates(texts[::-1], seed=3)

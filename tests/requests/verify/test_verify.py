@@ -1,6 +1,5 @@
 """Labels verified by a real server on loopback, good and bad, and by no model at all."""
 
-import json
 import re
 
 import polars as pl
@@ -47,15 +46,9 @@ BANK = Bank(
 
 
 def verify(server, folder, bank=BANK, tools_id="tools", **settings):
-    config = VerifyConfig(
-        **{
-            "engine": "openai",
-            "model": "m",
-            "base_url": getattr(server, "url", "http://127.0.0.1:9"),
-            "candidates": 4,
-            **settings,
-        }
-    )
+    url = getattr(server, "url", "http://127.0.0.1:9")
+    engine = {"engine": "openai", "model": "m", "base_url": url}
+    config = VerifyConfig(**{**engine, "candidates": 4, **settings})
     folder.mkdir(exist_ok=True)
     with Journal(folder / "journal.sqlite") as journal:
         return verify_bank(
@@ -67,6 +60,17 @@ def verify(server, folder, bank=BANK, tools_id="tools", **settings):
             seed=0,
             journal=journal,
         )
+
+
+def verify_one(folder, bank, **reply):
+    """Verify a bank by a model that always replies the same."""
+    with ChatServer(lambda _: Answer.json({"aside": "", **reply})) as server:
+        return verify(server, folder, bank)
+
+
+def rows(found, *fields):
+    """These fields of all labels."""
+    return [tuple(getattr(one, name) for name in fields) for one in found.value.labels]
 
 
 def shown(call):
@@ -108,11 +112,11 @@ def test_each_request_is_graded_once_among_its_own_tools_and_others(tmp_path):
         mine = pooled.filter(query=query.id)["tool"].to_list()
         assert sorted(tools) == sorted(mine)
         assert tools != mine
-    grades = [
-        (label.grade, label.tool, label.stands_for) for label in found.value.labels[:2]
-    ]
     first = sorted(pooled.filter(query="q0")["tool"])
-    assert grades == [("needed", first[0], ""), ("alternative", first[1], first[0])]
+    assert rows(found, "grade", "tool", "stands_for")[:2] == [
+        ("needed", first[0], ""),
+        ("alternative", first[1], first[0]),
+    ]
 
 
 def test_candidates_stay_as_they_were_pooled_though_requests_are_added(tmp_path):
@@ -138,108 +142,60 @@ def test_replies_that_say_what_cannot_be_are_counted_and_first_labels_stay(tmp_p
     def script(call):
         _, tools = shown(call)
         needed = {"tool": tools[0], "why": ""}
+        for_none = {"tool": tools[1], "for": tools[2], "why": ""}
         bad = [
             {"needed": [{"tool": "shop.burn", "why": ""}]},
             {"needed": [needed, needed]},
-            {
-                "needed": [needed],
-                "alternatives": [{"tool": tools[1], "for": tools[2], "why": ""}],
-            },
+            {"needed": [needed], "alternatives": [for_none]},
             {"needed": "all of them"},
             {"needed": [], "alternatives": [], "aside": "It has two readings."},
             {"needed": [], "alternatives": [], "aside": ""},
         ]
-        return Answer.json(
-            bad[call.number] if call.number < 6 else {"needed": [needed]}
-        )
+        return Answer.json((bad + 6 * [{"needed": [needed]}])[call.number])
 
     with ChatServer(script) as server:
         found = verify(server, tmp_path, concurrency=1)
-    reasons = [row["reason"] for row in found.value.content["not_graded"]]
-    assert reasons == [
-        "not-offered",
-        "graded-twice",
-        "stands-for-nothing",
-        "wrong-schema",
+    assert [row["reason"] for row in found.value.content["not_graded"]] == [
+        *("not-offered", "graded-twice", "stands-for-nothing", "wrong-schema")
     ]
     labelled = {label.query for label in found.value.labels}
     assert labelled == {query.id for query in BANK.queries[4:]}
-    aside = {
-        one.query: one.reason for one in found.value.labels if one.grade == "aside"
-    }
-    assert aside == {
-        "q4": "It has two readings.",
-        "q5": "none of the candidates is needed",
-    }
-    assert found.value.content["agreement"]["requests"] == 8
-    assert found.value.content["agreement"]["aside"] == 2
+    aside = [
+        row[1:] for row in rows(found, "grade", "query", "reason") if row[0] == "aside"
+    ]
+    assert aside == [
+        ("q4", "It has two readings."),
+        ("q5", "none of the candidates is needed"),
+    ]
+    agreement = found.value.content["agreement"]
+    assert (agreement["requests"], agreement["aside"]) == (8, 2)
 
 
 def test_an_alternative_may_stand_for_a_tool_with_a_long_name(tmp_path):
     long = f"shop.{'a' * 120}"
     bank = Bank((*SHOP, Tool(name=long)), (request(0, long, "shop.find_orders"),))
-    reply = {
-        "needed": [{"tool": long, "why": "so"}],
-        "alternatives": [{"tool": "shop.find_orders", "for": long, "why": "so"}],
-        "aside": "",
-    }
-    with ChatServer(lambda _: Answer.json(reply)) as server:
-        found = verify(server, tmp_path, bank)
-    assert [label.stands_for for label in found.value.labels] == ["", long]
+    other = {"tool": "shop.find_orders", "for": long, "why": "so"}
+    needed = [{"tool": long, "why": "so"}]
+    found = verify_one(tmp_path, bank, needed=needed, alternatives=[other])
+    assert rows(found, "stands_for") == [("",), (long,)]
 
 
 def test_agreement_counts_first_labels_that_stay_fall_or_were_missing(tmp_path):
-    bank = Bank(TOOLS, BANK.queries[:1])
     one, two = BANK.queries[0].tools
-
-    def script(call):
-        _, tools = shown(call)
-        new = next(tool for tool in tools if tool not in (one, two))
-        return Answer.json(
-            {
-                "needed": [{"tool": new, "why": ""}, {"tool": one, "why": ""}],
-                "alternatives": [{"tool": two, "for": one, "why": ""}],
-                "aside": "",
-            }
-        )
-
-    with ChatServer(script) as server:
-        found = verify(server, tmp_path, bank)
-    assert found.value.content["agreement"] == {
-        "requests": 1,
-        "aside": 0,
-        "same": 0,
-        "labels": 2,
-        "confirmed": 1,
-        "alternative": 1,
-        "refuted": 0,
-        "added": 1,
-        "precision": 0.5,
-        "recall": 0.5,
-    }
+    bank = Bank(TOOLS, BANK.queries[:1])
+    pooled = verify(None, tmp_path / "pool", bank, engine="rules") and pl.read_parquet(
+        tmp_path / "pool" / "verify" / "candidates.parquet"
+    )
+    new = next(tool for tool in pooled["tool"] if tool not in (one, two))
+    needed = [{"tool": new, "why": ""}, {"tool": one, "why": ""}]
+    other = {"tool": two, "for": one, "why": ""}
+    found = verify_one(tmp_path, bank, needed=needed, alternatives=[other])
+    agreement = {"requests": 1, "aside": 0, "same": 0, "labels": 2, "confirmed": 1}
+    agreement |= {"alternative": 1, "refuted": 0, "added": 1}
+    agreement |= {"precision": 0.5, "recall": 0.5}
+    assert found.value.content["agreement"] == agreement
     # First labels come before others, whatever the model's order.
     assert found.value.labels[0].tool == one
-
-
-def test_recorded_grades_are_played_and_those_that_lack_are_told(tmp_path):
-    path = tmp_path / "grades.jsonl"
-    tool = BANK.queries[0].tools[0]
-    line = {"query": "q0", "needed": [{"tool": tool, "why": "it finds"}]}
-    path.write_text(json.dumps(line) + "\n")
-    settings = {
-        "engine": "recorded",
-        "replies": path,
-        "model": "",
-        "base_url": "http://x",
-    }
-    found = verify(None, tmp_path, **settings)
-    assert [(one.query, one.tool, one.reason) for one in found.value.labels] == [
-        ("q0", tool, "it finds")
-    ]
-    assert not found.lacks
-    assert {(one.kind, one.source) for one in found.value.labels} == {
-        ("person", "grades.jsonl")
-    }
 
 
 def checked(folder, *queries, **settings):
@@ -255,10 +211,7 @@ def test_without_a_model_old_names_make_way_for_new_ones_and_stay_alternatives(
         request(1, "shop.sum_all"),
         request(2, "shop.merge_orders"),
     )
-    told = [
-        (one.query, one.tool, one.grade, one.stands_for) for one in found.value.labels
-    ]
-    assert told == [
+    assert rows(found, "query", "tool", "grade", "stands_for") == [
         ("q0", "shop.total_prices", "needed", ""),
         ("q0", "shop.find_orders", "needed", ""),
         ("q0", "shop.tot", "alternative", "shop.total_prices"),
@@ -284,29 +237,23 @@ def test_a_note_of_deprecation_is_read_for_what_to_use(tmp_path, said, instead):
     old = OLD.model_copy(update={"deprecated": said})
     bank = Bank((*SHOP, old), (request(0, "shop.tot"),))
     found = verify(None, tmp_path, bank, engine="rules")
-    needed = [label.tool for label in found.value.labels if label.grade == "needed"]
-    assert needed == ([instead] if instead else [])
+    needed = [(instead, "needed"), ("shop.tot", "alternative")]
+    assert rows(found, "tool", "grade") == (needed if instead else [])
 
 
 def test_an_explanation_that_never_speaks_of_a_label_is_found(tmp_path):
-    found = checked(
-        tmp_path,
+    queries = [
         request(0, "shop.find_orders", explanation="We find what was ordered."),
         request(1, "shop.find_orders", explanation="Because it is raining."),
-    )
-    assert found.value.content["findings"]["unspoken"] == {
-        "labels": 1,
-        "requests": 1,
-        "tools": {"shop.find_orders": 1},
-    }
+    ]
+    found = checked(tmp_path, *queries)
+    tools = {"shop.find_orders": 1}
+    unspoken = {"labels": 1, "requests": 1, "tools": tools}
+    assert found.value.content["findings"]["unspoken"] == unspoken
     assert not found.value.labels
-    aside = checked(
-        tmp_path,
-        request(1, "shop.find_orders", explanation="Because it is raining."),
-        set_aside=["unspoken"],
-    )
-    assert [(one.grade, one.reason) for one in aside.value.labels] == [
-        ("aside", "unspoken: shop.find_orders")
+    aside = checked(tmp_path, *queries, set_aside=["unspoken"])
+    assert rows(aside, "query", "grade", "reason") == [
+        ("q1", "aside", "unspoken: shop.find_orders")
     ]
 
 
@@ -320,8 +267,8 @@ def test_a_request_that_nobody_would_find_by_its_label_fails_the_round_trip(tmp_
     bank = Bank((*many, OLD), (lost, good))
     found = verify(None, tmp_path, bank, engine="rules")
     assert found.value.content["findings"]["round-trip"]["requests"] == 1
-    rows = pl.read_parquet(tmp_path / "verify" / "findings.parquet")
-    assert rows.filter(check="round-trip")["query"].to_list() == ["lost"]
+    findings = pl.read_parquet(tmp_path / "verify" / "findings.parquet")
+    assert findings.filter(check="round-trip")["query"].to_list() == ["lost"]
 
 
 @pytest.mark.parametrize("kind", ["edited", "cut", "in another order"])
@@ -329,11 +276,11 @@ def test_candidates_that_are_not_as_they_were_written_are_refused(tmp_path, kind
     with ChatServer(by_rule) as server:
         verify(server, tmp_path)
         path = tmp_path / "verify" / "candidates.parquet"
-        rows, whole = pl.read_parquet(path), path.read_bytes()
+        frame, whole = pl.read_parquet(path), path.read_bytes()
         if kind == "cut":
             path.write_bytes(whole[:-100])
         else:
-            (rows[1:] if kind == "edited" else rows[::-1]).write_parquet(path)
+            (frame[1:] if kind == "edited" else frame[::-1]).write_parquet(path)
         with pytest.raises(InputError, match=r"candidates\.parquet: .*delete it"):
             verify(server, tmp_path)
         assert len(server.calls) == len(BANK.queries)

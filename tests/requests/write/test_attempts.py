@@ -6,16 +6,19 @@ import random
 import re
 import signal
 from collections import Counter
+from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.engines import kind_of
-from tests.world import SHOP, adds_up, drafted, polished, sentence
+from tests.requests.write.writing import count_replies, write_shop
+from tests.world import adds_up, drafted, polished, sentence
 from toolbank.bank.records import Tool
-from toolbank.llm.chat import ChatReply, EngineError, Offer
+from toolbank.llm.chat import ChatReply, EngineError
 from toolbank.llm.journal import Journal
-from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.write_step import generate
+from toolbank.requests.write.config import share_out
 from toolbank.system.errors import ToolbankError
 
 
@@ -53,33 +56,30 @@ class Swift:
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    def run_engine(engine, **settings):
+    def run_engine(engine, folder="run", **settings):
         monkeypatch.setattr("toolbank.llm.step.find_engine", lambda _: kind_of(engine))
-        config = GenerateConfig(model="m", **{"queries": 20, **settings})
-        with Journal(tmp_path / "journal.sqlite") as journal:
-            made = generate(SHOP, config, domain="shop", seed=0, journal=journal)
-            return made, len(journal)
+        return write_shop(tmp_path / folder, **settings)
 
     return run_engine
 
 
-def test_a_budget_of_calls_makes_a_bank_of_the_attempts_that_have_ended_in_a_row(run):
+def test_a_budget_of_calls_makes_a_bank_of_the_attempts_that_have_ended_in_a_row(
+    run, tmp_path
+):
     engine = Swift()
-    made, kept = run(engine, queries=30, budget={"calls": 41}, concurrency=4)
-    assert len(engine.calls) == kept == 40
+    made = run(engine, queries=30, budget={"calls": 41}, concurrency=4)
+    assert len(engine.calls) == count_replies(tmp_path / "run") == 40
     assert adds_up(made.value.counts)
     assert made.value.counts["attempts"] == len(made.value.attempts)
     assert len(made.value.queries) == 20
     assert made.lacks
     assert any("budget of 41 calls" in problem for problem in made.problems)
-    again, _ = run(Swift(), queries=30, budget={"calls": 41}, concurrency=4)
+    again = run(Swift(), queries=30, budget={"calls": 41}, concurrency=4)
     assert list(again.value.queries) == list(made.value.queries)
-    whole, _ = run(engine, queries=30)
+    whole = run(engine, queries=30)
     assert len(engine.calls) == 60
     assert not whole.lacks
-    assert list(whole.value.queries)[: len(made.value.queries)] == list(
-        made.value.queries
-    )
+    assert list(whole.value.queries)[:20] == list(made.value.queries)
 
 
 class Uneven(Swift):
@@ -104,16 +104,18 @@ class Uneven(Swift):
 @pytest.mark.parametrize(
     "budget", [{"calls": 200}, {"tokens": 3000}, {"dollars": 0.003}, {"minutes": 0.005}]
 )
-def test_attempts_that_a_budget_let_begin_are_finished(run, monkeypatch, fails, budget):
+def test_attempts_that_a_budget_let_begin_are_finished(
+    run, tmp_path, monkeypatch, fails, budget
+):
     monkeypatch.setattr("toolbank.llm.caller._FIRST_WAIT", 0.01)
     engine = Uneven(fails)
     price = {"input": 1, "output": 1}
-    made, kept = run(engine, queries=5000, concurrency=64, budget=budget, price=price)
+    made = run(engine, queries=5000, concurrency=64, budget=budget, price=price)
     assert made.lacks
-    assert kept == len(engine.calls)
+    assert count_replies(tmp_path / "run") == len(engine.calls)
     # Where no try failed, nothing that was paid for is left out of the bank.
     if not fails:
-        assert kept == 2 * made.value.counts["attempts"]
+        assert len(engine.calls) == 2 * made.value.counts["attempts"]
     if "calls" in budget:
         assert 198 <= sum(engine.tries.values()) <= 200
 
@@ -124,7 +126,7 @@ def test_a_budget_that_is_spent_before_any_query_says_so(run):
 
 
 def test_a_budget_that_is_just_enough_is_not_spent(run):
-    made, _ = run(Swift(), budget={"calls": 40}, price={"input": 1, "output": 1})
+    made = run(Swift(), budget={"calls": 40}, price={"input": 1, "output": 1})
     assert not made.lacks
     assert made.problems == ()
 
@@ -160,31 +162,8 @@ def test_reasons_of_rejected_and_failed_attempts_are_told_apart_often_first(run)
 
 def test_where_rules_decline_all_it_is_advised_to_request_single_tools(tmp_path):
     bare = [Tool(name=f"api.call{n}", kind="operation") for n in range(12)]
-    config = GenerateConfig(engine="rules", max_attempts=3)
-    with (
-        Journal(tmp_path / "journal.sqlite") as journal,
-        pytest.raises(ToolbankError, match=r"declined 3(.|\n)*tools_per_query={1: 1}"),
-    ):
-        generate(bare, config, domain="api", seed=1, journal=journal)
-
-
-def test_each_offer_is_made_once(run):
-    class Offering(Swift):
-        def __init__(self):
-            super().__init__()
-            self.made = Counter()
-
-        @property
-        def offers(self):
-            return self
-
-        def offer(self, attempt):
-            self.made[attempt] += 1
-            return Offer(tuple(tool.name for tool in SHOP[:4]), 3)
-
-    engine = Offering()
-    run(engine, queries=20)
-    assert engine.made.total() == len(engine.made) >= 20
+    with pytest.raises(ToolbankError, match=r"declined 3(.|\n)*tools_per_query={1: 1}"):
+        write_shop(tmp_path, bare, engine="rules", max_attempts=3)
 
 
 def test_problems_keep_what_was_rejected_apart_from_what_failed(run):
@@ -193,7 +172,7 @@ def test_problems_keep_what_was_rejected_apart_from_what_failed(run):
         2: EngineError("it broke", reason="bad-request"),
     }
     engine = Swift(lambda request: outcomes.get(request.attempt) or answer(request))
-    made, _ = run(engine, queries=3)
+    made = run(engine, queries=3)
     assert made.problems[:3] == (
         "not accepted: not-json 1",
         "failed: bad-request 1",
@@ -227,7 +206,7 @@ def test_a_replay_holds_few_attempts_open(run):
         tasks.append(len(asyncio.all_tasks()))
         return answer(request)
 
-    made, _ = run(Swift(script), queries=301)
+    made = run(Swift(script), queries=301)
     assert made.value.counts["accepted"] == 301
     assert max(tasks) < 60
 
@@ -244,5 +223,88 @@ def test_an_error_after_an_interrupt_is_what_the_run_ends_with(run, monkeypatch)
             return await super().answer(request)
 
     monkeypatch.setattr(Journal, "put", put)
-    with pytest.raises(ToolbankError, match=r"no room left .*by an interrupt"):
+    with pytest.raises(ToolbankError, match="no room left"):
         run(InterruptedByUserError())
+
+
+SHARES = {1: 0.25, 2: 0.35, 4: 0.4}
+EXACTLY = {1: 10, 2: 14, 4: 16}
+
+
+def picky(request):
+    """Decline the more often the more tools are requested."""
+    text = sentence(request.attempt)
+    if request.step == "polish":
+        return ChatReply(json.dumps(polished(text)), "m", 10, 5)
+    number = request.task.at_most
+    names = [tool.name for tool in request.task.tools[:number]]
+    drawn = random.Random(request.attempt)
+    reply = {**drafted(names, text), "declined": drawn.random() < 0.15 * number}
+    return ChatReply(json.dumps(reply), "m", 10, 5)
+
+
+@pytest.fixture
+def run_shares(run):
+    return partial(run, queries=40, tools_per_query=SHARES, offered=4)
+
+
+def numbers(made):
+    return Counter(len(query.tools) for query in made.value.queries)
+
+
+def test_a_bank_has_exactly_the_shares_that_are_set_and_no_call_is_for_nothing(
+    run_shares,
+):
+    engine = Uneven(script=picky)
+    made = run_shares(engine, concurrency=16)
+    assert not made.lacks
+    assert numbers(made) == EXACTLY
+    assert adds_up(made.value.counts)
+    counted = made.value.counts["tools_per_query"]
+    assert {int(n): row["accepted"] for n, row in counted.items()} == EXACTLY
+    assert sum(row["asked"] for row in counted.values()) == len(made.value.attempts)
+    assert set(engine.tries.values()) == {1}
+    assert {n for n, _ in engine.tries} == {row.attempt for row in made.value.attempts}
+
+
+def test_the_bank_is_the_same_at_any_concurrency_and_after_it_was_stopped(run_shares):
+    whole = run_shares(Uneven(script=picky), concurrency=1)
+    many = run_shares(Uneven(script=picky), "many", concurrency=32)
+    stopped = run_shares(
+        Uneven(script=picky), "stopped", concurrency=8, budget={"calls": 31}
+    )
+    assert stopped.lacks
+    again = run_shares(Uneven(script=picky), "stopped", concurrency=8)
+    for made in (many, again):
+        assert list(made.value.queries) == list(whole.value.queries)
+        assert list(made.value.attempts) == list(whole.value.attempts)
+
+
+def test_more_queries_keep_those_that_there_are(run_shares):
+    some = run_shares(Uneven(script=picky))
+    more = run_shares(Uneven(script=picky), queries=80)
+    assert numbers(more) == {n: 2 * count for n, count in EXACTLY.items()}
+    assert {q.id for q in some.value.queries} <= {q.id for q in more.value.queries}
+
+
+def test_a_number_that_is_declined_too_often_is_told(run_shares):
+    def script(request):
+        reply = picky(request)
+        if request.step == "polish" or request.task.at_most < 4:
+            return reply
+        return ChatReply(json.dumps(json.loads(reply.text) | {"declined": True}), "m")
+
+    made = run_shares(Uneven(script=script), max_attempts=150)
+    assert numbers(made) == {1: 10, 2: 14}
+    assert "0 of 16 queries with 4 tools" in made.problems
+
+
+@given(
+    st.dictionaries(st.integers(1, 9), st.floats(0.01, 100), min_size=1),
+    st.integers(1, 5000),
+)
+def test_shares_become_whole_numbers_that_add_up(shares, wanted):
+    counts = share_out(shares, wanted)
+    assert sum(counts.values()) == wanted
+    for number, share in shares.items():
+        assert abs(counts[number] - wanted * share / sum(shares.values())) < 1

@@ -1,5 +1,4 @@
 import tracemalloc
-from dataclasses import replace
 from secrets import token_hex
 
 import pytest
@@ -8,59 +7,56 @@ from hypothesis import strategies as st
 
 from tests.small_disk import small_disk
 from tests.world import adds_up
-from toolbank.bank.records import Query
+from toolbank.bank.records import AttemptRecord, Query
 from toolbank.requests.write.bank_builder import Attempt, BankBuilder
 from toolbank.system.errors import ToolbankError
 
 kinds = st.sampled_from(["accepted", "same", "declined", "rejected", "failed"])
 
 
-def attempt(number, kind):
+def attempt(number, kind, text="", detail=""):
+    keys = {"attempt": number, "requests": (f"key {number}",)}
     if kind not in ("accepted", "same"):
-        return Attempt(number, kind, reason="because")
-    text = "one text that comes again" if kind == "same" else f"{number} " * 9
-    query = Query(id=str(number), query=text, tools=("a",))
-    return Attempt(number, "accepted", query=query)
+        return Attempt(
+            AttemptRecord(**keys, outcome=kind, reason="because", detail=detail)
+        )
+    text = text or ("a text that comes again" if kind == "same" else f"{number} " * 9)
+    query = Query(id=str(number), query=text, draft=text, tools=("a",))
+    return Attempt(AttemptRecord(**keys, outcome="accepted", query_id=query.id), query)
+
+
+def build(attempts, wanted=None):
+    builder = BankBuilder(wanted, 0.8)
+    for one in attempts:
+        builder.accept(one)
+    return builder
 
 
 @given(st.lists(kinds, max_size=30), st.randoms(), st.integers(1, 12))
 def test_the_bank_is_the_same_in_whatever_order_attempts_come(made, random, wanted):
     attempts = [attempt(number, kind) for number, kind in enumerate(made)]
-    in_order, shuffled = BankBuilder(wanted, 0.8), BankBuilder(wanted, 0.8)
-    for one in attempts:
-        in_order.accept(one)
+    in_order = build(attempts, wanted)
     random.shuffle(attempts)
-    for one in attempts:
-        shuffled.accept(one)
+    shuffled = build(attempts, wanted)
     assert list(shuffled.queries) == list(in_order.queries)
     assert list(shuffled.ended) == list(in_order.ended)
     assert shuffled.losses.examples == in_order.losses.examples
-    assert shuffled.counts() == in_order.counts()
+    counts = shuffled.counts()
+    assert counts == in_order.counts()
+    assert adds_up(counts)
+    assert counts["accepted"] == len(in_order.queries) <= wanted
+    assert counts["accepted"] == wanted or counts["attempts"] == len(made)
 
 
 def test_no_example_of_a_reason_is_kept_twice():
-    builder = BankBuilder(9, 0.8)
-    for number, detail in enumerate(["one", "one", "two", "one", "three", "four"]):
-        builder.accept(Attempt(number, "rejected", "because", detail))
+    details = enumerate(["one", "one", "two", "one", "three", "four"])
+    builder = build(attempt(n, "rejected", detail=detail) for n, detail in details)
     assert builder.losses.examples == {"because": ["one", "two", "three"]}
 
 
-@given(st.lists(kinds, max_size=30), st.integers(1, 12))
-def test_counts_add_up_and_the_builder_stops_at_what_is_wanted(made, wanted):
-    builder = BankBuilder(wanted, 0.8)
-    for number, kind in enumerate(made):
-        builder.accept(attempt(number, kind))
-    counts = builder.counts()
-    assert adds_up(counts)
-    assert counts["accepted"] == len(builder.queries) <= wanted
-    if counts["accepted"] < wanted:
-        assert counts["attempts"] == len(made)
-
-
 def test_every_attempt_that_counts_leaves_a_row_with_its_calls():
-    builder = BankBuilder(None, 0.8)
-    for number, kind in enumerate(["same", "declined", "same", "failed", "accepted"]):
-        builder.accept(replace(attempt(number, kind), requests=(f"key {number}",)))
+    made = enumerate(["same", "declined", "same", "failed", "accepted"])
+    builder = build(attempt(number, kind) for number, kind in made)
     rows = [
         (row.outcome, row.reason, row.detail, row.query_id) for row in builder.ended
     ]
@@ -75,9 +71,8 @@ def test_every_attempt_that_counts_leaves_a_row_with_its_calls():
 
 
 def test_candidates_that_wait_for_an_earlier_attempt_are_counted():
-    builder = BankBuilder(2, 0.8)
-    for number, kind in ((3, "accepted"), (1, "declined"), (2, "accepted")):
-        builder.accept(attempt(number, kind))
+    made = ((3, "accepted"), (1, "declined"), (2, "accepted"))
+    builder = build([attempt(number, kind) for number, kind in made], 2)
     assert (builder.waiting_candidates, builder.accepted, builder.attempts) == (2, 0, 0)
     builder.accept(attempt(0, "rejected"))
     assert (builder.waiting_candidates, builder.accepted, builder.attempts) == (0, 2, 4)
@@ -90,8 +85,7 @@ def test_what_is_accepted_takes_no_room_in_memory():
     def grow(first, last):
         for number in range(first, last):
             words = " ".join(f"{number}-{place}" for place in range(20))
-            query = Query(id=str(number), query=words, draft=words, tools=("a", "b"))
-            builder.accept(Attempt(number, "accepted", query=query, requests=("k",)))
+            builder.accept(attempt(number, "accepted", words))
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()
@@ -105,9 +99,7 @@ def test_what_is_accepted_takes_no_room_in_memory():
 
 def test_no_attempt_is_begun_too_far_ahead_of_one_that_takes_long(monkeypatch):
     monkeypatch.setattr("toolbank.requests.write.bank_builder._WINDOW", 3)
-    builder = BankBuilder(None, 0.8)
-    for number in (1, 2):
-        builder.accept(attempt(number, "accepted"))
+    builder = build(attempt(number, "accepted") for number in (1, 2))
     assert not builder.has_room_for(3)
     builder.accept(attempt(0, "declined"))
     assert builder.has_room_for(5)
@@ -117,9 +109,5 @@ def test_no_attempt_is_begun_too_far_ahead_of_one_that_takes_long(monkeypatch):
 def test_a_full_folder_for_temporary_files_is_told(tmp_path, monkeypatch):
     with small_disk(tmp_path / "small", 100):
         monkeypatch.setenv("TMPDIR", str(tmp_path / "small"))
-        builder = BankBuilder(None, 0.8)
         with pytest.raises(ToolbankError, match="TMPDIR"):
-            for number in range(2000):
-                words = token_hex(100)
-                query = Query(id=str(number), query=words, draft=words, tools=("a",))
-                builder.accept(Attempt(number, "accepted", query=query))
+            build(attempt(n, "accepted", token_hex(100)) for n in range(2000))

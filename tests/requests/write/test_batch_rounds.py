@@ -4,27 +4,27 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import threading
+import time
+from collections import Counter
 
 import pytest
 
-from tests.commands.in_process import toolbank
+from tests.requests.write.writing import count_replies, write_by
 from tests.servers.batch import BatchServer, answer_file
 from tests.servers.chat import Answer, ChatServer
-from tests.world import SHOP, adds_up, good
+from tests.world import adds_up, good
 from toolbank.commands.preview import preview_attempts
 from toolbank.llm.engines.batch import hosted
-from toolbank.llm.journal import Journal
-from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.write_step import generate
-from toolbank.run.recipe import Recipe, load_recipe
-from toolbank.run.run import run_recipe
+from toolbank.run.recipe import Recipe
 from toolbank.system.errors import ToolbankError
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(hosted, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(hosted, "_LONGEST_WAIT", 0.05)
 
 
 def numbered(call):
@@ -43,14 +43,8 @@ def written(call):
 
 
 def run(folder, engine, url="https://api.example.com/v1", **settings):
-    config = GenerateConfig(
-        engine=engine,
-        base_url=url,
-        model="m",
-        **{"queries": 12, "retries": 2, "max_outage": 0, **settings},
-    )
-    with Journal(folder / "journal.sqlite") as journal:
-        return generate(SHOP, config, domain="shop", seed=0, journal=journal)
+    defaults = {"queries": 12, "max_outage": 0, "engine": engine}
+    return write_by(url, folder, **{**defaults, **settings})
 
 
 def by_hand(folder, script, **settings):
@@ -71,12 +65,9 @@ def by_hand(folder, script, **settings):
 
 
 def queries(made):
-    return [
-        query.model_copy(
-            update={"provenance": query.provenance.model_copy(update={"engine": ""})}
-        )
-        for query in made.value.queries
-    ]
+    """The queries without the name of their engine."""
+    rows = [query.model_dump() for query in made.value.queries]
+    return [row | {"provenance": row["provenance"] | {"engine": ""}} for row in rows]
 
 
 @pytest.fixture(scope="module")
@@ -97,11 +88,14 @@ def test_rounds_by_hand_give_the_bank_that_an_endpoint_gives(tmp_path, by_endpoi
     assert len(made.value.queries) == 12
 
 
-def test_a_hosted_batch_gives_the_bank_that_an_endpoint_gives(tmp_path, by_endpoint):
+def submit(folder, **settings):
     with BatchServer(written) as server:
-        made = run(tmp_path, "batch", server.url, options={"submit": True})
-    assert not made.waiting
-    assert not made.lacks
+        return run(folder, "batch", server.url, options={"submit": True}, **settings)
+
+
+def test_a_hosted_batch_gives_the_bank_that_an_endpoint_gives(tmp_path, by_endpoint):
+    made = submit(tmp_path)
+    assert not (made.waiting or made.lacks)
     assert queries(made) == queries(by_endpoint)
 
 
@@ -124,70 +118,31 @@ def test_replies_of_an_endpoint_serve_a_batch_and_the_other_way_round(
 def test_replies_that_fail_at_first_cost_rounds_and_change_nothing(
     tmp_path, by_endpoint
 ):
-    seen = {}
+    seen = Counter()
+    faults = {
+        0: None,
+        1: Answer.error(503),
+        2: Answer(body=json.dumps({"page": "<html>"}).encode()),
+    }
 
     def script(call):
-        seen[call.prompt] = seen.get(call.prompt, 0) + 1
+        seen[call.prompt] += 1
         fault = (numbered(call) + seen[call.prompt]) % 7
-        if seen[call.prompt] <= 2 and fault == 0:
-            return None
-        if seen[call.prompt] <= 2 and fault == 1:
-            return Answer.error(503)
-        if seen[call.prompt] <= 2 and fault == 2:
-            return Answer.html()
+        if seen[call.prompt] <= 2 and fault in faults:
+            return faults[fault]
         return written(call)
 
-    def lines(call):
-        answer = script(call)
-        if answer is not None and answer.headers.get("Content-Type") == "text/html":
-            return Answer(body=json.dumps({"page": answer.body.decode()}).encode())
-        return answer
-
-    made, messages = by_hand(tmp_path, lines)
+    made, messages = by_hand(tmp_path, script)
     assert queries(made) == queries(by_endpoint)
     assert made.value.counts["failed"] == {}
     assert len(messages) > 3
 
 
-def test_a_request_that_is_never_answered_ends_as_a_failed_attempt(tmp_path):
-    def script(call):
-        return (
-            None if not call.asks_polish and numbered(call) % 3 == 1 else written(call)
-        )
-
-    made, _ = by_hand(tmp_path, script, retries=1)
-    assert made.value.counts["failed"].keys() <= {"batch-expired", "no-reply"}
-    assert made.value.counts["failed"]
-    assert adds_up(made.value.counts)
+def endless(batch):
+    batch.polls = 10**9
 
 
-def test_a_run_that_is_asked_again_too_early_says_the_same_and_writes_nothing(tmp_path):
-    first = run(tmp_path, "batch")
-    before = {path.name: path.read_bytes() for path in (tmp_path / "batch").iterdir()}
-    again = run(tmp_path, "batch")
-    assert first.message == again.message == "12 requests wait for their replies"
-    assert "round-001-write-001.jsonl" in first.waiting
-    assert "round-001-write-001.jsonl" in again.waiting
-    after = {path.name: path.read_bytes() for path in (tmp_path / "batch").iterdir()}
-    assert after == before
-
-
-def test_a_batch_that_is_refused_fails_the_run(tmp_path):
-    with (
-        BatchServer(written, before=lambda *_: 402) as server,
-        pytest.raises(ToolbankError, match="402"),
-    ):
-        run(tmp_path, "batch", server.url, options={"submit": True})
-
-
-def test_an_interrupt_does_not_wait_for_a_batch_that_takes_a_day(
-    tmp_path, by_endpoint, monkeypatch
-):
-    monkeypatch.setattr(hosted, "_LONGEST_WAIT", 0.05)
-
-    def endless(batch):
-        batch.polls = 10**9
-
+def test_an_interrupt_does_not_wait_for_a_batch_that_takes_a_day(tmp_path, by_endpoint):
     with BatchServer(written, on_create=endless) as server:
         asked = threading.Event()
 
@@ -195,7 +150,6 @@ def test_an_interrupt_does_not_wait_for_a_batch_that_takes_a_day(
             if "/batches/" in path and not asked.is_set():
                 asked.set()
                 os.kill(os.getpid(), signal.SIGINT)
-            return
 
         server.after = interrupt
         with pytest.raises(ToolbankError, match="stopped in generate"):
@@ -224,26 +178,96 @@ def test_a_preview_shows_the_prompts_and_how_to_see_replies(tmp_path):
     assert not (tmp_path / "batch").exists()
 
 
-def test_the_command_ends_well_with_what_to_do_and_goes_on_when_that_is_done(tmp_path):
-    recipe = tmp_path / "figures.yaml"
-    recipe.write_text(
-        "{name: figures, sources: [{type: python, package: statistics}], "
-        "generate: {engine: batch, model: m, queries: 3, max_attempts: 6}}"
-    )
-    out = tmp_path / "run"
-    first = toolbank("generate", recipe, "--out", out, cwd=tmp_path)
-    assert first.returncode == 3, first.stderr
-    assert str(out / "batch" / "round-001-write-001.jsonl") in first.stdout
-    assert f"toolbank run {out}" in first.stdout
-    assert "wait for their replies" in first.stderr
-    assert "0 queries" not in first.stderr
-    queries = out / "bank" / "queries.parquet"
-    for _ in range(6):
-        assert not queries.exists()
-        for path in (out / "batch").glob("round-???-*-???.jsonl"):
-            output = path.with_suffix(".output.jsonl")
-            if not output.exists():
-                output.write_text(answer_file(path.read_text(), written))
-        if not run_recipe(load_recipe(str(out)), out, until="generate").waiting:
-            break
-    assert queries.is_file()
+def count_sent(folder):
+    """The requests in all files."""
+    files = (folder / "batch").glob("round-???-*-???.jsonl")
+    return sum(len(path.read_text().splitlines()) for path in files)
+
+
+def test_a_call_counts_once_where_it_is_put_into_a_file(tmp_path):
+    whole = submit(tmp_path / "whole")
+    calls = count_sent(tmp_path / "whole")
+    made = submit(tmp_path / "bounded", budget={"calls": calls})
+    assert not made.lacks
+    assert list(made.value.queries) == list(whole.value.queries)
+
+
+@pytest.mark.parametrize("calls", [15, 20, 24])
+def test_a_spent_budget_of_calls_bounds_a_round_whose_replies_are_read(tmp_path, calls):
+    made = submit(tmp_path, budget={"calls": calls})
+    count = count_sent(tmp_path)
+    assert calls - 1 <= count <= calls
+    assert made.value.queries
+    assert made.lacks
+    assert any(f"budget of {calls} calls" in problem for problem in made.problems)
+    again = submit(tmp_path, budget={"calls": calls})
+    assert count_sent(tmp_path) == count
+    assert list(again.value.queries) == list(made.value.queries)
+
+
+def test_by_hand_a_budget_of_calls_holds_over_all_commands(tmp_path):
+    made, _ = by_hand(tmp_path, written, budget={"calls": 20})
+    assert 19 <= count_sent(tmp_path) <= 20
+    assert made.value.queries
+
+
+@pytest.mark.parametrize(
+    "budget", [{"tokens": 8000}, {"dollars": 0.02}], ids=["tokens", "dollars"]
+)
+def test_tokens_and_dollars_bound_a_round_before_a_reply_is_counted(tmp_path, budget):
+    price = {"input": 1, "output": 10}
+    made = run(tmp_path, "batch", queries=500, budget=budget, price=price)
+    assert made.waiting
+    assert 0 < count_sent(tmp_path) < 50
+    assert "is spent" in made.problems[0]
+
+
+def test_rates_do_not_slow_the_writing_of_files(tmp_path):
+    """At one a minute, 12 requests would take eleven minutes."""
+    begun = time.monotonic()
+    made = run(tmp_path, "batch", rpm=1, tpm=1)
+    assert made.waiting
+    assert time.monotonic() - begun < 60
+
+
+def test_the_minutes_of_a_command_end_the_wait_for_a_batch(tmp_path):
+    with (
+        BatchServer(written, on_create=endless) as server,
+        pytest.raises(ToolbankError, match=r"budget of 0\.005 minutes"),
+    ):
+        options, budget = {"submit": True}, {"minutes": 0.005}
+        run(tmp_path, "batch", server.url, options=options, budget=budget)
+
+
+@pytest.mark.slow
+def test_what_was_fetched_before_the_minutes_were_over_is_read(tmp_path):
+    def slow(batch):
+        batch.polls = 1 if batch.id == "batch_0" else 10**9
+
+    options = {"submit": True, "max_requests": 6}
+    with (
+        BatchServer(written, on_create=slow) as server,
+        pytest.raises(ToolbankError, match=r"budget of 0\.1 minutes"),
+    ):
+        run(tmp_path, "batch", server.url, options=options, budget={"minutes": 0.1})
+    assert count_replies(tmp_path) == 6
+
+
+def test_a_request_that_failed_for_good_is_a_failed_attempt_and_journaled_once(
+    tmp_path,
+):
+    """Each command reads its file anew."""
+
+    def script(call):
+        refused = not call.asks_polish and numbered(call) % 3 == 1
+        return None if refused else written(call)
+
+    made, _ = by_hand(tmp_path, script, retries=0)
+    assert adds_up(made.value.counts)
+    assert made.value.counts["failed"].keys() <= {"batch-expired", "no-reply"}
+    failed = sum(made.value.counts["failed"].values())
+    run(tmp_path, "batch", retries=0)
+    with sqlite3.connect(tmp_path / "journal.sqlite") as connection:
+        rows = connection.execute("SELECT count(*), count(DISTINCT key) FROM failures")
+        assert rows.fetchone() == (failed, failed)
+    assert failed

@@ -1,5 +1,4 @@
 import json
-import re
 
 import pytest
 from hypothesis import given
@@ -16,6 +15,7 @@ from toolbank.requests.write.checks import (
     read_polished,
 )
 from toolbank.requests.write.config import GenerateConfig
+from toolbank.requests.write.prompts import load_examples
 
 TOOLS = (
     Tool(name="numpy.absolute", aliases=("numpy.abs",)),
@@ -125,58 +125,19 @@ def test_words_are_not_identifiers(text):
     assert CHECKER.check_text(text) is None
 
 
-@pytest.mark.parametrize("sign", ["\ud83d", "\udc00"])
-def test_half_a_character_of_a_reply_is_rejected_and_not_mended(sign):
-    text = f"Average the balance {sign} of my accounts over the last month, please."
-    written = read_draft(
-        json.dumps(
-            {
-                "tools": ["numpy.mean", "numpy.absolute"],
-                "explanation": "",
-                "draft": text,
-            }
-        )
-    )
-    rejected = CHECKER.check_draft(written, TOOLS[:5], 3)
-    assert rejected == Rejection("control-sign", f"U+{ord(sign):04X}")
-    assert (
-        CHECKER.check_text(read_polished(json.dumps({"query": text}), "")) == rejected
-    )
-
-
 @pytest.mark.parametrize(
-    "sign", ["\x1b[2J", "\x07", "\x7f", "\x9b31m", "\u202e", "\u2066", "\u200f"]
+    "sign",
+    ["\x1b[2J", "\x07", "\x7f", "\x9b31m", "\u202e", "\u2066", "\u200f", "\ud83d"],
 )
-def test_signs_that_steer_a_terminal_or_turn_the_writing_are_rejected(sign):
+def test_signs_that_steer_a_terminal_or_are_halves_are_rejected_and_not_repaired(sign):
     text = TEXT.replace("zero", f"ze{sign}ro")
-    assert CHECKER.check_text(text).reason == "control-sign"
-    hidden = Draft(TEXT, ("numpy.mean", "numpy.abs"), f"One feeds{sign} the other.")
-    checked = CHECKER.check_draft(hidden, TOOLS[:5], 3)
-    assert checked.reason == "control-sign"
-    assert checked.detail == f"U+{ord(sign[0]):04X}"
-
-
-PIECES = st.sampled_from(
-    [
-        *("7", "a", "é", ".", "_", "..", "()", "mean", "log2", "the", "numpy", "np"),
-        *("nan_to_num", "Nan_To_Num", "DataFrame", "sort"),
-    ]
-) | st.just(" ")
-
-
-@given(st.lists(PIECES, max_size=12).map("".join))
-def test_an_identifier_is_found_wherever_it_stands(text):
-    coined = {"log2", "nan_to_num", "DataFrame"}
-    words = re.findall(r"\w+", text)
-    dotted = re.findall(r"[^\W\d]\w*(?:\.\w+)+", text)
-    called = re.findall(r"\b([^\W\d]\w*)\(\)", text)
-    last_parts = {tool.name.rsplit(".", 1)[-1] for tool in TOOLS} | {"abs"}
-    if any(w in coined or ("_" in w and w.lower() in coined) for w in words):
-        assert CHECKER.texts.find_identifier(text) in words
-    elif last_parts & set(called) and not dotted:
-        assert CHECKER.texts.find_identifier(text).endswith("()")
-    elif not dotted and not called:
-        assert CHECKER.texts.find_identifier(text) is None
+    rejected = Rejection("control-sign", f"U+{ord(sign[0]):04X}")
+    reply = {"tools": ["numpy.mean", "numpy.abs"], "explanation": "", "draft": text}
+    for one in (reply, {**reply, "explanation": text, "draft": TEXT}):
+        written = read_draft(json.dumps(one))
+        assert CHECKER.check_draft(written, TOOLS[:5], 3) == rejected
+    polished = read_polished(json.dumps({"query": text}), "")
+    assert CHECKER.check_text(polished) == rejected
 
 
 def test_plain_names_that_stand_in_a_query_are_counted_for_its_own_tools_only():
@@ -224,19 +185,16 @@ def test_no_text_raises(text):
 @pytest.mark.parametrize(
     ("domain", "names"), [("numpy", "numpy"), ("pandas", "pandas"), ("aws", "boto3")]
 )
-def test_nearly_all_of_a_language_models_good_replies_pass(domain, names):
+def test_examples_and_nearly_all_of_a_language_models_good_replies_pass(domain, names):
     lines = shared(f"data/toolbank-names/{names}.txt").read_text().split()
-    tools = [Tool(name=name) for name in lines]
-    checker = Checker(tools, GenerateConfig())
-    rejected = set()
+    checker = Checker([Tool(name=name) for name in lines], GenerateConfig())
+    for example in load_examples(domain):
+        assert checker.check_text(example.query) is None, example.query
     replies = shared(f"written/{domain}.jsonl").read_text().splitlines()
-    for number, line in enumerate(replies):
-        reply = json.loads(line)
-        problem = checker.check_text(reply["draft"]) or checker.check_text(
-            reply["query"]
-        )
-        if problem:
-            # The only ones: "log2" in one draft, "MultiIndex" in four.
-            assert problem.reason == "identifier", reply
-            rejected.add(number)
-    assert len(rejected) <= 4
+    checked = [
+        checker.check_text(reply["draft"]) or checker.check_text(reply["query"])
+        for reply in map(json.loads, replies)
+    ]
+    # The only ones: "log2" in one draft, "MultiIndex" in four.
+    assert {problem.reason for problem in checked if problem} <= {"identifier"}
+    assert sum(map(bool, checked)) <= 4

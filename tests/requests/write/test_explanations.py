@@ -2,18 +2,17 @@
 
 import numpy as np
 import pytest
-import yaml
 
-from tests.run.test_tiny_banks import FUNCTION, NOUNS
 from tests.tiny_models import tiny_encoder
+from tests.world import write_recipe
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.requests.write.config import ExplanationsConfig
-from toolbank.requests.write.explanations import (
+from toolbank.requests.quality.texts import (
     check_explanations,
     describe_explanations,
 )
+from toolbank.requests.write.config import ExplanationsConfig
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.files import read_json
@@ -53,43 +52,27 @@ def test_a_tool_that_no_step_speaks_of_is_told(encoder):
     [said] = describe_explanations(found)
     assert "1 of 3 explanations" in said
     assert "half (read email)" in said
+    with_room = ExplanationsConfig(encoder=encoder, within=3)
+    found = check_explanations(queries, TOOLS, with_room)
+    assert (found["queries"], describe_explanations(found)) == ([], [])
 
 
-def test_with_room_for_all_tools_none_is_told(encoder):
-    config = ExplanationsConfig(encoder=encoder, within=3)
-    found = check_explanations(
-        [query("any", "Go.", *(tool.name for tool in TOOLS))], TOOLS, config
-    )
-    assert found["queries"] == []
-    assert describe_explanations(found) == []
+def test_a_run_reports_them_where_its_recipe_says_so(tmp_path, encoder):
+    path = write_recipe(tmp_path, engine="rules", queries=12)
 
+    def run(*settings):
+        return run_recipe(load_recipe(path, settings), tmp_path / "out").folder.bank
 
-def test_a_run_reports_them_where_its_recipe_says_so(tmp_path, monkeypatch, encoder):
-    code = "".join(FUNCTION.format(verb="Find", noun=noun) for noun in NOUNS)
-    (tmp_path / "explained_sdk.py").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
-    recipe = {
-        "name": "tiny",
-        "sources": [{"type": "python", "package": "explained_sdk"}],
-        "generate": {"engine": "rules", "queries": 12},
-        "retrievers": ["bm25"],
-        "baselines": False,
-    }
-    path = tmp_path / "tiny.yaml"
-    path.write_text(yaml.safe_dump(recipe))
-    folder = run_recipe(load_recipe(str(path)), tmp_path / "out").folder
-    file = folder.bank / "explanations.json"
+    bank = run()
+    file = bank / "explanations.json"
     assert not file.exists()
-    queries = (folder.bank / "queries.parquet").read_bytes()
+    queries = (bank / "queries.parquet").read_bytes()
 
-    settings = (
-        f"generate.explanations.encoder={encoder.model}",
-        "generate.explanations.within=1",
-    )
-    run_recipe(load_recipe(str(path), settings), tmp_path / "out")
+    keys = (f"encoder={encoder.model}", "within=1")
+    run(*(f"generate.explanations.{key}" for key in keys))
     found = read_json(file)
     assert found["explained"] + found["without_explanation"] == 12
-    assert (folder.bank / "queries.parquet").read_bytes() == queries
+    assert (bank / "queries.parquet").read_bytes() == queries
 
-    run_recipe(load_recipe(str(path)), tmp_path / "out")
+    run()
     assert not file.exists()

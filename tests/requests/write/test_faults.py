@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from tests.requests.write.writing import write_by
 from tests.servers.chat import Answer, ChatServer
 from tests.servers.faults import FAULTS, FaultyScript, digest
 from tests.servers.wire import WireServer
-from tests.world import SHOP, good_reply
+from tests.world import good_reply
 from toolbank.llm.accounts import describe_calls
 from toolbank.llm.journal import Journal
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.requests.write.write_step import generate
 from toolbank.system.errors import ToolbankError
 
 REJECTED = {
@@ -23,14 +23,8 @@ REJECTED = {
 
 
 def run(url, folder, **settings):
-    config = GenerateConfig(
-        engine="openai",
-        base_url=url,
-        model="m",
-        **{"queries": 10_000, "concurrency": 32, "timeout": 2, **settings},
-    )
-    with Journal(folder / "journal.sqlite") as journal:
-        return generate(SHOP, config, domain="shop", seed=0, journal=journal)
+    defaults = {"queries": 10_000, "concurrency": 32, "retries": 5, "timeout": 2}
+    return write_by(url, folder, **{**defaults, **settings})
 
 
 def count(folder):
@@ -44,15 +38,14 @@ def count(folder):
 
 
 def check_counts(made, attempts):
+    counts = made.value.counts
     outcomes = Counter(row.outcome for row in made.value.attempts)
     assert [row.attempt for row in made.value.attempts] == list(range(attempts))
-    assert made.value.counts["attempts"] == attempts
-    assert (
-        made.value.counts["accepted"] == len(made.value.queries) == outcomes["accepted"]
-    )
-    assert made.value.counts["declined"] == outcomes["declined"]
-    assert sum(made.value.counts["rejected"].values()) == outcomes["rejected"]
-    assert sum(made.value.counts["failed"].values()) == outcomes["failed"]
+    assert counts["attempts"] == attempts
+    assert counts["accepted"] == len(made.value.queries) == outcomes["accepted"]
+    assert counts["declined"] == outcomes["declined"]
+    for outcome in ("rejected", "failed"):
+        assert sum(counts[outcome].values()) == outcomes[outcome]
 
 
 def without_usage(call):

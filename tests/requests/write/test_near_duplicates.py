@@ -44,20 +44,9 @@ def test_what_is_found_is_what_comparing_all_would_find(made, threshold):
             for earlier in range(number)
             if are_alike(text, made[earlier], threshold)
         ]
-        assert seen.find_like(text) == (alike[0] if alike else None)
+        found = seen.find_like(f"{text.upper()}!")
+        assert found == (alike[0] if alike else None)
         seen.add(text)
-
-
-def test_a_text_like_an_earlier_one_is_found():
-    texts = [
-        "count the letters of every name in the list of members",
-        "plot the yearly rainfall of the three stations as one smooth line per station",
-    ]
-    seen = NearDuplicates(0.8, texts.__getitem__)
-    for text in texts:
-        seen.add(text)
-    assert seen.find_like(texts[1].upper() + "!") == 1
-    assert seen.find_like("plot the yearly rainfall of two gauges") is None
 
 
 LONG = (

@@ -2,15 +2,16 @@ import hashlib
 import itertools
 import json
 import re
+from collections import Counter
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.shared import shared
+from tests.tiny_models import tiny_encoder
 from toolbank.bank.records import ReturnValue, Tool
 from toolbank.config.assets import shipped
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.requests.write.checks import (
-    Checker,
     Draft,
     is_english,
     read_draft,
@@ -92,25 +93,24 @@ def test_the_prompts_stay_as_they_are(settings, numbers, expected):
 
 def test_one_tool_is_shown_with_examples_of_one_tool():
     prompt = text(write(at_most=1, tools_per_query={1: 1.0}))
-    shown = [line for line in prompt.splitlines() if line.startswith("Answer: ")]
-    answers = [json.loads(line.removeprefix("Answer: ")) for line in shown]
-    assert len(answers) == 5
-    assert all(len(answer["tools"]) == 1 for answer in answers)
+    answers = re.findall(r"^Answer: (.*)$", prompt, re.MULTILINE)
+    assert [len(json.loads(answer)["tools"]) for answer in answers] == [1] * 5
+
+
+def example(query, tools):
+    tools = [{"name": name, "description": f"To {name}."} for name in tools]
+    return json.dumps({"tools": tools, "query": query, "explanation": "It chains."})
 
 
 def test_examples_of_ones_own_that_need_one_tool_go_where_one_is_asked_for(user_file):
-    tools = [{"name": n, "description": "d"} for n in ("mix", "bake")]
-    one, two = (
-        {"tools": tools[:n], "query": f"Needs {n}.", "explanation": "e"} for n in (1, 2)
-    )
-    lines = "\n".join(map(json.dumps, (one, two)))
-    user_file("examples/cakes.jsonl", lines)
+    lines = [example("one", ["mix"]), example("two", ["mix", "bake"])]
+    user_file("examples/cakes.jsonl", "\n".join(lines))
     mixed = {"domain": "cakes", "tools_per_query": {1: 1.0, 2: 1.0}}
-    for number, shown in ((1, one), (2, two)):
+    for number, shown in ((1, "one"), (2, "two")):
         [drawn] = prompts(**mixed).draw_examples(0, number, number)
-        assert drawn["query"] == shown["query"]
+        assert drawn["query"] == shown
     [drawn] = prompts(domain="cakes").draw_examples(0, 5, 2)
-    assert drawn["query"] == two["query"]
+    assert drawn["query"] == "two"
 
 
 def test_the_schema_allows_the_shown_names_only():
@@ -118,14 +118,6 @@ def test_the_schema_allows_the_shown_names_only():
     answer = {"declined": False, "reason": "", "explanation": "e", "draft": "d"}
     assert validator.is_valid({**answer, "tools": ["shop.sort2", "shop.nan_total"]})
     assert not validator.is_valid({**answer, "tools": ["sort"]})
-
-
-def test_requests_carry_the_same_as_data_for_engines_that_read_no_prompts():
-    request = write(at_most=2)
-    assert (request.task.tools, request.task.at_most) == (TOOLS, 2)
-    polish = prompts().polish(3, DRAFT, TOOLS[:2])
-    assert (polish.attempt, polish.step) == (3, "polish")
-    assert (polish.task.draft, polish.task.tools) == (DRAFT.draft, TOOLS[:2])
 
 
 def test_examples_are_a_function_of_seed_and_attempt():
@@ -140,12 +132,10 @@ def test_examples_are_a_function_of_seed_and_attempt():
 
 
 def test_what_the_prompts_show_as_an_answer_is_one_that_can_be_read():
-    lines = text(write()).splitlines()
-    shown = [line.removeprefix("Answer: ") for line in lines if '{"declined"' in line]
+    shown = re.findall(r"^(?:To decline|Answer): ({.declined.*)$", text(write()), re.M)
+    shown += re.findall(r'^{"declined".*$', text(write()), re.M)
     assert len(shown) == 5 + 2
-    for line in shown:
-        line = line.removeprefix("To decline: ")
-        assert isinstance(read_draft(line), Draft), line
+    assert all(isinstance(read_draft(line), Draft) for line in shown)
     polish = text(prompts().polish(0, DRAFT, TOOLS[:2]))
     for line in re.findall(r"^Answer: (.*)$", polish, re.MULTILINE):
         answer = json.loads(line)
@@ -162,10 +152,7 @@ def test_tools_and_drafts_are_never_read_as_templates():
 
 
 def test_all_that_a_template_may_use_is_there(user_file):
-    tools = [{"name": n, "description": f"To {n}."} for n in ("mix", "bake")]
-    example = {"tools": tools, "query": "Bake it, crème?", "explanation": "It chains."}
-    lines = json.dumps(example)
-    user_file("examples/cakes.jsonl", lines)
+    user_file("examples/cakes.jsonl", example("Bake it, crème?", ["mix", "bake"]))
     user_file(
         "write.j2",
         """{{ domain }} {{ min_tools }} {{ at_most }} {{ instructions }}
@@ -214,11 +201,8 @@ def test_a_users_own_template_wins_and_changes_the_hash(user_file):
     [
         ("fine\n{% for tool in tools %}\n", 2),
         ("fine\n\n{{ toolz }}", 3),
-        ("{{ tools[0].nothing }}", 1),
         ("a\n{{ 1 / 0 }}", 2),
-        ("a\n{{ ''.__class__.__mro__ }}", 2),
         ("a\n{% include 'polish.j2' %}", 2),
-        ("a\n{{ domain | nothing }}", 2),
     ],
 )
 def test_a_broken_template_is_told_by_file_and_line(user_file, content, line):
@@ -229,14 +213,12 @@ def test_a_broken_template_is_told_by_file_and_line(user_file, content, line):
 
 
 def test_a_users_examples_make_a_new_domain(user_file):
-    tools = [{"name": n, "description": "d"} for n in ("a", "b")]
-    example = {"tools": tools, "query": "Bake a cake.", "explanation": "It chains."}
-    name = "examples/cakes.jsonl"
-    user_file(name, json.dumps(example) + "\n\n")
-    assert [example.query for example in load_examples("cakes")] == ["Bake a cake."]
+    good, name = example("Bake a cake.", ["a", "b"]), "examples/cakes.jsonl"
+    user_file(name, f"{good}\n\n")
+    assert [one.query for one in load_examples("cakes")] == ["Bake a cake."]
     assert find_examples("cakes").own
-    user_file(name, json.dumps(example) + '\n{"query": 1}')
-    with pytest.raises(InputError, match=r"cakes.jsonl, line 2: .*tools"):
+    user_file(name, good + '\n{"query": 1}')
+    with pytest.raises(InputError, match=r"cakes.jsonl: (.|\n)*line 2: tools"):
         load_examples("cakes")
 
 
@@ -249,7 +231,7 @@ def test_a_domain_without_examples_gets_those_for_any_api(domain):
 def test_shipped_examples_are_what_we_ask_a_writer_for(domain):
     examples = load_examples(domain)
     assert len(examples) >= {"numpy": 30, "generic": 8}.get(domain, 10)
-    openings = [" ".join(example.query.split()[:2]).lower() for example in examples]
+    openings = [" ".join(one.query.split()[:2]).lower() for one in examples]
     assert len(set(openings)) == len(examples)
     for example in examples:
         names = [tool.name for tool in example.tools]
@@ -257,17 +239,6 @@ def test_shipped_examples_are_what_we_ask_a_writer_for(domain):
         assert 12 <= len(example.query.split()) <= 60
         assert is_english(example.query)
         assert "_" not in example.query
-
-
-@pytest.mark.parametrize(
-    ("domain", "names"), [("numpy", "numpy"), ("pandas", "pandas"), ("aws", "boto3")]
-)
-def test_shipped_examples_hold_no_identifier(domain, names):
-    lines = shared(f"data/toolbank-names/{names}.txt").read_text().split()
-    tools = [Tool(name=name) for name in lines]
-    checker = Checker(tools, GenerateConfig())
-    for example in load_examples(domain):
-        assert checker.check_text(example.query) is None, example.query
 
 
 def test_whose_prompts_are_used_is_told(user_file):
@@ -280,3 +251,50 @@ def test_whose_prompts_are_used_is_told(user_file):
         notes = prompt_notes(domain, GenerateConfig(**config))
         assert len(notes) == len(told)
         assert all(map(re.search, told, notes))
+
+
+TASKS = {
+    "jazz": ["play jazz in the room", "please play jazz in my room"],
+    "email": [
+        f"delete every email of {day} and send a reply" for day in ("today", "monday")
+    ],
+    "rain": [f"will it rain {word} or get cold" for word in ("again", "then", "there")],
+}
+
+
+@pytest.fixture
+def encoder(tmp_path, user_file):
+    """A tiny encoder; in ./prompts, examples of three tasks."""
+    pairs = [(task, query) for task, queries in TASKS.items() for query in queries]
+    lines = [example(query, [task, "other"]) for task, query in pairs]
+    user_file("examples/tasks.jsonl", "\n".join(lines))
+    return SentenceConfig(model=str(tiny_encoder(tmp_path / "tiny")))
+
+
+def draw(encoder=None, examples=3, attempts=30):
+    made = prompts("tasks", 1, examples=examples, diverse_examples=encoder)
+    return [
+        [one["tools"][0]["name"] for one in made.draw_examples(attempt, 3, 2)]
+        for attempt in range(attempts)
+    ]
+
+
+def test_each_prompt_shows_one_of_each_task_in_any_order(encoder):
+    drawn = draw(encoder)
+    assert {tuple(sorted(tasks)) for tasks in drawn} == {("email", "jazz", "rain")}
+    assert len({tuple(tasks) for tasks in drawn}) > 1
+    assert draw(encoder) == drawn
+    # Without it the most frequent task comes twice in some, and another one in none.
+    assert any(len(set(tasks)) < 3 for tasks in draw())
+
+
+def test_all_of_a_group_have_their_turn(encoder):
+    made = prompts("tasks", diverse_examples=encoder, examples=2)
+    shown = [one["query"] for n in range(60) for one in made.draw_examples(n, 3, 2)]
+    assert Counter(shown).keys() == {text for one in TASKS.values() for text in one}
+
+
+@pytest.mark.parametrize("examples", [0, 1, 7, 50])
+def test_any_number_of_examples_can_be_asked_for(encoder, examples):
+    for tasks in draw(encoder, examples, attempts=3):
+        assert len(tasks) == min(examples, 7)

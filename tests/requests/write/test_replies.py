@@ -65,10 +65,7 @@ def test_a_decline_is_told_apart():
         ('{"draft": "Sort and add.", "tools": ["sorter"]}', "wrong-schema"),
         (json.dumps({**DRAFT, "draft": "  \n "}), "empty-draft"),
         (json.dumps(DRAFT)[:-1] + ', "draft": "Something else."}', "repeated-key"),
-        (
-            json.dumps(DRAFT) + json.dumps({**DRAFT, "draft": "Another one."}),
-            "several-objects",
-        ),
+        (f'{json.dumps(DRAFT)} {{"draft": "Another one."}}', "several-objects"),
         (json.dumps(DRAFT) + " " * MAX_REPLY_CHARACTERS, "reply-too-long"),
         ('{"draft": ' + "9" * 5000 + "}", "not-json"),
         ('{"draft": ' * 20_000, "reply-too-long"),
@@ -99,21 +96,13 @@ def test_no_text_raises(text):
     assert isinstance(read_polished(text, "draft"), str | Rejection)
 
 
-@given(st.recursive(st.none() | st.text() | st.booleans() | st.floats(), st.lists))
-def test_no_json_value_in_a_field_raises(value):
-    for key in DRAFT:
-        assert read_draft(json.dumps({**DRAFT, key: value}))
-    for key in POLISHED_SCHEMA["properties"]:
-        assert read_polished(json.dumps({"query": "q", key: value}), "draft")
-
-
 # Of the right type often enough that many answers are right.
 values = st.one_of(
     st.booleans(),
     texts,
     st.lists(texts | st.integers(), max_size=2),
     st.none(),
-    st.integers(0, 1),
+    st.integers(0, 1) | st.floats(),
     st.dictionaries(texts, st.none(), max_size=1),
 )
 
@@ -163,12 +152,7 @@ def test_schemas_are_what_strict_servers_take(schema):
 
 @pytest.mark.parametrize(
     ("finish", "told"),
-    [
-        ("cut-off", "max_tokens"),
-        ("content-filter", "refused"),
-        ("too-large", "4 MB"),
-        ("empty", ""),
-    ],
+    [("cut-off", "max_tokens"), ("content-filter", "refused"), ("too-large", "4 MB")],
 )
 def test_a_reply_that_is_no_whole_answer_is_rejected_with_what_is_known(finish, told):
     rejection = check_finish(ChatReply("x", "m", finish=finish))

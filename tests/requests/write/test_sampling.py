@@ -17,32 +17,30 @@ def tools(n):
 
 
 def offers(n, offered, seed=0, sampling=None):
-    config = GenerateConfig(
-        offered=offered, max_tools=min(5, offered), sampling=sampling
-    )
+    most = min(5, offered)
+    config = GenerateConfig(offered=offered, max_tools=most, sampling=sampling)
     return make_offers(tools(n), config, seed)
 
 
 @given(st.integers(2, 40), st.integers(2, 12), st.integers())
-def test_dealt_tools_are_offered_equally_often_and_never_twice_at_once(
+def test_shuffled_tools_are_offered_equally_often_and_never_twice_at_once(
     n, offered, seed
 ):
     offered = min(offered, n)
-    dealt = offers(n, offered, seed)
-    hands = [dealt.offer(i) for i in range(n)]
-    assert all(len(set(hand.tools)) == offered for hand in hands)
-    counts = Counter(tool for hand in hands for tool in hand.tools)
+    made = offers(n, offered, seed)
+    first = [made.offer(i) for i in range(n)]
+    assert all(len(set(offer.tools)) == offered for offer in first)
+    counts = Counter(tool for offer in first for tool in offer.tools)
     assert max(counts.values()) - min(counts[str(i)] for i in range(n)) <= 1
-    assert all(2 <= hand.at_most <= 5 for hand in hands)
+    assert all(2 <= offer.at_most <= 5 for offer in first)
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_an_offer_depends_on_the_seed_and_its_number_alone(sampling):
-    forwards = offers(53, 10, 7, sampling)
-    backwards = offers(53, 10, 7, sampling)
+    forwards, backwards, other = (offers(53, 10, n, sampling) for n in (7, 7, 8))
     expected = [forwards.offer(i) for i in range(30)]
     assert [backwards.offer(i) for i in reversed(range(30))] == expected[::-1]
-    assert offers(53, 10, 8, sampling).offer(0) != expected[0]
+    assert other.offer(0) != expected[0]
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
@@ -100,22 +98,18 @@ def test_numbers_of_tools_are_drawn_by_their_shares_from_seed_and_attempt(sampli
     assert drawn(1) != drawn(0)
 
 
-def test_the_tools_that_a_reference_links_meet_more_often_in_related_hands():
-    made = [
-        Tool(
-            name=f"shop.tool_{n}",
-            summary="Work.",
-            see_also=(SeeAlso(name=f"tool_{n ^ 1}"),),
+def test_the_tools_that_a_reference_links_meet_more_often_in_related_offers():
+    def link(n):
+        return Tool(
+            name=f"s.t{n}", summary="Work.", see_also=(SeeAlso(name=f"t{n ^ 1}"),)
         )
-        for n in range(200)
-    ]
+
+    linked = [link(n) for n in range(200)]
 
     def count_pairs(sampling):
-        dealt = make_offers(made, GenerateConfig(sampling=sampling), 0)
-        hands = [
-            {int(t.split("_")[1]) for t in dealt.offer(n).tools} for n in range(100)
-        ]
-        return sum(any(n ^ 1 in hand for n in hand) for hand in hands)
+        made = make_offers(linked, GenerateConfig(sampling=sampling), 0)
+        offered = [{int(t[3:]) for t in made.offer(n).tools} for n in range(100)]
+        return sum(any(n ^ 1 in numbers for n in numbers) for numbers in offered)
 
     assert count_pairs("related") > 80
     assert count_pairs("deck") < 50

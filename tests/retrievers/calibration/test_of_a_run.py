@@ -1,13 +1,9 @@
-"""What `run`, `pack`, `search` and the report say of the requests that a run calibrates on."""
-
-import json
-
 import pytest
 
 from tests.commands.in_process import toolbank
+from tests.world import write_dataset, write_lines
 
-THINGS = ["door", "window", "lamp", "oven", "radio", "fridge", "curtain", "alarm"]
-THINGS += ["heater", "fan", "bell"]
+THINGS = "door window lamp oven radio fridge curtain alarm heater fan bell"
 DEEDS = {
     "open": "Open the {} of a room",
     "sell": "Sell the {} to a stranger",
@@ -29,14 +25,10 @@ ASKED = {
 }
 
 
-def write(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
 @pytest.fixture
 def project(tmp_path):
     """A folder with a recipe whose validation requests are copies of the train requests."""
-    pairs = [(thing, deed) for thing in THINGS for deed in DEEDS]
+    pairs = [(thing, deed) for thing in THINGS.split() for deed in DEEDS]
     tools = [
         {"name": f"{thing}.{deed}", "description": DEEDS[deed].format(thing)}
         for thing, deed in pairs
@@ -50,15 +42,15 @@ def project(tmp_path):
         for n, s in ((0, "train"), (1, "validation"), (2, "test"))
         for thing, deed in pairs
     ]
-    (tmp_path / "data").mkdir()
-    write(tmp_path / "data" / "tools.jsonl", tools)
-    write(tmp_path / "data" / "queries.jsonl", rows)
+    write_dataset(tmp_path / "data", tools, rows)
     people = [
         {"query": f"{row['query']}, it is {n} now", "tools": row["tools"]}
         for n, row in enumerate(row for row in rows if row["split"] == "test")
     ]
-    write(tmp_path / "people.jsonl", people[:20])
-    write(tmp_path / "few.jsonl", [*people[:19], {"query": "fly", "tools": ["kite"]}])
+    write_lines(tmp_path / "people.jsonl", people[:20])
+    write_lines(
+        tmp_path / "few.jsonl", [*people[:19], {"query": "fly", "tools": ["kite"]}]
+    )
     (tmp_path / "house.yaml").write_text(
         "name: house\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
         "retrievers: [{type: bm25, requests: true}]\n"
@@ -86,7 +78,7 @@ def test_copies_of_train_requests_give_no_probability_and_all_say_why(project):
     for said in (ran, packed, searched, report):
         assert why in said
     for said in (ran, packed, report):
-        assert "the choice of the default retriever favours" in said
+        assert "favour methods that learn from requests" in said
     assert "evaluate.on" in packed and "fits" not in searched
     assert "lamp.sell" in searched
     _, packed, *_ = made(project, "--set", "evaluate.on=[few.jsonl]")

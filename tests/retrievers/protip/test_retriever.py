@@ -1,19 +1,9 @@
-"""ProTIP as a whole: every kind of encoder trains and is searched; what it refuses."""
-
-import json
-
 import numpy as np
 import pytest
 import torch
 
 import toolbank.retrievers.protip.retriever as retriever_module
-from tests.retrievers.small_methods import (
-    NAMES,
-    assert_same_hits,
-    fit_one,
-    name_query,
-    named_bank,
-)
+from tests.retrievers.small_methods import NAMES, fit_one, name_query, named_bank
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
@@ -21,7 +11,6 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import title_and_summary
-from toolbank.retrievers.protip import training as train_module
 from toolbank.retrievers.protip.plans import ToolPlan, read_plans
 from toolbank.retrievers.protip.retriever import ProtipRetriever
 from toolbank.retrievers.protip.training import PlanExamples
@@ -128,20 +117,6 @@ def test_without_validation_ranks_are_measured_on_plans_not_trained_on(
     assert learnt | set(measured) == {query.query for query in train}
 
 
-def test_fitted_again_on_another_bank_it_is_as_fitted_once(bank, tmp_path):
-    encoder = encoder_at(tmp_path / "tiny")
-    once = fit(bank, encoder, epochs=1)
-    twice = fit(bank, encoder, epochs=1)
-    fewer = Bank(
-        bank.tools[:4], tuple(q for q in bank.queries if set(q.tools) <= set(NAMES[:4]))
-    )
-    twice.fit(fewer)
-    twice.fit(bank)
-    texts = [query.query for query in bank.queries]
-    assert_same_hits(twice.search(texts, 8), once.search(texts, 8))
-    assert twice.plan(texts) == once.plan(texts)
-
-
 def test_an_epoch_is_judged_by_the_stop_that_a_search_would_have(
     bank, tmp_path, monkeypatch
 ):
@@ -156,48 +131,6 @@ def test_an_epoch_is_judged_by_the_stop_that_a_search_would_have(
     made = fit(bank, encoder_at(tmp_path / "tiny"), epochs=3)
     (stop,) = [least for vectors, least in stops if (vectors == made.vectors).all()]
     assert stop == made.stop_threshold
-
-
-def test_training_reads_the_tokens_that_search_reads(bank, tmp_path, monkeypatch):
-    folder = tiny_encoder(tmp_path / "tiny", words=NAMES)
-    # A tokenizer that knows capitals, of a model that is to be given none.
-    tokens = json.loads((folder / "tokenizer.json").read_text())
-    tokens["normalizer"]["lowercase"] = False
-    (folder / "tokenizer.json").write_text(json.dumps(tokens))
-    (folder / "sentence_bert_config.json").write_text(
-        json.dumps({"max_seq_length": 128, "do_lower_case": True})
-    )
-    read = []
-    monkeypatch.setattr(
-        "toolbank.retrievers.protip.training.PlanExamples",
-        lambda plans, ids, *more: read.extend(ids) or PlanExamples(plans, ids, *more),
-    )
-    loud = tuple(
-        query.model_copy(update={"query": query.query.upper()})
-        for query in bank.queries
-    )
-    made = fit(Bank(bank.tools, loud), SentenceConfig(model=str(folder)), epochs=1)
-    asked = [query.query for query in loud if query.split == "train"]
-    tokens = made.encoder.preprocess(asked)
-    assert read == [
-        ids[mask.bool()].tolist()
-        for ids, mask in zip(tokens["input_ids"], tokens["attention_mask"], strict=True)
-    ]
-    unknown = made.encoder.tokenizer.unk_token_id
-    assert not any(unknown in ids for ids in read)
-
-
-def test_the_scale_of_the_margin_is_of_no_more_texts_than_are_needed(trained):
-    sizes = []
-
-    def embedded(_, texts, size):
-        sizes.append(len(texts))
-        return np.zeros((len(texts), 2), np.float32)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train_module, "embed", embedded)
-        train_module._mean_distance(None, ["q"] * 511, ["t"] * 700, 32)
-    assert max(sizes) <= 256
 
 
 def test_plans_keep_the_order_and_repeat_no_tool(bank):
@@ -217,16 +150,6 @@ def test_every_kind_of_encoder_trains_and_plans_the_same_once_loaded(
     loaded = load_retriever(tmp_path / "saved")
     assert loaded.plan(texts) == retriever.plan(texts)
     assert "ProTIP" in loaded.card
-
-
-@pytest.mark.parametrize(
-    ("queries", "info", "named"),
-    [(True, {"ordered": False}, "ordered: false"), (False, {}, "train queries")],
-)
-def test_a_bank_that_has_no_plans_is_refused(bank, queries, info, named):
-    other = Bank(bank.tools, bank.queries if queries else (), info)
-    with pytest.raises(InputError, match=named):
-        ProtipRetriever(ProtipConfig()).fit(other)
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,18 @@
-"""ProTIP's parts by hand: loss, negatives, search, end, plans held back, ranks."""
-
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.ranking import draw_ties
 from toolbank.bank.records import Ask, Query, Tool
-from toolbank.retrievers.protip import plans as progressive
 from toolbank.retrievers.protip.plans import (
     SearchTrace,
     ToolPlan,
     divide_plans,
     hold_back,
+    interleave,
     search_plans,
     trace_search,
 )
@@ -27,7 +27,6 @@ from toolbank.retrievers.protip.training import (
     mine_negatives,
     plan_loss,
 )
-from toolbank.retrievers.two_stage import interleave
 
 # Tools a, b, c, d of the examples worked by hand.
 VECTORS = np.array([[3, 0], [0, 4], [1, 1], [-2, 0]], np.float32)
@@ -40,11 +39,9 @@ def ties(n_queries, n_tools):
 def test_the_loss_of_plans():
     queries = torch.tensor([[3.0, 5.0], [1.0, 0.0]])
     plans = torch.tensor([[0, 1], [2, -1]])
-    negatives = torch.zeros((2, 2, 4), dtype=torch.bool)
-    negatives[0, :, 2:] = True
-    negatives[1, 0, 3] = True
-    positives = torch.zeros_like(negatives)
+    positives, negatives = torch.zeros((2, 2, 2, 4), dtype=torch.bool)
     positives[[0, 0, 1], [0, 1, 0], [0, 1, 2]] = True
+    negatives[0, :, 2:] = negatives[1, 0, 3] = True
     loss = plan_loss(
         queries, torch.tensor(VECTORS), plans, positives, negatives, margin=5.0
     )
@@ -81,22 +78,17 @@ def test_search_takes_the_nearest_subtracts_it_and_goes_on():
     assert steps.residuals[0] == pytest.approx([(24.21 / 9.01) ** 0.5, 9.01**0.5 / 0.1])
 
 
-def test_no_tool_is_taken_twice():
+def test_no_tool_is_taken_twice_and_history_counts_as_taken():
     steps = trace_search(
         np.array([[30, 0]], np.float32), VECTORS, ties(1, 4), steps=9, depth=1
     )
-    taken = steps.hits[0, :, 0].tolist()
-    assert taken[0] == 0
-    assert sorted(taken) == [0, 1, 2, 3]
-
-
-def test_history_counts_as_taken():
+    assert steps.hits[0, 0, 0] == 0
+    assert sorted(steps.hits[0, :, 0].tolist()) == [0, 1, 2, 3]
     query = np.array([[3, 4]], np.float32)
     after = trace_search(query, VECTORS, ties(1, 4), steps=1, depth=4, history=[[0]])
     # (3, 4) - a = (0, 4) = b.
     assert after.hits[0, 0].tolist() == [1, 2, 3, 0]
-    assert after.distances[0, 0].tolist()[0] == 0
-    assert after.distances[0, 0, -1] == np.inf
+    assert after.distances[0, 0, [0, -1]].tolist() == [0, np.inf]
 
 
 def test_a_plan_ends_before_the_first_step_with_too_small_a_residual():
@@ -112,12 +104,16 @@ def test_a_plan_ends_before_the_first_step_with_too_small_a_residual():
 
 def test_hard_negatives_are_the_nearest_that_are_not_the_plans():
     plans = [ToolPlan("q", (0, 1)), ToolPlan("r", (2,)), ToolPlan("s", (3,))]
+    # Of siblings nothing is subtracted from the request.
+    siblings = ToolPlan("q", (1, 0), either=True)
     queries = np.array([[3, 5], [1, 0], [0, 0]], np.float32)
     # The fifth tool is no plan's.
     tools = np.vstack([VECTORS, [[0, 0]]]).astype(np.float32)
     mined = mine_negatives(plans, queries, tools, most=2)
     # x_1 = (3, 5): c, then d; x_2 = (0, 5): c, then d; (1, 0): a, then d; (0, 0): c, then a.
     assert mined == [[[2, 3], [2, 3]], [[0, 3]], [[2, 0]]]
+    mined = mine_negatives([siblings, *plans[1:]], queries, tools, most=2)
+    assert mined[0] == [[2, 3]]
 
 
 def test_random_negatives_are_never_the_plans_and_new_in_each_epoch():
@@ -153,22 +149,12 @@ def test_a_batch_has_each_tool_once_and_the_others_as_negatives():
 
 
 def test_mined_negatives_are_those_of_their_step_alone():
+    example = {"query": [1], "plan": ToolPlan("q", (4, 1)), "drawn": ()}
     collate = PlanCollator([[i] for i in range(7)], pad_id=0)
-    batch = collate(
-        [
-            {
-                "query": [1],
-                "plan": ToolPlan("q", (4, 1)),
-                "drawn": (),
-                "mined": [[5, 6], [2, 6]],
-            }
-        ]
-    )
-    # Tools 1 2 4 5 6.
-    assert batch["negatives"][0].tolist() == [
-        [False, False, False, True, True],
-        [False, True, False, False, True],
-    ]
+    batch = collate([{**example, "mined": [[5, 6], [2, 6]]}])
+    own = batch["tools"]["input_ids"][:, 0]
+    found = [own[step].tolist() for step in batch["negatives"][0]]
+    assert found == [[5, 6], [2, 6]]
 
 
 def test_an_ask_of_siblings_is_one_step_that_each_of_them_serves():
@@ -208,15 +194,6 @@ def test_siblings_are_drawn_to_the_request_alike():
     assert tools.grad.norm(dim=1).tolist() == pytest.approx([3, 0, 0.5, 1.5])
 
 
-def test_hard_negatives_of_siblings_are_those_of_the_request_and_none_of_them():
-    plans = [ToolPlan("q", (1, 0), either=True), ToolPlan("r", (2, 3))]
-    queries = np.array([[3, 5], [1, 0]], np.float32)
-    mined = mine_negatives(plans, queries, VECTORS, most=2)
-    # (3, 5): c, then d. Nothing is taken from the request.
-    assert mined[0] == [[2, 3]]
-    assert len(mined[1]) == 2
-
-
 def test_the_log_odds_of_ranks_never_rise():
     hits = np.array([[0, 1, 2], [3, 0, 4], [5, 6, 7]])
     plans = [(0, 2), (3, 4), (1,)]
@@ -240,15 +217,7 @@ def test_blocks_of_requests_are_searched_as_all_at_once(monkeypatch):
     whole = trace_search(queries, tools, ties(7, 5), steps=3, depth=4, history=history)
     # As many scores as two requests have.
     monkeypatch.setattr("toolbank.bank.ranking._BLOCK_SCORES", 60)
-    sizes = []
-    measure = progressive.measure_distances
-    monkeypatch.setattr(
-        progressive,
-        "measure_distances",
-        lambda asked, *offered: sizes.append(len(asked)) or measure(asked, *offered),
-    )
     parts = trace_search(queries, tools, ties(7, 5), steps=3, depth=4, history=history)
-    assert max(sizes) == 2
     for name in ("hits", "distances", "residuals"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
     none = trace_search(queries[:0], tools, ties(0, 5), steps=3, depth=4)
@@ -286,17 +255,34 @@ def test_the_end_is_no_worse_than_any_other():
     plans = [tuple(random.permutation(9)[: random.integers(1, 4)]) for _ in range(30)]
 
     def mean_f1(least):
-        taken = [
-            set(row[:length, 0])
-            for row, length in zip(hits, steps.lengths(least), strict=True)
-        ]
-        return np.mean(
-            [
-                2 * len(found & set(plan)) / (len(found) + len(plan))
-                for found, plan in zip(taken, plans, strict=True)
-            ]
-        )
+        scores = []
+        for row, n, plan in zip(hits, steps.lengths(least), plans, strict=True):
+            right = len({*row[:n, 0]} & {*plan})
+            scores.append(2 * right / (n + len(plan)))
+        return np.mean(scores)
 
     best = mean_f1(choose_threshold(steps, plans))
     choices = np.quantile(steps.residuals, np.linspace(0, 1, 100), method="lower")
     assert best == pytest.approx(max(mean_f1(choice) for choice in choices))
+
+
+def test_without_requests_nothing_is_interleaved():
+    indices, scores = interleave(
+        np.zeros((0, 2, 3), np.int64), np.zeros(0, np.int64), n_tools=3, k=3
+    )
+    assert indices.shape == scores.shape == (0, 3)
+
+
+@given(st.data())
+def test_interleaving_is_what_walking_through_the_lists_gives(data):
+    n_tools = data.draw(st.integers(1, 7))
+    k = data.draw(st.integers(1, n_tools))
+    depth = data.draw(st.integers(k, n_tools))
+    most = data.draw(st.integers(1, 4))
+    length = data.draw(st.integers(1, most))
+    tools = st.permutations(range(n_tools))
+    lists = [data.draw(tools)[:depth] for _ in range(most)]
+    walked = [lists[j][rank] for rank in range(depth) for j in range(length)]
+    indices, scores = interleave(np.array([lists]), np.array([length]), n_tools, k)
+    assert indices[0].tolist() == list(dict.fromkeys(walked))[:k]
+    np.testing.assert_allclose(scores[0], 1 / np.arange(1, k + 1), rtol=1e-6)

@@ -1,5 +1,3 @@
-"""What the refiner is trained on: held-out hits, vectors and labels."""
-
 import numpy as np
 
 from toolbank.retrievers.refiner.network import search_rows, train_rows
@@ -42,10 +40,3 @@ def test_every_gold_tool_is_a_label_of_its_own():
     assert rows[0]["labels"].tolist() == [True, False, True, False]
     # Tool 8 was missed: no label stands for it, and padding is no tool.
     assert rows[1]["labels"].tolist() == [False, False, False, True]
-
-
-def test_the_vectors_that_were_given_stay():
-    rows = make_rows([[7, 1]], [[7, -1]])
-    before = VECTORS.copy()
-    rows[0]["vectors"][:] = np.nan
-    np.testing.assert_array_equal(VECTORS, before)

@@ -1,5 +1,3 @@
-"""What a first stage's scores and ranks say of a candidate."""
-
 import numpy as np
 import pytest
 
@@ -31,16 +29,6 @@ def test_where_there_are_fewer_candidates_the_features_are_those_of_these():
     assert features[1, :2].tolist() == first_stage_features(scores[1:, :2])[0].tolist()
     assert not features[1, 2:].any()
     assert not features[2].any()
-
-
-def test_log_odds_are_those_that_the_labels_were_drawn_by():
-    random = np.random.default_rng(0)
-    features = random.normal(size=(4000, 5, 2)).astype(np.float32)
-    odds = np.exp(features @ np.array([1.5, 0.5]) - 2)
-    labels = random.random((4000, 5)) < odds / (1 + odds)
-    slopes, intercept = fit_log_odds(features.reshape(-1, 2), labels.ravel())
-    np.testing.assert_allclose(slopes, [1.5, 0.5], atol=0.1)
-    assert intercept == pytest.approx(-2, abs=0.1)
 
 
 @pytest.mark.parametrize("labels", [(True, False, False), (False, False, True), ()])

@@ -1,5 +1,3 @@
-"""The network: nothing but the request and its candidates decides a score."""
-
 import json
 
 import numpy as np
@@ -125,16 +123,6 @@ def test_the_loss_is_binary_cross_entropy_over_the_real_candidates(model):
     )
     expected = (losses[0].sum() + 0.25 * losses[1, :4].sum()) / (6 + 0.25 * 4)
     assert out["loss"].item() == pytest.approx(expected.item(), abs=1e-6)
-
-
-def test_dropout_is_on_in_training_alone(model):
-    rows = make_rows([9])
-    np.testing.assert_array_equal(judge(model, rows), judge(model, rows))
-    model.train()
-    try:
-        assert np.abs(judge(model, rows) - judge(model, rows)).max() > 1e-4
-    finally:
-        model.eval()
 
 
 def test_vectors_are_projected_by_normal_numbers(tmp_path):

@@ -1,7 +1,3 @@
-"""ToolRefiner from fit to search, with tiny encoders of every shape."""
-
-from shutil import copytree
-
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -13,16 +9,13 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
-from toolbank.retrievers.nearest import NearestRetriever
 from toolbank.retrievers.settings import (
     Bm25Config,
     DescriptionsConfig,
-    NearestConfig,
     RefinerConfig,
     RefinerTraining,
     Tool2VecConfig,
 )
-from toolbank.retrievers.tool2vec import Tool2VecRetriever
 from toolbank.system.errors import InputError
 
 REQUESTS = ["soak the plants", "", "refund order 17", "give me a song " * 200]
@@ -80,35 +73,12 @@ def test_before_any_training_it_has_the_first_stages_order(encoders, bank):
     np.testing.assert_array_equal(made.search(REQUESTS, 6)[0], first)
 
 
-def test_first_stage_and_vectors_are_saved_once_where_they_are_one(fitted, tmp_path):
-    fitted.save(tmp_path)
+def test_first_stage_and_vectors_are_saved_once_where_they_are_one(cases, tmp_path):
+    cases["refiner"].fitted.save(tmp_path)
     assert (tmp_path / "stages" / "tool2vec").is_dir()
     assert len(list((tmp_path / "stages").iterdir())) == 1
     card = (tmp_path / "README.md").read_text()
     assert "2409.02141" in card
-    assert "recall@5" in card
-
-
-def test_no_train_query_is_searched_by_what_has_seen_it(encoders, bank, monkeypatch):
-    encoder = encoders["minilm"]
-    asked = []
-    for kind in (NearestRetriever, Tool2VecRetriever):
-        search = kind.search
-        monkeypatch.setattr(
-            kind,
-            "search",
-            lambda self, queries, k, search=search: (
-                asked.extend(queries) or search(self, queries, k)
-            ),
-        )
-    held_back = Query(id="v", query="quiet", tools=("music.stop",), split="validation")
-    fit(
-        refiner(encoder, first_stage="nearest"),
-        Bank(bank.tools, (*bank.queries, held_back)),
-        NearestConfig(encoder=encoder),
-        Tool2VecConfig(encoder=encoder),
-    )
-    assert set(asked) == {"quiet"}
 
 
 def test_a_first_stage_that_finds_few_tools_or_none_will_do(encoders, bank, tmp_path):
@@ -180,19 +150,6 @@ def paired_tools():
     return bank, np.array([[i % 8, 8 + i % 8] for i in range(16)])
 
 
-def test_train_queries_are_needed(encoders, bank):
-    with pytest.raises(InputError, match="no train queries"):
-        fit(refiner(encoders["minilm"]), Bank(bank.tools))
-
-
-@pytest.fixture(scope="module")
-def saved(encoders, bank, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("saved")
-    encoder = encoders["minilm"]
-    fit(refiner(encoder), bank, Tool2VecConfig(encoder=encoder)).save(folder)
-    return folder
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -203,11 +160,11 @@ def saved(encoders, bank, tmp_path_factory):
         lambda weights: weights.pop("first_stage.bias"),
     ],
 )
-def test_weights_that_can_not_be_are_refused(saved, tmp_path, damage):
-    copytree(saved, tmp_path / "damaged")
-    path = tmp_path / "damaged" / "model" / "model.safetensors"
+def test_weights_that_can_not_be_are_refused(cases, tmp_path, damage):
+    cases["refiner"].fitted.save(tmp_path)
+    path = tmp_path / "model" / "model.safetensors"
     weights = load_file(path)
     damage(weights)
     save_file(weights, path)
     with pytest.raises(InputError, match=r"model.*toolbank train"):
-        load_retriever(tmp_path / "damaged")
+        load_retriever(tmp_path)

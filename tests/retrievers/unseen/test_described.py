@@ -1,5 +1,3 @@
-"""Unseen tools: log-odds by their descriptions, and where these place them among others."""
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression

@@ -1,5 +1,3 @@
-"""Tools that no train query uses: every method finds them, no worse than descriptions do."""
-
 from functools import cache
 
 import pytest

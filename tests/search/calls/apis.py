@@ -10,37 +10,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 @contextmanager
 def serving_api():
     """The API's address, and the list of what came: method, path, headers, body."""
+
+    def answer(path):
+        if "redirect" in path:
+            place = {"Location": "http://169.254.169.254/latest/meta-data"}
+            return 302, place, b""
+        if "slow" in path:
+            time.sleep(3)
+        body = (
+            b"x" * 3_000_000 if "huge" in path else json.dumps({"path": path}).encode()
+        )
+        return 500 if "broken" in path else 200, {}, body
+
     came = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def answer(self):
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            came.append((self.command, self.path, dict(self.headers), body))
-            status, content = 200, json.dumps({"path": self.path}).encode()
-            if "redirect" in self.path:
-                self.send_response(302)
-                self.send_header("Location", "http://169.254.169.254/latest/meta-data")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            if "huge" in self.path:
-                content = b"x" * 3_000_000
-            if "slow" in self.path:
-                time.sleep(3)
-            if "broken" in self.path:
-                status = 500
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            with suppress(OSError):
-                self.wfile.write(content)
-
-        do_GET = do_POST = do_DELETE = answer  # noqa: N815
-
-        def log_message(self, *arguments):
-            pass
-
-    with running(Handler) as address:
+    with running(_make_handler(came, lambda: answer(came[-1][1]))) as address:
         yield address, came
 
 
@@ -50,27 +33,35 @@ def serving_answers(answer):
 
     `answer` makes of what came, its headers, the status, headers and body of the answer.
     """
-    came = []
+    came, headers = [], []
 
+    def respond():
+        headers.append(came[-1][2])
+        return answer(headers[-1])
+
+    with running(_make_handler(came, respond)) as address:
+        yield address, headers
+
+
+def _make_handler(came, respond):
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            came.append(dict(self.headers))
-            status, headers, body = answer(came[-1])
+        def answer(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            came.append((self.command, self.path, dict(self.headers), body))
+            status, headers, content = respond()
             self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            for name, value in {**headers, "Content-Length": str(len(content))}.items():
                 self.send_header(name, value)
             self.end_headers()
             with suppress(OSError):
-                self.wfile.write(body)
+                self.wfile.write(content)
 
-        do_POST = do_GET  # noqa: N815
+        do_GET = do_POST = do_DELETE = answer  # noqa: N815
 
         def log_message(self, *arguments):
             pass
 
-    with running(Handler) as address:
-        yield address, came
+    return Handler
 
 
 @contextmanager

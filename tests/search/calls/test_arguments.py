@@ -25,10 +25,12 @@ def check(schema, arguments):
         {"patternProperties": {EVIL: {}}, "additionalProperties": False},
         {"patternProperties": {EVIL: {}}, "unevaluatedProperties": False},
         {"allOf": [{"patternProperties": {EVIL: {}}}], "unevaluatedProperties": False},
+        {"propertyNames": {"pattern": EVIL}},
+        {"properties": {"many": {"uniqueItems": True}}},
     ],
 )
-def test_no_regular_expression_of_a_pack_is_run(schema):
-    check(schema, {"x": VICTIM, VICTIM: 1})
+def test_no_keyword_whose_work_is_unbounded_is_run(schema):
+    check(schema, {"x": VICTIM, VICTIM: 1, "many": [{"a": n} for n in range(5_000)]})
 
 
 DOUBLING = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}

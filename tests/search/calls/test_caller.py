@@ -55,6 +55,8 @@ def test_a_call_is_passed_on(api, monkeypatch):
     assert (method, path, body) == ("GET", "/v1/pets/a%20b%2Fc", b"")
     assert headers["X-Key"] == "a-secret"
     assert "Cookie" not in headers
+    call(DELETE, {"id": "1"}, address, writes=True)
+    assert came[-1][:2] == ("DELETE", "/pets/1")
 
 
 OTHER = operation("other").model_copy(update={"source": "other"})
@@ -70,6 +72,10 @@ REFUSED = [
     (GET, {"id": "1"}, {"credential": {"variable": "NO_SUCH_KEY"}}, "NO_SUCH_KEY: "),
     (Tool(name="f", call=PythonCall(path="os.system")), {}, {}, "over a network"),
     (OTHER, {"id": "1"}, {}, "no target"),
+    (
+        GET.model_copy(update={"parameters": {"$ref": "ADDRESS/schema.json"}}),
+        *({"id": "1"}, {}, "schema cannot be checked"),
+    ),
 ]
 
 
@@ -77,30 +83,13 @@ REFUSED = [
 def test_what_may_not_be_is_not_sent(api, tool, arguments, options, said):
     address, came = api
     before = len(came)
+    if "$ref" in tool.parameters:
+        schema = {"$ref": f"{address}/schema.json"}
+        tool = tool.model_copy(update={"parameters": schema})
     for host in (address, address.replace("127.0.0.1", "localhost")):
         with pytest.raises(CallError, match=said):
             call(tool, arguments, host, **options)
     assert len(came) == before
-
-
-def test_writes_are_passed_on_by_leave(api):
-    address, came = api
-    call(DELETE, {"id": "1"}, address, writes=True)
-    assert came[-1][:2] == ("DELETE", "/pets/1")
-
-
-# The last ones contain 127.0.0.1 or 169.254.169.254.
-PRIVATE = """
-localhost 127.0.0.1 [::1] 0.0.0.0 [::ffff:127.0.0.1] 169.254.169.254 10.0.0.1 [fec0::1]
-[fe80::1] [fd00::1] [64:ff9b::a9fe:a9fe] [64:ff9b:1::7f00:1] [2002:7f00:1::] [::7f00:1]
-[2001:0:7f00:1::] [::ffff:0:127.0.0.1]
-"""
-
-
-@pytest.mark.parametrize("host", [*PRIVATE.split(), "2130706433"])
-def test_a_private_address_is_not_called(host):
-    with pytest.raises(CallError, match=r"not public|cannot be reached"):
-        call(GET, {"id": "1"}, f"http://{host}:9", private=False)
 
 
 @pytest.mark.parametrize(
@@ -119,20 +108,8 @@ def test_an_answer_that_is_none_is_refused(api, monkeypatch, number, said):
     with pytest.raises(CallError, match=said):
         call(GET, {"id": number}, address)
     assert number in came[-1][1]
-
-
-def test_a_server_that_is_not_there_is_told():
     with pytest.raises(CallError, match="cannot be reached"):
         call(GET, {"id": "1"}, "http://127.0.0.1:9")
-
-
-def test_a_schema_that_refers_elsewhere_is_not_fetched(api):
-    address, came = api
-    before = len(came)
-    evil = GET.model_copy(update={"parameters": {"$ref": f"{address}/schema.json"}})
-    with pytest.raises(CallError, match="schema cannot be checked"):
-        call(evil, {"id": "1"}, address)
-    assert len(came) == before
 
 
 def describe(*tools, **targets):
@@ -180,7 +157,7 @@ def test_what_will_not_be_called_is_told_at_the_start():
         ("{url: 'https://me:secret@x'}", "`credential`"),
         ("{url: 'https://x', mcp: 'https://y'}", "give one of"),
         ("{url: 'https://x', key: abc}", "key"),
-        ("{url: 'https://x', read_only: [a]}", "only for an MCP server"),
+        ("{url: 'https://x', read_only: [a]}", "only for mcp or command"),
         ("[", "not valid YAML"),
     ],
 )

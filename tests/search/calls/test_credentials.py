@@ -8,9 +8,8 @@ import pytest
 from tests.search.calls.apis import serving_answers
 from toolbank.bank.records import Argument, HttpCall
 from toolbank.search.calls import CallError, Target
-from toolbank.search.calls.http import send
+from toolbank.search.calls.http import prepare_request, send
 from toolbank.search.calls.mcp import send_to_mcp
-from toolbank.search.calls.request import prepare_request
 
 SECRET = 'sk-"verysecret"&more'
 CREDENTIAL = {"variable": "PETS_KEY", "header": "X-Key"}

@@ -1,5 +1,6 @@
 """What a called server says is data: no schema and no answer of it can stop the service."""
 
+import asyncio
 import json
 import signal
 import sys
@@ -15,6 +16,8 @@ from tests.search.calls.apis import running
 from tests.search.packed.packs import TOOLS, write_pack
 from tests.search.serve.servers import KEY, serving
 from toolbank.bank.records import McpCall, Tool
+from toolbank.search.calls import Target
+from toolbank.search.calls.mcp import send_to_mcp
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
@@ -22,13 +25,9 @@ CRUEL = r"^([a-z]|[a-z0-9])+$"
 WORD = "a1" * 30 + "!"
 
 
-def deep(levels):
-    schema = {"type": "object"}
-    for _ in range(levels):
-        schema = {"type": "object", "properties": {"a": schema}}
-    return schema
-
-
+DEEP = {"type": "object"}
+for _ in range(60):
+    DEEP = {"type": "object", "properties": {"a": DEEP}}
 DOUBLING = {
     "$defs": {
         "d0": {"type": "string"},
@@ -50,7 +49,7 @@ SCHEMAS = {
         {"x": [{"a": n} for n in range(5_000)]},
     ),
     "multipleOf": ({"properties": {"x": {"multipleOf": 1e-300}}}, {"x": 10**300}),
-    "deep": (deep(60), {"x": 1}),
+    "deep": (DEEP, {"x": 1}),
     "no schema": ({"type": [{"a": 1}] * 50, "required": "x"}, {"x": 1}),
 }
 
@@ -174,28 +173,6 @@ def test_no_answer_is_held_against_the_servers_own_schema(tmp_path):
     assert said == dict.fromkeys(SCHEMAS, ("done", False))
 
 
-def test_arguments_are_held_against_a_schema_within_bounds(tmp_path):
-    schemas = {name: one for name, one in SCHEMAS.items() if name != "no schema"}
-    tools = [
-        tool.model_copy(update={"parameters": {"type": "object", **schema}})
-        for tool, (schema, _) in zip(
-            make_tools(schemas, "cruel"), schemas.values(), strict=True
-        )
-    ]
-    with (
-        answering(SCHEMAS, "inputSchema") as address,
-        passing_on(tmp_path, address, tools) as server,
-    ):
-        failed = {
-            name
-            for name, (_, arguments) in schemas.items()
-            if call(server, name, arguments)[1]
-        }
-        assert end(server) == 0
-    assert {"references", "itself"} <= failed
-    assert not failed & {"pattern", "patternProperties", "deep"}
-
-
 # Each is what a server says to a call: again and again, until nobody listens. ID is the call's.
 OBJECTS = b"{}," * 300_000 + b"{}"
 FLOODS = {
@@ -295,13 +272,10 @@ def test_a_server_over_http_that_floods_is_given_up(tmp_path):
     assert "not UTF-8" in said["UTF-16"][0]
 
 
-def test_a_large_answer_of_few_values_is_passed_on(tmp_path):
+def test_a_large_answer_of_few_values_is_passed_on():
     rows = json.dumps([{"name": f'a "{n}" \\ {{[,]}}', "n": n} for n in range(15_000)])
     answer = {"content": [{"type": "text", "text": rows}, {"type": "text", "text": ""}]}
-    body = json.dumps({"jsonrpc": "2.0", "id": "ID", "result": answer})
-    body = body.replace('"ID"', "ID").encode()
-    with (
-        answering({}, "inputSchema", "application/json", body) as address,
-        passing_on(tmp_path, address, make_tools(["cruel"])) as server,
-    ):
-        assert call(server, "cruel", {}) == (rows + "\n", False)
+    body = json.dumps({**RPC, "id": "ID", "result": answer}).replace('"ID"', "ID")
+    with answering({}, "inputSchema", raw=body.encode()) as address:
+        target = Target(mcp=address, private=True)
+        assert asyncio.run(send_to_mcp("cruel", {}, target)) == rows + "\n"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from toolbank.bank.records import Argument, HttpCall
 from toolbank.search.calls import CallError
-from toolbank.search.calls.request import prepare_request
+from toolbank.search.calls.http import prepare_request
 
 BASE = "https://api.example.com/v1"
 

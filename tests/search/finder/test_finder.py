@@ -59,6 +59,8 @@ def test_tools_come_and_go_after_the_fit(finder):
         finder.remove_tools(["door.bell"])
         assert finder.search("ring the bell") == []
         assert finder.tools == (PLAY,)
+    for k in (1, 10**30, np.int64(7)):
+        assert find(finder, "song", k) == ["music.play"]
     finder.remove_tools(["music.play"])
     assert finder.search("play a song") == []
     finder.add_tools([BELL])
@@ -92,11 +94,6 @@ def test_asks_find_a_tool_that_is_added_with_them_and_are_saved(tmp_path):
     finder.remove_tools(["get_weather"])
     finder.add_tools([WEATHER])
     assert search(finder)["get_weather"] < found["get_weather"]
-
-
-@pytest.mark.parametrize("k", [1, 10**30, np.int64(7)])
-def test_any_number_from_one_on_can_be_asked_for(finder, k):
-    assert find(finder, "song", k) == ["music.play"]
 
 
 SUMMARY = "Tell the forecast of a city."
@@ -187,22 +184,6 @@ def test_what_cannot_be_done_is_refused_and_changes_nothing(
     assert len(finder.search("song")) == 1
 
 
-def test_what_it_takes_to_remove_tools_is_not_multiplied_by_those_there(finder):
-    class Name(str):
-        __slots__ = ()
-        looked_up = 0
-
-        def __hash__(self):
-            Name.looked_up += 1
-            return super().__hash__()
-
-    names = [f"tool.{n}" for n in range(100)]
-    finder.add_tools([Tool(name=n, kind="function", summary=n) for n in names])
-    finder.remove_tools([Name(name) for name in names[:50]])
-    assert [tool.name for tool in finder.tools] == [PLAY.name, *names[50:]]
-    assert Name.looked_up <= 10 * 50
-
-
 def test_what_was_saved_is_loaded_with_what_was_added_and_removed(finder, tmp_path):
     finder.add_tools([BELL, get_weather])
     finder.remove_tools(["music.play"])
@@ -220,32 +201,15 @@ def test_what_was_saved_is_loaded_with_what_was_added_and_removed(finder, tmp_pa
         load(tmp_path / "mine", "mlc")
 
 
-def test_nothing_is_saved_over_what_no_save_left(finder, tmp_path):
-    lay(tmp_path / "file")
-    lay(tmp_path / "folder" / "notes.txt")
-    for folder in (tmp_path / "file", tmp_path / "folder"):
-        with pytest.raises(InputError, match=folder.name) as told:
-            finder.save(folder)
-        assert "--" not in str(told.value)
-    (tmp_path / "empty").mkdir()
-    finder.save(tmp_path / "empty")
-    assert (tmp_path / "folder" / "notes.txt").read_text() == "mine"
-    assert load(tmp_path / "empty").tools == (PLAY,)
-
-
-def lay(path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("mine")
-    return path
-
-
 @pytest.mark.parametrize(
     "name", ["retriever/notes.txt", ".env", "tools.parquet", "versions/{}/notes.txt"]
 )
 def test_nothing_that_was_laid_into_what_was_saved_is_lost(finder, tmp_path, name):
     finder.save(tmp_path / "mine")
     (version,) = (tmp_path / "mine" / "versions").glob("[!.]*")
-    mine = lay(tmp_path / "mine" / name.format(version.name))
+    mine = tmp_path / "mine" / name.format(version.name)
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text("mine")
     for added in (BELL, get_weather, {"name": "mow", "description": "Mow it."}):
         finder.add_tools([added])
         finder.save(tmp_path / "mine")
@@ -298,8 +262,11 @@ def test_what_an_earlier_version_saved_is_read_and_left(finder, tmp_path):
     again = load(tmp_path)
     assert again.tools == finder.tools
     assert again.search("a song") == finder.search("a song")
-    with pytest.raises(InputError, match="nothing was written"):
+    with pytest.raises(InputError, match="nothing was written") as told:
         again.save(tmp_path)
+    assert "--" not in str(told.value)
+    with pytest.raises(InputError, match="a file"):
+        again.save(tmp_path / "tools.parquet")
 
 
 @pytest.mark.parametrize(
@@ -308,16 +275,15 @@ def test_what_an_earlier_version_saved_is_read_and_left(finder, tmp_path):
         ("no/such", "no such folder"),
         (".", "not the folder of a run"),
         (None, "The run is None"),
-        (3, "The run is 3"),
     ],
 )
 def test_what_is_no_run_is_refused_by_an_error_to_catch(
     tmp_path, monkeypatch, run, wrong
 ):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(toolbank.InputError, match=wrong) as told:
+    with pytest.raises(toolbank.InputError, match=wrong):
         toolbank.load(run)
-    assert isinstance(told.value, toolbank.ToolbankError)
+    assert issubclass(toolbank.InputError, toolbank.ToolbankError)
 
 
 @pytest.mark.parametrize("name", ["bank/tools.parquet", "validation.json"])

@@ -1,6 +1,5 @@
 """Packing, opening and searching a packed finder."""
 
-import json
 import re
 
 import numpy as np
@@ -39,17 +38,6 @@ def names(answer):
 
 
 WEATHER = ToolFilter(sources=frozenset({"weather"}))
-
-
-def test_a_packed_finder_finds_what_serves_a_request(finder, tmp_path):
-    answer = finder.answer("send a letter to my aunt")
-    assert answer.fits is None
-    assert answer.hits[0].tool == TOOLS[6]
-    scores = [hit.score for hit in answer.hits]
-    assert scores == sorted(scores, reverse=True)
-    assert all(0 <= score <= 1 for score in scores)
-    [hit] = toolbank.load(tmp_path / "finder").search("send a letter to my aunt", k=1)
-    assert hit.tool == TOOLS[6]
 
 
 ALIKE = ["np.array", "np.Array", "run", "run()", "stop", "crm/follow-up", "crm/dentist"]
@@ -124,13 +112,6 @@ def test_what_is_below_min_score_is_no_hit(finder):
     assert not finder.answer("zebra", min_score=0.9).hits
 
 
-def test_pinned_tools_are_listed_whatever_was_asked(finder):
-    finder.pin(["mail.read"])
-    assert [tool.name for tool in finder.answer("zebra").pinned] == ["mail.read"]
-    with pytest.raises(InputError, match=r"mail\.burn.*no tool of this name"):
-        finder.pin(["mail.burn"])
-
-
 def test_the_nearest_requests_are_there_where_they_were_packed(finder, tmp_path):
     assert [near.query for near in finder.nearest_requests("rain in Rome?")] == [
         "will it rain in Oslo"
@@ -146,7 +127,7 @@ def test_a_new_version_lies_beside_the_old_one(tmp_path):
     def versions():
         return {place.name for place in (tmp_path / "versions").glob("[!.]*")}
 
-    first = write_pack(tmp_path)
+    first = write_pack(tmp_path, requests=REQUESTS)
     old = Finder.open(tmp_path)
     second = write_pack(tmp_path, TOOLS[:4])
     assert second != first
@@ -155,24 +136,10 @@ def test_a_new_version_lies_beside_the_old_one(tmp_path):
     assert not Finder.open(tmp_path).answer("send a letter").hits
     third = write_pack(tmp_path, TOOLS[4:])
     assert versions() == {second, third}
-
-
-def test_one_of_another_layout_is_written_over(tmp_path):
-    before = write_pack(tmp_path)
-    mark = json.loads((tmp_path / "finder.json").read_text())
-    (tmp_path / "finder.json").write_text(json.dumps({**mark, "layout": 1}))
-    version = write_pack(tmp_path, TOOLS[:4])
-    assert Finder.open(tmp_path).version == version
-    assert not (tmp_path / "versions" / before).exists()
-
-
-def test_a_search_with_min_score_0_lists_tools_where_none_is_found(tmp_path):
-    write_pack(tmp_path)
-    done = toolbank_command("search", tmp_path, "zebra", cwd=tmp_path)
-    assert "No tool is found" in done.stdout
-    nearest = ("zebra", "--min-score", "0", "--k", "8")
-    done = toolbank_command("search", tmp_path, *nearest, cwd=tmp_path)
-    assert len(done.stdout.splitlines()) == 8
+    # What is open is searched all the same.
+    assert old.tools.facets["source"] == ["home", "post", "weather"]
+    assert names(old.answer("forecast", wanted=WEATHER)) == ["get_weather"]
+    assert old.nearest_requests("rain in Rome?")
 
 
 def test_min_score_0_always_gives_k(finder):
@@ -180,6 +147,7 @@ def test_min_score_0_always_gives_k(finder):
     assert [(hit.tool, hit.score) for hit in answer.hits] == [
         (tool, 0) for tool in TOOLS[:3]
     ]
+    assert answer.fits is None
     some = finder.answer("send a letter", k=20, min_score=0)
     assert sorted(names(some)) == sorted(tool.name for tool in TOOLS)
     few = finder.answer("send a letter", k=5, min_score=0, wanted=WEATHER)
@@ -211,22 +179,6 @@ def test_scores_without_a_calibration_stay_apart_and_below_an_exact_name(finder)
     assert len({round(score, 6) for score in scores}) == 8
     assert scores == sorted(scores, reverse=True)
     assert 0 < scores[-1] < scores[0] < 1
-
-
-def test_who_searches_is_told_what_scores_mean(tmp_path):
-    write_pack(tmp_path / "finder")
-    said = toolbank_command("search", "finder", "send a letter", cwd=tmp_path).stderr
-    assert said.startswith("by bm25; ") and "without requests to calibrate on" in said
-
-
-def test_a_version_that_is_open_is_searched_when_it_is_deleted(finder, tmp_path):
-    version = finder.version
-    write_pack(tmp_path / "finder", TOOLS[:4])
-    write_pack(tmp_path / "finder", TOOLS[4:])
-    assert not (tmp_path / "finder" / "versions" / version).exists()
-    assert finder.tools.facets["source"] == ["home", "post", "weather"]
-    assert names(finder.answer("forecast", wanted=WEATHER)) == ["get_weather"]
-    assert finder.nearest_requests("rain in Rome?")
 
 
 def test_scores_are_learnt_of_the_retriever_as_it_was_packed(tmp_path):
@@ -279,10 +231,20 @@ def test_hits_are_returned_whatever_the_threshold_which_only_marks_the_answer(
         assert calibrated.answer("play a song", wanted=wanted).fits is fits
 
 
-def test_a_search_prints_the_mark_and_the_hits(tmp_path):
+def test_the_command_prints_the_mark_what_scores_mean_and_the_hits(tmp_path):
+    def search(*arguments):
+        return toolbank_command("search", "finder", *arguments, cwd=tmp_path)
+
+    write_pack(tmp_path / "finder")
+    assert "No tool is found" in search("zebra").stdout
+    done = search("zebra", "--min-score", "0", "--k", "8")
+    assert len(done.stdout.splitlines()) == 8
+    assert "by bm25; " in done.stderr and "to calibrate on" in done.stderr
+    [hit] = toolbank.load(tmp_path / "finder").search("send a letter to my aunt", k=1)
+    assert hit.tool == TOOLS[6]
     write_calibrated_pack(tmp_path / "finder")
     for asked, mark in ((FITTING[1], "fits: true"), (UNFITTING[1], "fits: false")):
-        done = toolbank_command("search", "finder", asked, cwd=tmp_path)
+        done = search(asked)
         first, *hits = done.stdout.splitlines()
         assert first.startswith(mark) and "mail.send" in hits[0]
         assert "probability" in done.stderr
@@ -299,12 +261,6 @@ def test_a_pack_of_version_0_7_0_is_searched_without_its_calibration(tmp_path, o
     assert "earlier version" in said and "toolbank pack RUN --out DIR" in said
     done = toolbank_command("search", tmp_path, FITTING[0], cwd=tmp_path)
     assert said in done.stderr and "fits" not in done.stdout
-
-
-def test_why_there_is_no_calibration_is_said(tmp_path):
-    for reason in ("it has 3 requests", "41 of 98 requests repeat a train request"):
-        write_pack(tmp_path, calibrate=lambda *_, why=reason: why)
-        assert reason in Finder.open(tmp_path).explain_scores("bm25")
 
 
 def test_a_pack_has_no_calibration_once_tools_are_added(calibrated, tmp_path):
@@ -327,6 +283,8 @@ def test_a_pack_has_no_calibration_once_tools_are_added(calibrated, tmp_path):
 def test_filters_pins_and_exact_names_are_those_of_any_finder(finder):
     own = Finder(finder.retriever, TOOLS)
     own.pin(["mail.read"])
+    with pytest.raises(InputError, match=r"mail\.burn.*no tool of this name"):
+        own.pin(["mail.burn"])
     for asked in ("forecast", "get /storms", "the last letter of the city"):
         answer = own.answer(asked, wanted=WEATHER)
         assert answer.hits == finder.answer(asked, wanted=WEATHER).hits

@@ -28,17 +28,13 @@ def test_what_a_pack_that_was_broken_off_left_is_cleared_away(tmp_path):
     version = write_pack(tmp_path)
     left = sorted(one.name for one in (tmp_path / "versions").iterdir())
     assert left == [".lock", version]
-
-
-def test_what_somebody_put_beside_the_versions_is_not_deleted(tmp_path):
-    write_pack(tmp_path)
-    notes = tmp_path / "versions" / "notes.txt"
-    notes.write_text("mine")
-    (tmp_path / "versions" / "mine").mkdir()
-    write_pack(tmp_path, TOOLS[:4])
-    write_pack(tmp_path, TOOLS[4:])
-    assert notes.read_text() == "mine"
-    assert (tmp_path / "versions" / "mine").is_dir()
+    # What somebody put there is not.
+    (tmp_path / "versions/mine").mkdir()
+    (tmp_path / "versions/notes.txt").write_text("mine")
+    for tools in (TOOLS[:4], TOOLS[4:]):
+        write_pack(tmp_path, tools)
+    assert (tmp_path / "versions/mine").is_dir()
+    assert (tmp_path / "versions/notes.txt").read_text() == "mine"
 
 
 def test_the_same_content_packed_again_is_left_or_repaired(tmp_path):
@@ -76,46 +72,39 @@ def test_a_file_of_the_marks_name_is_not_written_over(tmp_path, text):
     assert mine.read_text() == text
 
 
-def cut_manifest(place):
-    manifest = json.loads((place / "pack.json").read_text())
-    (place / "pack.json").write_text(json.dumps({**manifest, "files": []}))
-
-
-def change(name):
-    def damage(place):
-        path = place / name
-        path.write_bytes(path.read_bytes()[:-3] + b"xxx")
-
-    return damage
-
-
 @pytest.mark.parametrize(
-    ("damage", "file"),
+    ("name", "old", "new"),
     [
-        (cut_manifest, "pack.json"),
-        (lambda place: (place / "mine.txt").write_text("mine"), "mine.txt"),
-        (lambda place: (place / "facets.json").unlink(), "facets.json"),
-        *(
-            (change(name), name)
-            for name in ("tools.jsonl", "facets.json", "retrievers/bm25/tools.json")
-        ),
+        ("pack.json", b'"files"', b'"fil"'),
+        ("pack.json", b'"bm25"', b'"mine"'),
+        ("mine.txt", None, b"mine"),
+        ("facets.json", b"", None),
+        ("facets.json", b"home", b"mine"),
+        ("tools.jsonl", b"song", b"mine"),
+        ("retrievers/bm25/tools.json", b"mail", b"mine"),
     ],
 )
 def test_a_damaged_version_is_refused_with_the_file_and_a_remedy(
-    tmp_path, damage, file
+    tmp_path, name, old, new
 ):
-    place = tmp_path / "versions" / write_pack(tmp_path)
-    damage(place)
-    with pytest.raises(InputError, match=f"{file}: .*toolbank pack RUN"):
+    path = tmp_path / "versions" / write_pack(tmp_path) / name
+    if new is None:
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes().replace(old, new) if old else new)
+    with pytest.raises(InputError, match=f"{name}: .*toolbank pack RUN"):
         Finder.open(tmp_path)
 
 
-def test_another_layout_is_named(tmp_path):
+def test_another_layout_is_named_and_written_over(tmp_path):
     write_pack(tmp_path)
     mark = json.loads((tmp_path / "finder.json").read_text())
     (tmp_path / "finder.json").write_text(json.dumps({**mark, "layout": 99}))
     with pytest.raises(InputError, match=r"99.*toolbank pack RUN"):
         Finder.open(tmp_path)
+    version = write_pack(tmp_path, TOOLS[:4])
+    assert Finder.open(tmp_path).version == version
+    assert len(list((tmp_path / "versions").glob("[!.]*"))) == 1
 
 
 @contextmanager

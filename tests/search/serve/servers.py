@@ -65,22 +65,12 @@ def serving(*arguments, key="", limit=""):
     `limit` is what `ulimit` is told for its process alone.
     """
     environment = {**os.environ, "TOOLBANK_API_KEY": key}
-    process = subprocess.Popen(
-        [
-            *(["sh", "-c", f'ulimit {limit}; exec "$0" "$@"'] if limit else []),
-            sys.executable,
-            "-m",
-            "toolbank",
-            "serve",
-            *map(str, arguments),
-            "--port",
-            "0",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
+    command = [sys.executable, "-m", "toolbank", "serve", *arguments, "--port", "0"]
+    if limit:
+        command = ["sh", "-c", f'ulimit {limit}; exec "$0" "$@"', *command]
+    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    command = list(map(str, command))
+    process = subprocess.Popen(command, **pipes, text=True, env=environment)
     try:
         line = process.stdout.readline()
         found = re.search(r"http://\S+", line)

@@ -15,7 +15,9 @@ from starlette.responses import PlainTextResponse
 
 from tests.search.packed.packs import write_pack
 from tests.search.serve.servers import serving
+from toolbank.search.serve import app as guard
 from toolbank.search.serve import server as servers
+from toolbank.search.serve.app import Access
 
 
 def connect(server):
@@ -199,22 +201,6 @@ def test_who_does_not_take_what_is_answered_is_cut_off(monkeypatch, kept):
     assert got < 20_000_000
 
 
-ODD = {
-    "/search?q=%ff%fe": 400,
-    "/search?q=%00song": 200,
-    "/search?q=" + "%F0%9F%8E%B5" * 900: 200,
-    "/tools/%00%ff": 404,
-    "/tools/..%2f..%2fetc%2fpasswd": 404,
-}
-
-
-@pytest.mark.parametrize(("address", "status"), ODD.items())
-def test_odd_texts_are_texts(server, address, status):
-    answer = server.ask(address)
-    assert answer.status == status, answer.body
-    assert ("error" in answer.json) == (status != 200)
-
-
 @pytest.mark.parametrize("chunked", [False, True])
 def test_ten_megabytes_are_refused_before_they_are_read(server, chunked):
     size = "Transfer-Encoding: chunked" if chunked else "Content-Length: 10000000"
@@ -322,3 +308,34 @@ def test_slow_clients_are_cut_off_and_the_others_are_served(tmp_path):
         assert server.ask("/search?q=song").status == 200
         assert resident(server.process) < 400
         deaf.close()
+
+
+def test_a_body_that_drips_is_given_up_at_one_deadline(monkeypatch):
+    monkeypatch.setattr(guard, "BODY_TIME", 0.2)
+    parts, sent = [], []
+
+    async def drip():
+        await asyncio.sleep(0.01)
+        parts.append(b"a")
+        return {"type": "http.request", "body": b"a", "more_body": len(parts) < 500}
+
+    async def read_all(scope, receive, send):
+        while (await receive())["more_body"]:
+            pass
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/search",
+        "headers": [(b"host", b"localhost"), (b"transfer-encoding", b"chunked")],
+    }
+    counted = []
+    guarded = guard.Guard(read_all, Access(), frozenset(), counted.append)
+    asyncio.run(guarded(scope, drip, send))
+    assert sent[0]["status"] == 408
+    assert json.loads(sent[1]["body"])["error"]["code"] == "request_timeout"
+    assert counted == [408]
+    assert len(parts) < 500

@@ -20,22 +20,18 @@ pytest.importorskip("mcp", reason="the extra mcp is not installed")
 from mcp import Client, StdioServerParameters
 
 WEATHER = Path(__file__).parents[1] / "calls/weather_server.py"
-CITY = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}},
-    "required": ["city"],
-}
+CITY = {"properties": {"city": {"type": "string"}}, "required": ["city"]}
 CALLED = tuple(
     Tool(
         name=f"weather/{name}",
         summary=summary,
-        parameters=CITY,
+        parameters={"type": "object", **CITY},
         call=McpCall(source="weather", tool=name),
     )
-    for name, summary in (
-        ("forecast", "Tell the weather of a city."),
-        ("make_rain", "Let it rain in a city."),
-    )
+    for name, summary in {
+        "forecast": "Tell the weather of a city.",
+        "make_rain": "Let it rain in a city.",
+    }.items()
 )
 
 
@@ -129,14 +125,6 @@ def test_an_agent_searches_over_http(server, marking):
     assert count('toolbank_requests_total{route="/mcp",status="200"}') >= 2
 
 
-def test_mcp_is_guarded_as_all_else(server, locked):
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
-        assert server.ask("/mcp", body, **headers).error == "forbidden"
-    assert locked.ask("/mcp", body).error == "unauthorized"
-    assert locked.ask("/mcp", body, Authorization=f"Bearer {KEY}").status != 401
-
-
 def test_calls_go_where_the_file_says(calling):
     async def session(*more):
         where = by_stdio(*calling, *more, WEATHER_NAME="radio")
@@ -155,6 +143,23 @@ def test_calls_go_where_the_file_says(calling):
     assert anyio.run(session, "--call-writes") == "done"
 
 
+def test_what_an_agent_calls_counts_as_chosen(calling, tmp_path):
+    log = tmp_path / "log.jsonl"
+
+    async def session():
+        where = by_stdio(*calling, "--log", log, "--log-text")
+        async with asking(where) as (_, ask):
+            found = await ask("search_tools", query="weather of a city")
+            call = {"name": "weather/forecast", "search": found["id"]}
+            assert "Rain" in await ask("call_tool", **call, arguments={"city": "Oslo"})
+            assert "required" in await ask("call_tool", **call, arguments={})
+
+    anyio.run(session)
+    search, choice = map(json.loads, log.read_text().splitlines())
+    assert (search["event"], choice["tools"]) == ("search", ["weather/forecast"])
+    assert search["query"] == choice["query"] == "weather of a city"
+
+
 def test_over_http_calls_need_a_key(tmp_path):
     write_pack(tmp_path)
     with (
@@ -164,24 +169,6 @@ def test_over_http_calls_need_a_key(tmp_path):
         pass
     with serving(tmp_path, "--call", "get_*", key=KEY) as server:
         assert server.ask("/mcp", {}).status == 401
-
-
-def test_what_an_agent_calls_counts_as_chosen(calling, tmp_path):
-    log = tmp_path / "log.jsonl"
-
-    async def session():
-        where = by_stdio(*calling, "--log", log, "--log-text", WEATHER_NAME="radio")
-        async with asking(where) as (_, ask):
-            found = await ask("search_tools", query="weather of a city")
-            call = {"name": "weather/forecast", "search": found["id"]}
-            assert "Rain" in await ask("call_tool", **call, arguments={"city": "Oslo"})
-            assert "required" in await ask("call_tool", **call, arguments={})
-
-    anyio.run(session)
-    search, choice = map(json.loads, log.read_text().splitlines())
-    assert (search["event"], search["query"]) == ("search", "weather of a city")
-    assert choice["tools"] == ["weather/forecast"]
-    assert choice["query"] == "weather of a city"
 
 
 def test_over_stdio_a_newer_version_is_taken_at_a_hangup(tmp_path):

@@ -20,53 +20,43 @@ def pool(monkeypatch):
     made.close()
 
 
+async def refuse(work):
+    with pytest.raises(RefusalError) as refused:
+        await work
+    return refused.value
+
+
 def test_a_search_that_hangs_is_given_up_and_the_others_are_answered(pool):
     let_go = threading.Event()
 
     async def ask():
         hanging = asyncio.ensure_future(pool.run(let_go.wait))
         others = [await pool.run(lambda n=n: n) for n in range(5)]
-        with pytest.raises(RefusalError) as refused:
-            await hanging
+        refused = await refuse(hanging)
         let_go.set()
-        return others, refused.value.status
+        return others, refused.status
 
     assert asyncio.run(ask()) == ([*range(5)], 504)
 
 
-def test_more_than_may_wait_are_refused_at_once(pool):
+def test_more_than_may_wait_are_refused_at_once_and_a_batch_counts_each(pool):
     let_go = threading.Event()
 
-    async def ask():
-        waiting = [asyncio.ensure_future(pool.run(let_go.wait)) for _ in range(5)]
+    async def ask(*sizes):
+        let_go.clear()
+        works = [pool.run_each([let_go.wait] * size) for size in sizes]
+        waiting = [asyncio.ensure_future(work) for work in works]
         await asyncio.sleep(0)
-        with pytest.raises(RefusalError) as refused:
-            await pool.run(let_go.wait)
+        refused = await refuse(pool.run_each([let_go.wait] * (6 - sum(sizes))))
         let_go.set()
-        return await asyncio.gather(*waiting), refused.value
+        assert [len(one) for one in await asyncio.gather(*waiting)] == [*sizes]
+        return refused
 
-    answered, refused = asyncio.run(ask())
-    assert answered == [True] * 5
-    assert refused.status == 503
-    assert "Retry-After" in refused.headers
-    assert (pool.refused, pool.running) == (1, 0)
-
-
-def test_a_batch_counts_as_many_as_it_has(pool):
-    let_go = threading.Event()
-
-    async def ask():
-        batch = asyncio.ensure_future(pool.run_each([let_go.wait] * 4))
-        await asyncio.sleep(0)
-        with pytest.raises(RefusalError) as refused:
-            await pool.run_each([let_go.wait] * 2)
-        single = asyncio.ensure_future(pool.run(let_go.wait))
-        await asyncio.sleep(0)
-        let_go.set()
-        return await batch, await single, refused.value.status
-
-    assert asyncio.run(ask()) == ([True] * 4, True, 503)
-    assert pool.running == 0
+    for sizes in ((1, 1, 1, 1, 1), (4,), (4, 1)):
+        refused = asyncio.run(ask(*sizes))
+        assert refused.status == 503
+        assert "Retry-After" in refused.headers
+    assert (pool.refused, pool.running) == (3, 0)
     assert asyncio.run(pool.run_each([])) == []
 
 
@@ -103,9 +93,8 @@ def test_a_batch_that_takes_too_long_is_given_up_with_what_is_left_of_it(pool):
         time.sleep(0.02)
 
     async def ask():
-        with pytest.raises(RefusalError) as refused:
-            await pool.run_each([work] * 200)
-        return refused.value.status, await pool.run(lambda: len(begun))
+        refused = await refuse(pool.run_each([work] * 200))
+        return refused.status, await pool.run(lambda: len(begun))
 
     status, then = asyncio.run(ask())
     assert status == 504

@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from unittest.mock import Mock
 
 import pytest
 
@@ -109,13 +110,10 @@ def test_a_version_that_fails_in_any_way_is_refused_and_the_next_is_taken(
     old = shelf["finder"].version
     new = write_pack(tmp_path, TOOLS[:4])
 
-    def fail(*_):
-        raise fault
-
     async def watch():
         async with watching(shelf):
             with monkeypatch.context() as patched:
-                patched.setattr(searches.Finder, "open", fail)
+                patched.setattr(searches.Finder, "open", Mock(side_effect=fault))
                 await until(lambda: told)
             assert shelf["finder"].version == old
             shelf.look_now()
@@ -175,11 +173,7 @@ def test_requests_in_flight_are_answered_when_it_is_stopped(tmp_path):
 @pytest.mark.parametrize("error", [BrokenPipeError(), ValueError("closed file")])
 def test_a_terminal_that_is_gone_does_not_end_reloading(tmp_path, error):
     write_pack(tmp_path)
-
-    def tell(message):
-        raise error
-
-    shelf = Shelf({"home": tmp_path}, [], tell)
+    shelf = Shelf({"home": tmp_path}, [], Mock(side_effect=error))
 
     async def watch():
         async with watching(shelf):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from toolbank.bank.catalogue import CatalogueVersion, find_version
+from toolbank.bank.split import CatalogueVersion, find_version
 from toolbank.llm.chat import ChatReply, ChatRequest, Engine, Offer, Offers
 from toolbank.llm.config import DEFAULT_TIMEOUT_S, find_grants
 from toolbank.system.consent import require_consent
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.extras import naming_extras
+from toolbank.system.extras import naming_extras, require_library
 from toolbank.system.secrets import hide
 
 if TYPE_CHECKING:
@@ -142,6 +142,27 @@ def refuse_executor(config: EngineConfig) -> None:
         )
 
 
+def refuse_taken(key: str, given: Iterable[str], taken: Mapping[str, str]) -> None:
+    """Refuse parameters or options that can't be set; `taken` has what to do instead.
+
+    Raises:
+        InputError: there is one.
+    """
+    for name in given:
+        if name in taken:
+            raise InputError(f"{key}.{name}: can't be set here; {taken[name]}.")
+
+
+def require_executor(config: EngineConfig) -> None:
+    """Refuse to continue without Ray if a configuration needs it.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    if config.executor == "ray":
+        require_library("ray", f"{config.section}.executor")
+
+
 def refuse_settings(config: EngineConfig) -> None:
     """Refuse options, sampling parameters and workers, for an engine that has none of them.
 
@@ -154,6 +175,20 @@ def refuse_settings(config: EngineConfig) -> None:
         raise InputError(
             f"{config.section}.parameters: the engine {config.engine} takes none. Remove them."
         )
+
+
+_releases: dict[Callable[[], None], None] = {}
+
+
+def keep_for_later_stages(release: Callable[[], None]) -> None:
+    """Register the function that frees what an engine keeps loaded after it was closed."""
+    _releases[release] = None
+
+
+def release_engines() -> None:
+    """Free what closed engines keep loaded, such as a model on the GPU."""
+    for release in _releases:
+        release()
 
 
 def _describe(config: EngineConfig) -> str:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from toolbank.papers.experiment import read_rows
 from toolbank.system.errors import InputError
 from toolbank.system.extras import naming_extras
-from toolbank.system.files import get_text, read_lines
-
-_Row = TypeVar("_Row")
+from toolbank.system.files import get_text
 
 
 def read_instructions(folder: Path) -> list[str]:
@@ -23,7 +22,7 @@ def read_instructions(folder: Path) -> list[str]:
         InputError: the file is missing, empty or has broken lines.
     """
     path = folder / "eft_train_unsup.jsonl"
-    rows = _read(path, lambda row, _: get_text(row, "instruction"))
+    rows = read_rows(path, lambda row, _: get_text(row, "instruction"))
     return list(dict.fromkeys(rows))
 
 
@@ -37,7 +36,9 @@ def read_labelled(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     def parse(row: dict[str, Any], _: int) -> tuple[str, str]:
         return get_text(row, "instruction"), get_text(row, "label")
 
-    instructions, labels = zip(*_read(folder / "eft_test.jsonl", parse), strict=True)
+    instructions, labels = zip(
+        *read_rows(folder / "eft_test.jsonl", parse), strict=True
+    )
     return instructions, labels
 
 
@@ -57,17 +58,10 @@ def read_pairs(
         return left, right, int(row["label"])
 
     path = folder / "intention_similarity_test.jsonl"
-    left, right, same = zip(*_read(path, parse), strict=True)
+    left, right, same = zip(*read_rows(path, parse), strict=True)
     if len(set(same)) < 2:
         raise InputError(f"{path}: needs pairs of both labels, 0 and 1.")
     return left, right, same
-
-
-def _read(path: Path, parse: Callable[[dict[str, Any], int], _Row]) -> list[_Row]:
-    rows = list(read_lines(path, parse))
-    if not rows:
-        raise InputError(f"{path}: there is nothing in it.")
-    return rows
 
 
 @cache
@@ -164,7 +158,10 @@ class _Instruction:
             asking = [addressed] if addressed else asking
             if not asking:
                 return Task(opener, KNOWLEDGE)
-        elif opener in _AUXILIARIES | _MODALS and not self._is_addressed():
+        elif opener in _AUXILIARIES | _MODALS and self._lower[1:2] not in (
+            ["you"],
+            ["i"],
+        ):
             about = "task" if _GIVEN & set(self._lower) else KNOWLEDGE
             return Task("yes-no", about)
         for i in asking:
@@ -195,9 +192,6 @@ class _Instruction:
         if before in _MODALS:
             return "you" in back[-2:]
         return before == "please"
-
-    def _is_addressed(self) -> bool:
-        return self._lower[1:2] in (["you"], ["i"])
 
     def _after_address(self) -> int:
         """Where "how would you" or "what do I" goes on with a verb; 0 if it does not."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -138,15 +139,15 @@ def train_instructions(
     tasks = [parse_task(text).merged() for text in instructions]
     claim_folder(out, EXPERIMENT)
     held = hold_back(tasks, _HELD_SHARE, _HELD_LEAST, seed)
-    chosen = [i for i, is_held in enumerate(held) if not is_held]
-    left = [i for i, is_held in enumerate(held) if is_held]
+    kept = [not is_held for is_held in held]
+    train_texts, train_tasks = [*compress(instructions, kept)], [*compress(tasks, kept)]
+    held_texts, held_tasks = [*compress(instructions, held)], [*compress(tasks, held)]
 
     def measure(model: str) -> dict[str, float]:
-        texts = [instructions[i] for i in left]
-        vectors = embed(model, PROMPTS[prompt], "mean", texts)
-        return cluster_figures(vectors, [tasks[i].label for i in left], seed)
+        vectors = embed(model, PROMPTS[prompt], "mean", held_texts)
+        return cluster_figures(vectors, [task.label for task in held_tasks], seed)
 
-    before = measure(model) if len({tasks[i] for i in left}) > 1 else {}
+    before = measure(model) if len(set(held_tasks)) > 1 else {}
     settings = {
         "model": model,
         "prompt": prompt,
@@ -159,8 +160,8 @@ def train_instructions(
         encoder, trained = train_on_instructions(
             model,
             training,
-            [instructions[i] for i in chosen],
-            [tasks[i] for i in chosen],
+            train_texts,
+            train_tasks,
             PROMPTS[prompt],
             TrainingContext(seed, checkpoints=checkpoints),
         )
@@ -171,13 +172,13 @@ def train_instructions(
         "experiment": "instructions",
         "labels": "derived from the instructions by parts of speech",
         **settings,
-        "instructions": len(chosen),
-        "tasks": len({tasks[i] for i in chosen}),
+        "instructions": len(train_texts),
+        "tasks": len(set(train_tasks)),
         "rows": trained.examples,
         "steps": trained.steps,
         "held_back": {
-            "instructions": len(left),
-            "tasks": len({tasks[i] for i in left}),
+            "instructions": len(held_texts),
+            "tasks": len(set(held_tasks)),
             "before": before,
             "after": after,
         },
@@ -185,7 +186,7 @@ def train_instructions(
     lines = [
         f"{record['instructions']:,} instructions of {record['tasks']:,} tasks, whose labels are "
         "derived from them;",
-        f"held out: {len(left):,} instructions of {len({tasks[i] for i in left}):,} tasks",
+        f"held out: {len(held_texts):,} instructions of {len(set(held_tasks)):,} tasks",
     ]
     for when, figures in (("before", before), ("after", after)):
         cells = [f"{name} {100 * value:.2f}" for name, value in figures.items()]
@@ -214,7 +215,7 @@ def evaluate_instructions(
     """Cluster the instructions of eft_test.jsonl, and compare the pairs, by each model and prompt.
 
     Raises:
-        InputError: a file or a model is missing, or can't be read.
+        InputError: a file or a model is missing, or cannot be read.
     """
     instructions, labels = read_labelled(data)
     left, right, same = read_pairs(data)

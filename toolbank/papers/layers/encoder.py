@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from toolbank.encoders.base import Encoder
 from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.location import ADAPTED, merge_adapter
+from toolbank.encoders.location import ADAPTED
 from toolbank.encoders.model import find_model, reading_model
-from toolbank.papers.experiment import TEXT, Pooling
+from toolbank.papers.experiment import TEXT, Pooling, read_frozen
 from toolbank.papers.layers import LayersConfig
 from toolbank.system.errors import InputError
-from toolbank.training.config import find_inference_type
 
 if TYPE_CHECKING:
     import torch
@@ -37,6 +36,12 @@ def pool(states: torch.Tensor, mask: torch.Tensor, pooling: Pooling) -> torch.Te
     kept = states.float().masked_fill(mask[..., None] == 0, 0.0)
     total = kept.sum(dim=1)
     return total if pooling == "sum" else total / mask.sum(dim=1, keepdim=True)
+
+
+def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale vectors [n, d] to length one."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
 
 def put_in_prompt(
@@ -90,25 +95,14 @@ class HeadlessModel:
 
     def __init__(self, name: str) -> None:
         folder = find_model(name)
+        # sentence-transformers used to put the transformer into a folder of its own.
+        inner = folder / "0_Transformer"
         with reading_model(folder, _REMEDY):
-            import torch
-            from transformers import AutoModel, AutoTokenizer
-
-            cuda = torch.cuda.is_available()
-            # sentence-transformers used to put the transformer into a folder of its own.
-            inner = folder / "0_Transformer"
-            place = inner if inner.is_dir() else folder
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(place)
-            self._model: Any = AutoModel.from_pretrained(
-                place,
-                local_files_only=True,
-                trust_remote_code=False,
-                use_safetensors=True,
-                dtype=find_inference_type(),
+            self._model, self._tokenizer = read_frozen(
+                inner if inner.is_dir() else folder,
+                "AutoModel",
+                is_adapted=name == ADAPTED,
             )
-            if name == ADAPTED:
-                merge_adapter(self._model)
-            self._model.to("cuda" if cuda else "cpu").eval()
         self.name = name
 
     @property
@@ -251,6 +245,4 @@ class LayersEncoder(Encoder):
         states, mask = self._model.states(tokens)
         if is_mask:
             mask = self._model.find_masks(tokens)
-        vectors = pool(states[config.layer], mask, config.pooling).cpu().numpy()
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
+        return unit(pool(states[config.layer], mask, config.pooling).cpu().numpy())

@@ -5,14 +5,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank.ranking import Ties, draw_ties
+from toolbank.bank.ranking import draw_ties
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.evaluation.figures import Figure, mean_intervals
@@ -89,7 +88,7 @@ def evaluate_layers(
         model = HeadlessModel(name)
         with tempfile.TemporaryDirectory() as folder:
             measured += work.measure_model(model, Path(folder), batch_size, max_length)
-    rows = _with_figures(measured, passages, seed)
+    rows = _with_figures(measured, seed)
     return _describe(rows, passages, documents, models)
 
 
@@ -150,7 +149,8 @@ class _Work:
                     for distance in _DISTANCES:
                         row = Row(model.name, layer, prompt, pooling, distance)
                         documents = self.documents[1.0]
-                        yield row, self._compare(asked, given, distance, documents)
+                        scores = compare(asked, given, distance)
+                        yield row, self._measure(scores, documents)
                 if pooling == "sum":
                     continue
                 row = Row(model.name, model.layers, prompt, pooling, "cosine")
@@ -169,50 +169,28 @@ class _Work:
         weights: NDArray[np.int64],
     ) -> Iterator[tuple[Row, NDArray[np.float64]]]:
         for share, documents in self.documents.items():
-            pooled = documents.pool(contexts, weights)
-            yield (
-                replace(row, share=share),
-                self._compare(questions, pooled, "cosine", documents),
-            )
-
-    def _compare(
-        self,
-        questions: Vectors,
-        vectors: Vectors,
-        distance: Distance,
-        documents: ContextDocuments,
-    ) -> NDArray[np.float64]:
-        return self._measure(compare(questions, vectors, distance), documents)
+            scores = compare(questions, documents.pool(contexts, weights), "cosine")
+            yield replace(row, share=share), self._measure(scores, documents)
 
     def _measure(self, score: Any, documents: ContextDocuments) -> NDArray[np.float64]:
-        gold = documents.of_context[self.passages.gold]
-        return measure(score, self._ties(documents), gold)
-
-    def _ties(self, documents: ContextDocuments) -> Ties:
         names = dict(zip(documents.of_context, self.passages.ids, strict=True))
-        return draw_ties(
-            self.passages.questions, tuple(names[n] for n in range(documents.count))
-        )
+        ids = tuple(names[n] for n in range(documents.count))
+        ties = draw_ties(self.passages.questions, ids)
+        return measure(score, ties, documents.of_context[self.passages.gold])
 
 
-def _with_figures(measured: Measured, passages: Passages, seed: int) -> list[Row]:
+def _with_figures(measured: Measured, seed: int) -> list[Row]:
     """The rows with means and intervals, from the same resamples."""
     columns = np.concatenate([values for _, values in measured], axis=1)
-    n = len(passages.questions)
-    found = iter(
-        zip(
-            columns.mean(axis=0), mean_intervals(columns, _RESAMPLES, seed), strict=True
-        )
-    )
+    intervals = mean_intervals(columns, _RESAMPLES, seed)
+    found = [
+        Mean(float(mean), low, high, len(columns))
+        for mean, (low, high) in zip(columns.mean(axis=0), intervals, strict=True)
+    ]
+    n = len(METRICS)
     return [
-        replace(
-            row,
-            figures=tuple(
-                Mean(float(mean), low, high, n)
-                for mean, (low, high) in islice(found, len(METRICS))
-            ),
-        )
-        for row, _ in measured
+        replace(row, figures=tuple(found[start : start + n]))
+        for start, (row, _) in zip(range(0, len(found), n), measured, strict=True)
     ]
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.ranking import Ties, cosine_scores, rank_gold
-from toolbank.papers.experiment import Pooling
-from toolbank.papers.layers.encoder import HeadlessModel, pool
+from toolbank.papers.experiment import Pooling, read_rows
+from toolbank.papers.layers.encoder import HeadlessModel, pool, unit
 from toolbank.system.errors import InputError
-from toolbank.system.files import get_id, get_text, get_texts, read_lines
+from toolbank.system.files import get_id, get_text, get_texts
 from toolbank.system.numbers import unsigned
 
 _KEPT: tuple[Pooling, ...] = ("mean", "last")
@@ -101,7 +101,7 @@ def read_passages(folder: Path) -> Passages:
         InputError: a file is missing, empty or has broken lines; two contexts have one id.
     """
     corpus = folder / "corpus.jsonl"
-    rows = read_lines(corpus, _parse_context)
+    rows = read_rows(corpus, _parse_context)
     places: dict[str, int] = {}
     for name, _, _ in rows:
         if places.setdefault(name, len(places)) != len(places) - 1:
@@ -113,11 +113,7 @@ def read_passages(folder: Path) -> Passages:
             raise ValueError('"contexts" is not the id of one context')
         return get_text(row, "query"), places[found[0]]
 
-    queries = folder / "queries.jsonl"
-    questions = read_lines(queries, parse_question)
-    for path, found in ((corpus, rows), (queries, questions)):
-        if not found:
-            raise InputError(f"{path}: there is nothing in it.")
+    questions = read_rows(folder / "queries.jsonl", parse_question)
     ids, titles, contexts = zip(*rows, strict=True)
     texts, gold = zip(*questions, strict=True)
     return Passages(ids, contexts, titles, texts, np.array(gold, np.int64))
@@ -157,12 +153,6 @@ def compare(
     # -|q - v|^2 + |q|^2 orders the documents of a question as -|q - v| does.
     squares = np.square(documents).sum(axis=1)
     return lambda rows: 2 * questions[rows] @ documents.T - squares
-
-
-def unit(vectors: Vectors) -> Vectors:
-    """Scale vectors [n, d] to length one."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
 
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)

@@ -162,7 +162,7 @@ def evaluate_setting(
         Prediction(f"Call {_first(names, example, history=setting.history)}")
         for names, example in zip(chosen, examples, strict=True)
     ]
-    base = describe(examples, score(examples, floor, tools), seed)
+    base = summarise(examples, score(examples, floor, tools), seed)
     offered = sum(
         example.step.tool in names
         for names, example in zip(chosen, examples, strict=True)

@@ -12,12 +12,12 @@ import torch
 from toolbank.encoders.model import reading_model
 from toolbank.llm.chat import ChatReply, Rejection, check_finish, find_answer
 from toolbank.llm.searches import ask_searches, require_replies
+from toolbank.papers.experiment import read_frozen
 from toolbank.papers.planner.config import LoraConfig, NewModelSize, PlannerModelConfig
 from toolbank.papers.planner.plans import LAST, STEP, PlannerPrompts, Situation
 from toolbank.retrievers.network import read_transformer
 from toolbank.system.errors import InputError
 from toolbank.system.extras import naming_extras
-from toolbank.training.config import find_inference_type
 from toolbank.training.ranks import quiet
 from toolbank.training.run import seed_weights, train_model
 from toolbank.training.text import Ids, batches_by_length, pad
@@ -34,7 +34,6 @@ END = "End of plan."
 """The line after the last step of a plan."""
 
 _BATCH = 32
-_AGAIN = "Train it again: toolbank planner train RUN."
 
 
 class LanguageModel:
@@ -113,11 +112,6 @@ class LanguageModel:
             ),
         )
 
-    def merge(self) -> None:
-        """Merge the weights of `adapt`."""
-        if hasattr(self.model, "merge_and_unload"):
-            self.model = self.model.merge_and_unload()
-
 
 def read_model(name: str) -> LanguageModel:
     """Read a causal model from a folder, the cache of the hub, or the hub.
@@ -143,21 +137,8 @@ def load_planner(folder: Path) -> LanguageModel:
     Raises:
         InputError: a file is missing or damaged.
     """
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    cuda = torch.cuda.is_available()
-    with reading_model(folder, _AGAIN):
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            folder,
-            local_files_only=True,
-            trust_remote_code=False,
-            use_safetensors=True,
-            dtype=find_inference_type(),
-        )
-        return LanguageModel(
-            model.to("cuda" if cuda else "cpu").eval(),
-            AutoTokenizer.from_pretrained(folder, local_files_only=True),
-        )
+    with reading_model(folder, "Train it again: toolbank planner train RUN."):
+        return LanguageModel(*read_frozen(folder, "AutoModelForCausalLM"))
 
 
 def make_model(
@@ -284,11 +265,10 @@ def train_planner(
     ]
     seed_weights(context.seed)
     length = config.training.max_length
-    if config.model is None:
-        raise ValueError("planner.ask is not trained")
     if isinstance(config.model, str):
         model = read_model(config.model)
     else:
+        assert config.model, "`ask` is not trained"
         rendered = [prompts.render(situation) for situation in situations]
         model = make_model(config.model.new, [*rendered, *texts], length)
     if config.lora:
@@ -321,7 +301,8 @@ def train_planner(
         lengths=[len(row["prompt"]) + len(row["said"]) for row in rows],
         title="train planner",
     )
-    model.merge()
+    if config.lora:
+        model.model = model.model.merge_and_unload()
     model.model.eval()
     return model, {
         "examples": training.examples,

@@ -18,7 +18,7 @@ from toolbank.bank.ranking import Hits, top_k
 from toolbank.bank.records import Query
 from toolbank.llm.chat import ChatRequest, Message, number_from_text
 from toolbank.llm.templates import PromptTemplate
-from toolbank.papers.planner.config import GOLD, NONE, RANDOM, TEMPLATE
+from toolbank.papers.planner.config import NONE, RANDOM, TEMPLATE
 from toolbank.retrievers.base import FitContext, Retriever, title_and_summary
 from toolbank.run.fit import load_fitted
 from toolbank.system.errors import InputError
@@ -251,8 +251,6 @@ class CandidateSampler:
             others = [name for name in self.bank.tool_names if name not in own]
             free = max(0, self.k - len(names))
             names += random.sample(others, min(free, len(others)))
-        elif source != GOLD:
-            raise ValueError(f"{source} needs its retriever")
         return random.sample(names, len(names))
 
 
@@ -284,15 +282,13 @@ def search_next(
         for name in dict.fromkeys(history):
             left[row] -= by_tool[name]
         left[row, [places[name] for name in history]] = -np.inf
-    order = retriever.draw_ties(queries).order()
-    return _names(retriever, top_k(left.astype(np.float32), k, order)[0])
+    ties = retriever.draw_ties(queries)
+    return _names(retriever, top_k(left.astype(np.float32), k, ties)[0])
 
 
 def _scores(retriever: Retriever, texts: Sequence[str]) -> NDArray[np.float64]:
     """The scores of every tool for each text [n, n_tools]; the lowest is 0, also for tools not found."""
     scores = np.full((len(texts), len(retriever.tools)), np.nan)
-    if not texts:
-        return scores
     hits, found = retriever.search(texts, len(retriever.tools))
     for row, (places, values) in enumerate(zip(hits, found, strict=True)):
         there = places >= 0

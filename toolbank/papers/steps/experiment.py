@@ -90,8 +90,15 @@ def choose_seed(model: str, given: int | None) -> int:
         InputError: another seed is given, there is no such folder, or its record is unreadable.
     """
     folder = find_folder(model)
-    trained = _read_seed(folder / RECORD) if folder else None
-    if trained is None:
+    record = folder / RECORD if folder else None
+    content: Any = read_json(record) if record and record.is_file() else None
+    # Earlier records of this experiment do not name it; those of others always did.
+    is_of_steps = (
+        isinstance(content, dict)
+        and content.get("experiment", _EXPERIMENT) == _EXPERIMENT
+    )
+    trained = content.get("seed") if is_of_steps else None
+    if not isinstance(trained, int):
         return given or 0
     if given not in (None, trained):
         raise InputError(
@@ -99,19 +106,6 @@ def choose_seed(model: str, given: int | None) -> int:
             f"out problems of its training. Give --seed {trained}, or none."
         )
     return trained
-
-
-def _read_seed(record: Path) -> int | None:
-    """The seed in a record of this experiment; None if there is no such record."""
-    content = read_json(record) if record.is_file() else None
-    # Earlier records of this experiment don't name it; those of others always did.
-    if (
-        not isinstance(content, dict)
-        or content.get("experiment", _EXPERIMENT) != _EXPERIMENT
-    ):
-        return None
-    seed = content.get("seed")
-    return seed if isinstance(seed, int) else None
 
 
 def _take_figures(
@@ -122,17 +116,11 @@ def _take_figures(
 ) -> list[Figure]:
     whole = compared.of_problems
     datasets = np.array([one.dataset for one in problems])
-    return [
-        *(
-            _figure(name, kind, compared.nearer[:, column], seed)
-            for column, kind in enumerate(PERTURBATIONS)
-        ),
-        *(
-            _figure(name, f"{ALL} of {one}", whole[datasets == one], seed)
-            for one in dict.fromkeys(sorted(datasets.tolist()))
-        ),
-        _figure(name, ALL, whole, seed),
-    ]
+    values = dict(zip(PERTURBATIONS, compared.nearer.T, strict=True))
+    for dataset in sorted(set(datasets.tolist())):
+        values[f"{ALL} of {dataset}"] = whole[datasets == dataset]
+    values[ALL] = whole
+    return [_figure(name, kind, found, seed) for kind, found in values.items()]
 
 
 def _figure(name: str, kind: str, values: Values, seed: int) -> Figure:
@@ -165,18 +153,13 @@ def _lay_out(figures: Mapping[str, Sequence[Figure]]) -> str:
         (one.set, str(one.n), *(cells[place] for _, cells in columns))
         for place, one in enumerate(rows)
     )
-    lines = Columns(headers, cells).lines()[1:]
-    return "\n".join(
-        [
-            "How often a reference chain is nearer to its context than its perturbation, in %:",
-            *(line.rstrip() for line in lines),
-            *(
-                [FEW]
-                if any(one.value is not None and one.low is None for one in rows)
-                else []
-            ),
-        ]
-    )
+    lines = [
+        "How often a reference chain is nearer to its context than its perturbation, in %:",
+        *map(str.rstrip, Columns(headers, cells).lines()[1:]),
+    ]
+    if any(one.value is not None and one.low is None for one in rows):
+        lines.append(FEW)
+    return "\n".join(lines)
 
 
 def read_training(settings: Sequence[str]) -> StepsTraining:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from random import Random
-from types import MappingProxyType
 
 Steps = tuple[str, ...]
 Perturbation = Callable[[Steps, Random, Steps], Steps | None]
@@ -189,21 +188,19 @@ def _uninflect(step: str, random: Random) -> str | None:
     return step[: match.start()] + _BASE[match[0].lower()] + step[match.end() :]
 
 
-PERTURBATIONS: Mapping[str, Perturbation] = MappingProxyType(
-    {
-        "remove": remove,
-        "duplicate": duplicate,
-        "swap": swap,
-        "shuffle": lambda steps, random, _: shuffle_until_other(steps, random),
-        "negate": negate,
-        "hallucinate": hallucinate,
-        "grammar": break_grammar,
-        "shuffle-numbers": _change_each(_NUMBER, shuffle_until_other),
-        "change-numbers": _change_each(_NUMBER, _replace_one(_NUMBERS)),
-        "shuffle-operations": _change_each(_OPERATION, shuffle_until_other),
-        "change-operations": _change_each(_OPERATION, _replace_one(_SIGNS)),
-    }
-)
+PERTURBATIONS: Mapping[str, Perturbation] = {
+    "remove": remove,
+    "duplicate": duplicate,
+    "swap": swap,
+    "shuffle": lambda steps, random, _: shuffle_until_other(steps, random),
+    "negate": negate,
+    "hallucinate": hallucinate,
+    "grammar": break_grammar,
+    "shuffle-numbers": _change_each(_NUMBER, shuffle_until_other),
+    "change-numbers": _change_each(_NUMBER, _replace_one(_NUMBERS)),
+    "shuffle-operations": _change_each(_OPERATION, shuffle_until_other),
+    "change-operations": _change_each(_OPERATION, _replace_one(_SIGNS)),
+}
 """Each takes a chain, a random generator, and another chain.
 
 It returns the chain with one change, or None if that is impossible.

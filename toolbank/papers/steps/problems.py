@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from toolbank.papers.steps.perturb import Steps
-from toolbank.requests.write.explanations import split_sentences
+from toolbank.requests.quality.texts import split_sentences
 from toolbank.system.errors import InputError
 from toolbank.system.files import get_id, get_text, get_texts, read_lines
 

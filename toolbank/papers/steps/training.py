@@ -18,7 +18,7 @@ from toolbank.encoders.model import SentenceEncoder, load_model
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.papers.steps.perturb import PERTURBATIONS, Steps, perturb
 from toolbank.papers.steps.problems import ReasoningProblem, draw_others, join_steps
-from toolbank.requests.write.explanations import Vectors, faithfulness
+from toolbank.requests.quality.texts import Vectors, faithfulness
 from toolbank.system.errors import InputError
 from toolbank.training.config import TrainingContext, TrainingWithoutValidation
 from toolbank.training.run import Training, train_encoder
@@ -68,7 +68,7 @@ def train_on_steps(
     Supervised SimCSE (arXiv 2104.08821, eq. 5) on the triples of ROSCOE (arXiv 2212.07919).
 
     Raises:
-        InputError: no chain can be perturbed, or the encoder can't be had or trained.
+        InputError: no chain can be perturbed, or the encoder cannot be read or trained.
     """
     from toolbank.encoders.ranking_loss import MaskedRankingLoss, SharedTools
 

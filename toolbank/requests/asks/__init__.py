@@ -15,8 +15,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 """All kinds of asks, in the order of files."""
 
 _MOST = 40
-_FEWEST_WORDS = 6
-_FEWEST_WORDS_TERSE = 3
+FEWEST_WORDS = 6
 
 
 class AsksConfig(EngineConfig):
@@ -45,7 +44,7 @@ class AsksConfig(EngineConfig):
         default=5, ge=0, le=50, description="similar tools in a prompt"
     )
     instructions: str = Field(default="", description="added to the prompt")
-    max_words: int = Field(default=150, ge=_FEWEST_WORDS, description="of an ask")
+    max_words: int = Field(default=150, ge=FEWEST_WORDS, description="of an ask")
     near_duplicate: float = Field(
         default=0.8,
         gt=0,
@@ -62,8 +61,3 @@ class AsksConfig(EngineConfig):
             turns[kind] += 1
             keys[f"{kind}_{turns[kind]}" if turns[kind] > 1 else kind] = kind
         return keys
-
-
-def fewest_words(kind: Kind) -> int:
-    """Return the fewest words of an ask of a kind."""
-    return _FEWEST_WORDS_TERSE if kind == "terse" else _FEWEST_WORDS

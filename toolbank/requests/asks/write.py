@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
-from toolbank.bank.catalogue import CatalogueVersion
-from toolbank.bank.records import Ask, Provenance, Tool
+import numpy as np
+
+from toolbank.bank.records import Ask, Provenance, Tool, group_siblings
+from toolbank.bank.split import CatalogueVersion
+from toolbank.config.assets import find_asset
 from toolbank.llm.accounts import join_reasons
 from toolbank.llm.chat import (
+    AskTask,
     ChatReply,
     ChatRequest,
     Engine,
     Rejection,
+    check_finish,
+    find_answer,
     number_from_text,
 )
 from toolbank.llm.engines.kind import EngineContext
@@ -29,14 +37,198 @@ from toolbank.llm.step import (
     describe_ending,
     run_step,
 )
-from toolbank.requests.asks import AsksConfig
-from toolbank.requests.asks.prompts import AskLoss, AskPrompts, group_asked, read_asks
-from toolbank.requests.write.bank_builder import Losses, describe_writer
+from toolbank.llm.templates import PromptTemplate
+from toolbank.requests.asks import FEWEST_WORDS, AsksConfig, Kind
+from toolbank.requests.write.bank_builder import Losses, LossKind, describe_writer
 from toolbank.requests.write.checks import TextChecker
 from toolbank.requests.write.near_duplicates import NearDuplicates
-from toolbank.requests.write.prompts import TYPICAL
+from toolbank.requests.write.prompts import TYPICAL, brief
+from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.system.errors import ToolbankError
 from toolbank.system.numbers import count
+from toolbank.system.terminal import one_line
+from toolbank.system.text import replace_surrogates
+
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SEPARATOR = re.compile(r"[\W_]+")
+
+
+class Neighbours:
+    """The most similar tools by BM25 over name, summary and names of parameters.
+
+    The first tool of each sibling group represents the group. Ties are ordered by name.
+    """
+
+    def __init__(self, groups: Sequence[Sequence[Tool]]) -> None:
+        groups = sorted(groups, key=lambda group: group[0].name)
+        self._tools = [group[0] for group in groups]
+        self._places = {
+            tool.name: place for place, group in enumerate(groups) for tool in group
+        }
+        self._index = LexicalIndex.of([_describe(tool) for tool in self._tools])
+
+    def find(self, tool: Tool, k: int) -> list[Tool]:
+        """Find up to `k` other groups that share a word, the most similar first."""
+        own = self._places[tool.name]
+        [scores] = self._index.scores([_describe(tool)])
+        # They are ordered by name, which a stable sort keeps among ties.
+        order = np.argsort(-scores, kind="stable")[: k + 1].tolist()
+        return [
+            self._tools[place] for place in order if place != own and scores[place] > 0
+        ][:k]
+
+
+def _describe(tool: Tool) -> str:
+    parameters = tool.parameters.get("properties", {})
+    text = "\n".join([tool.name, tool.summary or tool.description, *parameters])
+    return _SEPARATOR.sub(" ", _HUMP.sub(" ", text))
+
+
+TEMPLATE = "asks.j2"
+
+_DESCRIPTION_CHARACTERS = 500
+
+
+class AskPrompts:
+    """The prompts of one run, one for each sibling group. `hash` is the hash of their template.
+
+    All tools of the bank may be neighbours. A group that has not changed since an `earlier` version
+    of the catalogue keeps its prompt, with the neighbours of that version.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        config: AsksConfig,
+        domain: str,
+        withheld: Collection[str] = (),
+        earlier: Sequence[CatalogueVersion] = (),
+    ) -> None:
+        self.hash = find_asset("prompts", TEMPLATE).sha256
+        self._config = config
+        self._domain = domain
+        self._template = PromptTemplate(TEMPLATE)
+        self._newest = _Edition(tools, withheld)
+        before = [_Edition(version.tools, withheld) for version in earlier]
+        self._before = before[::-1]
+
+    def ask(self, group: Sequence[Tool]) -> ChatRequest:
+        """Make the request for the asks of a sibling group.
+
+        Raises:
+            InputError: the user's own template is broken.
+        """
+        config, shown = self._config, _show(group)
+        edition, tool = self._newest, group[0]
+        for before in self._before:
+            former = before.groups.get(tool.name)
+            if former is None or _show(former) != shown:
+                break
+            edition, tool = before, former[0]
+        neighbours = edition.neighbours.find(tool, config.neighbours)
+        request = self._template.request(
+            number_from_text(tool.name),
+            "ask",
+            AskTask(group[0], config.keys),
+            domain=self._domain,
+            tool=shown,
+            neighbours=[
+                {"name": other.name, "summary": brief(other)["summary"]}
+                for other in neighbours
+            ],
+            asks=[{"key": key, "kind": kind} for key, kind in config.keys.items()],
+            instructions=config.instructions.strip(),
+        )
+        keys = list(config.keys)
+        properties = {key: {"type": "string"} for key in keys}
+        schema = {**request.schema, "properties": properties, "required": keys}
+        return replace(request, schema=schema)
+
+
+def _drop_withheld(
+    groups: Iterable[Sequence[Tool]], withheld: Collection[str]
+) -> Iterator[tuple[Tool, ...]]:
+    for group in groups:
+        if left := tuple(tool for tool in group if tool.name not in withheld):
+            yield left
+
+
+class _Edition:
+    """The sibling groups of one version, by their first tools, and their neighbours."""
+
+    def __init__(self, tools: Sequence[Tool], withheld: Collection[str]) -> None:
+        self._siblings = group_siblings(tools)
+        groups = _drop_withheld(self._siblings, withheld)
+        self.groups = {group[0].name: group for group in groups}
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """The neighbours among all tools, withheld ones included."""
+        return Neighbours(self._siblings)
+
+
+def _show(group: Sequence[Tool]) -> dict[str, Any]:
+    """What a prompt shows of a tool and its siblings."""
+    tool = group[0]
+    description = tool.description if tool.summary else ""
+    return {
+        "name": tool.name,
+        "kind": tool.kind,
+        **brief(tool),
+        "siblings": [sibling.name for sibling in group[1:]],
+        "description": textwrap.shorten(
+            description, _DESCRIPTION_CHARACTERS, placeholder=" ..."
+        ),
+    }
+
+
+_EXCERPT = 100
+_FEWEST_WORDS_TERSE = 3
+
+
+@dataclass(frozen=True)
+class AskLoss:
+    """Why there is no ask under a key: `declined`, `rejected` or `failed`, with the reason."""
+
+    outcome: LossKind
+    reason: str = ""
+    detail: str = ""
+
+
+def read_asks(
+    reply: ChatReply, config: AsksConfig, checker: TextChecker
+) -> dict[str, str | AskLoss]:
+    """Read the asks of a reply by their keys, or why each was not accepted.
+
+    If the reply can't be read, all are rejected as `check_finish` and `find_answer` do. A single ask
+    is rejected as `missing`, as `wrong-schema` if it is no text, or by the checks; an empty one is
+    declined. No reply raises an error.
+    """
+    answer = check_finish(reply) or find_answer(reply.text, config.keys)
+    if isinstance(answer, Rejection):
+        lost = AskLoss("rejected", answer.reason, answer.detail)
+        return dict.fromkeys(config.keys, lost)
+    return {key: _read(answer, key, config, checker) for key in config.keys}
+
+
+def _read(
+    answer: Mapping[str, object], key: str, config: AsksConfig, checker: TextChecker
+) -> str | AskLoss:
+    if key not in answer:
+        return AskLoss("rejected", "missing")
+    said = answer[key]
+    if not isinstance(said, str):
+        return AskLoss("rejected", "wrong-schema", one_line(str(said), _EXCERPT))
+    text = " ".join(said.split())
+    if not text:
+        return AskLoss("declined")
+    least = _FEWEST_WORDS_TERSE if config.keys[key] == "terse" else FEWEST_WORDS
+    problem = checker.check(text, least, config.max_words)
+    if problem is None:
+        return text
+    detail = replace_surrogates(problem.detail or one_line(text, _EXCERPT))
+    return AskLoss("rejected", problem.reason, detail)
+
 
 Outcomes = Mapping[str, str | AskLoss]
 """What became of each ask of a reply, by its key: a text, or why there is none."""
@@ -57,10 +249,9 @@ class AskSet:
 
 @dataclass
 class AskBuilder:
-    """Collects the asks, tool by tool, and counts how the texts of each kind ended.
+    """The asks, tool by tool, and counts of how the texts of each kind ended.
 
-    `groups` counts those whose reply came, and `tools` those with an ask. A text that siblings
-    share counts once.
+    A text that siblings share counts once.
     """
 
     asks: list[Ask] = field(default_factory=list)
@@ -69,57 +260,16 @@ class AskBuilder:
     by_kind: dict[str, Counter[str]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
-    groups: int = 0
-    tools: int = 0
-    accepted: int = 0
 
-    def keep(
-        self,
-        group: Sequence[Tool],
-        kept: Sequence[tuple[str, str]],
-        provenance: Provenance,
-    ) -> None:
-        """Give each tool of a group the accepted asks, pairs of kind and text."""
-        self.groups += 1
-        self.tools += len(group) if kept else 0
-        self.accepted += len(kept)
-        for kind, _ in kept:
-            self.by_kind[kind]["accepted"] += 1
-        self.asks += [
-            Ask(tool=tool.name, kind=kind, ask=text, provenance=provenance)
-            for tool in group
-            for kind, text in kept
-        ]
+    @property
+    def accepted(self) -> int:
+        """How many texts are accepted."""
+        return sum(ended["accepted"] for ended in self.by_kind.values())
 
-    def lose(self, tool: Tool, kind: str, lost: AskLoss, key: str) -> None:
-        """Count an ask that was not accepted, and why."""
-        self.losses.add(lost.outcome, lost.reason, lost.detail)
-        self.by_kind[kind][lost.outcome] += 1
-        row = {"tool": tool.name, "kind": kind, **asdict(lost), "request": key}
-        self.not_accepted.append(row)
-
-    def counts(self, kinds: Iterable[str]) -> dict[str, Any]:
-        """Accepted + declined + rejected + failed = `per_tool` for each group."""
-        return {
-            "groups": self.groups,
-            "tools": self.tools,
-            "accepted": self.accepted,
-            **self.losses.counts(),
-            "by_kind": {
-                kind: dict(sorted(self.by_kind[kind].items()))
-                for kind in dict.fromkeys(kinds)
-                if kind in self.by_kind
-            },
-        }
-
-    def summarise(self) -> str:
-        """Such as "2,143 asks for 536 tools"."""
-        shared = (
-            f" ({self.groups:,} requested; siblings share theirs)"
-            if self.tools > self.groups
-            else ""
-        )
-        return f"{count(self.accepted, 'ask')} for {count(self.tools, 'tool')}{shared}"
+    @property
+    def tools(self) -> int:
+        """How many tools have an ask."""
+        return len({ask.tool for ask in self.asks})
 
 
 class AskStep(Step[Outcomes, AskSet]):
@@ -147,7 +297,11 @@ class AskStep(Step[Outcomes, AskSet]):
         earlier: Sequence[CatalogueVersion] = (),
         engine: Engine | None = None,
     ) -> None:
-        self.groups = list(_group(tools, withheld, engine))
+        groups: Sequence[Sequence[Tool]] = group_siblings(tools)
+        if (own := getattr(engine, "groups", None)) is not None:
+            by_name = {tool.name: tool for tool in tools}
+            groups = [[by_name[name] for name in names] for names in own]
+        self.groups = list(_drop_withheld(groups, withheld))
         super().__init__(config, len(self.groups))
         self._n_tools = len(tools) - len(withheld)
         self._prompts = AskPrompts(tools, config, domain, withheld, earlier)
@@ -218,25 +372,42 @@ class AskStep(Step[Outcomes, AskSet]):
         Raises:
             ToolbankError: there is none.
         """
-        built, engine = self._build(run.pool.engine), run.pool.engine
+        engine = run.pool.engine
+        built, groups = self._build(engine), len(self.answers)
         if not (built.accepted or run.waiting):
             look = (
                 f"Look at what {engine.name} is asked and answers: toolbank show RUN with the name "
                 "of a tool, toolbank preview RECIPE for what would be asked."
             )
-            tried = count(built.groups, "reply", "replies")
+            tried = count(groups, "reply", "replies")
             reasons = built.losses.list_reasons()
             raise ToolbankError(run.explain_nothing("an ask", tried, reasons, [look]))
         failed = built.losses.of["failed"]
-        gone = self.total - built.groups + failed.total() // len(self.config.keys)
+        gone = self.total - groups + failed.total() // len(self.config.keys)
+        kinds = [
+            kind for kind in dict.fromkeys(self.config.kinds) if built.by_kind[kind]
+        ]
+        # Accepted + declined + rejected + failed = `per_tool` for each group.
+        counts = {
+            "groups": groups,
+            "tools": built.tools,
+            "accepted": built.accepted,
+            **built.losses.counts(),
+            "by_kind": {
+                kind: dict(sorted(built.by_kind[kind].items())) for kind in kinds
+            },
+        }
         content = {
             **describe_writer(engine, self._prompts.hash),
-            "counts": built.counts(self.config.kinds),
+            "counts": counts,
             "not_accepted": built.not_accepted,
         }
+        message = f"{count(built.accepted, 'ask')} for {count(built.tools, 'tool')}"
+        if built.tools > groups:
+            message += f" ({groups:,} requested; siblings share theirs)"
         return StepResult(
             AskSet(built.asks, content),
-            built.summarise(),
+            message,
             lacks=f"asks for {gone:,} of {self.total:,} tools" if gone else "",
             problems=tuple(self._list_problems(built, engine)),
             failed=join_reasons(failed),
@@ -248,20 +419,30 @@ class AskStep(Step[Outcomes, AskSet]):
         seen = NearDuplicates(self.config.near_duplicate, texts.__getitem__)
         writers: list[str] = []
         for number, answer in sorted(self.answers.items()):
-            group, kept = self.groups[number], list[tuple[str, str]]()
+            group, kept = self.groups[number], list[tuple[Kind, str]]()
+            first = group[0].name
             for key, one in self.outcomes(answer).items():
                 kind = self.config.keys[key]
                 if isinstance(one, str) and (like := seen.find_like(one)) is not None:
                     detail = f"like one of {writers[like]}: {texts[like]}"
                     one = AskLoss("rejected", "near-duplicate", detail)
                 if isinstance(one, AskLoss):
-                    built.lose(group[0], kind, one, answer.keys[0])
+                    built.by_kind[kind][one.outcome] += 1
+                    built.losses.add(one.outcome, one.reason, one.detail)
+                    lost = {"tool": first, "kind": kind, **asdict(one)}
+                    built.not_accepted.append({**lost, "request": answer.keys[0]})
                 else:
+                    built.by_kind[kind]["accepted"] += 1
                     texts.append(one)
-                    writers.append(group[0].name)
+                    writers.append(first)
                     seen.add(one)
                     kept.append((kind, one))
-            built.keep(group, kept, self._trace(group, answer, engine))
+            provenance = self._trace(group, answer, engine)
+            built.asks += [
+                Ask(tool=tool.name, kind=kind, ask=text, provenance=provenance)
+                for tool in group
+                for kind, text in kept
+            ]
         return built
 
     def _trace(
@@ -281,8 +462,8 @@ class AskStep(Step[Outcomes, AskSet]):
         """What the user should know of asks that were made."""
         if said := built.losses.describe("rejected"):
             yield f"not accepted: {said}"
-        declined = {kind: n["declined"] for kind, n in built.by_kind.items()}
-        if said := ", ".join(f"{kind} {n:,}" for kind, n in declined.items() if n):
+        declined = Counter({kind: n["declined"] for kind, n in built.by_kind.items()})
+        if said := join_reasons(+declined):
             yield f"not written by {engine.name}: {said}"
         if without := self._n_tools - built.tools:
             yield f"without an ask: {count(without, 'tool')} of {self._n_tools:,}"
@@ -299,19 +480,6 @@ class AskStep(Step[Outcomes, AskSet]):
                 f"not used: {asks} of {count(len(unused), 'tool')}, such as {next(iter(unused))}. "
                 "Only the first line of a tool counts, up to asks.per_tool and of asks.kinds"
             )
-
-
-def _group(
-    tools: Sequence[Tool], withheld: Collection[str], engine: Engine | None
-) -> Iterator[tuple[Tool, ...]]:
-    brought: Sequence[Sequence[str]] | None = getattr(engine, "groups", None)
-    if brought is None:
-        yield from group_asked(tools, withheld)
-        return
-    by_name = {tool.name: tool for tool in tools}
-    for names in brought:
-        if left := tuple(by_name[name] for name in names if name not in withheld):
-            yield left
 
 
 def ask_for_tools(

@@ -54,6 +54,9 @@ ORDERS = 2
 Winner = str | Rejection
 """The better text, "A" (the first), "B" or "tie"; or why there is no verdict."""
 
+_QUERY_FIRST: Mapping[Winner, Verdict] = {"A": "win", "B": "lose", "tie": "tie"}
+_QUERY_SECOND: Mapping[Winner, Verdict] = {"A": "lose", "B": "win", "tie": "tie"}
+
 
 class JudgeStep(Step[str, dict[str, Any]]):
     """Compare the texts of each pair by each criterion, in both orders.
@@ -278,22 +281,14 @@ def _read_judgements(config: JudgeConfig, answers: Sequence[Winner]) -> list[Jud
     return [
         Judgement(
             criterion,
-            _verdict(forward, query_is="A"),
-            _verdict(backward, query_is="B"),
+            _QUERY_FIRST.get(forward),
+            _QUERY_SECOND.get(backward),
             tuple(
                 one.reason for one in (forward, backward) if isinstance(one, Rejection)
             ),
         )
         for criterion, (forward, backward) in zip(config.criteria, orders, strict=True)
     ]
-
-
-def _verdict(winner: Winner, query_is: str) -> Verdict | None:
-    if isinstance(winner, Rejection):
-        return None
-    if winner == "tie":
-        return "tie"
-    return "win" if winner == query_is else "lose"
 
 
 def _describe(

@@ -14,7 +14,6 @@ from toolbank.config.base import UnionChoice
 from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
-    Message,
     Rejection,
     check_finish,
     find_answer,
@@ -217,12 +216,8 @@ def make_request(
     Raises:
         InputError: the user's prompts/judge.j2 is broken.
     """
-    prompt = template.render(criterion=criterion, first=first, second=second)
-    return ChatRequest(
-        attempt=number,
-        step="judge",
-        messages=(Message("user", prompt),),
-        schema=template.schema,
+    return template.request(
+        number, "judge", criterion=criterion, first=first, second=second
     )
 
 

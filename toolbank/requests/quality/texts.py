@@ -1,15 +1,23 @@
-"""Measure the texts of requests: variety, openings, reading ease, overlap with references."""
+"""Measure texts: variety, openings, reading ease, overlap with references, explanations."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
+from toolbank.requests.write.config import ExplanationsConfig
+from toolbank.retrievers.base import title_and_summary
+from toolbank.system.numbers import count
 
 _WORD = r"[\p{Alphabetic}\p{N}_]+(?:['\u2019][\p{Alphabetic}\p{N}_]+)*"
 _OF_A_NAME = r"[\p{Alphabetic}\p{N}]+"
@@ -33,9 +41,12 @@ def words_of_name(names: pl.Expr) -> pl.Expr:
 
 def content_words(words: pl.Expr) -> pl.Expr:
     """Select the distinct content words of a list, without stop words."""
-    return words.list.eval(
-        pl.element().filter(~pl.element().is_in(_small_words()))
-    ).list.unique(maintain_order=True)
+    from bm25s.stopwords import STOPWORDS_EN_PLUS
+
+    is_stop_word = pl.element().is_in(list(STOPWORDS_EN_PLUS))
+    return words.list.eval(pl.element().filter(~is_stop_word)).list.unique(
+        maintain_order=True
+    )
 
 
 def draw(texts: Sequence[str], most: int, seed: int) -> list[int]:
@@ -50,12 +61,6 @@ def draw(texts: Sequence[str], most: int, seed: int) -> list[int]:
         return blake2b(text, digest_size=8).digest(), texts[place]
 
     return sorted(range(len(texts)), key=mark)[:most]
-
-
-def _small_words() -> list[str]:
-    from bm25s.stopwords import STOPWORDS_EN_PLUS
-
-    return list(STOPWORDS_EN_PLUS)
 
 
 _SENTENCE = r"[.!?\u2026]+(?:[\"')\]\u2019\u201d]*\s|[\"')\]\u2019\u201d]*$)"
@@ -158,14 +163,6 @@ def measure_variety(texts: Sequence[str], seed: int) -> Variety | None:
     )
 
 
-def measure_distinct(texts: Sequence[str], n: int) -> float | None:
-    """Compute Distinct-n (Li et al., arXiv 1510.03055), the share of distinct n-grams.
-
-    N-grams do not cross texts. None without any.
-    """
-    return _distinct(_split(texts), n)
-
-
 def measure_self_bleu(texts: Sequence[str]) -> float | None:
     """Compute Self-BLEU (Texygen, arXiv 1802.01886), 0 to 1; None for fewer than two texts.
 
@@ -177,8 +174,8 @@ def measure_self_bleu(texts: Sequence[str]) -> float | None:
         return None
     words = _split(texts)
     lengths = [0] * len(texts)
-    for text, count in words.group_by("text").len().iter_rows():
-        lengths[text] = count
+    for text, length in words.group_by("text").len().iter_rows():
+        lengths[text] = length
     logs = [0.0] * len(texts)
     for n in _ORDERS:
         matched = dict(_match(words, n).iter_rows())
@@ -214,6 +211,7 @@ def _grams(words: pl.DataFrame, n: int) -> pl.DataFrame:
 
 
 def _distinct(words: pl.DataFrame, n: int) -> float | None:
+    """Distinct-n (Li et al., arXiv 1510.03055), the share of distinct n-grams of the texts."""
     grams = _grams(words, n)["gram"]
     return grams.n_unique() / len(grams) if len(grams) else None
 
@@ -408,3 +406,80 @@ def _plain(texts: pl.Expr) -> pl.Expr:
 
 def _share(of: pl.Expr, among: pl.Expr) -> pl.Expr:
     return of.list.set_intersection(among).list.len() / of.list.len()
+
+
+Vectors = NDArray[np.float32]
+
+_SENTENCE_START = re.compile(r"(?<=[.!?])\s+(?=[\"'“(]?[A-Z0-9$])")
+
+
+def faithfulness(steps: Vectors, source: Vectors) -> float:
+    """Compute Faithfulness-Step (h -> s), the mean alignment of a chain's N steps, from 0 to 1.
+
+    1/N sum_i r-align(h_i -> s), with r-align(h_i -> s) = (1 + max_j cos(h_i, s_j)) / 2. `steps`
+    [n, d] and `source` [m, d] are unit vectors.
+    """
+    cosines = (steps @ source.T).max(axis=1)
+    return float(np.clip((1 + cosines) / 2, 0, 1, dtype=np.float32).mean())
+
+
+def split_sentences(text: str) -> tuple[str, ...]:
+    """Split a text into sentences, at a full stop, ! or ? before a capital letter or digit."""
+    parts = (part.strip() for part in _SENTENCE_START.split(text))
+    return tuple(part for part in parts if part)
+
+
+def check_explanations(
+    queries: Iterable[Query], tools: Sequence[Tool], config: ExplanationsConfig
+) -> dict[str, Any]:
+    """Measure how explanations align with their requests, and find those that miss a tool.
+
+    The sentences of an explanation are the steps of a chain, whose source is draft and query:
+    `alignment` is the mean Faithfulness-Step (ROSCOE, arXiv 2212.07919), and `queries` has that of
+    each query with tools that are not among the `within` tools nearest to any of its steps.
+
+    Raises:
+        InputError: the encoder can't be loaded.
+    """
+    from toolbank.encoders import load_encoder
+
+    encoder = load_encoder(config.encoder)
+    vectors = encoder.encode_documents([title_and_summary(tool) for tool in tools])
+    places = {tool.name: place for place, tool in enumerate(tools)}
+    alignments, reported, without = [], [], 0
+    for query in queries:
+        steps = split_sentences(query.explanation)
+        if not steps:
+            without += 1
+            continue
+        chain = encoder.encode_documents(steps)
+        source = [*split_sentences(query.draft), *split_sentences(query.query)]
+        alignments.append(faithfulness(chain, encoder.encode_queries(source)))
+        cosines = chain @ vectors.T
+        named = [places[name] for name in query.tools if name in places]
+        ranks = (cosines[:, None, :] > cosines[:, named, None]).sum(axis=2)
+        supported = (ranks < config.within).any(axis=0)
+        missing = [tools[named[i]].name for i in np.flatnonzero(~supported)]
+        if missing:
+            row = {"id": query.id, "tools": missing, "alignment": alignments[-1]}
+            reported.append(row)
+    return {
+        "encoder": config.encoder.label,
+        "within": config.within,
+        "explained": len(alignments),
+        "without_explanation": without,
+        "alignment": float(np.mean(alignments)) if alignments else None,
+        "queries": reported,
+    }
+
+
+def describe_explanations(found: dict[str, Any]) -> list[str]:
+    """Describe the queries whose explanation does not support their tools; [] if none."""
+    if not found["queries"]:
+        return []
+    first = found["queries"][0]
+    explained = count(found["explained"], "explanation", "explanations")
+    return [
+        f"{len(found['queries'])} of {explained} do not mention every tool of their query, such as "
+        f"that of {first['id']} ({', '.join(first['tools'])}). See bank/explanations.json."
+    ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from toolbank.bank.records import Tool
 from toolbank.llm.chat import (
+    AskTask,
     ChatReply,
     ChatRequest,
     Offers,
@@ -223,31 +224,41 @@ VERSION = 2
 _LEAST_AFFINITY = 0.05
 
 
-class RulesEngine:
+class _RulesWriter:
+    """What both engines know of the tools."""
+
+    name = "rules"
+    offers: Offers | None = None
+
+    def __init__(self, tools: Sequence[Tool], seed: int) -> None:
+        self._seed = seed
+        self._positions = {tool.name: n for n, tool in enumerate(tools)}
+        self._profiles = Profiles(tools)
+
+    async def close(self) -> None:
+        """Do nothing, since nothing is open."""
+
+
+class RulesEngine(_RulesWriter):
     """Write and polish requests in the words of the reference.
 
     A reply depends on the tools, the task, the attempt and the seed alone.
     """
 
-    name = "rules"
     model = f"rules-{VERSION}"
 
     def __init__(
         self, tools: Sequence[Tool], config: GenerateConfig, seed: int
     ) -> None:
-        self._seed = seed
-        self._positions = {tool.name: n for n, tool in enumerate(tools)}
+        super().__init__(tools, seed)
         self._affinity = Affinity(tools)
-        self._profiles = Profiles(tools)
-        self.offers: Offers | None = None
         if config.sampling in (None, "related"):
             self.offers = RelatedOffers(tools, config, seed, self._affinity)
         content = json.dumps(
             [VERSION, seed, [t.model_dump() for t in tools]], sort_keys=True
         )
-        self.identity = (
-            f"{self.model}:{hashlib.sha256(content.encode()).hexdigest()[:16]}"
-        )
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        self.identity = f"{self.model}:{digest[:16]}"
 
     async def answer(self, request: ChatRequest) -> ChatReply:
         """Answer a write or polish request with JSON of its schema."""
@@ -263,9 +274,6 @@ class RulesEngine:
                 "query": merge_steps(task.draft, random),
             }
         return ChatReply(json.dumps(reply, ensure_ascii=False), self.model)
-
-    async def close(self) -> None:
-        """Do nothing, since nothing is open."""
 
     def _write(self, task: WriteTask, random: Random) -> dict[str, object]:
         offered = [self._positions[tool.name] for tool in task.tools]
@@ -308,3 +316,45 @@ class RulesEngine:
             pick = random.choices(range(len(rated)), [w for _, w in rated])[0]
             chosen.append(rated.pop(pick)[0])
         return chosen
+
+
+class RulesAskEngine(_RulesWriter):
+    """Write plain and terse asks; none of another kind, and none for a tool without a reference.
+
+    An ask depends on the tools, the tool, the key and the seed alone. A stored ask stays valid when
+    other tools of the catalogue change.
+    """
+
+    model = f"rules-asks-{VERSION}"
+
+    def __init__(self, tools: Sequence[Tool], seed: int) -> None:
+        super().__init__(tools, seed)
+        # The other inputs are in the prompt: the tool and its neighbours.
+        self.identity = f"{self.model}:{seed}"
+
+    async def answer(self, request: ChatRequest) -> ChatReply:
+        """Write the asks of the request's tool."""
+        task = request.task
+        assert isinstance(task, AskTask)
+        name = task.tool.name
+        profile = self._profiles[self._positions[name]]
+        answer = {
+            key: _write_ask(kind, profile, Random(f"{self._seed}:ask:{name}:{key}"))
+            for key, kind in task.kinds.items()
+        }
+        return ChatReply(json.dumps(answer, ensure_ascii=False), self.model)
+
+
+def _write_ask(kind: str, profile: Profile, random: Random) -> str:
+    if profile.is_silent:
+        return ""
+    if kind == "plain":
+        return merge_steps(write_request([profile], random), random)
+    phrases = [phrase for phrase, _ in profile.told if phrase.kind != "fact"]
+    if kind != "terse" or not phrases:
+        return ""
+    # The first phrase in plain words is no sentence, as if typed in a hurry.
+    phrase = phrases[0]
+    if profile.takes_data:
+        phrase = say_plainly(phrase, choose_things(profile, random), random)
+    return phrase.text.rstrip(".")

@@ -17,7 +17,7 @@ import numpy as np
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_records, write_records
 from toolbank.bank.records import Record, Tool
-from toolbank.llm.placement import release_engines
+from toolbank.llm.engines.kind import release_engines
 from toolbank.requests.verify import Check
 from toolbank.retrievers.base import all_words
 from toolbank.retrievers.lexical import LexicalIndex

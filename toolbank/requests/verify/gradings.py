@@ -19,7 +19,7 @@ from toolbank.llm.chat import (
     number_from_text,
 )
 from toolbank.llm.journal import Journal
-from toolbank.requests.verify import CHECKS_ALONE, RECORDED, Check, VerifyConfig
+from toolbank.requests.verify import CHECKS_ALONE, RECORDED, Check
 from toolbank.requests.verify.candidates import (
     Finding,
     own_labels,
@@ -37,7 +37,7 @@ _REPLACED = {"deprecated": "deprecated", "alias": "another name of it"}
 
 
 def fold_labels(
-    bank: Bank, graded: Graded, findings: Sequence[Finding], config: VerifyConfig
+    bank: Bank, graded: Graded, findings: Sequence[Finding], set_aside: Collection[str]
 ) -> Iterator[Label]:
     """Fold grades and findings into the labels of a bank, in its order.
 
@@ -54,7 +54,7 @@ def fold_labels(
             yield from sorted(graded[query.id], key=lambda one: _order(one, first))
             continue
         found = of[query.id]
-        if bad := [one for one in found if one.check in config.set_aside]:
+        if bad := [one for one in found if one.check in set_aside]:
             reason = f"{bad[0].check}: {bad[0].tool}"
             yield Label(query=query.id, grade="aside", reason=reason, **_BY_CHECKS)
             continue
@@ -277,12 +277,12 @@ class Grading:
 
 @dataclass(frozen=True)
 class EffectiveGradings:
-    """The grading that counts for each request, by its id.
+    """The labels of the grading that counts for each request, by its id.
 
     `unused` counts the stored gradings that do not apply to the bank, by reason.
     """
 
-    of: Mapping[str, Grading]
+    of: Mapping[str, tuple[Label, ...]]
     unused: Mapping[str, int]
 
 
@@ -344,18 +344,19 @@ def choose_gradings(bank: Bank, gradings: Iterable[Grading]) -> EffectiveGrading
             rival = chosen.get(one.query)
             if rival is None or one.rank > rival.rank:
                 chosen[one.query] = one
-    return EffectiveGradings(chosen, dict(sorted(unused.items())))
+    labels = {query: one.labels for query, one in chosen.items()}
+    return EffectiveGradings(labels, dict(sorted(unused.items())))
 
 
 def last_of_sources(
     bank: Bank, gradings: Sequence[Grading]
-) -> dict[tuple[GraderKind, str], dict[str, Grading]]:
-    """Find by kind and source the latest grading of each request that applies, people first."""
+) -> dict[tuple[GraderKind, str], Graded]:
+    """Find by kind and source the last labels of each request that apply, people first."""
     sources = {(one.kind, one.source) for one in gradings}
-    found = {}
+    found: dict[tuple[GraderKind, str], Graded] = {}
     for kind, source in sorted(sources, key=lambda one: (-_RANKS[one[0]], one[1])):
         own = [one for one in gradings if (one.kind, one.source) == (kind, source)]
-        found[kind, source] = dict(choose_gradings(bank, own).of)
+        found[kind, source] = choose_gradings(bank, own).of
     return found
 
 
@@ -398,28 +399,22 @@ def read_earlier_gradings(
         ToolbankError: the journal is damaged.
     """
     info = read_json(verified)
-    has_labels = info.get("engine") != CHECKS_ALONE or bool(info.get("graders"))
-    order: list[str] = []
-    if journal.is_file():
-        with Journal(journal, read_only=True) as opened:
-            order = [one.identity for one in opened.usage() if one.step == _STEP]
-    if not (has_labels or order):
-        return [], []
     bank = replace(Bank.load(labels.parent), labels=())
     found: list[Grading] = []
     files: set[str] = set()
-    if order:
+    if journal.is_file():
         with Journal(journal, read_only=True) as opened:
-            found, files = _read_replies(opened, bank, order)
+            found, files = _read_replies(opened, bank)
     found = add_gradings((), found)
-    if has_labels:
+    if info.get("engine") != CHECKS_ALONE or info.get("graders"):
         source = str(info.get("model") or info.get("engine") or "model")
         files |= {source} if info.get("engine") == RECORDED else set()
-        last = _grade_by_labels(read_labels(labels), bank, "model", source)
+        last = _grade_by_labels(read_labels(labels), bank, source)
         found = add_gradings(found, last)
+    people = files - {*models}
     return (
-        [_by_person(one) if one.source in files - {*models} else one for one in found],
-        sorted(files - {*models}),
+        [_by_person(one) if one.source in people else one for one in found],
+        sorted(people),
     )
 
 
@@ -428,10 +423,9 @@ def _by_person(one: Grading) -> Grading:
     return replace(one, kind="person", labels=labels)
 
 
-def _read_replies(
-    journal: Journal, bank: Bank, order: Sequence[str]
-) -> tuple[list[Grading], set[str]]:
+def _read_replies(journal: Journal, bank: Bank) -> tuple[list[Grading], set[str]]:
     """Read the gradings in a journal, in the order of their graders, and the names of files."""
+    order = [one.identity for one in journal.usage() if one.step == _STEP]
     found = []
     files = set()
     for query in bank.queries:
@@ -453,26 +447,21 @@ def _read_replies(
 
 def grade_by_dataset(labels: Iterable[Label], bank: Bank) -> list[Grading]:
     """Make gradings of the labels of a dataset, with the sources that they name."""
-    found = _grade_by_labels(labels, bank, "model", "dataset", checks=True)
+    found = _grade_by_labels(labels, bank, "dataset", checks=True)
     return [one for one in found if one.labels]
 
 
 def _grade_by_labels(
-    labels: Iterable[Label],
-    bank: Bank,
-    kind: GraderKind,
-    source: str,
-    *,
-    checks: bool = False,
+    labels: Iterable[Label], bank: Bank, source: str, *, checks: bool = False
 ) -> list[Grading]:
-    """One grading per request; labels of earlier versions, without a source, get this one."""
+    """One grading per request; labels without a source are a model's, of this one."""
     texts = {query.id: query.query for query in bank.queries}
     of: dict[str, list[Label]] = {}
     for label in labels:
         of.setdefault(label.query, []).append(label)
     found = []
     for query, rows in of.items():
-        named, own = rows[0].kind or kind, rows[0].source or source
+        named, own = rows[0].kind or "model", rows[0].source or source
         if not rows[0].kind and is_of_checks(rows):
             named, own = "check", "rules"
         if query in texts and (checks or named != "check"):

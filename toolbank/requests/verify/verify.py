@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from toolbank.bank.bank import Bank, GraderKind, Label
 from toolbank.bank.files import read_records, write_records
+from toolbank.bank.records import Query, Tool
+from toolbank.config.assets import find_asset
+from toolbank.llm.accounts import join_reasons
+from toolbank.llm.chat import (
+    ChatReply,
+    ChatRequest,
+    Engine,
+    Rejection,
+    VerifyTask,
+    number_from_text,
+)
 from toolbank.llm.engines import find_model
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.journal import Journal
-from toolbank.llm.step import StepResult, run_step
+from toolbank.llm.step import (
+    SAMPLE_SIZE,
+    SampleCalls,
+    Step,
+    StepResult,
+    StepRun,
+    StepSample,
+    run_step,
+)
+from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.engines import read_grades_file
 from toolbank.requests.verify import CHECKS_ALONE, VerifyConfig
 from toolbank.requests.verify.candidates import (
+    Candidate,
     Finding,
     check_labels,
     pool_candidates,
     select_findings,
 )
-from toolbank.requests.verify.grader import Grades, GradeStep
 from toolbank.requests.verify.gradings import (
     GRADES,
     Grading,
@@ -34,11 +55,151 @@ from toolbank.requests.verify.gradings import (
     grade_by_dataset,
     is_of_checks,
     last_of_sources,
+    make_grading,
     measure_agreement,
+    read_grades,
     read_gradings,
     write_gradings,
 )
+from toolbank.requests.write.prompts import SAMPLE_REASON, brief, sample_drafts
 from toolbank.system.numbers import count
+
+TEMPLATE = "verify.j2"
+
+
+class VerifyPrompts:
+    """The prompts of one run. `hash` is the hash of their template."""
+
+    def __init__(self, bank: Bank, domain: str, seed: int) -> None:
+        self.hash = find_asset("prompts", TEMPLATE).sha256
+        self._bank = bank
+        self._domain = domain
+        self._seed = seed
+        self._template = PromptTemplate(TEMPLATE)
+
+    def ask(self, query: Query, candidates: Sequence[Candidate]) -> ChatRequest:
+        """Make the request that grades a request's candidates, shuffled and without its labels.
+
+        Raises:
+            InputError: the user's own template is broken.
+        """
+        names = [row.tool for row in candidates]
+        Random(f"{self._seed}:verify:{query.id}").shuffle(names)
+        tools = [self._bank.tools[self._bank.index[name]] for name in names]
+        return self._template.request(
+            number_from_text(query.query),
+            "verify",
+            VerifyTask(query.id, tuple(names)),
+            domain=self._domain,
+            request=query.query,
+            tools=[brief(tool) for tool in tools],
+        )
+
+
+def sample_grades(
+    tools: Sequence[Tool], config: VerifyConfig, domain: str, seed: int, queries: int
+) -> StepSample:
+    """Sample gradings of drafts over random tools, as many as there are candidates at most.
+
+    Raises:
+        InputError: the prompt or an example can't be used.
+    """
+    prompts = VerifyPrompts(Bank(tuple(tools)), domain, seed)
+    most = min(2 * config.candidates, len(tools))
+    requests = []
+    for number, draft in enumerate(sample_drafts(domain)[:SAMPLE_SIZE]):
+        shown = Random(f"{seed}:plan:{number}").sample(range(len(tools)), most)
+        candidates = [
+            Candidate(query="", key="", tool=tools[place].name, found_by=())
+            for place in shown
+        ]
+        query = Query(id=str(number), query=draft.draft, tools=())
+        requests.append(prompts.ask(query, candidates))
+    label = {"tool": "module.function", "for": "module.function", "why": SAMPLE_REASON}
+    answer = {"needed": [label] * 3, "alternatives": [label] * 2, "aside": ""}
+    calls = SampleCalls("verify", requests, [answer], "verify")
+    return StepSample(queries, (calls,))
+
+
+@dataclass(frozen=True)
+class Grades:
+    """The gradings by an engine, and their part of verify.json."""
+
+    gradings: Sequence[Grading] = ()
+    content: Mapping[str, Any] = field(default_factory=dict)
+
+
+class GradeStep(Step[tuple[Label, ...], Grades]):
+    """Grade requests independently of each other; `by` is the kind of grader.
+
+    An engine with its own `queries` grades only these, and may name any tool of the bank.
+
+    Raises:
+        InputError: the prompt isn't there.
+    """
+
+    done = "graded"
+
+    def __init__(
+        self,
+        bank: Bank,
+        candidates: Mapping[str, Sequence[Candidate]],
+        config: VerifyConfig,
+        domain: str,
+        seed: int,
+        engine: Engine,
+        by: GraderKind,
+    ) -> None:
+        brought: Collection[str] | None = getattr(engine, "queries", None)
+        self._queries = [
+            query for query in bank.queries if brought is None or query.id in brought
+        ]
+        super().__init__(config, len(self._queries))
+        self._by = by
+        self._source = engine.model
+        self._tools = bank.index.keys() if brought is not None else None
+        self._prompts = VerifyPrompts(bank, domain, seed)
+        self._candidates = candidates
+
+    def request(self, number: int) -> ChatRequest:
+        """Make the request that grades a request."""
+        query = self._queries[number]
+        return self._prompts.ask(query, self._candidates[query.id])
+
+    def read(self, number: int, reply: ChatReply) -> tuple[Label, ...] | Rejection:
+        """Read the labels of a request."""
+        query = self._queries[number]
+        tools = self._tools or {row.tool for row in self._candidates[query.id]}
+        return read_grades(reply, query.id, tools)
+
+    def fold(self, run: StepRun) -> StepResult[Grades]:  # noqa: ARG002
+        """Make a grading of each request whose reply can be read."""
+        gradings: list[Grading] = []
+        lost: list[dict[str, str]] = []
+        for number, answer in sorted(self.answers.items()):
+            query, value = self._queries[number], answer.value
+            if isinstance(value, Rejection):
+                lost.append({"query": query.id, **asdict(value)})
+                continue
+            key = next((row.key for row in self._candidates[query.id]), "")
+            gradings.append(
+                make_grading(query.id, query.query, self._by, self._source, value, key)
+            )
+        content = {
+            "model": self._source,
+            "prompt_hash": self._prompts.hash,
+            "not_graded": lost,
+        }
+        gone = self.total - len(self.answers) + self.failures.total()
+        why = join_reasons(Counter(row["reason"] for row in lost))
+        return StepResult(
+            Grades(gradings, content),
+            "",
+            f"grades of {gone:,} of {count(self.total, 'request')}" if gone else "",
+            (f"not graded, their labels are unchanged: {why}",) if why else (),
+            join_reasons(self.failures),
+        )
+
 
 CANDIDATES, FINDINGS = "candidates.parquet", "findings.parquet"
 
@@ -89,9 +250,7 @@ def verify_bank(
         read_grades_file(config.replies, bank.tools, {q.id for q in bank.queries})
     graded, findings, shown = StepResult(Grades(), ""), list[Finding](), 0
     before: Mapping[str, Any] = earlier or {} if config is None else {}
-    checks = config or VerifyConfig.model_validate(
-        {"set_aside": before.get("set_aside", ())}
-    )
+    set_aside = config.set_aside if config else before.get("set_aside", ())
     has_findings = bool(before) and (folder / FINDINGS).is_file()
     if has_findings:
         findings = select_findings(bank, read_records(folder / FINDINGS, Finding))
@@ -113,8 +272,7 @@ def verify_bank(
         if not has_findings:
             write_records(folder / FINDINGS, Finding, findings)
     chosen = choose_gradings(bank, [*given, *stored])
-    merged = {query: one.labels for query, one in chosen.of.items()}
-    labels = tuple(fold_labels(bank, merged, findings, checks))
+    labels = tuple(fold_labels(bank, chosen.of, findings, set_aside))
     content = {
         "engine": config.engine if config else CHECKS_ALONE,
         "candidates": before.get("candidates")
@@ -122,10 +280,10 @@ def verify_bank(
             "requests": len(bank.queries),
             "mean": shown / len(bank.queries) if bank.queries else 0,
         },
-        "set_aside": list(checks.set_aside),
+        "set_aside": list(set_aside),
         "findings": _describe_findings(findings),
         **graded.value.content,
-        **_describe_graders(bank, merged, [*given, *stored]),
+        **_describe_graders(bank, chosen.of, [*given, *stored]),
         "unused": dict(chosen.unused),
         "counts": _count(labels),
     }
@@ -158,8 +316,8 @@ def _describe_graders(
             "kind": kind,
             "source": source,
             "requests": len(of),
-            "used": sum(merged[query] == one.labels for query, one in of.items()),
-            "agreement": measure_agreement(bank, _labels(of)),
+            "used": sum(merged[query] == labels for query, labels in of.items()),
+            "agreement": measure_agreement(bank, of),
         }
         for (kind, source), of in last_of_sources(bank, gradings).items()
         if kind != "check" and of
@@ -168,16 +326,12 @@ def _describe_graders(
         choose_gradings(bank, [one for one in gradings if one.kind == kind]).of
         for kind in ("person", "model")
     )
-    both = compare_graders(_labels(models), _labels(people))
+    both = compare_graders(models, people)
     return {
         "agreement": measure_agreement(bank, by_hand),
         "graders": rows,
         **({"people_and_models": both} if both["requests"] else {}),
     }
-
-
-def _labels(gradings: Mapping[str, Grading]) -> dict[str, Sequence[Label]]:
-    return {query: one.labels for query, one in gradings.items()}
 
 
 def _list_graders(content: Mapping[str, Any]) -> Iterator[str]:

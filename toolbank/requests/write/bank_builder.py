@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from toolbank.bank.records import AttemptRecord, Query
@@ -83,19 +83,15 @@ class Losses:
 
 @dataclass(frozen=True)
 class Attempt:
-    """How one attempt ended: with a query that passed every check, or why without one.
+    """How one attempt ended, and its query if that passed every check.
 
-    `requests` are the keys of its calls in the journal: the write, and the polish if the draft
+    The record has the keys of its calls in the journal: the write, and the polish if the draft
     passed.
     """
 
-    number: int
-    outcome: AttemptEnding
-    reason: str = ""
-    detail: str = ""
+    record: AttemptRecord
     query: Query | None = None
     leak_words: int = 0
-    requests: tuple[str, ...] = ()
 
 
 @dataclass
@@ -151,10 +147,6 @@ class BankBuilder:
         """Whether the wanted number of queries is reached."""
         return self.wanted is not None and self.accepted >= self.wanted
 
-    def progress(self) -> tuple[int, int]:
-        """How many queries are accepted, and how many attempts came to nothing."""
-        return self.accepted, self.attempts - self.accepted
-
     def has_room_for(self, number: int) -> bool:
         """Whether an attempt is close enough to the next one to wait in memory."""
         return number < self._next + _WINDOW
@@ -170,7 +162,7 @@ class BankBuilder:
 
     def accept(self, attempt: Attempt) -> None:
         """Take an attempt in any order; it counts once all before it have come."""
-        self._waiting[attempt.number] = attempt
+        self._waiting[attempt.record.attempt] = attempt
         if attempt.query is not None:
             self.waiting_of[len(attempt.query.tools)] += 1
         while not self.is_full:
@@ -198,32 +190,23 @@ class BankBuilder:
         return count(self.accepted, "query", "queries")
 
     def _count(self, attempt: Attempt) -> None:
-        query = attempt.query
+        record, query = attempt.record, attempt.query
         like = None if query is None else self._seen.find_like(query.query)
         if like is not None:
-            query, detail = None, f"like {self.queries[like].id}"
-            attempt = replace(
-                attempt, outcome="rejected", reason="near-duplicate", detail=detail
-            )
+            query = None
+            changed = {"outcome": "rejected", "reason": "near-duplicate"}
+            changed["detail"] = f"like {self.queries[like].id}"
+            record = record.model_copy(update={**changed, "query_id": None})
         if query is not None:
             self.queries.append(query)
             self.accepted_of[len(query.tools)] += 1
             self._seen.add(query.query)
             self.leak_words += attempt.leak_words > 0
-        elif attempt.outcome != "accepted":
-            self.losses.add(attempt.outcome, attempt.reason, attempt.detail)
-            if like is None and len(attempt.requests) > 1:
-                self.losses.polished[attempt.outcome, attempt.reason] += 1
-        self.ended.append(
-            AttemptRecord(
-                attempt=attempt.number,
-                outcome=attempt.outcome,
-                reason=attempt.reason,
-                detail=attempt.detail,
-                query_id=None if query is None else query.id,
-                requests=attempt.requests,
-            )
-        )
+        elif record.outcome != "accepted":
+            self.losses.add(record.outcome, record.reason, record.detail)
+            if like is None and len(record.requests) > 1:
+                self.losses.polished[record.outcome, record.reason] += 1
+        self.ended.append(record)
 
 
 def describe_writer(engine: Engine, prompt_hash: str) -> dict[str, Any]:

@@ -178,17 +178,6 @@ DRAFT_SCHEMA: dict[str, Any] = json.loads((_FOLDER / "write.json").read_bytes())
 POLISHED_SCHEMA: dict[str, Any] = json.loads((_FOLDER / "polish.json").read_bytes())
 _SCHEMAS = {"draft": DRAFT_SCHEMA, "polished": POLISHED_SCHEMA}
 
-_DRAFT_DEFAULTS = {"declined": False, "reason": ""}
-_DECLINED_DEFAULTS: dict[str, Any] = {"tools": [], "explanation": "", "draft": ""}
-_POLISHED_DEFAULTS = {"already_good": False, "reason": ""}
-_TYPES = {
-    kind: {
-        name: {"string": str, "boolean": bool, "array": list}[value["type"]]
-        for name, value in schema["properties"].items()
-    }
-    for kind, schema in _SCHEMAS.items()
-}
-
 
 @dataclass(frozen=True)
 class Draft:
@@ -210,11 +199,10 @@ def read_draft(text: str) -> Draft | Rejection:
     found = find_answer(text, DRAFT_SCHEMA["properties"])
     if isinstance(found, Rejection):
         return found
-    answer = {**_DRAFT_DEFAULTS, **found}
+    answer = {"declined": False, "reason": "", **found}
     if answer["declined"] is True:
-        answer = {**_DECLINED_DEFAULTS, **answer}
-    problem = _problem(answer, "draft")
-    if problem:
+        answer = {"tools": [], "explanation": "", "draft": "", **answer}
+    if problem := _find_problem(answer, "draft"):
         return problem
     if answer["declined"]:
         return Draft("", (), "", declined=True, reason=_tidy(answer["reason"]))
@@ -234,14 +222,12 @@ def read_polished(text: str, draft: str) -> str | Rejection:
     found = find_answer(text, POLISHED_SCHEMA["properties"])
     if isinstance(found, Rejection):
         return found
-    answer = {**_POLISHED_DEFAULTS, **found}
+    answer = {"already_good": False, "reason": "", **found}
     if answer["already_good"] is True:
         answer["query"] = draft
-    problem = _problem(answer, "polished")
-    if problem:
+    if problem := _find_problem(answer, "polished"):
         return problem
-    query = _one_line(answer["query"])
-    return query or Rejection("empty-query")
+    return _one_line(answer["query"]) or Rejection("empty-query")
 
 
 @cache
@@ -251,23 +237,12 @@ def _validator(kind: str) -> Draft202012Validator:
     return Draft202012Validator(_SCHEMAS[kind])
 
 
-def _problem(answer: dict[str, Any], kind: str) -> Rejection | None:
-    if _is_plain(answer, kind):
+def _find_problem(answer: dict[str, Any], kind: str) -> Rejection | None:
+    error = next(_validator(kind).iter_errors(answer), None)
+    if error is None:
         return None
-    for error in _validator(kind).iter_errors(answer):
-        where = "".join(f"[{part!r}]" for part in error.path)
-        return Rejection("wrong-schema", f"{where} {error.message}"[:200].strip())
-    return None
-
-
-def _is_plain(answer: dict[str, Any], kind: str) -> bool:
-    """Whether the schema allows an answer for certain; true of most, so it saves validation."""
-    types = _TYPES[kind]
-    return (
-        answer.keys() == types.keys()
-        and all(type(answer[name]) is wanted for name, wanted in types.items())
-        and all(type(tool) is str for tool in answer.get("tools", ()))
-    )
+    where = "".join(f"[{part!r}]" for part in error.path)
+    return Rejection("wrong-schema", f"{where} {error.message}"[:200].strip())
 
 
 def _one_line(text: str) -> str:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from toolbank.bank.records import Tool
-from toolbank.bank.twins import group_siblings
+from toolbank.bank.records import Tool, group_siblings
 from toolbank.config.base import Config
 from toolbank.encoders import AnyEncoder
 from toolbank.encoders.config import EncoderConfig
@@ -152,25 +151,16 @@ class GenerateConfig(EngineConfig):
         return self
 
 
-# More than the attempts between the first open one and the next.
-_CACHED_NUMBERS = 10_000
-
-
+@dataclass(frozen=True)
 class Quotas:
     """How many queries of each number of tools a bank needs, and the number of each attempt.
 
-    `number_from_text` returns the number of an attempt, or None past the last one. A number without a
+    `number_of` returns the number of an attempt, or None past the last one. A number without a
     share has no limit.
     """
 
-    def __init__(
-        self,
-        shares: Mapping[int, float],
-        wanted: int,
-        number_from_text: Callable[[int], int | None],
-    ) -> None:
-        self.wanted = share_out(shares, wanted)
-        self.number_of = lru_cache(_CACHED_NUMBERS)(number_from_text)
+    wanted: Mapping[int, int]
+    number_of: Callable[[int], int | None]
 
     def has_room(self, number: int, queries: int) -> bool:
         """Whether the bank needs more than these queries of a number of tools."""
@@ -206,11 +196,6 @@ class SiblingGroups:
 
     def __len__(self) -> int:
         return len(self.members)
-
-    @property
-    def has_siblings(self) -> bool:
-        """Whether a group has several members."""
-        return len(self.members) < len(self.group_of)
 
     def choose(
         self, groups: Sequence[int], random: Random, chosen: Sequence[int] = ()

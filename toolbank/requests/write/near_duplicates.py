@@ -129,8 +129,8 @@ class NearDuplicates:
         most = floor(len(grams) * (1 - self._threshold) / self._threshold + _ROUNDING)
         for number, other in sorted(self._candidates(grams)):
             if (sketch ^ other).bit_count() <= most:
-                overlap = _jaccard(grams, _grams(self._text_at(number)))
-                if overlap >= self._threshold:
+                others = _grams(self._text_at(number))
+                if len(grams & others) / len(grams | others) >= self._threshold:
                     return number
         return None
 
@@ -175,7 +175,7 @@ class NearDuplicates:
             parts = self._parts(hashes, group)
             other = min(longest, self._largest[group])
             differ = floor((len(grams) + other) * self._share + _ROUNDING)
-            parts.sort(key=self._commonness)
+            parts.sort(key=lambda part: self._common[part % _CELLS])
             yield from parts[: differ + 1]
 
     def _parts(self, hashes: Sequence[int], group: int) -> list[int]:
@@ -188,9 +188,6 @@ class NearDuplicates:
         for hashed in hashes:
             sums[hashed % count] += hashed
         return [hash((group, *part)) for part in enumerate(sums)]
-
-    def _commonness(self, signature: int) -> int:
-        return self._common[signature % _CELLS]
 
     def _group(self, size: int) -> int:
         """The group of a set's size."""
@@ -211,10 +208,6 @@ def _sketch(grams: set[str]) -> int:
     for gram in grams:
         bits |= 1 << hash(gram) % _SKETCH_BITS
     return bits
-
-
-def _jaccard(first: set[str], second: set[str]) -> float:
-    return len(first & second) / len(first | second)
 
 
 ALIKE = 0.8

@@ -6,10 +6,11 @@ import hashlib
 import json
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -17,12 +18,11 @@ from toolbank.bank.records import Tool
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.explain import first_problem
 from toolbank.encoders.config import EncoderConfig
-from toolbank.llm.chat import ChatRequest, Message, PolishTask, WriteTask
+from toolbank.llm.chat import ChatRequest, PolishTask, WriteTask
 from toolbank.llm.templates import PromptTemplate
 from toolbank.requests.write.checks import Draft
 from toolbank.requests.write.config import GenerateConfig
-from toolbank.system.errors import InputError
-from toolbank.system.files import read_text
+from toolbank.system.files import read_lines
 
 TYPICAL = Draft(
     "Our auditor wants every unpaid invoice since March in euros, at the rate of the day it was "
@@ -112,7 +112,7 @@ def load_examples(domain: str) -> tuple[Example, ...]:
     Raises:
         InputError: a line of the file is not an example.
     """
-    return _read(find_examples(domain))
+    return tuple(read_lines(find_examples(domain).path, _parse))
 
 
 def sample_drafts(domain: str) -> list[Draft]:
@@ -134,7 +134,7 @@ def load_single_examples(domain: str) -> tuple[Example, ...]:
         InputError: a line of a file is not an example.
     """
     own = tuple(one for one in load_examples(domain) if len(one.tools) == 1)
-    return own or _read(find_single_examples())
+    return own or tuple(read_lines(find_single_examples().path, _parse))
 
 
 def find_examples(domain: str) -> Asset:
@@ -147,19 +147,24 @@ def find_single_examples() -> Asset:
     return find_asset("prompts", "examples/one-tool.jsonl")
 
 
-def _read(asset: Asset) -> tuple[Example, ...]:
-    path, examples = asset.path, []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
+_R = TypeVar("_R", bound=BaseModel)
+
+
+def make_parser(kind: type[_R], form: str) -> Callable[[dict[str, Any], int], _R]:
+    """Make a function that reads a line of a file as a model; `form` says what a line has."""
+
+    def parse(row: dict[str, Any], _: int) -> _R:
         try:
-            examples.append(Example.model_validate_json(line))
+            return kind.model_validate(row)
         except ValidationError as error:
-            raise InputError(
-                f"{path}, line {number}: not an example ({first_problem(error)}). Each line needs "
-                "tools (each with name and description), query and explanation."
-            ) from error
-    return tuple(examples)
+            raise ValueError(f"{first_problem(error)}. A line has {form}") from error
+
+    return parse
+
+
+_parse = make_parser(
+    Example, "tools (each with name and description), query and explanation"
+)
 
 
 WRITE_TEMPLATE = "write.j2"
@@ -202,7 +207,10 @@ class WriterPrompts:
             InputError: the user's own template is broken.
         """
         at_least = at_least or self._config.fewest_tools
-        prompt = self._write.render(
+        request = self._write.request(
+            attempt,
+            "write",
+            WriteTask(tuple(tools), at_most, at_least),
             domain=self._domain,
             tools=self._show_tools(tools),
             min_tools=at_least,
@@ -210,21 +218,12 @@ class WriterPrompts:
             examples=self.draw_examples(attempt, at_most, at_least),
             instructions=self._config.instructions.strip(),
         )
-        schema = self._write.schema
+        names = {"type": "string", "enum": [tool.name for tool in tools]}
         properties = {
-            **schema["properties"],
-            "tools": {
-                "type": "array",
-                "items": {"type": "string", "enum": [tool.name for tool in tools]},
-            },
+            **request.schema["properties"],
+            "tools": {"type": "array", "items": names},
         }
-        return ChatRequest(
-            attempt=attempt,
-            step="write",
-            messages=(Message("user", prompt),),
-            schema={**schema, "properties": properties},
-            task=WriteTask(tuple(tools), at_most, at_least),
-        )
+        return replace(request, schema={**request.schema, "properties": properties})
 
     def polish(self, attempt: int, draft: Draft, tools: Sequence[Tool]) -> ChatRequest:
         """Make the request for a fluent version of a draft that needs `tools`, in this order.
@@ -232,18 +231,14 @@ class WriterPrompts:
         Raises:
             InputError: the user's prompts/polish.j2 is broken.
         """
-        prompt = self._polish.render(
+        return self._polish.request(
+            attempt,
+            "polish",
+            PolishTask(draft.draft, tuple(tools)),
             domain=self._domain,
             tools=self._show_tools(tools),
             draft=draft.draft,
             explanation=draft.explanation,
-        )
-        return ChatRequest(
-            attempt=attempt,
-            step="polish",
-            messages=(Message("user", prompt),),
-            schema=self._polish.schema,
-            task=PolishTask(draft.draft, tuple(tools)),
         )
 
     def draw_examples(

@@ -113,7 +113,10 @@ class Affinity:
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._modules = [tool.name.rsplit(".", 1)[0] for tool in tools]
         self._vectors = _weigh_words(tools)
-        self._postings = _post(self._vectors)
+        self._postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+        for position, vector in enumerate(self._vectors):
+            for word, weight in vector.items():
+                self._postings[word].append((position, weight))
         self._links = link_tools(tools)
         self._gives = [_types(value.type for value in tool.returns) for tool in tools]
         self._takes = [
@@ -207,14 +210,6 @@ def _weigh_words(tools: Sequence[Tool]) -> list[dict[str, float]]:
     return vectors
 
 
-def _post(vectors: Sequence[dict[str, float]]) -> dict[str, list[tuple[int, float]]]:
-    postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-    for position, vector in enumerate(vectors):
-        for word, weight in vector.items():
-            postings[word].append((position, weight))
-    return dict(postings)
-
-
 def _types(texts: Iterable[str]) -> frozenset[str]:
     words = {word for text in texts for word in re.findall(r"[a-z]{4,}", text.lower())}
     return frozenset(words - {"optional", "array_like", "string", "object"})
@@ -223,57 +218,8 @@ def _types(texts: Iterable[str]) -> frozenset[str]:
 _RELATED = 0.6
 
 
-class RelatedOffers:
-    """Offer tools that are likely to be needed together.
-
-    The first tool comes from shuffles without replacement, so each sibling group is offered equally
-    often. More than half of the others are related to it, drawn by their affinity; the rest is
-    random. An offer depends on the tools, the configuration, the seed and its number alone.
-
-    Raises:
-        InputError: the bank has fewer tools than a query uses.
-    """
-
-    def __init__(
-        self,
-        tools: Sequence[Tool],
-        config: GenerateConfig,
-        seed: int,
-        affinity: Affinity,
-    ) -> None:
-        self._tools = tools
-        self._groups = SiblingGroups(tools, together=config.families)
-        self._config = fit_to_tools(config, tools)
-        self._seed = seed
-        self._affinity = affinity
-        self._first = ShuffledSampler(len(self._groups), 1, seed)
-
-    def offer(self, attempt: int) -> Offer:
-        """Offer the tools of an attempt."""
-        groups, size = self._groups, self._config.offered
-        random = Random(f"{self._seed}:offer:{attempt}")
-        members = Random(f"{self._seed}:member:{attempt}")
-        chosen = groups.choose(self._first.sample(attempt), members)
-        neighbours = self._affinity.neighbours(chosen[0], groups)
-        n_related = round(_RELATED * size)
-        while neighbours and len(chosen) <= min(n_related, size - 1):
-            weights = [affinity for _, affinity in neighbours]
-            picked = random.choices(range(len(neighbours)), weights)[0]
-            chosen.append(neighbours.pop(picked)[0])
-        used = {groups.group_of[n] for n in chosen}
-        rest = [group for group in range(len(groups)) if group not in used]
-        drawn = random.sample(rest, size - len(chosen))
-        chosen += groups.choose(drawn, members, chosen)
-        at_least, at_most = self._config.fewest_tools, self._config.most_tools
-        if self._config.tools_per_query:
-            at_most, at_least = draw_numbers(self._config, self._seed, attempt)
-        else:
-            at_most = random.randint(at_least, at_most)
-        return Offer(tuple(self._tools[n].name for n in chosen), at_most, at_least)
-
-
-class RandomOffers:
-    """Offer sibling groups sampled without regard to what the tools do.
+class _GroupOffers:
+    """The sibling groups of a bank, and the settings that fit their number.
 
     Raises:
         InputError: the bank has fewer tools than a query uses.
@@ -286,23 +232,76 @@ class RandomOffers:
         self._groups = SiblingGroups(tools, together=config.families)
         self._config = fit_to_tools(config, tools)
         self._seed = seed
+
+    def _random(self, purpose: str, attempt: int) -> Random:
+        return Random(f"{self._seed}:{purpose}:{attempt}")
+
+    def _make(self, positions: Sequence[int], at_most: int, at_least: int) -> Offer:
+        names = tuple(self._tools[position].name for position in positions)
+        return Offer(names, at_most, at_least)
+
+
+class RelatedOffers(_GroupOffers):
+    """Offer tools that are likely to be needed together.
+
+    The first tool comes from shuffles without replacement, so each sibling group is offered equally
+    often. More than half of the others are related to it, drawn by their affinity; the rest is
+    random. An offer depends on the tools, the configuration, the seed and its number alone.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        config: GenerateConfig,
+        seed: int,
+        affinity: Affinity,
+    ) -> None:
+        super().__init__(tools, config, seed)
+        self._affinity = affinity
+        self._first = ShuffledSampler(len(self._groups), 1, seed)
+
+    def offer(self, attempt: int) -> Offer:
+        """Offer the tools of an attempt."""
+        groups, size = self._groups, self._config.offered
+        random = self._random("offer", attempt)
+        members = self._random("member", attempt)
+        chosen = groups.choose(self._first.sample(attempt), members)
+        neighbours = self._affinity.neighbours(chosen[0], groups)
+        n_related = round(_RELATED * size)
+        while neighbours and len(chosen) <= min(n_related, size - 1):
+            weights = [affinity for _, affinity in neighbours]
+            picked = random.choices(range(len(neighbours)), weights)[0]
+            chosen.append(neighbours.pop(picked)[0])
+        used = {groups.group_of[n] for n in chosen}
+        rest = [group for group in range(len(groups)) if group not in used]
+        drawn = random.sample(rest, size - len(chosen))
+        chosen += groups.choose(drawn, members, chosen)
+        if self._config.tools_per_query:
+            numbers = draw_numbers(self._config, self._seed, attempt)
+            return self._make(chosen, *numbers)
+        at_least = self._config.fewest_tools
+        at_most = random.randint(at_least, self._config.most_tools)
+        return self._make(chosen, at_most, at_least)
+
+
+class RandomOffers(_GroupOffers):
+    """Offer sibling groups sampled without regard to what the tools do."""
+
+    def __init__(
+        self, tools: Sequence[Tool], config: GenerateConfig, seed: int
+    ) -> None:
+        super().__init__(tools, config, seed)
         size = self._config.offered
         self._shuffled = ShuffledSampler(len(self._groups), size, seed)
 
     def offer(self, attempt: int) -> Offer:
         """Offer the tools of an attempt."""
+        groups: Sequence[int] = self._shuffled.sample(attempt)
         if self._config.sampling == "uniform":
-            random = Random(f"{self._seed}:uniform:{attempt}")
+            random = self._random("uniform", attempt)
             groups = random.sample(range(len(self._groups)), self._config.offered)
-        else:
-            groups = list(self._shuffled.sample(attempt))
-        # Without siblings a group's number is its tool's position.
-        if self._groups.has_siblings:
-            groups = self._groups.choose(
-                groups, Random(f"{self._seed}:member:{attempt}")
-            )
-        names = tuple(self._tools[position].name for position in groups)
-        return Offer(names, *draw_numbers(self._config, self._seed, attempt))
+        chosen = self._groups.choose(groups, self._random("member", attempt))
+        return self._make(chosen, *draw_numbers(self._config, self._seed, attempt))
 
 
 def make_offers(tools: Sequence[Tool], config: GenerateConfig, seed: int) -> Offers:
@@ -316,8 +315,8 @@ def make_offers(tools: Sequence[Tool], config: GenerateConfig, seed: int) -> Off
     return RandomOffers(tools, config, seed)
 
 
-# An offer is read when its attempt begins, and again a moment later.
-_CACHED_OFFERS = 2048
+# More than the attempts that are open at a time: an offer is read while its attempt runs.
+_CACHED_OFFERS = 8192
 
 
 class Sampler:

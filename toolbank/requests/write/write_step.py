@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from toolbank.bank.catalogue import CatalogueVersion, find_version
 from toolbank.bank.records import AttemptRecord, Provenance, Query, Tool
+from toolbank.bank.split import CatalogueVersion, find_version
 from toolbank.llm.chat import (
     ChatReply,
     ChatRequest,
@@ -40,12 +38,16 @@ from toolbank.llm.step import (
 )
 from toolbank.requests.write.bank_builder import (
     Attempt,
-    AttemptEnding,
     BankBuilder,
     describe_writer,
 )
 from toolbank.requests.write.checks import Draft, read_draft, read_polished
-from toolbank.requests.write.config import GenerateConfig, Quotas, fit_to_tools
+from toolbank.requests.write.config import (
+    GenerateConfig,
+    Quotas,
+    fit_to_tools,
+    share_out,
+)
 from toolbank.requests.write.prompts import SAMPLE_REASON, sample_drafts
 from toolbank.requests.write.sampling import Sampler
 from toolbank.system.errors import InterruptedByUserError, ToolbankError
@@ -53,9 +55,6 @@ from toolbank.system.numbers import count
 from toolbank.system.terminal import command
 
 _ATTEMPTS_PER_QUERY = 5
-# Most objects live as long as their attempt, and few are in cycles: the default of 700 takes a tenth
-# of the CPU.
-_OBJECTS_BEFORE_COLLECTION = 20_000
 
 
 class NothingAcceptedError(ToolbankError):
@@ -220,21 +219,16 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
     def accept(
         self, number: int, answer: StepAnswer[Draft | PolishedDraft], run: StepRun
     ) -> None:
-        """Take an attempt, which counts once all before it have ended.
-
-        Raises:
-            NothingAcceptedError: none of the first few gave a query.
-        """
+        """Take an attempt, which counts once all before it have ended."""
         builder = self._builder
         if builder.quotas and (asked := builder.quotas.number_of(number)) is not None:
             self._open[asked] -= 1
         builder.accept(self._make_attempt(number, answer, run.pool.engine))
-        if builder.attempts >= UNUSABLE_AT_FIRST and not builder.accepted:
-            raise self._explain_nothing(run)
 
     def progress(self) -> tuple[int, int]:
         """Count the accepted queries, and the attempts without one."""
-        return self._builder.progress()
+        accepted = self._builder.accepted
+        return accepted, self._builder.attempts - accepted
 
     def fold(self, run: StepRun) -> StepResult[BankQueries]:
         """Collect the queries of all attempts that count.
@@ -303,12 +297,18 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
     def _make_attempt(
         self, number: int, answer: StepAnswer[Draft | PolishedDraft], engine: Engine
     ) -> Attempt:
-        value, keys = answer.value, answer.keys
+        value = answer.value
+        make = partial(AttemptRecord, attempt=number, requests=answer.keys)
         if isinstance(value, Rejection):
-            outcome: AttemptEnding = "failed" if answer.failed else "rejected"
-            return Attempt(number, outcome, value.reason, value.detail, requests=keys)
+            return Attempt(
+                make(
+                    outcome="failed" if answer.failed else "rejected",
+                    reason=value.reason,
+                    detail=value.detail,
+                )
+            )
         if isinstance(value, Draft):
-            return Attempt(number, "declined", detail=value.reason, requests=keys)
+            return Attempt(make(outcome="declined", detail=value.reason))
         query = Query(
             id=f"{self._domain}-{number:06d}",
             query=value.query,
@@ -322,16 +322,11 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
                 model=answer.model,
                 prompt_hash=self._find_sampler(number).prompts.hash,
                 seed=self._seed,
-                requests=keys,
+                requests=answer.keys,
             ),
         )
-        return Attempt(
-            number,
-            "accepted",
-            query=query,
-            leak_words=value.leak_words,
-            requests=keys,
-        )
+        record = make(outcome="accepted", query_id=query.id)
+        return Attempt(record, query, value.leak_words)
 
     def _has_next(self, run: StepRun) -> bool:
         is_near = run.missing or self._builder.has_room_for(self._next)
@@ -357,14 +352,13 @@ class WriteStep(Step[Draft | PolishedDraft, BankQueries]):
         if not (self.config.tools_per_query and wanted):
             return None
         shares = fit_to_tools(self.config, self._tools).tools_per_query or {}
+        return Quotas(share_out(shares, wanted), self._number_of)
+
+    def _number_of(self, attempt: int) -> int | None:
+        """The number of tools that an attempt is asked for; None past the last attempt."""
         most = self._most_attempts
-
-        def number_from_text(attempt: int) -> int | None:
-            is_past = most is not None and attempt >= most
-            offer = None if is_past else self.offer(attempt)
-            return None if offer is None else offer.at_most
-
-        return Quotas(shares, wanted, number_from_text)
+        offer = None if most and attempt >= most else self.offer(attempt)
+        return None if offer is None else offer.at_most
 
     def _list_problems(self, missing: Mapping[str, int]) -> Iterator[str]:
         """List what the user should know of the bank."""
@@ -427,13 +421,8 @@ def generate(
             finished, and every reply is in the journal.
     """
     context = EngineContext(tools, seed, journal.path.parent, earlier)
-    with _fewer_collections():
-        return run_step(
-            config,
-            journal,
-            context,
-            partial(WriteStep, tools, config, domain, seed, earlier),
-        )
+    make_step = partial(WriteStep, tools, config, domain, seed, earlier)
+    return run_step(config, journal, context, make_step)
 
 
 def wanted_queries(config: GenerateConfig) -> int | None:
@@ -456,16 +445,6 @@ def most_attempts(config: GenerateConfig) -> int | None:
     """Return how many attempts a run makes at most; None means all offers."""
     wanted = wanted_queries(config)
     return config.max_attempts or (wanted and wanted * _ATTEMPTS_PER_QUERY)
-
-
-@contextmanager
-def _fewer_collections() -> Iterator[None]:
-    before = gc.get_threshold()
-    gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _count_numbers(quotas: Quotas, builder: BankBuilder) -> dict[str, dict[str, int]]:

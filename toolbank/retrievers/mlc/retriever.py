@@ -16,7 +16,7 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.location import locate
 from toolbank.encoders.onnx import OnnxNetwork
 from toolbank.retrievers import load_retriever
-from toolbank.retrievers.base import ALONE, FitContext, Packing, Retriever, is_retriever
+from toolbank.retrievers.base import ALONE, CONFIG, FitContext, Packing, Retriever
 from toolbank.retrievers.relevance import (
     RECALL_AT,
     Relevance,
@@ -118,7 +118,9 @@ class MlcRetriever(Retriever):
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and log-odds of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
         return rank_blocks(
-            lambda rows: self._log_odds(queries[rows]), self.draw_ties(queries), k
+            lambda rows: _mix(*self._both_log_odds(queries[rows]), self.shares),
+            self.draw_ties(queries),
+            k,
         )
 
     def extend(self, tools: Sequence[Tool]) -> None:
@@ -164,7 +166,7 @@ class MlcRetriever(Retriever):
         """
         used = np.flatnonzero(self.labels >= 0)
         self.classifier = self.tokenizer = self.network = None
-        if is_retriever(folder / _PRIOR):
+        if (folder / _PRIOR / CONFIG).is_file():
             prior = load_retriever(folder / _PRIOR)
             assert isinstance(prior, Tool2VecRetriever)
             demand(prior.tools == self.tools, folder / _PRIOR, "of other tools")
@@ -232,13 +234,21 @@ class MlcRetriever(Retriever):
         from toolbank.retrievers.mlc.network import (
             Collator,
             Objective,
+            VectorClassifier,
+            make_classifier,
             make_rows,
             prior_log_odds,
         )
         from toolbank.training.run import seed_weights, train_model
 
         seed_weights(context.seed)
-        self.classifier = self._make_classifier(bank)
+        names = [self.tools[place] for place in np.flatnonzero(self.labels >= 0)]
+        if self.config.frozen:
+            width = self.prior.vectors.shape[1]
+            self.classifier = VectorClassifier(width, len(names))
+        else:
+            encoder = locate(self.config.encoder)
+            self.classifier, self.tokenizer = make_classifier(encoder, names)
         inputs = self._read(relevance.queries)
         # The last label is that of the padding.
         of_tool = np.append(self.labels, -1)
@@ -322,21 +332,6 @@ class MlcRetriever(Retriever):
             part="last",
         )
 
-    def _make_classifier(self, bank: Bank) -> Classifier:
-        from toolbank.retrievers.mlc.network import VectorClassifier, make_classifier
-
-        used = np.flatnonzero(self.labels >= 0)
-        if self.config.frozen:
-            dimension = self.prior.vectors.shape[1]
-            return VectorClassifier(dimension, len(used))
-        names = [bank.tools[place].name for place in used]
-        classifier, self.tokenizer = make_classifier(locate(self.config.encoder), names)
-        return classifier
-
-    def _log_odds(self, queries: Sequence[str]) -> NDArray[np.float32]:
-        """Log-odds [n, n_tools]."""
-        return _mix(*self._both_log_odds(queries), self.shares)
-
     def _both_log_odds(
         self, queries: Sequence[str]
     ) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
@@ -362,22 +357,13 @@ class MlcRetriever(Retriever):
         self, of_batch: Callable[..., torch.Tensor], inputs: Sequence[Any], width: int
     ) -> NDArray[np.float32]:
         """Apply the classifier, or a part of it, to inputs: [n, width]; dropout is off."""
-        import torch
-
-        from toolbank.training.text import batches_by_length
+        from toolbank.retrievers.network import run_batches
 
         assert self.classifier is not None
-        has_gpu = torch.cuda.is_available()
-        device = torch.device("cuda") if has_gpu else self.classifier.last.weight.device
-        self.classifier.to(device).eval()
-        found = np.zeros((len(inputs), width), np.float32)
-        lengths = [len(given) for given in inputs]
-        with torch.inference_mode():
-            for batch in batches_by_length(lengths, self.config.encoder.batch_size):
-                read = self._batch([inputs[place] for place in batch])
-                on_device = {name: values.to(device) for name, values in read.items()}
-                found[batch] = of_batch(**on_device).float().cpu().numpy()
-        return found
+        lengths, size = list(map(len, inputs)), self.config.encoder.batch_size
+        return run_batches(
+            self.classifier, of_batch, inputs, lengths, size, self._batch, width
+        )
 
     def _read(self, queries: Sequence[str]) -> Sequence[Any]:
         """What the classifier reads of each query: token ids, or a vector."""

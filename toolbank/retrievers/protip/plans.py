@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.ranking import Hits, Ties, blocks, join, top_k
+from toolbank.bank.ranking import Hits, Ties, blocks, by_rank, join, top_k
 from toolbank.bank.records import Query
-from toolbank.retrievers.two_stage import interleave
 from toolbank.system.errors import InputError
 
 
@@ -68,10 +67,8 @@ def read_plans(bank: Bank, queries: Sequence[Query]) -> list[ToolPlan]:
     for query in queries:
         known = (bank.index[name] for name in query.tools if name in bank.index)
         if tools := tuple(dict.fromkeys(known)):
-            others = {
-                bank.index[n] for n in bank.alternatives(query) if n in bank.index
-            }
-            spared = tuple(sorted(others.difference(tools)))
+            others = {bank.index.get(n, -1) for n in bank.alternatives(query)}
+            spared = tuple(sorted(others.difference(tools, [-1])))
             plans.append(ToolPlan(query.query, tools, spared=spared))
     return plans
 
@@ -227,3 +224,34 @@ def _search_block(
         taken[rows, best] = True
         residual -= vectors[best]
     return SearchTrace(*(np.stack(found, axis=1) for found in (hits, near, residuals)))
+
+
+def interleave(
+    lists: NDArray[np.int64], lengths: NDArray[np.int64], n_tools: int, k: int
+) -> Hits:
+    """Interleave each request's lists of hits, as ProTIP is evaluated (arXiv 2312.10332, 4.3).
+
+    `lists` [n, most, depth] are indices of tools, best first and none twice in a list; the
+    first `lengths` [n] lists of each request count, at least one. Its depth is at least
+    min(k, n_tools); a list with fewer hits is filled up with -1.
+
+    Returns:
+        Indices and scores, [n, min(k, n_tools)]; the score of rank r, from 1, is 1 / r. Where
+        the lists have fewer tools, the rest is -1 and -inf.
+    """
+    n, most, depth = lists.shape
+    k = min(k, n_tools)
+    never = most * depth
+    # The last column takes the padding and is cut off.
+    places = np.full((n, n_tools + 1), never, dtype=np.int64)
+    for number in range(most):
+        hits = lists[:, number]
+        place = np.where(
+            (number < lengths)[:, None], np.arange(depth) * most + number, never
+        )
+        known = np.take_along_axis(places, hits, axis=1)
+        np.put_along_axis(places, hits, np.minimum(known, place), axis=1)
+    places = places[:, :n_tools]
+    indices = np.argsort(places, axis=1, kind="stable")[:, :k]
+    found = np.take_along_axis(places, indices, axis=1) < never
+    return by_rank(np.where(found, indices, -1))

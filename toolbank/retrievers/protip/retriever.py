@@ -92,17 +92,13 @@ def choose_threshold(trace: SearchTrace, plans: Sequence[Sequence[int]]) -> floa
     # How many were right by each step; none is taken twice.
     found = right.cumsum(axis=1)
     sizes = np.array([len(set(plan)) for plan in plans])
-    means = [_mean_f1(found, sizes, trace.lengths(choice)) for choice in choices]
-    best = len(means) - 1 - int(np.argmax(means[::-1]))
-    return float(choices[best])
 
+    def mean_f1(choice: float) -> float:
+        lengths = trace.lengths(choice)
+        hits = found[np.arange(len(found)), lengths - 1]
+        return float((2 * hits / (sizes + lengths)).mean())
 
-def _mean_f1(
-    found: NDArray[np.int64], sizes: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> float:
-    """Mean F1 of plans of these lengths [n]; `found` [n, steps] counts the right tools so far."""
-    hits = found[np.arange(len(found)), lengths - 1]
-    return float((2 * hits / (sizes + lengths)).mean())
+    return float(max(choices[::-1], key=mean_f1))
 
 
 _ENCODER = "encoder"
@@ -362,11 +358,5 @@ class ProtipRetriever(Retriever):
 
     def _choose_threshold(self, validation: Sequence[ToolPlan]) -> float:
         queries = [plan.query for plan in validation]
-        trace = trace_search(
-            self._embed_queries(queries),
-            self.vectors,
-            self.draw_ties(queries),
-            self.config.steps,
-            1,
-        )
+        trace = self._trace(queries, (), 1, self.config.steps)
         return choose_threshold(trace, [plan.tools for plan in validation])

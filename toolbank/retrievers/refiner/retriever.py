@@ -151,15 +151,11 @@ class RefinerRetriever(TwoStage):
         if OnnxNetwork.lies_in(folder / _MODEL):
             self.network = OnnxNetwork(folder / _MODEL)
             return
-        import torch
-
         from toolbank.retrievers.refiner.network import load_refiner
 
         self.model, self.tokenizer = load_refiner(
             folder / _MODEL, self.dense.vectors.shape[1]
         )
-        if torch.cuda.is_available():
-            self.model.cuda()
 
     def pack_config(self, folder: Path, packing: Packing) -> RefinerConfig:  # noqa: ARG002
         """Keep the settings: `pack_parts` writes the network."""
@@ -281,21 +277,16 @@ class RefinerRetriever(TwoStage):
         return logits
 
     def _judge_together(self, ids: Sequence[Ids], hits: Hits) -> NDArray[np.float32]:
-        import torch
-
+        from toolbank.retrievers.network import run_batches
         from toolbank.retrievers.refiner.network import collate, search_rows
-        from toolbank.training.text import batches_by_length, pad_id
+        from toolbank.training.text import pad_id
 
-        model = self.model
-        rows = search_rows(ids, hits, self.dense.vectors)
-        logits = np.zeros(hits[0].shape, np.float32)
-        device = model.head.weight.device
-        padding = pad_id(self.tokenizer)
-        model.eval()
-        for batch in batches_by_length([len(row) for row in ids], _BATCH):
-            inputs = collate([rows[i] for i in batch], padding)
-            with torch.inference_mode():
-                found = model(**{k: v.to(device) for k, v in inputs.items()})
-            judged = found["logits"].cpu().numpy()
-            logits[batch, : judged.shape[1]] = judged
-        return logits
+        return run_batches(
+            self.model,
+            lambda **inputs: self.model(**inputs)["logits"],
+            search_rows(ids, hits, self.dense.vectors),
+            list(map(len, ids)),
+            _BATCH,
+            partial(collate, pad_id=pad_id(self.tokenizer)),
+            hits[0].shape[1],
+        )

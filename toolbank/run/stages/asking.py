@@ -7,16 +7,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from toolbank.llm.accounts import describe_calls
+from toolbank.llm.engines import find_model
+from toolbank.llm.engines.batch.folder import Folder
+from toolbank.llm.journal import Journal
+from toolbank.run.forecast import (
+    Forecast,
+    History,
+    describe_forecast,
+    forecast_calls,
+    format_paragraph,
+    read_history,
+)
 from toolbank.run.stage import Outcome, Stage, refresh_calls
 
 if TYPE_CHECKING:
-    from toolbank.bank.catalogue import Catalogue
+    from toolbank.bank.split import Catalogue
     from toolbank.llm.chat import Engine
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.engines.kind import EngineKind
-    from toolbank.llm.journal import Journal
     from toolbank.llm.step import Step, StepResult, StepSample
-    from toolbank.run.forecast import Forecast, History
     from toolbank.run.outlook import Outlook
 
 
@@ -63,8 +73,6 @@ class AskingStage(Stage):
     @property
     def engine(self) -> EngineKind[EngineConfig] | None:
         """The kind of its engine; None where rules do it without one."""
-        from toolbank.llm.engines import find_model
-
         return find_model(self.config)
 
     @property
@@ -89,9 +97,6 @@ class AskingStage(Stage):
 
     def work(self) -> Outcome:
         """Make what can be made of the replies."""
-        from toolbank.llm.accounts import describe_calls
-        from toolbank.llm.journal import Journal
-
         with Journal(self.folder.journal) as journal:
             result = self.ask(journal)
             calls = describe_calls(journal.usage(), self.config)
@@ -108,8 +113,6 @@ class AskingStage(Stage):
 
     def plan(self, outlook: Outlook) -> Iterator[str]:
         """What is asked of whom, in how many calls, and their tokens, cost and time."""
-        from toolbank.run.forecast import describe_forecast, format_paragraph
-
         kind, config = self.engine, self.config
         if kind is None or not kind.asks_model:
             yield f"{self.title(outlook, config.engine)}. No model is called."
@@ -121,6 +124,21 @@ class AskingStage(Stage):
             calls = self.describe_calls(outlook, forecast)
             yield from format_paragraph("calls", calls)
             yield from describe_forecast(forecast, config)
+
+    def find_pending_file(self) -> Path | None:
+        """Find a file of a batch that has no replies yet."""
+        path = self.folder.path / "batch"
+        if self.engine is None or self.engine.fill is None or not path.is_dir():
+            return None
+        batch = Folder(path, "")
+        for _ in batch.read():
+            # That finds the answered files.
+            pass
+        sent = {one.file for tries in batch.sent.values() for one in tries[-1:]}
+        for name in sorted(sent - batch.answered):
+            if any(f"-{step}-" in name for step in self.steps):
+                return path / name
+        return None
 
     def plan_notes(self, outlook: Outlook) -> Iterator[str]:  # noqa: ARG002
         """What a plan says besides of what is asked, in labelled paragraphs."""
@@ -135,8 +153,6 @@ class AskingStage(Stage):
             InputError: the settings ask for what can't be, or a prompt can't be used.
             ToolbankError: the journal is damaged.
         """
-        from toolbank.run.forecast import forecast_calls, read_history
-
         if not self.reads_assets or (sample := self.sample(outlook)) is None:
             return None
         journal, seed = self.folder.journal, self.recipe.seed

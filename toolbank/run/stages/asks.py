@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolbank.bank.files import write_asks
+from toolbank.bank.records import group_siblings
+from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
+from toolbank.requests.asks.write import TEMPLATE, AskSet, AskStep, ask_for_tools
+from toolbank.run.catalogue import depends_on_catalogue, read_catalogue
+from toolbank.run.outlook import Outlook, find_asked
 from toolbank.run.stage import hash_file
 from toolbank.run.stages.asking import WritingStage
 from toolbank.system.files import sha256_file, write_json
@@ -14,15 +20,12 @@ from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.bank.catalogue import Catalogue
-    from toolbank.config.assets import Asset
+    from toolbank.bank.split import Catalogue
     from toolbank.llm.chat import Engine
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
     from toolbank.requests.asks import AsksConfig
-    from toolbank.requests.asks.write import AskSet, AskStep
     from toolbank.run.forecast import Forecast
-    from toolbank.run.outlook import Outlook
 
 
 class AsksStage(WritingStage):
@@ -35,8 +38,6 @@ class AsksStage(WritingStage):
 
     def depends(self) -> dict[str, Any]:
         """The tools, those that are withheld, the settings that shape asks, and the prompt."""
-        from toolbank.run.catalogue import depends_on_catalogue
-
         return {
             "tools": hash_file(self.folder.bank / "tools.parquet"),
             **depends_on_catalogue(self.folder),
@@ -51,9 +52,6 @@ class AsksStage(WritingStage):
 
     def ask(self, journal: Journal) -> StepResult[AskSet]:
         """Have the asks written."""
-        from toolbank.requests.asks.write import ask_for_tools
-        from toolbank.run.catalogue import read_catalogue
-
         recipe, catalogue = self.recipe, read_catalogue(self.folder)
         return ask_for_tools(
             catalogue.tools,
@@ -67,8 +65,6 @@ class AsksStage(WritingStage):
 
     def make_step(self, catalogue: Catalogue, engine: Engine | None = None) -> AskStep:
         """One call for each group of siblings among these tools."""
-        from toolbank.requests.asks.write import AskStep
-
         recipe = self.recipe
         return AskStep(
             catalogue.tools,
@@ -82,8 +78,6 @@ class AsksStage(WritingStage):
 
     def title(self, outlook: Outlook, by: str) -> str:
         """How many asks for how many tools; rules do not write all."""
-        from toolbank.run.outlook import find_asked
-
         asked = find_asked(self.recipe, outlook.catalogue)
         most = "" if self.reads_assets else "at most "
         tools = count(len(asked), "tool")
@@ -91,9 +85,6 @@ class AsksStage(WritingStage):
 
     def describe_calls(self, outlook: Outlook, forecast: Forecast) -> str:
         """How many calls, and for how many tools one is."""
-        from toolbank.bank.twins import group_siblings
-        from toolbank.run.outlook import find_asked
-
         asked = find_asked(self.recipe, outlook.catalogue)
         groups = len(group_siblings(asked))
         calls = f"{forecast.calls(most=True):,}, one a tool"
@@ -105,8 +96,6 @@ class AsksStage(WritingStage):
         self, value: AskSet, calls: Mapping[str, Any]
     ) -> tuple[tuple[Path, ...], Sequence[str]]:
         """The asks, and what became of each."""
-        from toolbank.bank.files import write_asks
-
         asks, info = self.folder.bank / "asks.parquet", self.folder.path / self.summary
         write_asks(asks, value.asks)
         sha256 = {asks.name: sha256_file(asks)}
@@ -115,9 +104,7 @@ class AsksStage(WritingStage):
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt."""
-        from toolbank.requests.asks.prompts import ask_assets
-
-        return ask_assets()
+        return (find_asset("prompts", TEMPLATE),)
 
     @property
     def config(self) -> AsksConfig:

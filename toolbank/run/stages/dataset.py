@@ -8,10 +8,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.bank import Bank, Label
+from toolbank.bank.bank import Bank, Label, write_labels
+from toolbank.bank.files import write_asks, write_queries, write_tools
 from toolbank.bank.records import Ask, Query, Tool
+from toolbank.bank.split import (
+    Catalogue,
+    find_held_out_tools,
+    make_units,
+    split_dataset,
+)
 from toolbank.config.base import shape
 from toolbank.config.explain import read_checked
+from toolbank.datasets import DATASETS
+from toolbank.datasets.kind import SPLIT_NAMES, DatasetKind, DatasetSettings
+from toolbank.requests.write.near_duplicates import find_across_splits
+from toolbank.run.advice import advise_on_size
+from toolbank.run.forecast import format_paragraph
 from toolbank.run.stage import Outcome, Stage, has_grades, write_bank_info
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
@@ -19,7 +31,6 @@ from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.datasets.kind import DatasetKind, DatasetSettings
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.folder import RunFolder
     from toolbank.run.outlook import Outlook
@@ -47,10 +58,6 @@ class DatasetStage(Stage):
 
     def work(self) -> Outcome:
         """Read the dataset, and write the bank."""
-        from toolbank.bank.bank import write_labels
-        from toolbank.bank.files import write_asks, write_queries, write_tools
-        from toolbank.run.advice import advise_on_size
-
         config = _config(self.recipe)
         found = read_split(self.recipe)
         tools, queries, asks, labels = (
@@ -130,9 +137,6 @@ class DatasetStage(Stage):
 
     def plan(self, outlook: Outlook) -> Iterator[str]:
         """How many tools and queries it has, what of it is left out, and its splits."""
-        from toolbank.run.advice import advise_on_size
-        from toolbank.run.forecast import format_paragraph
-
         read = read_split(self.recipe)
         names = ("train", "validation", "test")
         splits = ", ".join(f"{read.splits[name]:,} {name}" for name in names)
@@ -163,8 +167,12 @@ class SplitDataset:
 
     def describe(self) -> str:
         """How many tools, queries and asks there are."""
-        told = f"{count(len(self.tools), 'tool')}, {count(len(self.queries), 'query', 'queries')}"
-        return f"{told}, {count(len(self.asks), 'ask')}" if self.asks else told
+        parts = [
+            count(len(self.tools), "tool"),
+            count(len(self.queries), "query", "queries"),
+            *([count(len(self.asks), "ask")] if self.asks else []),
+        ]
+        return ", ".join(parts)
 
     def describe_left_out(self) -> list[str]:
         """A line for each reason for which something was left out."""
@@ -190,23 +198,14 @@ def read_split(recipe: Recipe) -> SplitDataset:
         InputError: a file is missing or broken, withheld tools leave none to train on, or there
             are asks and the recipe has others written.
     """
-    from toolbank.bank.split import (
-        draw_withheld,
-        find_held_out_tools,
-        make_units,
-        split_dataset,
-    )
-    from toolbank.requests.write.near_duplicates import find_across_splits
-
     config = _config(recipe)
     dataset = _find_kind(config).read(config)
-    names = [tool.name for tool in dataset.tools]
     if dataset.asks and recipe.asks is not None:
         raise InputError(
             f"{config.place}: the dataset has {count(len(dataset.asks), 'ask')} of its own, and the "
             "recipe's `asks` has others written. Leave one of the two out."
         )
-    withheld = draw_withheld(names, recipe.split, recipe.seed)
+    withheld = Catalogue(dataset.tools).draw_withheld(recipe.split, recipe.seed)
     for ask in dataset.asks:
         if ask.tool in withheld:
             dataset.left_out.add("ask: for a tool that is withheld", ask.tool)
@@ -271,7 +270,6 @@ def _config(recipe: Recipe) -> DatasetSettings:
 
 
 def _find_kind(config: DatasetSettings) -> DatasetKind[Any]:
-    from toolbank.datasets import DATASETS
 
     return DATASETS.find(config.type, "dataset.type")
 
@@ -287,43 +285,35 @@ def _hash_files(config: DatasetSettings) -> dict[str, str]:
     return hashes
 
 
-def suit_dataset(file: RecipeFile, folder: RunFolder) -> RecipeFile:
-    """The recipe with those of its retrievers that its dataset is enough for.
+def fit_to_dataset(file: RecipeFile, folder: RunFolder) -> tuple[RecipeFile, list[str]]:
+    """Remove the retrievers that need train queries, if the dataset has none.
 
-    Without train queries, those that need some go where nobody listed them: the baselines that
-    were added, and the default list. Asks are to learn from, too: with them, all stay.
+    Only the added baselines and those of the default list are removed; the notes name them. Asks
+    count as train queries.
 
     Raises:
-        InputError: one that is listed needs train queries and there are none, or the dataset can't
-            be read.
+        InputError: a listed retriever needs train queries and there are none, or the dataset
+            cannot be read.
     """
     recipe = file.recipe
     unfit = _find_unfit(recipe.retrievers)
     if recipe.dataset is None or recipe.asks is not None or not unfit:
-        return file
+        return file, []
     if DatasetStage(recipe, folder).has_train_queries():
-        return file
+        return file, []
     added = len(recipe.retrievers) - file.listed
     listed = [unfit[c.label] for c in recipe.retrievers[added:] if c.label in unfit]
     if listed:
-        raise _refuse_unfit(file, listed, read_split(recipe))
+        raise _refuse_unfit(file, listed)
     kept = tuple(c for c in recipe.retrievers if c.label not in unfit)
-    # No reader of the run's recipe is to add again what went.
-    suited = recipe.model_copy(update={"retrievers": kept, "baselines": False})
-    return replace(file, recipe=suited)
-
-
-def note_left_out(before: Recipe, after: Recipe) -> list[str]:
-    """That retrievers of the one recipe are not in the other, for want of train queries."""
-    kept = {config.label for config in after.retrievers}
-    gone = [one.label for one in before.retrievers if one.label not in kept]
-    if not gone:
-        return []
-    return [f"not fitted, since the dataset has no train queries: {', '.join(gone)}"]
+    # A reader of the run's recipe does not add them again.
+    fitting = recipe.model_copy(update={"retrievers": kept, "baselines": False})
+    note = f"not fitted, since the dataset has no train queries: {', '.join(unfit)}"
+    return replace(file, recipe=fitting), [note]
 
 
 def _find_unfit(configs: Sequence[RetrieverConfig]) -> dict[str, str]:
-    """What can't be fitted without train queries: labels, and what people are told of each."""
+    """Describe the retrievers that cannot be fitted without train queries, by label."""
     unfit: dict[str, str] = {}
     for config in configs:
         first = next((label for label in config.needs if label in unfit), "")
@@ -334,43 +324,16 @@ def _find_unfit(configs: Sequence[RetrieverConfig]) -> dict[str, str]:
     return unfit
 
 
-def _refuse_unfit(
-    file: RecipeFile, listed: Sequence[str], found: SplitDataset
-) -> InputError:
-    from toolbank.datasets.kind import SPLIT_NAMES
-
-    alone, over = _find_types()
+def _refuse_unfit(file: RecipeFile, listed: Sequence[str]) -> InputError:
+    found = read_split(file.recipe)
     splits = ", ".join(
         f"{found.splits[name]:,} {name}" for name in ("validation", "test")
     )
-    return InputError(
-        "\n".join(
-            (
-                f"{file.path}: retrievers: the dataset has no train queries ({splits}), and these "
-                f"can't be fitted without: {', '.join(listed)}. Leave them out. By their defaults "
-                f"these need none: {', '.join(alone)}; over them, {', '.join(over)}.",
-                *(f"  {line}" for line in found.describe_left_out()),
-                "To train, name a split of the dataset train, leave the splits out to have them "
-                f"drawn, or have asks written for its tools (`asks`). {SPLIT_NAMES}",
-            )
-        )
+    lines = (
+        f"{file.path}: retrievers: the dataset has no train queries ({splits}), which these need: "
+        f"{', '.join(listed)}. Remove them.",
+        *(f"  {line}" for line in found.describe_left_out()),
+        "To train, name a split of the dataset train, remove its splits so that toolbank draws "
+        f"them, or generate asks for its tools (`asks`). {SPLIT_NAMES}",
     )
-
-
-def _find_types() -> tuple[list[str], list[str]]:
-    """The types that need no train queries: those that stand alone, and those that build on one."""
-    from pydantic import ValidationError
-
-    from toolbank.retrievers import RETRIEVERS
-
-    alone: list[str] = []
-    over: list[str] = []
-    for name in RETRIEVERS.names:
-        try:
-            config = RETRIEVERS.load(name).config(type=name)
-        except (InputError, ValidationError):
-            # It can't be had here, or not without settings that nobody has given.
-            continue
-        if not config.needs_queries:
-            (over if config.needs else alone).append(name)
-    return alone, over
+    return InputError("\n".join(lines))

@@ -4,12 +4,48 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolbank.bank.bank import Bank
+from toolbank.bank.split import assign_splits
 from toolbank.config.base import shape
+from toolbank.datasets.jsonl import read_labelled
+from toolbank.evaluation.evaluate import (
+    Measured,
+    compare,
+    make_figures,
+    measure,
+    search_depth,
+    write_hits,
+)
+from toolbank.evaluation.figures import Difference, Figure, write_figures
+from toolbank.evaluation.sets import (
+    EvaluationSet,
+    describe_labels,
+    held_out_set,
+    make_set,
+    verified_set,
+)
+from toolbank.llm.engines import has_copied_wording
+from toolbank.llm.step import SAMPLE_SIZE, SampleCalls, StepSample
+from toolbank.requests.write.prompts import sample_drafts
+from toolbank.retrievers.calibration_fit import (
+    CalibrationQuality,
+    measure_calibration,
+    write_calibration,
+)
+from toolbank.retrievers.calibration_requests import (
+    CalibrationRequests,
+    TrainRequests,
+    choose_requests,
+    find_plain_encoder,
+)
+from toolbank.run.advice import warn_of_setbacks
 from toolbank.run.fit import load_fitted
+from toolbank.run.forecast import describe_forecast, forecast_calls, read_history
+from toolbank.run.outlook import Outlook, expect_asks
 from toolbank.run.stage import (
     Outcome,
     Stage,
@@ -21,34 +57,21 @@ from toolbank.run.stage import (
     write_searches,
 )
 from toolbank.system.errors import InputError, ReplyPendingError
+from toolbank.system.extras import naming_extras
+from toolbank.system.files import write_json
 from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.bank.bank import Bank
     from toolbank.bank.records import Query
     from toolbank.evaluation import EvaluateConfig
-    from toolbank.evaluation.evaluate import Measured
-    from toolbank.evaluation.figures import Difference, Figure
-    from toolbank.evaluation.sets import EvaluationSet
     from toolbank.retrievers.base import Retriever
-    from toolbank.retrievers.calibration_fit import CalibrationQuality
-    from toolbank.retrievers.calibration_requests import CalibrationRequests
     from toolbank.run.folder import RunFolder
-    from toolbank.run.outlook import Outlook
     from toolbank.run.recipe import Recipe
     from toolbank.system.consent import Grant
 
 # What the stage leaves; another number makes all be evaluated again.
 _LAYOUT = 8
-
-
-@dataclass
-class Evaluation:
-    """Figures of all retrievers on all sets, and of their differences."""
-
-    figures: list[Figure] = field(default_factory=list)
-    differences: list[Difference] = field(default_factory=list)
 
 
 class EvaluateStage(Stage):
@@ -81,19 +104,6 @@ class EvaluateStage(Stage):
 
     def work(self) -> Outcome:
         """Search with every retriever, and write what is found and the figures."""
-        from toolbank.bank.bank import Bank
-        from toolbank.evaluation.evaluate import write_hits
-        from toolbank.evaluation.figures import write_figures
-        from toolbank.evaluation.sets import (
-            describe_labels,
-            held_out_set,
-            make_set,
-            verified_set,
-        )
-        from toolbank.retrievers.calibration_fit import write_calibration
-        from toolbank.run.advice import warn_of_setbacks
-        from toolbank.system.files import write_json
-
         recipe, folder = self.recipe, self.folder
         bank = Bank.load(folder.bank)
         by_verified = verified_set(bank)
@@ -114,10 +124,10 @@ class EvaluateStage(Stage):
             return Outcome("waits for replies", (), waiting=str(waiting))
         chosen_by = _make_figures([of_one[:1] for of_one in found], recipe)
         measured = [of_one[1:] for of_one in found]
-        evaluation = _evaluate(measured, recipe)
+        figures, differences = _evaluate(measured, recipe)
         write_figures(folder.validation, chosen_by)
-        write_figures(folder.metrics, evaluation.figures)
-        write_figures(folder.comparisons, evaluation.differences)
+        write_figures(folder.metrics, figures)
+        write_figures(folder.comparisons, differences)
         write_figures(folder.labels, [describe_labels(evaluated) for evaluated in sets])
         write_calibration(folder.calibration, requests, calibrated)
         warnings = warn_of_setbacks(chosen_by, recipe.retrievers, bank, recipe.seed)
@@ -139,15 +149,6 @@ class EvaluateStage(Stage):
 
     def plan(self, outlook: Outlook) -> Iterator[str]:
         """What retrievers will ask a model at most: calls, tokens, cost and time."""
-        from toolbank.datasets.jsonl import read_labelled
-        from toolbank.llm.step import SAMPLE_SIZE, SampleCalls, StepSample
-        from toolbank.requests.write.prompts import sample_drafts
-        from toolbank.run.forecast import (
-            describe_forecast,
-            forecast_calls,
-            read_history,
-        )
-
         recipe = self.recipe
         asking = [(config, config.asks) for config in recipe.retrievers if config.asks]
         if not asking:
@@ -183,12 +184,6 @@ class EvaluateStage(Stage):
 
         Those of training include the asks.
         """
-        from dataclasses import replace
-
-        from toolbank.bank.bank import Bank
-        from toolbank.bank.split import assign_splits
-        from toolbank.run.outlook import expect_asks
-
         recipe, given = self.recipe, outlook.given
         queries = given.queries
         if not outlook.bank_changes:
@@ -212,8 +207,8 @@ class EvaluateStage(Stage):
 
 def evaluate_sets(
     recipe: Recipe, folder: RunFolder, sets: Sequence[EvaluationSet]
-) -> Evaluation:
-    """Evaluate the fitted retrievers of a run on these sets."""
+) -> tuple[list[Figure], list[Difference]]:
+    """Return figures of a run's retrievers on these sets, and of their differences."""
     measured = [
         _measure(retriever, sets, recipe.evaluate)
         for retriever in _load_all(recipe, folder)
@@ -227,9 +222,6 @@ def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
     Raises:
         InputError: a file is missing or broken, or none of its labels is a tool of the bank.
     """
-    from toolbank.datasets.jsonl import read_labelled
-    from toolbank.evaluation.sets import make_set
-
     sets = []
     for path in paths:
         file = read_labelled(path)
@@ -266,14 +258,6 @@ def choose_calibration_requests(
     Raises:
         InputError: a file that is there is broken.
     """
-    from toolbank.datasets.jsonl import read_labelled
-    from toolbank.llm.engines import has_copied_wording
-    from toolbank.retrievers.calibration_requests import (
-        TrainRequests,
-        choose_requests,
-        find_plain_encoder,
-    )
-
     return choose_requests(
         bank,
         [read_labelled(path) for path in paths if path.is_file()],
@@ -287,9 +271,6 @@ def _calibrate(
     retriever: Retriever, bank: Bank, requests: CalibrationRequests
 ) -> list[CalibrationQuality]:
     """What a retriever's probabilities are worth, where they can be learnt without asking a model."""
-    from toolbank.retrievers.calibration_fit import measure_calibration
-    from toolbank.system.extras import naming_extras
-
     if retriever.config.asks or requests.reason:
         return []
     with naming_extras():
@@ -301,9 +282,6 @@ def _measure(
     retriever: Retriever, sets: Sequence[EvaluationSet], config: EvaluateConfig
 ) -> list[Measured]:
     import numpy as np
-
-    from toolbank.evaluation.evaluate import measure, search_depth
-    from toolbank.system.extras import naming_extras
 
     with naming_extras():
         if not retriever.config.asks:
@@ -319,21 +297,22 @@ def _measure(
     ]
 
 
-def _evaluate(measured: Sequence[Sequence[Measured]], recipe: Recipe) -> Evaluation:
-    from toolbank.evaluation.evaluate import compare
-
-    evaluation = Evaluation(_make_figures(measured, recipe))
-    for on_one in zip(*measured, strict=True):
-        evaluation.differences += compare(
+def _evaluate(
+    measured: Sequence[Sequence[Measured]], recipe: Recipe
+) -> tuple[list[Figure], list[Difference]]:
+    differences = [
+        difference
+        for on_one in zip(*measured, strict=True)
+        for difference in compare(
             on_one, recipe.retrievers, recipe.evaluate, recipe.seed
         )
-    return evaluation
+    ]
+    return _make_figures(measured, recipe), differences
 
 
 def _make_figures(
     measured: Sequence[Sequence[Measured]], recipe: Recipe
 ) -> list[Figure]:
-    from toolbank.evaluation.evaluate import make_figures
 
     return [
         figure

@@ -9,23 +9,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
+from toolbank.encoders.location import encoder_identity, find_folder, locate
+from toolbank.encoders.model import find_local_model
+from toolbank.retrievers.kind import RetrieverConfig, plan_fits
+from toolbank.run.fit import Fit, fit_together
 from toolbank.run.folder import hash_tree
 from toolbank.run.stage import Outcome, Stage, bank_hashes, files_read, label_hashes
 from toolbank.system.numbers import count
 from toolbank.system.terminal import align
 from toolbank.system.version import __version__
+from toolbank.training.config import TrainingPlan, check_training
 from toolbank.training.ranks import world_size
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
-    from toolbank.config.assets import Asset
+    from toolbank.encoders.config import EncoderConfig
     from toolbank.llm.config import EngineConfig
-    from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.folder import RunFolder
     from toolbank.run.outlook import Outlook
     from toolbank.run.recipe import Recipe
-    from toolbank.training.config import TrainingPlan
 
 
 # Of how many other settings, or banks, what a stop left stays: each may be of hours, and large.
@@ -69,8 +73,6 @@ class FitStage(Stage):
 
     def depends(self) -> dict[str, Any]:
         """The bank, the settings that shape the retriever, and what it builds on."""
-        from toolbank.encoders.location import encoder_identity
-
         verified = self.recipe.labels == "verified"
         return {
             "bank": bank_hashes(self.folder, self.recipe),
@@ -92,8 +94,6 @@ class FitStage(Stage):
         Its checkpoints, and those that other settings or another bank have left, stay until it
         is saved: who tries a setting may come back. Of the others, those saved last do.
         """
-        from toolbank.run.fit import Fit, fit_together
-
         folder, label, checkpoints = self.folder, self.config.label, self.checkpoints
         kept = checkpoints.parent
         others = [path for path in kept.glob("*") if path != checkpoints]
@@ -139,8 +139,6 @@ class FitStage(Stage):
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt templates of its searches, and of those that it builds on."""
-        from toolbank.config.assets import find_asset
-
         labels, names = {self.config.label}, dict[str, None]()
         # A retriever builds on those before it.
         for config in reversed(self.recipe.retrievers):
@@ -151,8 +149,6 @@ class FitStage(Stage):
 
     def places(self) -> tuple[Path, ...]:
         """The encoders that lie in a folder."""
-        from toolbank.encoders.location import find_folder, locate
-
         found = (find_folder(locate(encoder)) for encoder in self.config.encoders)
         return tuple(filter(None, found))
 
@@ -161,28 +157,16 @@ class FitStage(Stage):
         """The model that its searches call, if any."""
         return (self.config.asks,) if self.config.asks else ()
 
+    @property
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """Those that it reads texts with."""
+        return self.config.encoders
+
     def check(self) -> None:
         """Refuse a training, an encoder or a model that cannot be used here."""
-        from toolbank.encoders.location import locate
-        from toolbank.encoders.model import require_model
-        from toolbank.training.config import check_training
-
-        super().check()
         for training in self.config.trainings:
             check_training(training)
-        for encoder in self.config.encoders:
-            require_model(locate(encoder))
-
-    def prepare(self) -> None:
-        """Refuse a model without its key, and workers without Ray; download encoders."""
-        from toolbank.encoders.location import locate
-        from toolbank.encoders.model import find_model
-        from toolbank.encoders.workers import check_workers
-
-        super().prepare()
-        for encoder in self.config.encoders:
-            check_workers(encoder)
-            find_model(locate(encoder))
+        super().check()
 
 
 def _saved_at(checkpoints: Path) -> float:
@@ -193,9 +177,6 @@ def _saved_at(checkpoints: Path) -> float:
 
 def _list_downloads(stages: Sequence[FitStage]) -> Iterator[str]:
     """The encoders that a run has to download."""
-    from toolbank.encoders.location import locate
-    from toolbank.encoders.model import find_local_model
-
     encoders = [locate(one) for stage in stages for one in stage.config.encoders]
     for name in dict.fromkeys(encoders):
         if find_local_model(name) is None:
@@ -228,8 +209,6 @@ def plan_trainings(
     Raises:
         InputError: one of them can't be trained on it.
     """
-    from toolbank.retrievers.kind import plan_fits
-
     configs = [
         config for config in recipe.retrievers if f"retrievers/{config.label}" in todo
     ]

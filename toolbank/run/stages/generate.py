@@ -9,7 +9,31 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolbank.bank.files import write_attempts, write_queries
+from toolbank.bank.split import make_units, split_queries
 from toolbank.config.base import shape
+from toolbank.encoders.location import encoder_identity
+from toolbank.requests.quality.texts import (
+    check_explanations,
+    describe_explanations,
+)
+from toolbank.requests.write.config import (
+    GenerateConfig,
+    describe_size_limits,
+    fit_to_tools,
+)
+from toolbank.requests.write.prompts import prompt_assets, prompt_hash, prompt_notes
+from toolbank.requests.write.write_step import (
+    BankQueries,
+    NothingAcceptedError,
+    WriteStep,
+    generate,
+    most_attempts,
+    most_queries,
+)
+from toolbank.run.advice import advise_before
+from toolbank.run.catalogue import depends_on_catalogue, read_catalogue
+from toolbank.run.forecast import Forecast, History, format_paragraph
 from toolbank.run.stage import hash_file, write_bank_info
 from toolbank.run.stages.asking import WritingStage
 from toolbank.system.errors import InputError
@@ -19,15 +43,13 @@ from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.bank.catalogue import Catalogue
     from toolbank.bank.records import Query, Tool
+    from toolbank.bank.split import Catalogue
     from toolbank.config.assets import Asset
+    from toolbank.encoders.config import EncoderConfig
     from toolbank.llm.chat import Engine
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult
-    from toolbank.requests.write.config import GenerateConfig
-    from toolbank.requests.write.write_step import BankQueries, WriteStep
-    from toolbank.run.forecast import Forecast, History
     from toolbank.run.outlook import Outlook
 
 # Libraries whose versions may change a bank's content or its files' bytes.
@@ -46,17 +68,13 @@ class GenerateStage(WritingStage):
 
     def depends(self) -> dict[str, Any]:
         """The tools, the settings that shape queries, and the prompts."""
-        from toolbank.encoders.location import encoder_identity
-        from toolbank.requests.write.prompts import prompt_hash
-        from toolbank.run.catalogue import depends_on_catalogue
-
         config = self.recipe.generate
         return {
             "tools": hash_file(self.folder.bank / "tools.parquet"),
             **depends_on_catalogue(self.folder),
             "sources": hash_file(self.folder.bank / "sources.json"),
             "config": shape(config),
-            "encoders": [encoder_identity(one) for one in config.encoders],
+            "encoders": [encoder_identity(one) for one in self.encoders],
             "files": [hash_file(path) for path in self.engine_files],
             "domain": self.recipe.domain_name,
             "prompts": prompt_hash(self.recipe.domain_name, config),
@@ -67,16 +85,6 @@ class GenerateStage(WritingStage):
 
     def ask(self, journal: Journal) -> StepResult[BankQueries]:
         """Write the queries."""
-        from toolbank.bank.files import write_attempts
-        from toolbank.requests.write.config import describe_size_limits
-        from toolbank.requests.write.write_step import (
-            NothingAcceptedError,
-            generate,
-            most_queries,
-        )
-        from toolbank.run.advice import advise_before
-        from toolbank.run.catalogue import read_catalogue
-
         recipe, folder = self.recipe, self.folder
         catalogue = read_catalogue(folder)
         tools = catalogue.tools
@@ -106,8 +114,6 @@ class GenerateStage(WritingStage):
         self, catalogue: Catalogue, engine: Engine | None = None
     ) -> WriteStep:
         """The attempts over these tools."""
-        from toolbank.requests.write.write_step import WriteStep
-
         recipe, tools = self.recipe, catalogue.tools
         domain, seed = recipe.domain_name, recipe.seed
         return WriteStep(tools, self.config, domain, seed, catalogue.earlier, engine)
@@ -120,9 +126,6 @@ class GenerateStage(WritingStage):
 
     def plan_notes(self, outlook: Outlook) -> Iterator[str]:
         """What of so small a bank says nothing, what is offered, and what is said of the tools."""
-        from toolbank.run.advice import advise_before
-        from toolbank.run.forecast import format_paragraph
-
         tools = outlook.given.tools
         if most := outlook.most_queries:
             for line in advise_before(self.recipe, len(tools), most):
@@ -147,8 +150,6 @@ class GenerateStage(WritingStage):
         Where nobody knows how many attempts become queries, all do at best, and every second one
         at worst.
         """
-        from toolbank.requests.write.write_step import most_attempts
-
         accepted, polished = self._shares(history)
         limit = most_attempts(self.config) or math.inf
         fewest = min(total / (accepted or 1.0), limit)
@@ -183,10 +184,6 @@ class GenerateStage(WritingStage):
         self, value: BankQueries, calls: Mapping[str, Any]
     ) -> tuple[tuple[Path, ...], Sequence[str]]:
         """The bank: queries with their splits, and what became of attempts."""
-        from toolbank.bank.files import write_attempts, write_queries
-        from toolbank.bank.split import make_units, split_queries
-        from toolbank.run.catalogue import read_catalogue
-
         recipe, folder = self.recipe, self.folder
         catalogue = read_catalogue(folder)
         withheld = catalogue.draw_withheld(recipe.split, recipe.seed)
@@ -239,11 +236,6 @@ class GenerateStage(WritingStage):
         self, queries: Collection[Query], tools: Sequence[Tool]
     ) -> tuple[tuple[Path, ...], list[str]]:
         """The file of the check, and what it tells; nothing where none is asked for."""
-        from toolbank.requests.write.explanations import (
-            check_explanations,
-            describe_explanations,
-        )
-
         path = self.folder.bank / "explanations.json"
         config = self.recipe.generate.explanations
         if config is None:
@@ -253,33 +245,17 @@ class GenerateStage(WritingStage):
         write_json(path, found)
         return (path,), describe_explanations(found)
 
-    def check(self) -> None:
-        """Refuse an engine that can't be made, and an encoder that can't be had."""
-        from toolbank.encoders.location import locate
-        from toolbank.encoders.model import require_model
-
-        super().check()
-        for encoder in self.recipe.generate.encoders:
-            require_model(locate(encoder))
-
-    def prepare(self) -> None:
-        """Refuse an engine whose key or package isn't here, and workers without Ray."""
-        from toolbank.encoders.workers import check_workers
-
-        super().prepare()
-        for encoder in self.recipe.generate.encoders:
-            check_workers(encoder)
+    @property
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """Those that compare queries."""
+        return self.recipe.generate.encoders
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompts and the examples in them."""
-        from toolbank.requests.write.prompts import prompt_assets
-
         return tuple(prompt_assets(self.recipe.domain_name, self.recipe.generate))
 
     def notes(self) -> list[str]:
         """Which prompts are the user's own, and whether there are examples of the domain."""
-        from toolbank.requests.write.prompts import prompt_notes
-
         if not self.reads_assets:
             return []
         notes = prompt_notes(self.recipe.domain_name, self.recipe.generate)
@@ -317,9 +293,6 @@ class GenerateStage(WritingStage):
 
 def _describe_offers(config: GenerateConfig, tools: Sequence[Tool]) -> Iterator[str]:
     """How many tools are asked for, and what is smaller than set since the bank is."""
-    from toolbank.requests.write.config import describe_size_limits, fit_to_tools
-    from toolbank.run.forecast import format_paragraph
-
     if fit := describe_size_limits(config, tools):
         yield from format_paragraph("offered", fit.removeprefix("offered: "))
     if shares := fit_to_tools(config, tools).tools_per_query:

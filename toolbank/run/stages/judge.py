@@ -6,8 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolbank.bank.bank import Bank
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
+from toolbank.requests.judge.judge import judge_bank, keep_comparisons, sample_verdicts
+from toolbank.requests.judge.judges import TEMPLATE, JudgeConfig
+from toolbank.requests.judge.summary import find_files
 from toolbank.run.stage import bank_hashes, hash_file
 from toolbank.run.stages.asking import AskingStage
 from toolbank.system.files import read_json, write_json
@@ -17,7 +21,6 @@ from toolbank.system.version import __version__
 if TYPE_CHECKING:
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult, StepSample
-    from toolbank.requests.judge.judges import JudgeConfig
     from toolbank.run.forecast import Forecast
     from toolbank.run.outlook import Outlook
 
@@ -45,9 +48,6 @@ class JudgeStage(AskingStage):
 
     def ask(self, journal: Journal) -> StepResult[dict[str, Any]]:
         """Have the pairs judged."""
-        from toolbank.bank.bank import Bank
-        from toolbank.requests.judge.judge import judge_bank
-
         bank = Bank.load(self.folder.bank)
         return judge_bank(bank, self.config, seed=self.recipe.seed, journal=journal)
 
@@ -58,8 +58,6 @@ class JudgeStage(AskingStage):
 
     def sample(self, outlook: Outlook) -> StepSample:
         """Comparisons; those of another bank are of other pairs."""
-        from toolbank.requests.judge.judge import sample_verdicts
-
         domain, pairs = self.recipe.domain_name, self._most_pairs(outlook)
         is_same = not outlook.bank_changes
         return sample_verdicts(self.config, domain, pairs, is_same=is_same)
@@ -76,9 +74,6 @@ class JudgeStage(AskingStage):
         self, value: dict[str, Any], calls: Mapping[str, Any]
     ) -> tuple[tuple[Path, ...], Sequence[str]]:
         """The comparison, and those made before."""
-        from toolbank.bank.bank import Bank
-        from toolbank.requests.judge.judge import keep_comparisons
-
         path = self.folder.judge
         earlier = read_json(path) if path.is_file() else {}
         content = keep_comparisons(value, earlier, Bank.load(self.folder.bank))
@@ -91,8 +86,6 @@ class JudgeStage(AskingStage):
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt."""
-        from toolbank.requests.judge.judges import TEMPLATE
-
         return (find_asset("prompts", TEMPLATE),)
 
     @property
@@ -109,7 +102,6 @@ class JudgeStage(AskingStage):
 
     @property
     def _others(self) -> tuple[Path, ...]:
-        from toolbank.requests.judge.summary import find_files
 
         against = self.recipe.judge.against
         return find_files(against) if isinstance(against, Path) else ()

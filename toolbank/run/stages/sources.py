@@ -6,8 +6,28 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolbank.bank.files import read_tools
 from toolbank.config.base import shape
+from toolbank.run.catalogue import (
+    advise_to_refresh,
+    explain_loss,
+    former_tools,
+    has_begun,
+    keep_labels,
+    keep_tools,
+)
+from toolbank.run.recipe import Recipe, load_recipe
 from toolbank.run.stage import Outcome, Stage
+from toolbank.sources.collect import (
+    collect_tools,
+    describe_keeps,
+    name_sources,
+    refuse_to_start,
+    source_files,
+    source_places,
+    source_versions,
+)
+from toolbank.sources.kind import ToolCollection
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import read_json
 from toolbank.system.folders import is_run_folder
@@ -18,8 +38,6 @@ from toolbank.system.version import __version__
 if TYPE_CHECKING:
     from toolbank.config.assets import Asset
     from toolbank.run.folder import RunFolder
-    from toolbank.run.recipe import Recipe
-    from toolbank.sources.kind import ToolCollection
 
 
 class SourcesStage(Stage):
@@ -30,14 +48,10 @@ class SourcesStage(Stage):
     @property
     def keeps(self) -> str:
         """What its sources keep."""
-        from toolbank.sources.collect import describe_keeps
-
         return describe_keeps(self.recipe.sources)
 
     def depends(self) -> dict[str, Any]:
         """The sources, and what stands for their content."""
-        from toolbank.sources.collect import source_versions
-
         return {
             "sources": [shape(source) for source in self.recipe.sources],
             "versions": source_versions(self.recipe.sources),
@@ -46,8 +60,6 @@ class SourcesStage(Stage):
 
     def check(self) -> None:
         """Refuse two sources that the user calls the same."""
-        from toolbank.sources.collect import name_sources
-
         name_sources(self.recipe.sources)
 
     def work(self) -> Outcome:
@@ -60,16 +72,6 @@ class SourcesStage(Stage):
             InputError: a source can't be read.
             ToolbankError: one gives under half of its former tools.
         """
-        from toolbank.run.catalogue import (
-            advise_to_refresh,
-            explain_loss,
-            former_tools,
-            has_begun,
-            keep_labels,
-            keep_tools,
-        )
-        from toolbank.sources.collect import collect_tools
-
         # What was never asked about may go: a recipe is changed until it reads what it should.
         begun = has_begun(self.folder)
         former = former_tools(self.folder) if begun else ()
@@ -90,20 +92,14 @@ class SourcesStage(Stage):
 
     def read_ahead(self) -> None:
         """Read every source; the pages of a crawl stay."""
-        from toolbank.sources.collect import collect_tools
-
         collect_tools(self.recipe.sources, self.folder.cache)
 
     def places(self) -> tuple[Path, ...]:
         """Where packages lie."""
-        from toolbank.sources.collect import source_places
-
         return source_places(self.recipe.sources)
 
     def assets(self) -> tuple[Asset, ...]:
         """The files in crawlers/ that say what is read, and which tools are twins."""
-        from toolbank.sources.collect import source_files
-
         return source_files(self.recipe.sources)
 
 
@@ -117,8 +113,6 @@ def current_tools(recipe: Recipe, folder: RunFolder, path: Path) -> ToolCollecti
     Raises:
         InputError: a source can't be read, or not without that a command is started.
     """
-    from toolbank.sources.collect import collect_tools, refuse_to_start
-
     if SourcesStage(recipe, folder).is_done:
         return kept_tools(folder)
     try:
@@ -132,8 +126,6 @@ def current_tools(recipe: Recipe, folder: RunFolder, path: Path) -> ToolCollecti
 
 def has_same_sources(recipe: Recipe, folder: RunFolder) -> bool:
     """Whether a folder has tools that were read of the sources of a recipe, be they up to date or not."""
-    from toolbank.run.recipe import load_recipe
-
     if not (folder.bank / "tools.parquet").is_file() or not is_run_folder(folder.path):
         return False
     try:
@@ -156,9 +148,6 @@ def kept_tools(folder: RunFolder) -> ToolCollection:
     Raises:
         InputError: a file can't be read.
     """
-    from toolbank.bank.files import read_tools
-    from toolbank.sources.kind import ToolCollection
-
     info = folder.bank / "sources.json"
     noted = read_json(info) if info.is_file() else {}
     tools = read_tools(folder.bank / "tools.parquet")

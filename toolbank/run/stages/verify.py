@@ -8,8 +8,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from toolbank.bank.bank import Bank, read_labels, write_labels
+from toolbank.bank.files import read_column, read_tools
+from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
+from toolbank.encoders.location import locate
+from toolbank.encoders.model import find_model
+from toolbank.requests.engines import read_grades_file
 from toolbank.requests.verify import VerifyConfig
+from toolbank.requests.verify.verify import (
+    FINDINGS,
+    TEMPLATE,
+    LabelVerification,
+    sample_grades,
+    verify_bank,
+)
+from toolbank.retrievers.settings import Tool2VecConfig
 from toolbank.run.stage import Stage, bank_hashes, has_grades, hash_file
 from toolbank.run.stages.asking import AskingStage
 from toolbank.run.version_0_7 import read_verified
@@ -18,10 +32,8 @@ from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.config.assets import Asset
     from toolbank.llm.journal import Journal
     from toolbank.llm.step import StepResult, StepSample
-    from toolbank.requests.verify.verify import LabelVerification
     from toolbank.run.folder import RunFolder
     from toolbank.run.forecast import Forecast
     from toolbank.run.outlook import Outlook
@@ -71,9 +83,6 @@ class VerifyStage(AskingStage):
         """Get grades, and merge all."""
         from dataclasses import replace
 
-        from toolbank.bank.bank import Bank, read_labels
-        from toolbank.requests.verify.verify import verify_bank
-
         folder = self.folder
         return verify_bank(
             replace(Bank.load(folder.bank), labels=read_labels(folder.dataset_labels)),
@@ -102,8 +111,6 @@ class VerifyStage(AskingStage):
 
     def sample(self, outlook: Outlook) -> StepSample | None:
         """Grades of drafts."""
-        from toolbank.requests.verify.grader import sample_grades
-
         if (queries := outlook.most_queries) is None:
             return None
         recipe, tools = self.recipe, outlook.given.tools
@@ -121,9 +128,6 @@ class VerifyStage(AskingStage):
         self, value: LabelVerification, calls: Mapping[str, Any]
     ) -> tuple[tuple[Path, ...], Sequence[str]]:
         """The labels, and what they follow from."""
-        from toolbank.bank.bank import write_labels
-        from toolbank.requests.verify.verify import FINDINGS
-
         folder, path = self.folder, self._grades_file
         if path and not path.is_relative_to(folder.verify):
             with atomic_path(self._kept(path)) as kept:
@@ -139,19 +143,12 @@ class VerifyStage(AskingStage):
         super().check()
         path = self._grades_file
         if path and self._is_bank_done():
-            from toolbank.bank.files import read_column, read_tools
-            from toolbank.requests.engines import read_grades_file
-
             tools = read_tools(self.folder.bank / "tools.parquet")
             ids = read_column(self.folder.bank / "queries.parquet", "id")
             read_grades_file(path, tools, frozenset(ids))
 
     def prepare(self) -> None:
         """Refuse an engine whose key or package isn't here; get the encoder."""
-        from toolbank.encoders.location import locate
-        from toolbank.encoders.model import find_model
-        from toolbank.retrievers.settings import Tool2VecConfig
-
         if self.recipe.verify is None:
             return
         super().prepare()
@@ -160,9 +157,7 @@ class VerifyStage(AskingStage):
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompt, where a model reads it."""
-        from toolbank.requests.verify.grader import verify_assets
-
-        return verify_assets() if self.reads_assets else ()
+        return (find_asset("prompts", TEMPLATE),) if self.reads_assets else ()
 
     def refresh(self) -> tuple[Path, ...]:
         """The calls in verify.json."""

@@ -97,16 +97,13 @@ class Target(_Strict):
                     "the address has a user, a query or a fragment; put a secret into "
                     "`credential`"
                 )
-        if self.read_only and self.url:
-            raise ValueError(
-                "`read_only` is only for an MCP server; an API has GET and HEAD"
-            )
-        if self.environment and not self.command:
-            raise ValueError("`environment` is only for a `command`")
-        if self.credential and self.command:
-            raise ValueError(
-                "`credential` is only for an address; a command has `environment`"
-            )
+        for key, kinds in (
+            ("read_only", ("mcp", "command")),
+            ("environment", ("command",)),
+            ("credential", ("url", "mcp")),
+        ):
+            if getattr(self, key) and not any(getattr(self, kind) for kind in kinds):
+                raise ValueError(f"`{key}` is only for {' or '.join(kinds)}")
         return self
 
 

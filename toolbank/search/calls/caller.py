@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
@@ -20,9 +20,8 @@ from referencing import Registry
 
 from toolbank.bank.records import HttpCall, McpCall, Tool
 from toolbank.search.calls import CallError, Target
-from toolbank.search.calls.http import send
+from toolbank.search.calls.http import prepare_request, send
 from toolbank.search.calls.mcp import send_to_mcp
-from toolbank.search.calls.request import prepare_request
 from toolbank.system.errors import InputError
 from toolbank.system.net import is_private
 from toolbank.system.secrets import mask_command
@@ -173,7 +172,8 @@ class ToolCaller:
         call, keys = tool.call, self.keys(tool)
         found = [self.targets[key] for key in keys if key in self.targets]
         own = self.targets.get(tool.sources[0])
-        if isinstance(call, HttpCall) and own and _is_server(own.url, call.server):
+        server = call.server.rstrip("/") if isinstance(call, HttpCall) else ""
+        if own and server and own.url.rstrip("/") == server:
             found.append(own)
         if not found or bool(found[0].url) != isinstance(call, HttpCall):
             return None
@@ -243,10 +243,6 @@ def _find_server(tool: Tool) -> str | None:
     return tool.call.server or "/" if isinstance(tool.call, HttpCall) else None
 
 
-def _is_server(url: str, server: str) -> bool:
-    return bool(server) and url.rstrip("/") == server.rstrip("/")
-
-
 def _only_reads(call: HttpCall | McpCall, target: Target) -> bool:
     if isinstance(call, HttpCall):
         return call.method.upper() in _SAFE
@@ -255,9 +251,8 @@ def _only_reads(call: HttpCall | McpCall, target: Target) -> bool:
 
 def describe_permissions(caller: ToolCaller, tools: Iterable[Tool]) -> list[str]:
     """Report where calls go, and propose targets for sources without one; one line each."""
-    counts: dict[str, int] = {}
     targets = caller.targets
-    kept: dict[str, int] = {}
+    counts, kept = Counter[str](), Counter[str]()
     lacks: dict[str, dict[str, object]] = {}
     used: set[str] = set()
     for tool in tools:
@@ -266,13 +261,14 @@ def describe_permissions(caller: ToolCaller, tools: Iterable[Tool]) -> list[str]
             continue
         target = caller.find_target(tool)
         if target is None:
-            first, *plainer = caller.keys(tool)
-            lacks.setdefault(plainer[0] if plainer else first, _propose(call))
+            proposed: dict[str, object] = {"command": ["..."]}
+            if isinstance(call, HttpCall):
+                proposed = {"url": call.server or "https://..."}
+            lacks.setdefault(caller.keys(tool)[:2][-1], proposed)
             continue
         used |= {name for name, one in targets.items() if one is target}
         place = target.url or target.mcp or " ".join(mask_command(target.command))
-        found = counts if caller.lets(tool) else kept
-        found[place] = found.get(place, 0) + 1
+        (counts if caller.lets(tool) else kept)[place] += 1
     lines = [
         f"calls of {count:,} tools go to {place}" for place, count in counts.items()
     ]
@@ -281,12 +277,10 @@ def describe_permissions(caller: ToolCaller, tools: Iterable[Tool]) -> list[str]
         for place, count in kept.items()
     ]
     if lacks:
-        proposed = yaml.safe_dump(
-            {"sources": lacks}, sort_keys=False, allow_unicode=True
-        )
+        file = yaml.safe_dump({"sources": lacks}, sort_keys=False, allow_unicode=True)
         lines.append(
             "these sources have no target yet; a proposal from their descriptions for "
-            f"--call-config FILE, to be checked first:\n{proposed}"
+            f"--call-config FILE, to be checked first:\n{file}"
         )
     if not counts and not kept and not lacks:
         lines.append("no tool that can be called matches --call")
@@ -306,9 +300,3 @@ def describe_permissions(caller: ToolCaller, tools: Iterable[Tool]) -> list[str]
                 f"--call-config: {name}: {', '.join(unset)} not set; calls will fail"
             )
     return lines
-
-
-def _propose(call: HttpCall | McpCall) -> dict[str, object]:
-    if isinstance(call, McpCall):
-        return {"command": ["..."]}
-    return {"url": call.server or "https://..."}

@@ -1,20 +1,212 @@
-"""Send a call to an HTTP API, at a checked address."""
+"""Call an HTTP API: build a request whose arguments stay in their places, and send it.
+
+The request goes to a checked address.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, unquote, urlencode
 
 import aiohttp
 from yarl import URL
 
+from toolbank.bank.records import Argument, HttpCall
 from toolbank.search.calls import CallError, Target
-from toolbank.search.calls.request import HttpRequest
 from toolbank.system.http import (
     EncodingError,
     PrivateAddressError,
     make_connector,
     read_body,
 )
+
+_OURS = re.compile(
+    "host|origin|referer|authorization|cookie|set-cookie|accept-encoding|content-length"
+    "|content-type|transfer-encoding|te|trailer|expect|connection|keep-alive|upgrade"
+    "|forwarded|x-host|(x-real|x-client|x-cluster-client|true-client)-ip"
+    "|(proxy-|sec-|x-forwarded|x-http-method|x-method|x-original-|x-rewrite-).*"
+)
+"""Headers that no argument may set."""
+_METHOD_IN_QUERY = re.compile(r"_method|_?http_?method|x[-_]http[-_]method.*", re.I)
+"""Parameters that override the method in some frameworks, so that a GET may write."""
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_TEMPLATE = re.compile(
+    r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2}|{[^{}/]+})*)?"
+)
+"""A valid path, with its places for arguments."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_BETWEEN = {"spaceDelimited": " ", "pipeDelimited": "|"}
+
+
+@dataclass(frozen=True)
+class HttpRequest:
+    """A request that can be sent, with an encoded address."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+
+
+def prepare_request(
+    base: str, call: HttpCall, arguments: Mapping[str, Any]
+) -> HttpRequest:
+    """Build the request of an operation with arguments that fit the tool's schema.
+
+    The operation itself is not trusted: its path must not leave that of the base, nor may it set
+    headers that change the meaning of the request.
+
+    Raises:
+        CallError: an argument has no place, or is not allowed there; or the operation is refused.
+    """
+    method = call.method.upper()
+    if method not in _METHODS:
+        raise CallError("The operation's method is not supported.")
+    _check_template(call.path)
+    places = {argument.property: argument for argument in call.arguments}
+    for name in arguments:
+        if name not in places:
+            raise CallError(f"There is no argument {name!r}.")
+    path, query, headers = call.path, list[tuple[str, str]](), dict[str, str]()
+    body: dict[str, Any] = {}
+    whole: list[Any] = []
+    for name, value in arguments.items():
+        argument = places[name]
+        said = argument.name or name
+        if argument.place == "path":
+            path = _fill(path, said, value, argument)
+        elif argument.place == "query":
+            query += _spread(said, value, argument)
+        elif argument.place == "header":
+            headers |= _header(said, value)
+        elif argument.place == "cookie":
+            raise CallError(f"{name}: cookies are not supported.")
+        elif argument.name:
+            body[argument.name] = value
+        else:
+            whole.append(value)
+    if "{" in path:
+        raise CallError(f"An argument of the path is missing: {path}.")
+    if _climbs(_decode(path)):
+        raise CallError("The path, with its arguments, leaves that of the API.")
+    content = whole[0] if whole else body
+    data, kind = _write_body(call.content_type, content, bool(whole or body))
+    if kind:
+        headers["Content-Type"] = kind
+    url = base.rstrip("/") + path
+    for name, _ in query:
+        if _METHOD_IN_QUERY.fullmatch(name):
+            raise CallError(f"{name}: may change the method of the request.")
+    if query:
+        url += "?" + urlencode(query, quote_via=quote, safe="")
+    return HttpRequest(method, url, headers, data)
+
+
+def _check_template(path: str) -> None:
+    """Check that a path does not leave that of the base, also when decoded several times."""
+    read = _decode(re.sub("{[^{}/]+}", "x", path))
+    if (
+        not _TEMPLATE.fullmatch(path)
+        or _climbs(read)
+        or re.search(r"[\\\x00-\x1f\x7f?#]", read)
+    ):
+        raise CallError("The operation's path is invalid, or leaves that of the API.")
+
+
+def _decode(path: str) -> str:
+    for _ in range(3):
+        path = unquote(path)
+    return path
+
+
+def _climbs(path: str) -> bool:
+    segments = (part.partition(";")[0] for part in re.split(r"[/\\]", path))
+    return not {".", ".."}.isdisjoint(segments)
+
+
+def _fill(path: str, name: str, value: Any, argument: Argument) -> str:
+    """Put a value into its segment of a path."""
+    if argument.style not in ("", "simple"):
+        raise CallError(
+            f"{argument.property}: the style {argument.style} is not supported."
+        )
+    text = _join(value)
+    if not text or _climbs(_decode(text)) or _CONTROL.search(text):
+        raise CallError(f"{argument.property}: {text!r} is not allowed in a path.")
+    if f"{{{name}}}" not in path:
+        raise CallError(f"{argument.property}: the path has no place for it.")
+    return path.replace(f"{{{name}}}", quote(text, safe=""))
+
+
+def _spread(name: str, value: Any, argument: Argument) -> list[tuple[str, str]]:
+    """Write a value as pairs of a query string, in OpenAPI's styles."""
+    if argument.style == "application/json":
+        return [(name, json.dumps(value, ensure_ascii=False))]
+    explode = argument.explode if argument.explode is not None else True
+    if isinstance(value, Mapping):
+        if argument.style == "deepObject":
+            return [(f"{name}[{key}]", _text(one)) for key, one in value.items()]
+        if explode:
+            return [(str(key), _text(one)) for key, one in value.items()]
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        if between := _BETWEEN.get(argument.style):
+            return [(name, between.join(map(_text, value)))]
+        if explode:
+            return [(name, _text(one)) for one in value]
+    return [(name, _join(value))]
+
+
+def _header(name: str, value: Any) -> dict[str, str]:
+    text = _join(value)
+    if _OURS.fullmatch(_fold(name)) or not _TOKEN.fullmatch(name):
+        raise CallError(f"{name!r}: an argument may not set this header.")
+    if _CONTROL.search(text) or not text.isascii():
+        raise CallError(f"{name}: has characters that a header cannot have.")
+    return {name: text}
+
+
+def _write_body(kind: str, content: Any, there: bool) -> tuple[bytes | None, str]:
+    if not there:
+        return None, ""
+    if not kind.isascii() or _CONTROL.search(kind):
+        raise CallError(
+            "The body's content type has characters that a header cannot have."
+        )
+    plain = kind.partition(";")[0].strip().lower()
+    if plain in ("", "application/json") or plain.endswith("+json"):
+        return json.dumps(
+            content, ensure_ascii=False
+        ).encode(), kind or "application/json"
+    if plain == "application/x-www-form-urlencoded" and isinstance(content, Mapping):
+        pairs = [(name, _text(value)) for name, value in content.items()]
+        return urlencode(pairs).encode(), plain
+    if plain.startswith("text/") and isinstance(content, str):
+        return content.encode(), plain
+    raise CallError(f"The body has the type {kind}, which is not supported.")
+
+
+def _join(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ",".join(f"{key},{_text(one)}" for key, one in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ",".join(map(_text, value))
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    """Write a value in the way of OpenAPI; a whole number without a decimal point."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, ensure_ascii=False)
+
 
 NOT_PUBLIC = (
     "The address is not public. The operator of the server can allow it with "
@@ -79,5 +271,5 @@ async def send(request: HttpRequest, target: Target) -> str:
 
 
 def _fold(header: str) -> str:
-    """Normalize the name of a header; some servers treat _ like -."""
+    """Normalize the name of a header: servers that convert it to a variable treat _ like -."""
     return header.lower().replace("_", "-")

@@ -27,23 +27,19 @@ async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -
         CallError: the server can't be reached, does not answer in time, or answers with an error or
             too much.
     """
+    connection = Connection(
+        largest=_MOST_BYTES, most_bytes=_MOST_BYTES, most_values=_MOST_VALUES
+    )
     try:
-        async with asyncio.timeout(CALL_TIME):
-            result = await _call(tool, arguments, target)
-    except TimeoutError as error:
-        raise CallError(f"The server did not answer in {CALL_TIME:g} s.") from error
-    except CallError:
-        raise
+        async with (
+            asyncio.timeout(CALL_TIME),
+            _open_transport(target, connection) as transport,
+            _connect(transport) as client,
+        ):
+            result = await client.call_tool(tool, dict(arguments))
     # The client raises many kinds of exceptions, in groups.
     except Exception as error:
-        inner = _first_of(error)
-        if isinstance(inner, CallError):
-            raise inner from error
-        if isinstance(inner, PrivateAddressError):
-            raise CallError(NOT_PUBLIC) from error
-        raise CallError(
-            f"The server cannot be reached ({type(inner).__name__})."
-        ) from error
+        raise CallError(_explain(error, connection)) from error
     text = "\n".join(getattr(part, "text", f"[{part.type}]") for part in result.content)
     if not text and result.structured_content is not None:
         try:
@@ -58,58 +54,46 @@ async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -
     return text
 
 
-async def _call(tool: str, arguments: Mapping[str, Any], target: Target) -> Any:
-    connection = Connection(
-        largest=_MOST_BYTES, most_bytes=_MOST_BYTES, most_values=_MOST_VALUES
-    )
-    call = _call_command if target.command else _call_address
-    try:
-        return await call(tool, arguments, target, connection)
-    except Exception as error:
-        inner = _first_of(error)
-        if connection.fault:
-            raise CallError(f"The call was aborted: {connection.fault}.") from error
-        if isinstance(inner, ServerError):
-            raise CallError(f"The server cannot be called: {inner}.") from error
-        raise
+def _explain(error: BaseException, connection: Connection) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if connection.fault:
+        return f"The call was aborted: {connection.fault}."
+    if isinstance(error, TimeoutError):
+        return f"The server did not answer in {CALL_TIME:g} s."
+    if isinstance(error, ServerError):
+        return f"The server cannot be called: {error}."
+    if isinstance(error, PrivateAddressError):
+        return NOT_PUBLIC
+    return f"The server cannot be reached ({type(error).__name__})."
 
 
-async def _call_address(
-    tool: str, arguments: Mapping[str, Any], target: Target, connection: Connection
-) -> Any:
+@asynccontextmanager
+async def _open_transport(target: Target, connection: Connection) -> AsyncIterator[Any]:
+    if target.command:
+        from toolbank.sources.mcp.settings import Server
+        from toolbank.sources.mcp.stdio import start
+
+        given = {
+            name: os.environ.get(ours, "") for name, ours in target.environment.items()
+        }
+        yield start(
+            Server(name="", command=target.command, environment=given), connection
+        )
+        return
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
     from toolbank.sources.mcp.http import BoundedTransport
 
-    headers = target.credential.headers() if target.credential else {}
-    transport = BoundedTransport(connection, guards=not target.private)
-    async with (
-        httpx2.AsyncClient(
-            headers=headers,
-            follow_redirects=False,
-            timeout=CALL_TIME,
-            trust_env=False,
-            transport=transport,
-        ) as http,
-        _connect(streamable_http_client(target.mcp, http_client=http)) as client,
-    ):
-        return await client.call_tool(tool, dict(arguments))
-
-
-async def _call_command(
-    tool: str, arguments: Mapping[str, Any], target: Target, connection: Connection
-) -> Any:
-    from toolbank.sources.mcp.settings import Server
-    from toolbank.sources.mcp.stdio import start
-
-    given = {
-        name: os.environ.get(ours, "") for name, ours in target.environment.items()
-    }
-    server = Server(name="", command=target.command, environment=given)
-    transport: Any = start(server, connection)
-    async with _connect(transport) as client:
-        return await client.call_tool(tool, dict(arguments))
+    async with httpx2.AsyncClient(
+        headers=target.credential.headers() if target.credential else {},
+        follow_redirects=False,
+        timeout=None,  # the whole call has a limit
+        trust_env=False,
+        transport=BoundedTransport(connection, guards=not target.private),
+    ) as http:
+        yield streamable_http_client(target.mcp, http_client=http)
 
 
 @asynccontextmanager
@@ -127,9 +111,3 @@ async def _connect(transport: Any) -> AsyncIterator[Any]:
     async with Client(transport) as client:
         client.session.validate_tool_result = accept  # type: ignore[method-assign]
         yield client
-
-
-def _first_of(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

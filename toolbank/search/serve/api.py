@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -45,8 +46,10 @@ def describe_api(names: Sequence[str]) -> dict[str, Any]:
             "get": _describe(
                 "Find tools for a request", _parameters(SearchQuery), AnswerContent
             ),
-            "post": _describe_post(
-                "Find tools for several requests", SearchBatch, BatchContent
+            "post": _describe(
+                "Find tools for several requests",
+                answer=BatchContent,
+                body=SearchBatch,
             ),
         },
         "/tools/{name}": {
@@ -63,7 +66,7 @@ def describe_api(names: Sequence[str]) -> dict[str, Any]:
                 NearestContent,
             )
         },
-        "/feedback": {"post": _describe_post("Report the chosen tool", ToolChoice)},
+        "/feedback": {"post": _describe("Report the chosen tool", body=ToolChoice)},
     }
     metrics = _describe("Metrics in the text format of Prometheus")
     metrics["responses"]["200"]["content"] = {
@@ -99,8 +102,9 @@ def _describe(
     summary: str,
     parameters: Sequence[dict[str, Any]] = (),
     answer: type[BaseModel] | None = None,
+    body: type[BaseModel] | None = None,
 ) -> dict[str, Any]:
-    return {
+    described = {
         "summary": summary,
         "parameters": parameters,
         "responses": {
@@ -108,13 +112,9 @@ def _describe(
             "default": {"description": "an error", "content": _content(ErrorContent)},
         },
     }
-
-
-def _describe_post(
-    summary: str, body: type[BaseModel], answer: type[BaseModel] | None = None
-) -> dict[str, Any]:
-    described = _describe(summary, (), answer)
-    return {**described, "requestBody": {"required": True, "content": _content(body)}}
+    if body:
+        described["requestBody"] = {"required": True, "content": _content(body)}
+    return described
 
 
 def _content(model: type[BaseModel] | None) -> dict[str, Any]:
@@ -122,9 +122,6 @@ def _content(model: type[BaseModel] | None) -> dict[str, Any]:
         {"$ref": _REF.format(model=model.__name__)} if model else {"type": "object"}
     )
     return {"application/json": {"schema": schema}}
-
-
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Api:
@@ -137,49 +134,40 @@ class Api:
 
     def routes(self) -> list[Route]:
         """List the routes of the server, then those of each finder under its name."""
-        own = [
-            Route("/healthz", self._counted("/healthz", self._report_health)),
-            Route("/metrics", self._counted("/metrics", self._report_metrics)),
-            Route("/openapi.json", self._counted("/openapi.json", self._report_api)),
-        ]
-        first = self._finder_routes("", self.shelf.names[0])
-        named = [
-            route
-            for name in self.shelf.names
-            for route in self._finder_routes(f"/{name}", name)
-        ]
-        return [*own, *first, *named]
-
-    def _finder_routes(self, prefix: str, name: str) -> list[Route]:
-        def route(path: str, answer: Any, *methods: str) -> Route:
-            async def respond(request: Request) -> Response:
-                found: Response = await answer(name, request)
-                return found
-
-            counted = self._counted(path.partition("{")[0].rstrip("/"), respond)
-            return Route(prefix + path, counted, methods=methods)
-
+        names = self.shelf.names
         return [
-            route("/search", self._search, "GET", "POST"),
-            route("/tools/{tool:path}", self._describe, "GET"),
-            route("/facets", self._list_facets, "GET"),
-            route("/nearest", self._find_nearest, "GET"),
-            route("/feedback", self._log_choice, "POST"),
+            self._route("/healthz", self._report_health),
+            self._route("/metrics", self._report_metrics),
+            self._route("/openapi.json", self._report_api),
+            *(
+                self._route(path, partial(answer, name), *methods, prefix=prefix)
+                for prefix, name in [("", names[0]), *((f"/{n}", n) for n in names)]
+                for path, answer, *methods in (
+                    ("/search", self._search, "GET", "POST"),
+                    ("/tools/{tool:path}", self._describe, "GET"),
+                    ("/facets", self._list_facets, "GET"),
+                    ("/nearest", self._find_nearest, "GET"),
+                    ("/feedback", self._log_choice, "POST"),
+                )
+            ),
         ]
 
-    def _counted(self, route: str, answer: Endpoint) -> Endpoint:
+    def _route(self, path: str, answer: Any, *methods: str, prefix: str = "") -> Route:
+        """Make a route whose responses are counted under its path without a parameter."""
+        counted = path.partition("{")[0].rstrip("/")
+
         async def respond(request: Request) -> Response:
             status = 500
             try:
-                response = await answer(request)
+                response: Response = await answer(request)
                 status = response.status_code
             except RefusalError as refusal:
                 response, status = refusal.response(), refusal.status
             finally:
-                self.metrics.requests[route, status] += 1
+                self.metrics.requests[counted, status] += 1
             return response
 
-        return respond
+        return Route(prefix + path, respond, methods=methods or ["GET"])
 
     async def _search(self, name: str, request: Request) -> Response:
         if request.method == "POST":
@@ -240,11 +228,8 @@ class Api:
 
     async def _report_health(self, request: Request) -> Response:  # noqa: ARG002
         finders = {
-            name: {
-                "version": self.shelf[name].version,
-                "tools": len(self.shelf[name].tools),
-            }
-            for name in self.shelf.names
+            name: {"version": finder.version, "tools": len(finder.tools)}
+            for name, finder in self.shelf.items()
         }
         content = {"status": "ok", "toolbank": __version__, "finders": finders}
         return JSONResponse(content)
@@ -257,14 +242,10 @@ class Api:
         }
         if self._log is not None:
             totals["toolbank_log_lines_lost_total"] = self._log.lost
-        sizes = [
-            (f'finder="{name}",version="{self.shelf[name].version}"', self.shelf[name])
-            for name in self.shelf.names
-        ]
-        gauges = [(name, "", value) for name, value in totals.items()] + [
-            ("toolbank_finder_tools", f"{{{labels}}}", len(finder.tools))
-            for labels, finder in sizes
-        ]
+        gauges = [(name, "", value) for name, value in totals.items()]
+        for name, finder in self.shelf.items():
+            labels = f'{{finder="{name}",version="{finder.version}"}}'
+            gauges.append(("toolbank_finder_tools", labels, len(finder.tools)))
         return PlainTextResponse(
             self.metrics.text(gauges),
             media_type="text/plain; version=0.0.4; charset=utf-8",

@@ -43,7 +43,6 @@ KEY_VARIABLE = "TOOLBANK_API_KEY"
 class Access:
     """Who may use the server: the key ("" for none), and the host names of the server."""
 
-    host: str
     key: str = ""
     names: frozenset[str] = frozenset()
 
@@ -68,20 +67,18 @@ def make_access(host: str, key: str, names: list[str], *, without_key: bool) -> 
             f"{KEY_VARIABLE}: no client can send this key. Use ASCII letters, digits and "
             "punctuation."
         )
-    if not key and not without_key and not is_loopback(host):
+    if not key and not without_key and not _is_loopback(host):
         raise InputError(
             f"--host {host}: others can reach it, so a key is needed. Set {KEY_VARIABLE}, "
             "or give --no-key to allow everybody."
         )
-    known = frozenset(name.casefold() for name in (*names, host))
-    return Access(host, key, known)
+    return Access(key, frozenset(name.casefold() for name in (*names, host)))
 
 
-def is_loopback(host: str) -> bool:
-    """Check whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    return _is_address(host) and ipaddress.ip_address(host).is_loopback
+def _is_loopback(host: str) -> bool:
+    if not _is_address(host):
+        return host == "localhost"
+    return ipaddress.ip_address(host).is_loopback
 
 
 def _is_address(host: str) -> bool:
@@ -216,19 +213,12 @@ _KINDS = {
 def page_routes(names: tuple[str, ...]) -> list[Route]:
     """Make the routes of the page and its files, at the root and under each finder's name."""
     here = files("toolbank.search.serve") / "page"
-    contents = {name: (here / name).read_bytes() for name in _KINDS}
-
-    def route(path: str, name: str) -> Route:
-        async def respond(request: Request) -> Response:  # noqa: ARG001
-            return Response(contents[name], media_type=_KINDS[name])
-
-        return Route(path, respond)
-
-    async def add_slash(request: Request) -> Response:
-        return RedirectResponse(f"{request.url.path}/")
-
-    found = [route(path, name) for path, name in page_paths(names).items()]
-    return found + [Route(f"/{name}", add_slash) for name in names]
+    found: dict[str, Response] = {
+        path: Response((here / name).read_bytes(), media_type=_KINDS[name])
+        for path, name in page_paths(names).items()
+    }
+    found |= {f"/{name}": RedirectResponse(f"/{name}/") for name in names}
+    return [Route(path, page, methods=["GET"]) for path, page in found.items()]
 
 
 def page_paths(names: tuple[str, ...]) -> dict[str, str]:
@@ -272,7 +262,6 @@ def create_app(api: Api, access: Access, beside: Sequence[Starlette] = ()) -> St
         middleware=[Middleware(Guard, access=access, free=free, count=count_refused)],
         exception_handlers={
             HTTPException: _answer_http_error,
-            RefusalError: _answer_refusal,
             Exception: _answer_fault,
         },
         lifespan=live,
@@ -285,11 +274,6 @@ async def _answer_http_error(request: Request, error: Exception) -> Response:  #
     if allowed := (error.headers or {}).get("Allow"):
         message += f" It supports {', '.join(sorted(allowed.split(', ')))}."
     return RefusalError(error.status_code, message, error.headers).response()
-
-
-async def _answer_refusal(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    assert isinstance(error, RefusalError)
-    return error.response()
 
 
 async def _answer_fault(request: Request, error: Exception) -> Response:  # noqa: ARG001

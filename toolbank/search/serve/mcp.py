@@ -23,7 +23,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolbank.bank.records import Tool
 from toolbank.search.calls import CallError
 from toolbank.search.finder import Finder
-from toolbank.search.serve.feedback import FeedbackLog
 from toolbank.search.serve.messages import (
     MOST_CALLS,
     HitCount,
@@ -75,15 +74,16 @@ class _McpSearch(SearchParameters):
 
 
 def create_mcp(
-    searches: Searches, name: str, calls: CallQueue | None = None
+    searches: Searches, finder: str, calls: CallQueue | None = None
 ) -> MCPServer[Any]:
     """Make a server with `search_tools`, `describe_tool` and, with `calls`, `call_tool`.
 
-    It always uses the current version of the named finder.
+    It always uses the current version of the named finder. With a log, a called tool is logged as
+    chosen.
     """
 
     def find() -> Finder:
-        return searches.shelf[name]
+        return searches.shelf[finder]
 
     with _keep_logging():
         server = _McpServer(
@@ -107,14 +107,22 @@ def create_mcp(
                 _McpSearch, {"query": query, "k": k, "min_score": min_score}
             )
             [found] = await searches.run(
-                name, [asked.query], asked, lambda content: content
+                finder, [asked.query], asked, lambda content: content
             )
         except RefusalError as refusal:
             raise ToolError(refusal.message) from refusal
         return found
 
+    def get_tool(name: str) -> Tool:
+        tool = find().describe(name)
+        if tool is None:
+            raise ToolError(
+                f"There is no tool {name[:200]!r}. search_tools gives the names."
+            )
+        return tool
+
     def describe_tool(name: str) -> dict[str, Any]:
-        tool = _find(find(), name)
+        tool = get_tool(name)
         described: dict[str, Any] = {
             "name": tool.name,
             "description": tool.full_description,
@@ -137,8 +145,33 @@ def create_mcp(
         description="The description and the parameters (JSON Schema) of a tool, by its name.",
         structured_output=True,
     )
-    if calls is not None:
-        _add_call(server, calls, find, searches.log, name)
+    if calls is None:
+        return server
+    described = (
+        "Call a tool that search_tools has found, with arguments that fit its parameters; "
+        "gives what it answers."
+    )
+
+    async def call(name: str, arguments: dict[str, Any] | None = None) -> str:
+        return await calls.run(get_tool(name), arguments or {})
+
+    async def call_found(
+        name: str, arguments: dict[str, Any] | None = None, search: str | None = None
+    ) -> str:
+        tool = get_tool(name)
+        answer = await calls.run(tool, arguments or {})
+        if searches.log is not None and search is not None:
+            searches.log.chose(finder, search, tool.name)
+        return answer
+
+    if searches.log is not None:
+        described += " `search` is the `id` of the answer that it was found in."
+    server.add_tool(
+        call if searches.log is None else call_found,
+        "call_tool",
+        description=described,
+        structured_output=False,
+    )
     return server
 
 
@@ -192,51 +225,6 @@ def _describe_search(finder: Finder) -> str:
         "says in plain words what is to be done, or is a tool's exact name. "
         f"{scores} Schemas are given by describe_tool.{pinned}"
     )
-
-
-def _add_call(
-    server: MCPServer[Any],
-    calls: CallQueue,
-    find: Callable[[], Finder],
-    log: FeedbackLog | None,
-    finder: str,
-) -> None:
-    """Add the tool `call_tool`; with a log, a called tool is logged as chosen."""
-    described = (
-        "Call a tool that search_tools has found, with arguments that fit its parameters; "
-        "gives what it answers."
-    )
-
-    async def call(name: str, arguments: dict[str, Any] | None = None) -> str:
-        return await calls.run(_find(find(), name), arguments or {})
-
-    async def call_found(
-        name: str, arguments: dict[str, Any] | None = None, search: str | None = None
-    ) -> str:
-        tool = _find(find(), name)
-        answer = await calls.run(tool, arguments or {})
-        if log is not None and search is not None:
-            log.chose(finder, search, tool.name)
-        return answer
-
-    if log is None:
-        server.add_tool(
-            call, "call_tool", description=described, structured_output=False
-        )
-    else:
-        described += " `search` is the `id` of the answer that it was found in."
-        server.add_tool(
-            call_found, "call_tool", description=described, structured_output=False
-        )
-
-
-def _find(finder: Finder, name: str) -> Tool:
-    tool = finder.describe(name)
-    if tool is None:
-        raise ToolError(
-            f"There is no tool {name[:200]!r}. search_tools gives the names."
-        )
-    return tool
 
 
 def create_mcp_apps(searches: Searches, caller: ToolCaller | None) -> list[Starlette]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from bisect import bisect_left
 from collections import Counter
@@ -153,7 +154,7 @@ class Shelf:
         Raises:
             InputError: one can't be read, or none has a pinned tool.
         """
-        self._folders, self._tell = dict(folders), tell
+        self._folders, self._tell = folders, tell
         self._finders = {name: _open(path) for name, path in folders.items()}
         self._refused: dict[str, tuple[str, dict[str, str]]] = {}
         self._pins = {
@@ -177,6 +178,10 @@ class Shelf:
 
     def __getitem__(self, name: str) -> Finder:
         return self._finders[name]
+
+    def items(self) -> list[tuple[str, Finder]]:
+        """List the names with the current versions."""
+        return list(self._finders.items())
 
     def look_now(self) -> None:
         """Check for newer versions immediately."""
@@ -212,7 +217,16 @@ class Shelf:
             finder.pin(self._pins[name])
             self.on_renewal(name, finder)
         except Exception as error:
-            self._refuse(name, (version, files), _explain(folder, error))
+            told, _ = self._refused.get(name, (None, None))
+            self._refused[name] = version, files
+            if told != version:
+                why = str(error)
+                if not isinstance(error, ToolbankError):
+                    why = (
+                        f"{folder}: cannot be opened ({type(error).__name__}: {error})."
+                    )
+                now = self._finders[name].version
+                self._say(f"{name}: {why} Version {now} stays in use.")
             return
         self._finders[name] = finder
         self._refused.pop(name, None)
@@ -227,13 +241,6 @@ class Shelf:
         finder = self._finders[name]
         return finder.explain_scores(next(iter(finder.retrievers)))
 
-    def _refuse(self, name: str, what: tuple[str, dict[str, str]], why: str) -> None:
-        before, _ = self._refused.get(name, (None, None))
-        self._refused[name] = what
-        if before != what[0]:
-            now = self._finders[name].version
-            self._say(f"{name}: {why} Version {now} stays in use.")
-
     def _say(self, message: str) -> None:
         # The terminal may be closed.
         with suppress(OSError, ValueError):
@@ -245,13 +252,14 @@ def _open(folder: Path) -> Finder:
     for label in finder.retrievers:
         # The first search of a network is slow.
         finder.search("warm up", 1, label)
+    finder.nearest_requests("warm up")
     return finder
 
 
-def _explain(folder: Path, error: Exception) -> str:
-    if isinstance(error, ToolbankError):
-        return str(error)
-    return f"{folder}: cannot be opened ({type(error).__name__}: {error})."
+_RESERVED = re.compile(
+    r"search|tools|facets|nearest|feedback|mcp|healthz|metrics|openapi\.json|page\.(js|css)"
+)
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
 def name_folders(given: Sequence[str]) -> dict[str, Path]:
@@ -268,7 +276,7 @@ def name_folders(given: Sequence[str]) -> dict[str, Path]:
         folder = Path(path if equals else text)
         if not equals:
             name = folder.resolve().name
-        if name in RESERVED or not name or not _is_plain(name):
+        if _RESERVED.fullmatch(name) or not _NAME.fullmatch(name):
             raise InputError(
                 f"{text}: {name!r} cannot be the name of a finder. Use letters, digits, -, _ and ., "
                 "and not a route of the server: NAME=DIR."
@@ -279,30 +287,6 @@ def name_folders(given: Sequence[str]) -> dict[str, Path]:
             )
         found[name] = folder
     return found
-
-
-RESERVED = frozenset(
-    [
-        "search",
-        "tools",
-        "healthz",
-        "metrics",
-        "openapi.json",
-        "facets",
-        "nearest",
-        "feedback",
-        "mcp",
-        "page.js",
-        "page.css",
-    ]
-)
-
-
-def _is_plain(name: str) -> bool:
-    return (
-        all(c.isascii() and (c.isalnum() or c in "-_.") for c in name)
-        and name[0] != "."
-    )
 
 
 class Searches:
@@ -326,31 +310,20 @@ class Searches:
         """
         began = time.perf_counter()
         finder = self.shelf[name]
-        results = await self.pool.run_each(
-            [
-                partial(self._search, name, finder, asked, query, write)
-                for query in queries
-            ]
-        )
+
+        def search(query: str) -> tuple[T, bool]:
+            try:
+                answer = finder.answer(
+                    query, asked.k, asked.min_score, asked.filter, asked.retriever
+                )
+            except InputError as error:
+                raise RefusalError(400, str(error)) from error
+            content = describe_answer(answer)
+            if self.log is not None:
+                content["id"] = self.log.searched(name, query, answer)
+            return write(content), answer.fits is False or not answer.hits
+
+        results = await self.pool.run_each([partial(search, one) for one in queries])
         self.metrics.nothing[name] += sum(is_unfit for _, is_unfit in results)
         self.metrics.searched(name, time.perf_counter() - began)
         return [written for written, _ in results]
-
-    def _search(
-        self,
-        name: str,
-        finder: Finder,
-        asked: SearchParameters,
-        query: str,
-        write: Callable[[dict[str, Any]], T],
-    ) -> tuple[T, bool]:
-        try:
-            answer = finder.answer(
-                query, asked.k, asked.min_score, asked.filter, asked.retriever
-            )
-        except InputError as error:
-            raise RefusalError(400, str(error)) from error
-        content = describe_answer(answer)
-        if self.log is not None:
-            content["id"] = self.log.searched(name, query, answer)
-        return write(content), answer.fits is False or not answer.hits

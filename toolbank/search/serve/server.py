@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import errno
+import resource
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -59,7 +59,9 @@ def open_socket(host: str, port: int) -> socket.socket:
         listening.bind(address)
         listening.listen(_BACKLOG)
     except OSError as error:
-        raise InputError(f"{host}:{port}: {_explain(error)}") from error
+        raise InputError(
+            f"{host}:{port}: cannot listen there ({error.strerror}). Give another --host or --port."
+        ) from error
     listening.setblocking(False)
     return listening
 
@@ -98,10 +100,6 @@ def find_most_connections() -> int:
 
     The reserve is kept free; if there are few descriptors, half are for connections.
     """
-    try:
-        import resource
-    except ImportError:  # a system without such limits
-        return _MOST_CONNECTIONS
     used = _count_descriptors()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_CONNECTIONS + _RESERVE + 2 * used
@@ -190,7 +188,7 @@ class _BoundedServer(uvicorn.Server):
         Those without any request yet go first, and of these the oldest: real clients send a request
         at once.
         """
-        if self._open < self._most:
+        if len(self.server_state.connections) < self._most:
             return True
         waiting = [
             one
@@ -202,10 +200,6 @@ class _BoundedServer(uvicorn.Server):
         self._report_once(f"There are {self._most:,} connections.")
         min(waiting, key=lambda one: (one.cycle is not None, one.since)).give_up()
         return True
-
-    @property
-    def _open(self) -> int:
-        return len(self.server_state.connections)
 
     def _report_once(self, what: str) -> None:
         if what not in self._reported:
@@ -292,13 +286,3 @@ def _write_refusal(refusal: RefusalError) -> bytes:
     lines = [b"%s: %s" % header for header in headers.items()]
     status = f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}".encode()
     return b"\r\n".join((status, *lines, b"", bytes(answer.body)))
-
-
-def _explain(error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return "in use already. Stop the other program, or give another --port."
-    if error.errno == errno.EACCES:
-        return "not allowed. Ports below 1024 are reserved; give another --port."
-    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
-        return "not an address of this machine. Give another --host."
-    return f"cannot listen ({error.strerror})."

@@ -63,8 +63,6 @@ def _read_tools(config: FunctionsSource, _: Path) -> ToolCollection:
                 if isinstance(error, RecursionError):
                     said = "nested too deep"
                 problems.append(f"{config.path}, {place}: skipped: {said}")
-            elif unread[_UNREAD] == _TOLD + 1:
-                problems.append(f"{config.path}: more entries are skipped")
     if not found.tools:
         raise InputError(
             f"{config.path}: it lists no function that can be read. "
@@ -77,16 +75,14 @@ def _read_tools(config: FunctionsSource, _: Path) -> ToolCollection:
         notes=(
             *found.left_out.lines(config.label),
             *found.describe_repairs(config.label),
-            *_describe_repeated(config.label, repeated),
+            *([_describe_repeated(config.label, repeated)] if repeated else []),
         ),
-        check=found.check,
     )
 
 
-def _describe_repeated(label: str, places: list[str]) -> list[str]:
+def _describe_repeated(label: str, places: list[str]) -> str:
     what = f"repeated keys of objects, of which the last counts ({len(places):,})"
-    line = f"{label}: {what}, such as {', '.join(places[:_EXAMPLES])}"
-    return [line] if places else []
+    return f"{label}: {what}, such as {', '.join(places[:_EXAMPLES])}"
 
 
 _EXPECTED = (

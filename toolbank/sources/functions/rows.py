@@ -74,21 +74,9 @@ def _lines(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _find_separator(path: Path) -> str:
-    """The most frequent separator in the first line of a table, or a comma.
-
-    Raises:
-        InputError: the file is not UTF-8 text.
-    """
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            head = file.readline(_LONGEST_LINE)
-            while file.read(_LONGEST_LINE):
-                pass
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}: not UTF-8 text. Save it again as CSV in UTF-8."
-        ) from error
-    return max(",;\t", key=head.count)
+    """The most frequent separator in the first line of a table, or a comma."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return max(",;\t", key=file.readline(_LONGEST_LINE).count)
 
 
 def _table_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
@@ -103,7 +91,8 @@ def _table_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         said = " ".join(str(error).split())[:300]
         raise InputError(
-            f"{path}: cannot be read as a table ({said}). Check that it is {path.suffix[1:]}."
+            f"{path}: cannot be read as a table ({said}). Check that it is {path.suffix[1:]}; CSV has "
+            "to be UTF-8."
         ) from error
     lowered = [column.strip().lower() for column in table.columns]
     if len({*lowered}) == len(lowered):

@@ -33,22 +33,23 @@ def require_consent_to_read(servers: Sequence[Server], label: str) -> None:
         InputError: the user refuses, there is no terminal to ask on, or a command or the name of a
             variable is ambiguous in the question.
     """
-    for server in servers:
-        _refuse_ambiguous_names(server, label)
     sent = [grant for server in servers for grant in server.grants]
-    started = [server.grant_to_start for server in servers if server.command]
+    commands = [server for server in servers if server.command]
+    for server in commands:
+        _refuse_ambiguous_names(server, label)
+    started = [server.grant_to_start for server in commands]
     require_consent([*sent, *started], f"sources: {label}")
 
 
 def _refuse_ambiguous_names(server: Server, label: str) -> None:
     """Refuse what reads like another command in a line such as "NAME=value program"."""
     where = f"sources: {label}: {server.name}" if server.name else f"sources: {label}"
-    for name in server.environment if server.command else ():
+    for name in server.environment:
         if not _NAME.fullmatch(name):
             raise InputError(
                 f"{where}: env {name!r} is not the name of a variable. Use letters, digits and _."
             )
-    if server.command and "=" in server.command[0]:
+    if "=" in server.command[0]:
         raise InputError(
             f"{where}: command {server.command[0]!r} reads like a variable. Put variables into "
             "`env`, or give the program by a path without `=`."

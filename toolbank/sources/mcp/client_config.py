@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolbank.sources.mcp.settings import Server
+from toolbank.sources.mcp.settings import Server, is_address
 from toolbank.system.consent import grant_to_send
 from toolbank.system.errors import InputError
 from toolbank.system.files import parse_json, read_text
@@ -160,17 +160,12 @@ def _read_address(
     address = _expand(url, "url", look_up)
     given = _mapping(entry, "headers")
     headers = {key: _expand(v, f"headers.{key}", look_up) for key, v in given.items()}
-    try:
-        parts = urlsplit(address)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port
-    except ValueError:
-        valid = False
-    if not (valid and address.isprintable()):
+    if not is_address(address):
         raise _EntryError("its url is not an http or https URL")
     for key, value in headers.items():
         if not (key.isascii() and value.isascii() and f"{key}{value}".isprintable()):
             raise _EntryError(f"headers.{key} has a character that headers cannot have")
+    parts = urlsplit(address)
     place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     try:
         grants = tuple(grant_to_send(one, place, "url") for one in dict.fromkeys(sent))

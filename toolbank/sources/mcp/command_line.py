@@ -90,9 +90,9 @@ _INLINE = re.compile(
 )
 """Options after which an interpreter runs the words that follow as code."""
 _NO_CODE = {
-    "python": re.compile(r"-[BdEhiIOPqsSuvVx]+"),
+    "python": _OWN_FLAGS["python"],
     "node": re.compile(r"--(?!eval|print).*"),
-    "bash": re.compile(r"--?(?:norc|noprofile|login)"),
+    "bash": _OWN_FLAGS["bash"],
 }
 _LAUNCHER_CODE = {
     "env": re.compile(r"-\w*S.*|--split-string.*", re.DOTALL),
@@ -322,8 +322,7 @@ def _find_in_argument(argument: _Argument) -> Iterator[Span]:
     is_certain = argument.is_hideable
     with_query = is_certain and not _steers(option)
     any_password = is_certain and not argument.is_for_cmd
-    for begin, end in _find_in_url(rest, with_query, any_password):
-        yield start + begin, start + end
+    yield from _shift(_find_in_url(rest, with_query, any_password), start)
     if not can_be_value:
         return
     if rest.startswith("{") and _is_json(rest):

@@ -12,7 +12,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from toolbank.sources.mcp.connection import MAX_MESSAGE, Connection, Incoming, Messages
-from toolbank.sources.mcp.settings import Server
+from toolbank.sources.mcp.settings import McpSource, Server
 from toolbank.system.http import BoundedReader, TooLargeError, resolve_public
 from toolbank.system.net import is_loopback, proxy_of
 from toolbank.system.version import __version__
@@ -20,14 +20,15 @@ from toolbank.system.version import __version__
 
 @asynccontextmanager
 async def connect(
-    server: Server, connection: Connection, seconds: float, *, private_addresses: bool
+    server: Server, connection: Connection, config: McpSource
 ) -> AsyncIterator[tuple[object, object]]:
     """Open the streams of messages from and to a server.
 
     The SDK follows redirects only within the server's origin, so headers go nowhere else.
     """
-    proxy = proxy_of(server.url)
-    guards = not (is_loopback(server.url) or private_addresses or proxy)
+    proxy, seconds = proxy_of(server.url), config.timeout_s
+    is_here = is_loopback(server.url)
+    guards = not (is_here or config.private_addresses or proxy)
     headers = {**server.headers, "User-Agent": f"toolbank/{__version__}"}
 
     def make_client(
@@ -36,10 +37,7 @@ async def connect(
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
         transport = BoundedTransport(
-            connection,
-            guards=guards,
-            verifies=not is_loopback(server.url),
-            proxy=proxy,
+            connection, guards=guards, verifies=not is_here, proxy=proxy
         )
         return httpx2.AsyncClient(
             transport=transport, headers=headers, timeout=timeout, auth=auth

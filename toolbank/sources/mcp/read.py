@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -33,6 +32,7 @@ from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.http import PrivateAddressError
 from toolbank.system.numbers import count
+from toolbank.system.secrets import without_users
 from toolbank.system.terminal import one_line
 from toolbank.system.text import find_control_character
 from toolbank.system.version import __version__
@@ -61,7 +61,14 @@ def explain(
         return ServerError(f"{late}{_quote(server, connection)}", may_pass=True)
     if server.url:
         return _explain_http(cause, server, connection)
-    return _explain_process(cause, server, connection)
+    said = _quote(server, connection)
+    if not connection.has_ended:
+        return ServerError(f"{_describe_answer(cause, server)}{said}")
+    code = connection.exit_code
+    ended = f"it ended (exit code {code})"
+    if code is not None and code < 0:
+        ended = f"it was killed (signal {-code})"
+    return ServerError(f"{ended} before it listed its tools{said}", may_pass=True)
 
 
 def _find_cause(error: BaseException) -> BaseException:
@@ -71,19 +78,6 @@ def _find_cause(error: BaseException) -> BaseException:
         leaves = error.exceptions
         error = next((e for e in leaves if not isinstance(e, sequels)), leaves[0])
     return error
-
-
-def _explain_process(
-    error: BaseException, server: Server, connection: Connection
-) -> ServerError:
-    said = _quote(server, connection)
-    if not connection.has_ended:
-        return ServerError(f"{_describe_answer(error, server)}{said}")
-    code = connection.exit_code
-    ended = f"it ended (exit code {code})" if code is not None else "it ended"
-    if code is not None and code < 0:
-        ended = f"it was killed (signal {-code})"
-    return ServerError(f"{ended} before it listed its tools{said}", may_pass=True)
 
 
 def _quote(server: Server, connection: Connection) -> str:
@@ -107,22 +101,21 @@ def _explain_http(
     error: BaseException, server: Server, connection: Connection
 ) -> ServerError:
     status, kind = connection.status, connection.content_type.partition(";")[0].strip()
-    in_file = "add it to its `headers` in that file"
-    where = "set `token_env` or `headers`" if server.is_open else in_file
-    may_pass = False
-    if status == 401:
-        reason = f"it requires a token (HTTP status 401); {where}"
-    elif status == 403:
-        reason = f"it refuses access (HTTP status 403); if it requires a token, {where}"
-    elif 300 <= status < 400:
+    may_pass = status >= 429
+    if status in (401, 403):
         reason = (
-            f"it redirects to another address{_host(server.hide(connection.location))}; give that "
-            "address if it is correct"
+            f"it refuses access (HTTP status {status}); if it requires a token, add the token to "
+            "`headers`"
         )
-    elif status in (404, 405, 406, 410):
-        reason = f"there is no MCP server at that address (HTTP status {status})"
+    elif 300 <= status < 400:
+        # What follows the host may be a secret.
+        place = "/".join(connection.location.partition("?")[0].split("/")[:3])
+        reason = (
+            f"it redirects to another address, {server.quote(without_users(place), 100)}; give that address if it "
+            "is correct"
+        )
     elif status >= 400:
-        reason, may_pass = f"it returned HTTP status {status}", status >= 429
+        reason = f"it returned HTTP status {status}; check the address"
     elif status and kind not in ("application/json", "text/event-stream", ""):
         reason = f"it returned {server.quote(kind, 50)}, which no MCP server does; check the address"
     elif isinstance(error, ValidationError | MCPError):
@@ -132,14 +125,6 @@ def _explain_http(
     else:
         reason, may_pass = "the connection was lost", True
     return ServerError(reason, may_pass=may_pass)
-
-
-def _host(location: str) -> str:
-    try:
-        host = urlsplit(location).hostname
-    except ValueError:
-        host = None
-    return f", on {one_line(host, 100)}" if host else ""
 
 
 # Pages in a row without a new name.
@@ -175,9 +160,13 @@ async def list_tools(server: Server, config: McpSource) -> ToolListing:
             the protocol. The message contains no secret.
     """
     connection = Connection()
+    if server.command:
+        transport = start(server, connection)
+    else:
+        transport = connect(server, connection, config)
     try:
         with anyio.fail_after(config.timeout_s):
-            listing = await _list_tools(_open(server, config, connection), connection)
+            listing = await _list_tools(transport, connection)
     except Exception as error:
         raise explain(error, server, config.timeout_s, connection) from None
     return _hide_secrets(listing, server)
@@ -199,28 +188,14 @@ def _hide_secrets(listing: ToolListing, server: Server) -> ToolListing:
 @contextmanager
 def silence_loggers() -> Iterator[None]:
     """Silence the libraries: they log addresses, headers and messages of servers."""
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    before = [logger.propagate for logger in loggers]
-    silent = logging.NullHandler()
-    for logger in loggers:
-        logger.propagate = False
-        logger.addHandler(silent)
+    levels = {one: one.level for one in map(logging.getLogger, _LOGGERS)}
+    for logger in levels:
+        logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        for logger, propagates in zip(loggers, before, strict=True):
-            logger.propagate = propagates
-            logger.removeHandler(silent)
-
-
-def _open(
-    server: Server, config: McpSource, connection: Connection
-) -> AbstractAsyncContextManager[Any]:
-    if server.command:
-        return start(server, connection)
-    return connect(
-        server, connection, config.timeout_s, private_addresses=config.private_addresses
-    )
+        for logger, level in levels.items():
+            logger.setLevel(level)
 
 
 async def _list_tools(
@@ -427,7 +402,6 @@ def _collect(config: McpSource, read: ServerResults) -> ToolCollection:
         notes=(*notes, *found.describe_repairs(config.label)),
         complete=not read.failed,
         unread=() if config.config is None else tuple(f"mcp:{n}" for n in read.failed),
-        check=found.check,
     )
 
 

@@ -107,14 +107,8 @@ class McpSource(SourceConfig):
     @property
     def label(self) -> str:
         """The name in messages: name, file, URL or program."""
-        if self.name:
-            called = self.name
-        elif self.config is not None:
-            called = self.config.name
-        elif self.url is not None:
-            called = self.url
-        else:
-            called = _describe_command(self.command or ())
+        file = self.config.name if self.config else ""
+        called = self.name or file or self.url or _describe_command(self.command or ())
         # Without the folder: a bank has the same bytes on every machine.
         return f"mcp:{re.sub(r'[^ -~]', '?', called)[:_LONGEST_LABEL]}"
 
@@ -136,19 +130,23 @@ def _describe_command(command: tuple[str, ...]) -> str:
     return " ".join(filter(None, names))
 
 
+def is_address(url: str) -> bool:
+    """Whether a URL has a host, and http or https as its scheme."""
+    try:
+        parts = urlsplit(url)
+        is_sound = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return is_sound and parts.scheme in ("http", "https") and url.isprintable()
+
+
 def _checked(url: str) -> str:
     if any(sign in url for sign in "@?#"):
         raise ValueError(
             "the address has a user name, password, query or fragment, which may be a secret. Send "
             "a token with `token_env`, or put the address into an mcpServers file (`config`)"
         )
-    try:
-        parts = urlsplit(url)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port
-    except ValueError:
-        valid = False
-    if not (valid and url.isprintable() and " " not in url):
+    if " " in url or not is_address(url):
         raise ValueError(
             f"{url!r} is not the address of a server; give one such as https://HOST/mcp"
         )

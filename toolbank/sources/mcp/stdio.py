@@ -80,9 +80,9 @@ async def _start(server: Server, largest: int) -> Process:
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or error
         words = "; give the program and its arguments as separate words"
         hint = words if " " in server.command[0] else ""
+        said = getattr(error, "strerror", None) or error
         place = getattr(error, "filename", None)
         missing = f": {place}" if place else ""
         raise ServerError(f"it cannot be started: {said}{missing}{hint}") from error

@@ -12,27 +12,21 @@ from toolbank.bank.records import Place
 from toolbank.sources.openapi.references import (
     Findings,
     Node,
-    OpenApiVersion,
     References,
+    UnresolvedError,
 )
 from toolbank.sources.openapi.schemas import Schemas
 from toolbank.sources.openapi.translation import Schema
 
 _METHODS = (*("get", "put", "post", "delete", "options", "head"), "patch", "trace")
 _UNREADABLE_PATH = "path that can't be read"
-_TYPES: dict[type, tuple[str, ...]] = {
-    str: ("summary", "description", "operationId"),
-    bool: ("deprecated",),
-    list: ("tags", "parameters", "security", "servers"),
-    dict: ("callbacks",),
+_TYPES: dict[str, tuple[type, str]] = {
+    **dict.fromkeys(("summary", "description", "operationId"), (str, "a text")),
+    "deprecated": (bool, "true or false"),
+    **dict.fromkeys(("tags", "parameters", "security", "servers"), (list, "a list")),
+    "callbacks": (dict, "an object"),
 }
-"""The keys of a path or an operation whose value has to be of a type."""
-_TYPE_ERRORS = {
-    str: "not a text",
-    bool: "not true or false",
-    list: "not a list",
-    dict: "not an object",
-}
+"""The type that the value of a key of a path or an operation must have."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +54,7 @@ class Operation:
         return next((node.child(key) for node in nodes if node.get(key)), None)
 
 
-def list_operations(
-    root: Node, references: References, version: OpenApiVersion
-) -> list[Operation]:
+def list_operations(references: References) -> list[Operation]:
     """List all operations under `paths` and Azure's `x-ms-paths`, in the document's order.
 
     Unreadable operations and those that the API calls (webhooks, callbacks) are counted as
@@ -71,26 +63,27 @@ def list_operations(
     findings = references.findings
     operations: list[Operation] = []
     for key in ("paths", "x-ms-paths"):
-        paths = root.child(key)
+        paths = references.root.child(key)
         if paths.value is not None and not isinstance(paths.value, dict):
             findings.problem(f"`{key}` is not an object", paths.place)
         for path, node in paths.members().items():
             if not path.startswith("x-"):
                 items = _follow_item(path, node, references)
-                operations += _operations(path, items, version, findings)
-    _count_calls_of_the_api(root, operations, references, version)
+                operations += _operations(path, items, references)
+    _count_calls_of_the_api(operations, references)
     return operations
 
 
 def _operations(
-    path: str, items: tuple[Node, ...], version: OpenApiVersion, findings: Findings
+    path: str, items: tuple[Node, ...], references: References
 ) -> Iterator[Operation]:
     """Operations next to a path's reference replace those that it leads to."""
+    findings = references.findings
     operations: dict[str, Operation] = {}
     for item in reversed(items):
         _check_types(item, findings)
         own: dict[str, Operation] = {}
-        for method, node in _methods(item, version):
+        for method, node in _methods(item, references):
             if method in own:
                 reason = "operation whose path has its method twice; the first counts"
                 findings.left_out.add(reason, own[method].route)
@@ -108,33 +101,28 @@ def _operations(
 
 def _check_types(node: Node, findings: Findings) -> None:
     """Report the values of a wrong type in a path or an operation; they are not read."""
-    for kind, keys in _TYPES.items():
-        for key in keys:
-            value = node.value.get(key)
-            if value is not None and not isinstance(value, kind):
-                what = f"`{key}` is {_TYPE_ERRORS[kind]}"
-                findings.problem(what, node.child(key).place)
+    for key, (kind, called) in _TYPES.items():
+        value = node.value.get(key)
+        if value is not None and not isinstance(value, kind):
+            findings.problem(f"`{key}` is not {called}", node.child(key).place)
     for tag in node.child("tags").elements():
         if not isinstance(tag.value, str):
             findings.problem("a tag is not a text", tag.place)
 
 
 def _count_calls_of_the_api(
-    root: Node,
-    operations: list[Operation],
-    references: References,
-    version: OpenApiVersion,
+    operations: list[Operation], references: References
 ) -> None:
     """Count the operations that the API calls: they are not tools."""
 
     def count(what: str, name: str, listed: Node) -> None:
         item = references.follow_or_report(listed, what)
-        for method, _ in _methods(item, version) if item else ():
+        for method, _ in _methods(item, references) if item else ():
             reason = f"{what}, which the API calls"
             references.findings.left_out.add(reason, f"{method.upper()} {name}")
 
     for key in ("webhooks", "x-webhooks"):
-        for name, item in root.child(key).members().items():
+        for name, item in references.root.child(key).members().items():
             count("webhook", name, item)
     for operation in operations:
         for name, listed in operation.node.child("callbacks").members().items():
@@ -155,9 +143,8 @@ def _follow_item(path: str, node: Node, references: References) -> tuple[Node, .
     return (item,) if item.key == node.key else (node, item)
 
 
-def _methods(item: Node, version: OpenApiVersion) -> Iterator[tuple[str, Node]]:
-    is_newer = (version.major, version.minor) >= (3, 2)
-    methods = (*_METHODS, "query") if is_newer else _METHODS
+def _methods(item: Node, references: References) -> Iterator[tuple[str, Node]]:
+    methods = (*_METHODS, "query") if references.version >= (3, 2) else _METHODS
     for key, node in item.members().items():
         if key.lower() in methods:
             yield key.lower(), node
@@ -204,20 +191,14 @@ class OperationParameter:
 class ParameterReader:
     """Reads parameters; those that several operations share are read once.
 
-    `credentials` are the places and names of the keys that security schemes send. A parameter
-    that is one of them is not for a model to give.
+    A parameter that a security scheme sends is not for a model to give.
     """
 
-    def __init__(
-        self,
-        schemas: Schemas,
-        version: OpenApiVersion,
-        credentials: frozenset[tuple[str, str]],
-    ) -> None:
+    def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
+        self._references = schemas.references
         self._findings = schemas.references.findings
-        self._version = version
-        self._credentials = credentials
+        self._credentials = _find_credentials(schemas.references)
         self._read: dict[tuple[str, str, str], OperationParameter | None] = {}
 
     def read(self, operation: Operation) -> tuple[list[OperationParameter], list[Node]]:
@@ -229,10 +210,10 @@ class ParameterReader:
         lists: dict[tuple[str, str], str] = {}
         bodies: list[Node] = []
         for listed in operation.parameters():
-            node = self._schemas.references.follow_or_report(listed, "parameter")
+            node = self._references.follow_or_report(listed, "parameter")
             if node is None:
                 continue
-            if self._version.is_swagger and node.get("in") == "body":
+            if self._references.is_swagger and node.get("in") == "body":
                 bodies.append(node)
                 continue
             parameter = self._once(node)
@@ -276,7 +257,7 @@ class ParameterReader:
         )
 
     def _style(self, node: Node) -> tuple[str, bool | None]:
-        if self._version.is_swagger:
+        if self._references.is_swagger:
             return _COLLECTIONS.get(str(node.get("collectionFormat")), ("", None))
         return read_style(next(iter(node.child("content").members()), ""), node)
 
@@ -294,7 +275,7 @@ class ParameterReader:
         return self._schemas.derive({**own, **said}, [own]) if said else own
 
     def _own_schema(self, node: Node) -> Node:
-        if self._version.is_swagger:
+        if self._references.is_swagger:
             value = {k: v for k, v in node.value.items() if k not in _NO_SCHEMA}
             return Node(value, node.document, node.pointer)
         schema = node.child("schema")
@@ -302,6 +283,23 @@ class ParameterReader:
             contents = [*node.child("content").members().values()]
             schema = contents[0].child("schema") if contents else schema
         return schema if schema.value is not None else schema._replace(value=True)
+
+
+def _find_credentials(references: References) -> set[tuple[str, str]]:
+    """Find place and name of the keys that security schemes send."""
+    schemes = references.root.child("components", "securitySchemes")
+    if references.is_swagger:
+        schemes = references.root.child("securityDefinitions")
+    found = set()
+    for listed in schemes.members().values():
+        try:
+            scheme = references.follow(listed)
+        except UnresolvedError:
+            continue
+        if scheme.get("type") == "apiKey":
+            place, name = scheme.get("in"), str(scheme.get("name"))
+            found.add((str(place), name.lower() if place == "header" else name))
+    return found
 
 
 def read_style(own: Any, node: Node) -> tuple[str, bool | None]:

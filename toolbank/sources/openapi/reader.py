@@ -21,15 +21,13 @@ from toolbank.sources.openapi.operations import (
 from toolbank.sources.openapi.references import (
     Findings,
     Node,
-    OpenApiVersion,
     References,
-    UnresolvedError,
     describe,
-    read_version,
 )
 from toolbank.sources.openapi.schemas import Schemas
 from toolbank.sources.openapi.settings import OpenApiSource
 from toolbank.sources.openapi.signature import (
+    ANY,
     FORMS,
     Body,
     OperationSignature,
@@ -60,9 +58,8 @@ def name_operations(operations: Sequence[Operation], findings: Findings) -> list
 
 
 def _plain_name(operation: Operation) -> str:
-    said = operation.node.value.get("operationId")
-    name = _clean(said) if isinstance(said, str) else ""
-    return name or _route_name(operation)
+    stated = _text(operation.node.get("operationId"))
+    return _clean(stated) or _route_name(operation)
 
 
 def _route_name(operation: Operation) -> str:
@@ -76,16 +73,16 @@ def _clean(text: str) -> str:
 
 def _numbered(names: Sequence[str], operations: Sequence[Operation]) -> list[str]:
     """Number names that are still equal (/a-b? and /a-b), in the order of their routes."""
+    taken = set(names)
     order = sorted(range(len(names)), key=lambda i: (names[i], operations[i].route))
-    named, taken, next_numbers = list(names), set(names), dict[str, int]()
+    named, numbers = list(names), Counter[str]()
     for index in order:
         name = names[index]
-        number = next_numbers.get(name, 1)
-        if number > 1:
-            while f"{name}_{number}" in taken:
-                number += 1
-            named[index] = f"{name}_{number}"
-        next_numbers[name] = number + 1
+        numbers[name] += 1
+        if numbers[name] > 1:
+            while f"{name}_{numbers[name]}" in taken:
+                numbers[name] += 1
+            named[index] = f"{name}_{numbers[name]}"
     return named
 
 
@@ -103,9 +100,7 @@ _MOST = 100_000
 would have all of them in each tool."""
 
 
-def read_response(
-    operation: Operation, schemas: Schemas, version: OpenApiVersion
-) -> Schema | None:
+def read_response(operation: Operation, schemas: Schemas) -> Schema | None:
     """Read the JSON Schema of an operation's result, with its `$defs`; None if unknown."""
     responses = operation.node.child("responses")
     if not isinstance(responses.value, dict):
@@ -114,7 +109,7 @@ def read_response(
         return None
     for listed in _good_responses(responses):
         node = schemas.references.follow_or_report(listed, "response")
-        schema = _response_schema(node, schemas, version) if node else None
+        schema = _response_schema(node, schemas) if node else None
         if schema is not None:
             schema = schemas.target(schema)
             return schemas.complete(dict(schema), [schema], operation.node.place, _MOST)
@@ -128,68 +123,50 @@ def _good_responses(responses: Node) -> list[Node]:
     return [nodes[code] for code in good or ["default"] if code in nodes]
 
 
-def _response_schema(
-    node: Node, schemas: Schemas, version: OpenApiVersion
-) -> Schema | None:
-    if version.is_swagger:
+def _response_schema(node: Node, schemas: Schemas) -> Schema | None:
+    if schemas.references.is_swagger:
         schema = node.child("schema")
         return None if schema.value is None else schemas.read(schema)
-    contents = {
-        name: media
-        for name, media in node.child("content").members().items()
-        if is_json(name) or name in ("*/*", "application/*")
-    }
-    name = choose(contents)
-    if not name:
-        return None
-    media = contents[name]
-    if media.get("schema") is None and media.get("itemSchema") is None:
+    contents = node.child("content").members()
+    name = choose(n for n in contents if is_json(n) or n in ANY)
+    media = node.child("content", name)
+    if not name or (media.get("schema") is None and media.get("itemSchema") is None):
         return None
     return read_media(name, media, schemas)
 
 
 def list_security(operation: Operation, root: Node) -> tuple[tuple[str, ...], ...]:
     """List the groups of security schemes of the operation, or else of the description."""
-    own = operation.node.get("security")
-    listed = own if isinstance(own, list) else root.get("security")
-    groups = listed if isinstance(listed, list) else []
+    groups = _inherited(operation, root, "security")
     return tuple(tuple(map(str, group)) for group in groups if isinstance(group, dict))
 
 
-def find_credentials(
-    root: Node, references: References, version: OpenApiVersion
-) -> frozenset[tuple[str, str]]:
-    """Find place and name of the keys that security schemes send."""
-    schemes = root.child("components", "securitySchemes")
-    if version.is_swagger:
-        schemes = root.child("securityDefinitions")
-    found = set()
-    for listed in schemes.members().values():
-        try:
-            scheme: Any = references.follow(listed).value
-        except UnresolvedError:
-            continue
-        if isinstance(scheme, dict) and scheme.get("type") == "apiKey":
-            place, name = scheme.get("in"), str(scheme.get("name"))
-            found.add((str(place), name.lower() if place == "header" else name))
-    return frozenset(found)
+def _inherited(operation: Operation, root: Node, key: str) -> list[Any]:
+    """A list of the operation, or else of the description."""
+    lists = (node.get(key) for node in (operation.node, root))
+    return next((one for one in lists if isinstance(one, list)), [])
 
 
-def find_server(operation: Operation, root: Node, version: OpenApiVersion) -> str:
+def find_server(operation: Operation, references: References) -> str:
     """Find the first server of the operation, its path or the description, or "".
 
     Variables are replaced, and a relative URL is resolved against that of the description. User
     name, password and query are removed: they may be secrets.
     """
-    own = operation.nearest("servers")
-    if version.is_swagger:
+    root, own = references.root, operation.nearest("servers")
+    if references.is_swagger:
         address = _swagger_server(operation, root)
     else:
         address = _server((own or root.child("servers")).child(0))
     place = (own.document if own else root.document).address
-    if "://" in place:
-        address = _join(place, address)
-    return _without_secrets(address)
+    try:
+        if "://" in place and "://" not in address:
+            address = urljoin(place, address or "/")
+        parts = urlsplit(address)
+    except ValueError:
+        return re.split("[?#]", re.sub(r"//[^/]*@", "//", address))[0]
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=host, query="", fragment=""))
 
 
 def _server(server: Node) -> str:
@@ -214,22 +191,6 @@ def _swagger_server(operation: Operation, root: Node) -> str:
     return f"{scheme}://{host}{path}"
 
 
-def _join(place: str, address: str) -> str:
-    try:
-        return urljoin(place, address or "/") if "://" not in address else address
-    except ValueError:
-        return address
-
-
-def _without_secrets(address: str) -> str:
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return re.split("[?#]", re.sub(r"//[^/]*@", "//", address))[0]
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=host, query="", fragment=""))
-
-
 _MOST_PARAMETERS = 1_000_000
 """Of all tools: 4,000 operations with an object of 4,000 properties would need gigabytes."""
 
@@ -247,26 +208,24 @@ def read_description(config: OpenApiSource) -> ToolCollection:
         private_addresses=config.private_addresses,
     )
     document = documents.open(config.spec)
-    root = Node(document.content, document, "")
-    return _OpenApiReader(root, References(documents, Findings()), config.label).read()
+    references = References(documents, Node(document.content, document, ""))
+    return _OpenApiReader(references, config.label).read()
 
 
 class _OpenApiReader:
-    def __init__(self, root: Node, references: References, label: str) -> None:
-        self._root = root
+    def __init__(self, references: References, label: str) -> None:
+        self._root = references.root
         self._label = label
         self._references = references
         self._findings = references.findings
-        self._version = read_version(root, self._findings)
-        self._schemas = Schemas(references, siblings=self._version.has_json_schema)
-        credentials = find_credentials(root, references, self._version)
-        self._parameters = ParameterReader(self._schemas, self._version, credentials)
-        if not isinstance(root.child("info").value, dict):
+        self._schemas = Schemas(references)
+        self._parameters = ParameterReader(self._schemas)
+        if not isinstance(self._root.get("info"), dict):
             what = "no `info`, which should name the API"
-            self._findings.note(what, root.place)
+            self._findings.note(what, self._root.place)
 
     def read(self) -> ToolCollection:
-        operations = list_operations(self._root, self._references, self._version)
+        operations = list_operations(self._references)
         names = name_operations(operations, self._findings)
         tools: list[Tool] = []
         parameters = 0
@@ -305,7 +264,8 @@ class _OpenApiReader:
         parameters, bodies = self._parameters.read(operation)
         body = self._body(operation, bodies)
         signature = OperationSignature(self._schemas)
-        signature.add(parameters)
+        for one in parameters:
+            signature.add(one)
         if body is not None:
             signature.add_body(body)
         summary, description = _words(operation)
@@ -318,9 +278,9 @@ class _OpenApiReader:
             description=description,
             signature=operation.route,
             parameters=signature.schema(operation.node.place),
-            output_schema=read_response(operation, self._schemas, self._version),
+            output_schema=read_response(operation, self._schemas),
             deprecated="Deprecated." if is_deprecated else "",
-            url=_text(operation.node.get("externalDocs", "url")),
+            url=_text(operation.node.child("externalDocs").get("url")),
             source=self._label,
             tags=_tags(operation),
             call=HttpCall(
@@ -329,12 +289,12 @@ class _OpenApiReader:
                 arguments=signature.arguments,
                 content_type=self._content_type(operation, parameters, body),
                 security=list_security(operation, self._root),
-                server=find_server(operation, self._root, self._version),
+                server=find_server(operation, self._references),
             ),
         )
 
     def _body(self, operation: Operation, bodies: list[Node]) -> Body | None:
-        if not self._version.is_swagger:
+        if not self._references.is_swagger:
             return read_body(operation, self._schemas)
         if not bodies:
             return None
@@ -357,11 +317,8 @@ class _OpenApiReader:
         return FORMS[1] if has_file else next(iter(listed), FORMS[0])
 
     def _consumed(self, operation: Operation) -> list[str]:
-        listed = operation.node.get("consumes")
-        if not isinstance(listed, list):
-            listed = self._root.get("consumes")
-        names = listed if isinstance(listed, list) else []
-        return [name for name in names if isinstance(name, str)]
+        listed = _inherited(operation, self._root, "consumes")
+        return [name for name in listed if isinstance(name, str)]
 
 
 def _words(operation: Operation) -> tuple[str, str]:
@@ -389,16 +346,11 @@ def _tags(operation: Operation) -> tuple[str, ...]:
 
 
 def _explain_nothing(root: Node, findings: Findings, problems: tuple[str, ...]) -> str:
-    address = root.document.address
     counts = findings.left_out.counts.items()
-    if not counts:
-        return (
-            f"{address}#/paths: the description has no operations. Give one that lists paths with "
-            "methods such as get or post."
-        )
     left_out = ", ".join(f"{number:,}: {reason}" for reason, number in counts)
     why = "; ".join(problems[:3])
     return (
-        f"{address}#/paths: no operation can be read (skipped: {left_out}). Give a description "
-        f"of operations{f', or correct it ({why})' if why else ''}."
+        f"{root.document.address}#/paths: the description has no operations that can be read "
+        f"(skipped: {left_out or 'none'}). Give one that lists paths with methods such as get or "
+        f"post{f', or correct it ({why})' if why else ''}."
     )

@@ -47,12 +47,9 @@ class Node(NamedTuple):
             pointer = f"{pointer}/{escape(key) if isinstance(key, str) else key}"
         return Node(value, self.document, pointer)
 
-    def get(self, *keys: str | int) -> Any:
-        """Return the value under these keys, or None."""
-        value = self.value
-        for key in keys:
-            value = _get(value, key)
-        return value
+    def get(self, key: str) -> Any:
+        """Return the value under a key, or None."""
+        return _get(self.value, key)
 
     def members(self) -> dict[str, Node]:
         """Return the members of an object; none of another value."""
@@ -113,23 +110,39 @@ def _line(label: str, what: str, places: list[str]) -> str:
 
 
 class References:
-    """Follows references within a document and to others, and collects the findings on it."""
+    """Follows the references of a description, and collects the findings on it.
 
-    def __init__(self, documents: Documents, findings: Findings) -> None:
+    `version` is (2, 0) for Swagger, and (3, 0) or later for OpenAPI.
+    """
+
+    def __init__(self, documents: Documents, root: Node) -> None:
         self.documents = documents
-        self.findings = findings
+        self.root = root
+        self.findings = Findings()
+        self.version = _read_version(root, self.findings)
+        self.is_swagger = self.version < (3, 0)
         self._found: dict[tuple[str, str], Node | UnresolvedError] = {}
         self._anchors: dict[str, dict[str, Node]] = {}
         self.may_pass = False
         """Whether a document could not be read now, so that trying again may help."""
 
-    def resolve(self, document: Document, reference: str) -> Node:
+    def resolve(self, document: Document, reference: str, depth: int = 0) -> Node:
         """Resolve a reference in a document; the result may be a reference again.
 
         Raises:
             UnresolvedError: it leads nowhere, or its document can't be read.
         """
-        return self._resolve(document, reference, 0)
+        key = (document.place, reference)
+        found = self._found.get(key)
+        if found is None:
+            try:
+                found = self._look_up(document, reference, depth)
+            except UnresolvedError as error:
+                found = error
+            self._found[key] = found
+        if isinstance(found, UnresolvedError):
+            raise found
+        return found
 
     def follow(self, node: Node) -> Node:
         """Follow a chain of references from a node to its end.
@@ -161,19 +174,6 @@ class References:
             self.findings.problem(problem, node.place)
             return None
 
-    def _resolve(self, document: Document, reference: str, depth: int) -> Node:
-        key = (document.place, reference)
-        found = self._found.get(key)
-        if found is None:
-            try:
-                found = self._look_up(document, reference, depth)
-            except UnresolvedError as error:
-                found = error
-            self._found[key] = found
-        if isinstance(found, UnresolvedError):
-            raise found
-        return found
-
     def _look_up(self, document: Document, reference: str, depth: int) -> Node:
         if depth > _LONGEST_CHAIN:
             raise UnresolvedError("leads back to itself")
@@ -194,7 +194,7 @@ class References:
             key = unescape(unquote(part))
             reference = reference_of(node.value)
             if reference is not None and key not in node.value:
-                node = self._resolve(node.document, reference, depth + 1)
+                node = self.resolve(node.document, reference, depth + 1)
             if not _has(node.value, key):
                 raise UnresolvedError("leads nowhere")
             node = node.child(int(key) if isinstance(node.value, list) else key)
@@ -255,80 +255,28 @@ def _named(root: Node) -> Iterator[tuple[str, Node]]:
             waiting += reversed([*node.elements()])
 
 
-_READ = "Supported are Swagger 2.0 and OpenAPI 3.0, 3.1 and 3.2"
-_OTHERS = {
-    "asyncapi": "AsyncAPI",
-    "arazzo": "Arazzo",
-    "overlay": "an OpenAPI overlay",
-    "discoveryVersion": "a description of Google's discovery service",
-    "swaggerVersion": "Swagger 1",
-    "mcpServers": "a configuration of MCP servers",
-    "__schema": "a schema of GraphQL",
-}
-"""Keys by which other documents are recognised."""
-
-
-@dataclass(frozen=True)
-class OpenApiVersion:
-    """Major and minor number: (2, 0) is Swagger's, (3, 0) and later are OpenAPI's."""
-
-    major: int
-    minor: int
-
-    @property
-    def is_swagger(self) -> bool:
-        """Whether parameters, bodies and servers are written as in Swagger 2.0."""
-        return self.major == 2
-
-    @property
-    def has_json_schema(self) -> bool:
-        """Whether schemas are JSON Schema 2020-12, as from OpenAPI 3.1 on."""
-        return (self.major, self.minor) >= (3, 1)
-
-
-def read_version(root: Node, findings: Findings) -> OpenApiVersion:
-    """Read the version of a document.
+def _read_version(root: Node, findings: Findings) -> tuple[int, int]:
+    """Read the version of a document, major and minor.
 
     Raises:
         InputError: it has another version, or is not an OpenAPI description.
     """
     content, address = root.value, root.document.address
-    if not isinstance(content, dict):
+    versions = "Supported are Swagger 2.0 and OpenAPI 3.0, 3.1 and 3.2"
+    key = "openapi" if root.get("openapi") is not None else "swagger"
+    if not isinstance(content, dict) or key not in content:
         raise InputError(
-            f"{address}: it is not an OpenAPI description (it is {_kind(content)}). Give a file "
-            "with an object that has `openapi` and `paths`."
-        )
-    key = "openapi" if "openapi" in content else "swagger"
-    if key not in content:
-        raise InputError(
-            f"{address}: it is not an OpenAPI description ({_guess(content)}). {_READ}."
+            f"{address}: it is not an OpenAPI description: it has neither `openapi` nor `swagger`. "
+            f"{versions}."
         )
     said = str(content[key])
     found = re.match(r"(\d{1,4})(?:\.(\d{1,4}))?", said)
-    numbers = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
-    version = OpenApiVersion(*numbers)
-    if version.major != (3 if key == "openapi" else 2):
+    version = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+    if version[0] != (3 if key == "openapi" else 2):
         raise InputError(
-            f"{address}#/{key}: the version {said[:40]!r} is not supported. {_READ}: convert the "
+            f"{address}#/{key}: the version {said[:40]!r} is not supported. {versions}: convert the "
             "file to one of them."
         )
-    if version.minor > (0 if version.is_swagger else 2):
+    if version[1] > (2 if key == "openapi" else 0):
         findings.note(f"the version {said[:40]} is new; read as 3.2", root.place)
     return version
-
-
-def _guess(content: dict[str, Any]) -> str:
-    for key, name in _OTHERS.items():
-        if key in content:
-            return f"it looks like {name}"
-    if "postman" in str(content.get("info")):
-        return "it looks like a Postman collection"
-    if "paths" in content:
-        return "it has `paths`, but no `openapi` that says the version"
-    return "it has neither `openapi` nor `swagger`"
-
-
-def _kind(content: Any) -> str:
-    if content is None:
-        return "empty"
-    return "a list" if isinstance(content, list) else "a text or number"

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from toolbank.sources.documents import Document
-from toolbank.sources.openapi.references import (
-    Node,
-    References,
-    UnresolvedError,
-)
+from toolbank.sources.openapi.references import Node, References, UnresolvedError
 from toolbank.sources.openapi.translation import Schema, Translation
 from toolbank.system.text import unescape
 
@@ -79,14 +74,15 @@ _SAID = {"$ref", "title", "description", "deprecated", "readOnly", "writeOnly"}
 class Schemas:
     """Translated schemas; a shared schema is the same object in all tools."""
 
-    def __init__(self, references: References, *, siblings: bool) -> None:
+    def __init__(self, references: References) -> None:
         self.references = references
         self._findings = references.findings
+        siblings = references.version >= (3, 1)
         self._translation = Translation(self._refer, self._findings, siblings=siblings)
         self.derive = self._translation.derive
         self._names: dict[tuple[str, str], str] = {}
         self._taken: set[str] = set()
-        self._next_numbers: dict[str, int] = {}
+        self._numbers = Counter[str]()
         self._waiting: deque[tuple[str, Node]] = deque()
         self._shared: dict[str, Schema] = {}
         self._next: dict[str, list[str]] = {}
@@ -98,7 +94,7 @@ class Schemas:
         """Translate a schema to JSON Schema 2020-12 with references to "#/$defs/NAME"."""
         known = self._read.get(node.key)
         if known is None:
-            known = self._read[node.key] = self._translate(node)
+            known = self._read[node.key] = self._translation.translate(node)
             self._share()
         return known
 
@@ -115,7 +111,7 @@ class Schemas:
 
         They have at most `most` characters. `place` is the place of the operation.
         """
-        if names := self._direct(parts):
+        if names := frozenset[str]().union(*map(self._translation.refs_of, parts)):
             schema["$defs"] = defs = dict[str, Schema]()
             self._unfilled.append((defs, sorted(names), most, place))
         return schema
@@ -131,7 +127,7 @@ class Schemas:
 
     def _fill(self, share: int) -> bool:
         """Fill all with at most `share` characters each; False if that is too much in sum."""
-        left, cut = _MOST, list[tuple[str, str]]()
+        left, cut = _MOST, list[tuple[int, str]]()
         for defs, names, bound, place in self._unfilled:
             most = min(bound, share)
             near, size = self._nearest(names, most)
@@ -141,8 +137,11 @@ class Schemas:
             defs.clear()
             defs.update(sorted(near.items()))
             if size > most:
-                cut.append((_describe_cut(bound, most), place))
-        for what, place in cut:
+                cut.append((most, place))
+        for most, place in cut:
+            what = (
+                f"the schemas have over {most:,} characters; only the nearest are kept"
+            )
             self._findings.note(what, place)
         return True
 
@@ -169,7 +168,7 @@ class Schemas:
         while self._waiting:
             name, node = self._waiting.popleft()
             try:
-                schema = self._translate(node)
+                schema = self._translation.translate(node)
                 self._sizes[name] = len(name) + len(json.dumps(schema))
             except RecursionError:
                 schema, self._sizes[name] = {}, len(name)
@@ -181,24 +180,18 @@ class Schemas:
             what = "a schema that contains itself, whose reference is removed"
             self._findings.problem(what, new[name].place)
 
-    def _translate(self, node: Node) -> Schema:
-        return self._translation.translate(node.value, node.document, node.pointer)
-
-    def _direct(self, parts: Iterable[Schema]) -> frozenset[str]:
-        return frozenset[str]().union(*map(self._translation.refs_of, parts))
-
-    def _refer(self, reference: str, document: Document, pointer: str) -> str:
+    def _refer(self, reference: str, place: Node) -> str:
         """Name the target of a reference, which is translated later."""
         try:
-            node = self.references.resolve(document, reference)
+            node = self.references.resolve(place.document, reference)
             name = self._names.get(node.key)
             if name is None:
                 self.references.follow(node)  # which may be a circle of references
                 name = self._names[node.key] = self._name(node)
                 self._waiting.append((name, node))
         except UnresolvedError as error:
-            what = f"the reference {_short(reference)} {error}"
-            self._findings.problem(what, f"{document.address}#{pointer}")
+            short = reference if len(reference) <= 120 else f"{reference[:117]}..."
+            self._findings.problem(f"the reference {short} {error}", place.place)
             return ""
         return name
 
@@ -207,24 +200,9 @@ class Schemas:
         file = PurePosixPath(urlsplit(node.document.place).path).stem
         plain = re.sub(r"[^\w.-]+", "_", last or unquote(file), flags=re.ASCII)
         plain = plain.strip("_") or "schema"
-        number = self._next_numbers.get(plain, 1)
-        name = plain if number == 1 else f"{plain}_{number}"
+        name = plain
         while name in self._taken:
-            number += 1
-            name = f"{plain}_{number}"
-        self._next_numbers[plain] = number + 1
+            self._numbers[plain] += 1
+            name = f"{plain}_{self._numbers[plain] + 1}"
         self._taken.add(name)
         return name
-
-
-def _describe_cut(bound: int, most: int) -> str:
-    if most == bound:
-        return f"an output of over {most:,} characters keeps only the nearest schemas"
-    return (
-        f"all operations together refer to over {_MOST:,} characters of schemas, so this one keeps "
-        f"only the nearest {most:,}"
-    )
-
-
-def _short(reference: str) -> Any:
-    return reference if len(reference) <= 120 else f"{reference[:117]}..."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from toolbank.bank.records import Argument, Place
@@ -105,6 +105,8 @@ def _is_rule(key: str, item: Any) -> bool:
     )
 
 
+_JSON = "application/json"
+ANY = ("*/*", "application/*")
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _JSON_TYPE = re.compile(r"(?:application|text|\*)/(?:[\w.+-]*\+)?json")
 
@@ -131,17 +133,13 @@ def bare(content_type: str) -> str:
 
 def _rank(content_type: str) -> int:
     plain = bare(content_type)
-    if plain == "application/json":
+    if plain == _JSON:
         return 0
     if is_json(content_type):
         return 1
-    if plain == "*/*" or plain == "application/*":
+    if plain in ANY:
         return 2
     return 3 + FORMS.index(plain) if plain in FORMS else 5
-
-
-_JSON = "application/json"
-_ANY = ("*/*", "application/*")
 
 
 @dataclass(frozen=True)
@@ -187,7 +185,7 @@ def read_body(operation: Operation, schemas: Schemas) -> Body | None:
         name: read_style(said.get("style") or said.get("contentType"), said)
         for name, said in media.child("encoding").members().items()
     }
-    return replace(_body(content_type, schema, node, schemas), styles=styles)
+    return _body(content_type, schema, node, schemas, styles=styles)
 
 
 def read_body_parameter(
@@ -197,11 +195,13 @@ def read_body_parameter(
     schema = node.child("schema")
     name = node.get("name")
     read = schemas.read(schema) if schema.value is not None else {}
-    body = _body(choose(content_types) or _JSON, read, node, schemas)
-    return replace(body, name=name) if isinstance(name, str) and name else body
+    named = {"name": name} if isinstance(name, str) and name else {}
+    return _body(choose(content_types) or _JSON, read, node, schemas, **named)
 
 
-def _body(content_type: str, schema: Schema, node: Node, schemas: Schemas) -> Body:
+def _body(
+    content_type: str, schema: Schema, node: Node, schemas: Schemas, **more: Any
+) -> Body:
     required = node.get("required") is True
     flat = flatten(schema, schemas.target)
     if flat is not None and flat.rules and not required:
@@ -209,8 +209,8 @@ def _body(content_type: str, schema: Schema, node: Node, schemas: Schemas) -> Bo
     text = node.get("description")
     if isinstance(text, str) and text and "description" not in schema:
         schema = schemas.derive({**schema, "description": text}, [schema])
-    sent = _JSON if content_type in _ANY else content_type
-    return Body(sent, required, schema, flat)
+    sent = _JSON if content_type in ANY else content_type
+    return Body(sent, required, schema, flat, **more)
 
 
 def read_media(content_type: str, media: Node, schemas: Schemas) -> Schema:
@@ -221,7 +221,7 @@ def read_media(content_type: str, media: Node, schemas: Schemas) -> Schema:
     if item.value is not None:
         part = schemas.read(item)
         return schemas.derive({"type": "array", "items": part}, [part])
-    if is_json(content_type) or is_form(content_type) or content_type in _ANY:
+    if is_json(content_type) or is_form(content_type) or content_type in ANY:
         return {}
     return {"type": "string"}
 
@@ -242,25 +242,40 @@ class OperationSignature:
         """The place of each property in the request."""
         return tuple(self._arguments)
 
-    def add(self, parameters: Sequence[OperationParameter]) -> None:
-        """Add parameters; a name that is taken gets its place as a suffix."""
-        for one in parameters:
-            name = self._put(one.property, one.place, one.schema, required=one.required)
-            self._argue(name, one.place, one.name, one.style, one.explode)
+    def add(self, one: OperationParameter, suffix: str = "") -> str:
+        """Add a parameter; return its name, which gets its place as a suffix if it is taken."""
+        name, number = one.property, 1
+        while name in self._properties:
+            name = f"{one.property}_{suffix or one.place}"
+            name += f"_{number}" if number > 1 else ""
+            number += 1
+        self._properties[name] = one.schema
+        if one.required:
+            self._required.append(name)
+        self._arguments.append(
+            Argument(
+                property=name,
+                place=one.place,
+                name=one.name,
+                style=one.style,
+                explode=one.explode,
+            )
+        )
+        return name
 
     def add_body(self, body: Body) -> None:
         """Add the properties of a body, or the whole body as one."""
         if body.flat is None:
-            name = self._put(body.name, "body", body.schema, required=body.required)
-            self._argue(name, body.place)
+            whole = (body.name, body.place, "", body.schema, body.required)
+            self.add(OperationParameter(*whole), suffix="body")
             return
         flat, names = body.flat, dict[str, str]()
         for name, schema in flat.properties.items():
             if schema.get("readOnly") is True:
                 continue  # it is in responses only
-            names[name] = self._put(name, body.place, schema, required=False)
             styles = body.styles.get(name, ("", None))
-            self._argue(names[name], body.place, name, *styles)
+            part = OperationParameter(name, body.place, name, schema, False, *styles)
+            names[name] = self.add(part)
         required = [names[name] for name in flat.required if name in names]
         if body.required:
             self._required += required
@@ -291,30 +306,6 @@ class OperationSignature:
         return self._schemas.complete(
             schema, [*self._properties.values(), *self._parts], place
         )
-
-    def _argue(
-        self,
-        name: str,
-        place: Place,
-        sent: str = "",
-        style: str = "",
-        explode: bool | None = None,
-    ) -> None:
-        self._arguments.append(
-            Argument(
-                property=name, place=place, name=sent, style=style, explode=explode
-            )
-        )
-
-    def _put(self, wish: str, place: Place, schema: Schema, *, required: bool) -> str:
-        name, number = wish, 1
-        while name in self._properties:
-            name = f"{wish}_{place}" if number == 1 else f"{wish}_{place}_{number}"
-            number += 1
-        self._properties[name] = schema
-        if required:
-            self._required.append(name)
-        return name
 
 
 def _rename(rule: Any, names: dict[str, str]) -> Any:

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from toolbank.sources.checks import is_pattern
-from toolbank.sources.documents import Document
-from toolbank.sources.openapi.references import Findings
-from toolbank.system.text import escape
+from toolbank.sources.openapi.references import Findings, Node
 
 Schema = dict[str, Any]
 _TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
@@ -152,8 +150,8 @@ def _or_null(schema: Schema) -> Schema:
     return schema
 
 
-Refer = Callable[[str, Document, str], str]
-"""Name the target of a reference in `$defs`, by document and pointer; "" if there is none."""
+Refer = Callable[[str, Node], str]
+"""Name the target of a reference at a node in `$defs`; "" if there is none."""
 
 _SHOWN = 60
 _RESTS = _HOLD_ONE[:4]
@@ -182,10 +180,10 @@ class Translation:
         # By identity. The schemas are kept so that no other one gets the identity.
         self._refs_of: dict[int, tuple[Schema, frozenset[str]]] = {}
 
-    def translate(self, value: Any, document: Document, pointer: str) -> Schema:
-        """Translate the schema at a pointer of a document."""
+    def translate(self, node: Node) -> Schema:
+        """Translate the schema at a node."""
         outer, self._refs = self._refs, set()
-        schema = self._schema(value, document, pointer)
+        schema = self._schema(node)
         if self._refs:
             self._refs_of[id(schema)] = schema, frozenset(self._refs)
             outer |= self._refs
@@ -204,22 +202,19 @@ class Translation:
             self._refs_of[id(schema)] = schema, refs
         return schema
 
-    def wrong(self, what: str, document: Document, pointer: str) -> None:
-        """Report a part of a schema that can't be read."""
-        self._findings.problem(what, f"{document.address}#{pointer}")
-
-    def _schema(self, value: Any, document: Document, pointer: str) -> Schema:
+    def _schema(self, node: Node) -> Schema:
+        value = node.value
         if value is True:
             return {}
         if value is False:
             return {"not": {}}
         if not isinstance(value, dict):
-            self.wrong("a schema that is not an object", document, pointer)
+            self._findings.problem("a schema that is not an object", node.place)
             return {}
         schema: Schema = {}
         reference = value.get("$ref", value.get("$dynamicRef"))
         if isinstance(reference, str):
-            if name := self._refer(reference, document, pointer):
+            if name := self._refer(reference, node):
                 self._refs.add(name)
                 schema["$ref"] = f"#/$defs/{name}"
             if len(value) == 1:
@@ -227,11 +222,10 @@ class Translation:
             if not self._siblings:
                 value = {key: value[key] for key in value if key in _ANNOTATIONS}
         elif reference is not None:
-            self.wrong("a `$ref` that is not a text", document, pointer)
+            self._findings.problem("a `$ref` that is not a text", node.place)
         for key, item in value.items():
             if key in _HOLDERS:
-                holder = _HOLDERS[key]
-                is_sound = holder(self, schema, key, item, document, pointer)
+                is_sound = _HOLDERS[key](self, schema, key, node.child(key))
             elif key in _READERS:
                 is_sound = _READERS[key](schema, key, item)
             elif key in _VALUES:
@@ -241,61 +235,50 @@ class Translation:
             else:
                 continue
             if not is_sound:
-                self._refuse(key, item, document, pointer)
+                self._refuse(key, item, node)
         return join_keywords(schema, value)
 
-    def _refuse(self, key: str, item: Any, document: Document, pointer: str) -> None:
+    def _refuse(self, key: str, item: Any, node: Node) -> None:
         """Report an invalid value of a keyword; null counts as absent."""
         if item is None or (key == "required" and isinstance(item, bool)):
             return
         if key == "pattern" and isinstance(item, str):
             what = "a `pattern` that Python cannot read; it is skipped"
-            self._findings.note(what, f"{document.address}#{pointer}")
+            self._findings.note(what, node.place)
             return
         said = json.dumps(item)
         said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."
-        self.wrong(f"`{key}` cannot be {said}", document, f"{pointer}/{key}")
+        self._findings.problem(f"`{key}` cannot be {said}", node.child(key).place)
 
-    def _read_schema(
-        self, schema: Schema, key: str, item: Any, document: Document, pointer: str
-    ) -> bool:
-        if isinstance(item, bool) and key in _RESTS:
-            schema[key] = item
+    def _read_schema(self, schema: Schema, key: str, node: Node) -> bool:
+        if isinstance(node.value, bool) and key in _RESTS:
+            schema[key] = node.value
             return True
-        if not isinstance(item, dict | bool):
+        if not isinstance(node.value, dict | bool):
             return False
-        schema[key] = self.translate(item, document, f"{pointer}/{key}")
+        schema[key] = self.translate(node)
         return True
 
-    def _read_list(
-        self, schema: Schema, key: str, item: Any, document: Document, pointer: str
-    ) -> bool:
-        if not isinstance(item, list):
+    def _read_list(self, schema: Schema, key: str, node: Node) -> bool:
+        if not isinstance(node.value, list):
             return False
-        if item:
-            new = "prefixItems" if key == "items" else key
-            schema[new] = [
-                self.translate(part, document, f"{pointer}/{key}/{index}")
-                for index, part in enumerate(item)
-            ]
-        return bool(item)
+        if node.value:
+            schema[key] = [self.translate(part) for part in node.elements()]
+        return bool(node.value)
 
-    def _read_items(
-        self, schema: Schema, key: str, item: Any, document: Document, pointer: str
-    ) -> bool:
+    def _read_items(self, schema: Schema, key: str, node: Node) -> bool:
         """Read `items`; a list of schemas is `prefixItems` today, and may be empty."""
-        read = self._read_list if isinstance(item, list) else self._read_schema
-        return item == [] or read(schema, key, item, document, pointer)
+        if not isinstance(node.value, list):
+            return self._read_schema(schema, key, node)
+        return not node.value or self._read_list(schema, "prefixItems", node)
 
-    def _read_named(
-        self, schema: Schema, key: str, item: Any, document: Document, pointer: str
-    ) -> bool:
+    def _read_named(self, schema: Schema, key: str, node: Node) -> bool:
         """Read schemas by name. A name is not a keyword, not even `$ref`."""
-        if not isinstance(item, dict):
+        if not isinstance(node.value, dict):
             return False
         schema[key] = {
-            name: self.translate(part, document, f"{pointer}/{key}/{escape(name)}")
-            for name, part in item.items()
+            name: self.translate(part)
+            for name, part in node.members().items()
             if key != "patternProperties" or is_pattern(name)
         }
         return True

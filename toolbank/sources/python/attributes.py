@@ -257,19 +257,28 @@ class Attribute:
     is_only: bool = False
 
 
+def own_bases(cls: type, is_listed: Callable[[type], bool]) -> list[type]:
+    """Return a class and its bases of the same package, without listed ones and their bases."""
+    listed = {
+        id(one) for base in cls.__mro__[1:] if is_listed(base) for one in base.__mro__
+    }
+    return [
+        base
+        for base in cls.__mro__
+        if is_within(base.__module__ or "", cls.__module__ or "")
+        and id(base) not in listed
+    ]
+
+
 def attributes_of(cls: type, is_listed: Callable[[type], bool]) -> Iterator[Attribute]:
     """Find the attributes that `__init__`, the properties and the body of a class define.
 
     Bases of the same package are included, except those that are listed themselves. Nothing is
     called; modules that only annotations name are imported.
     """
-    listed = {
-        id(one) for base in cls.__mro__[1:] if is_listed(base) for one in base.__mro__
-    }
     known: set[str] = set()
-    for base in cls.__mro__:
-        is_own = is_within(base.__module__ or "", cls.__module__ or "")
-        if not is_own or id(base) in listed or not (found := find_definition(base)):
+    for base in own_bases(cls, is_listed):
+        if not (found := find_definition(base)):
             continue
         text, definition = found
         given: dict[str, list[_Origin]] = {}
@@ -281,25 +290,19 @@ def attributes_of(cls: type, is_listed: Callable[[type], bool]) -> Iterator[Attr
         known |= given.keys()
 
 
-@dataclass(frozen=True)
-class _Origin:
-    """An annotation of an attribute, or the expression of its value."""
-
-    node: ast.expr
-    is_annotation: bool
+_Origin = tuple[ast.expr, bool]
+"""An expression that defines an attribute, and whether it is an annotation rather than a value."""
 
 
-def _held(
-    text: ModuleText, name: str, origins: Iterable[_Origin]
-) -> Iterator[Attribute]:
+def _held(text: ModuleText, name: str, origins: list[_Origin]) -> Iterator[Attribute]:
     """Yield an attribute with each class that it may hold; annotations take precedence."""
     annotated: dict[int, type] = {}
     made: dict[int, type] = {}
     named: dict[int, type] = {}
     is_lost = False
-    for one in origins:
-        is_telling = one.is_annotation or isinstance(one.node, ast.Call)
-        for node in ast.walk(one.node):
+    for whole, is_annotation in origins:
+        is_telling = is_annotation or isinstance(whole, ast.Call)
+        for node in ast.walk(whole):
             try:
                 cls = text.class_of(node)
             except LookupError:
@@ -307,8 +310,8 @@ def _held(
                 continue
             if cls is None:
                 continue
-            if node is one.node and is_telling:
-                (annotated if one.is_annotation else made)[id(cls)] = cls
+            if node is whole and is_telling:
+                (annotated if is_annotation else made)[id(cls)] = cls
                 break
             named[id(cls)] = cls
     possible = annotated or made | named
@@ -333,11 +336,11 @@ def _given(definition: ast.ClassDef, cls: type) -> Iterator[tuple[str, _Origin]]
                     yield from _assigned(inner, arguments[0].arg)
         elif isinstance(vars(cls).get(node.name), property | functools.cached_property):
             if node.returns is not None:
-                yield node.name, _annotation(node.returns)
+                yield node.name, (_Unquote().visit(node.returns), True)
                 continue
             for inner in _in_scope(node.body):
                 if isinstance(inner, ast.Return) and inner.value is not None:
-                    yield node.name, _Origin(inner.value, False)
+                    yield node.name, (inner.value, False)
 
 
 def _in_scope(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -362,17 +365,14 @@ def _assigned(
             case _:
                 continue
         if isinstance(node, ast.Assign):
-            yield name, _Origin(node.value, False)
+            yield name, (node.value, False)
         else:
-            yield name, _annotation(node.annotation)
-
-
-def _annotation(node: ast.expr) -> _Origin:
-    """An annotation with its quoted parts parsed."""
-    return _Origin(_Unquote().visit(node), True)
+            yield name, (_Unquote().visit(node.annotation), True)
 
 
 class _Unquote(ast.NodeTransformer):
+    """Parses the quoted parts of an annotation."""
+
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if not isinstance(node.value, str):
             return node

@@ -1,6 +1,7 @@
 """Read a docstring into the fields of a tool, in every common style."""
 
 import inspect
+import itertools
 import re
 import textwrap
 import warnings
@@ -64,11 +65,7 @@ def without_directives(text: str) -> str:
             position += 1
             continue
         depth, name, rest = len(match[1]), match[2], match[3]
-        end = position + 1
-        while end < len(lines) and (
-            not lines[end].strip() or _indent(lines[end]) > depth
-        ):
-            end += 1
+        end = _end(lines, position, depth)
         if name and not re.fullmatch(_DROPPED, name):
             body = lines[position + 1 : end]
             while body and re.match(r"\s+:[\w-]+:", body[0]):
@@ -84,17 +81,21 @@ def without_directives(text: str) -> str:
     return "\n".join(kept)
 
 
+def _end(lines: Sequence[str], position: int, depth: int) -> int:
+    """The end of the directive at a position, whose body is indented more than `depth`."""
+    for end in range(position + 1, len(lines)):
+        if lines[end].strip() and _indent(lines[end]) <= depth:
+            return end
+    return len(lines)
+
+
 def directive_text(text: str, name: str) -> str:
     """Return the text of the first unindented directive of that name, or ""."""
     lines = text.expandtabs().splitlines()
     for position, line in enumerate(lines):
         match = _DIRECTIVE.match(line)
         if match and match[2] == name and not match[1]:
-            words = [match[3]]
-            for further in lines[position + 1 :]:
-                if further.strip() and not _indent(further):
-                    break
-                words.append(further)
+            words = [match[3], *lines[position + 1 : _end(lines, position, 0)]]
             return plain_line("\n".join(word.strip() for word in words))
     return ""
 
@@ -141,13 +142,8 @@ _RAISED = re.compile(r"(?P<type>[\w.]+(?:\s*,\s*[\w.]+)*)\s*:\s+(?P<text>.+)", r
 _RETURN = re.compile(r"(?P<type>[\w.\[\], |]+):\s+(?P<text>.+)", re.S)
 
 
-def has_google_sections(text: str) -> bool:
-    """Whether a dedented docstring has a section in Google style."""
-    return bool(_HEADER.search(text))
-
-
-def read_google(text: str) -> Documented:
-    """Read the sections of Google style; the text outside of them is prose."""
+def read_google(text: str) -> tuple[Documented, str]:
+    """Read the sections of Google style; also return the text outside of them."""
     prose: list[str] = []
     bodies: dict[str, str] = {}
     position = 0
@@ -169,14 +165,14 @@ def read_google(text: str) -> Documented:
         for entry in _entries(bodies.get(title, ""))
     ]
     returned = bodies.get("return") or bodies.get("yield")
-    return Documented(
+    documented = Documented(
         parameters=tuple(parameters),
         returns=(_returned(returned),) if returned else (),
         raises=tuple(_raised(bodies.get("raise", ""))),
         notes=plain(bodies.get("note", "")),
         examples=bodies.get("example", ""),
-        prose="\n\n".join(prose),
     )
+    return documented, "\n\n".join(prose)
 
 
 def _body_end(text: str, start: int) -> int:
@@ -192,8 +188,7 @@ def _body_end(text: str, start: int) -> int:
 def _entries(body: str) -> Iterator[re.Match[str]]:
     """The entries "name (type): text" of a body; indented lines continue an entry."""
     for item in re.split(r"\n(?=\S)", body):
-        match = _ENTRY.fullmatch(item.strip())
-        if match:
+        if match := _ENTRY.fullmatch(item.strip()):
             yield match
 
 
@@ -208,8 +203,7 @@ def _raised(body: str) -> Iterator[RaisedException]:
 
 
 def _returned(body: str) -> ReturnValue:
-    match = _RETURN.fullmatch(body)
-    if match:
+    if match := _RETURN.fullmatch(body):
         return ReturnValue(
             type=match["type"].strip(), description=plain_line(match["text"])
         )
@@ -224,13 +218,8 @@ _FIELD = re.compile(
 _NAMED = frozenset({"param", "parameter", "arg", "argument", "keyword", "kwarg"})
 
 
-def has_fields(text: str) -> bool:
-    """Whether a dedented docstring has a field such as ":param x:"."""
-    return bool(_FIELD.search(text))
-
-
-def read_fields(text: str) -> Documented:
-    """Read a field list; the text outside of it is prose."""
+def read_fields(text: str) -> tuple[Documented, str]:
+    """Read a field list, if there is one; also return the text outside of it."""
     types: dict[str, str] = {}
     described: dict[str, str] = {}
     raised: list[RaisedException] = []
@@ -252,18 +241,16 @@ def read_fields(text: str) -> Documented:
             returned = returned or line
         elif field["kind"] == "rtype":
             returned_type = returned_type or line
-    has_returned = bool(returned or returned_type)
-    return Documented(
+    value = ReturnValue(type=returned_type, description=returned)
+    documented = Documented(
         parameters=tuple(
             Parameter(name=name, classifier=types.get(name, ""), description=line)
             for name, line in described.items()
         ),
-        returns=(ReturnValue(type=returned_type, description=returned),)
-        if has_returned
-        else (),
+        returns=(value,) if returned or returned_type else (),
         raises=tuple(raised),
-        prose=_FIELD.sub("", text),
     )
+    return documented, _FIELD.sub("", text)
 
 
 _NOTE = re.compile(
@@ -292,7 +279,7 @@ def read_version_notes(text: str, parameters: Set[str]) -> Iterator[VersionNote]
 def _owners(before: str, depth: int, parameters: Set[str]) -> list[str]:
     """The parameters that the nearest less indented line above names, or [""]."""
     for line in reversed(before.splitlines()):
-        if line.strip() and len(line) - len(line.lstrip()) < depth:
+        if line.strip() and _indent(line) < depth:
             owner = _OWNER.match(line.strip())
             names = owner["names"].split(", ") if owner else []
             return [name for name in names if name in parameters] or [""]
@@ -316,17 +303,12 @@ def read_docstring(text: str | None) -> Documented:
     if not text:
         return Documented()
     text = _untitled(text)
-    opening = text[: match.start()] if (match := _UNDERLINED.search(text)) else text
-    if _UNDERLINED.search(text):
+    if underlined := _UNDERLINED.search(text):
         documented = _from_sections(_numpydoc_sections(text))
-    elif has_google_sections(text):
-        documented = read_google(text)
-    elif has_fields(text):
-        documented = read_fields(text)
+        opening = text[: underlined.start()]
     else:
-        documented = Documented()
-    if documented.prose is not None:
-        opening = documented.prose
+        read = read_google if _HEADER.search(text) else read_fields
+        documented, opening = read(text)
     signature, summary, description = _opening(opening)
     deprecated = directive_text(opening, "deprecated")
     if not deprecated and _SAYS_DEPRECATED.match(summary):
@@ -339,7 +321,6 @@ def read_docstring(text: str | None) -> Documented:
         description=description,
         deprecated=deprecated,
         versions=tuple(read_version_notes(text, names)),
-        prose=None,
     )
 
 
@@ -376,8 +357,9 @@ def _numpydoc_sections(text: str) -> dict[str, Any]:
     if whole := _parse(text):
         return whole
     sections: dict[str, Any] = {}
-    for piece in _pieces(text):
-        for name, value in _parse(piece).items():
+    starts = [match.start() for match in _UNDERLINED.finditer(text)]
+    for start, end in itertools.pairwise([*starts, len(text)]):
+        for name, value in _parse(text[start:end]).items():
             if value and name not in sections:
                 sections[name] = value
     return sections
@@ -393,35 +375,26 @@ def _parse(text: str) -> dict[str, Any]:
             return {}
 
 
-def _pieces(text: str) -> list[str]:
-    starts = [match.start() for match in _UNDERLINED.finditer(text)]
-    bounds = [*starts, len(text)]
-    return [text[start:end] for start, end in zip(starts, bounds[1:], strict=False)]
-
-
 def _from_sections(sections: dict[str, Any]) -> Documented:
+    def entries(*titles: str) -> Iterator[tuple[Any, str]]:
+        for title in titles:
+            for entry in sections.get(title) or ():
+                yield entry, plain_line("\n".join(entry.desc))
+
     parameters = [
         parameter
-        for section in ("Parameters", "Other Parameters")
-        for entry in sections.get(section) or ()
-        for parameter in _parameters(entry)
+        for entry, description in entries("Parameters", "Other Parameters")
+        for parameter in _parameters(entry, description)
     ]
     returns = [
         ReturnValue(
-            name=inline(entry.name),
-            type=inline(entry.type),
-            description=plain_line("\n".join(entry.desc)),
+            name=inline(entry.name), type=inline(entry.type), description=description
         )
-        for section in ("Returns", "Yields")
-        for entry in sections.get(section) or ()
+        for entry, description in entries("Returns", "Yields")
     ]
     raises = [
-        RaisedException(
-            type=inline(entry.name or entry.type),
-            description=plain_line("\n".join(entry.desc)),
-        )
-        for section in ("Raises", "Warns")
-        for entry in sections.get(section) or ()
+        RaisedException(type=inline(entry.name or entry.type), description=description)
+        for entry, description in entries("Raises", "Warns")
     ]
     return Documented(
         parameters=tuple(parameters),
@@ -433,12 +406,11 @@ def _from_sections(sections: dict[str, Any]) -> Documented:
     )
 
 
-def _parameters(entry: Any) -> list[Parameter]:
+def _parameters(entry: Any, description: str) -> list[Parameter]:
     """One parameter for each name of an entry such as "x1, x2 : array_like".
 
     numpydoc's parser takes "copy: bool", without a blank before the colon, for a name.
     """
-    description = plain_line("\n".join(entry.desc))
     header, classifier = entry.name.replace("\\", ""), entry.type
     if close := _CLOSE_COLON.fullmatch(header):
         header = close["names"]
@@ -455,6 +427,5 @@ def _see_also(entries: Sequence[Any]) -> tuple[SeeAlso, ...]:
     for names, description in entries:
         line = plain_line("\n".join(description))
         for name, _role in names:
-            if name not in found:
-                found[name] = SeeAlso(name=name, description=line)
+            found.setdefault(name, SeeAlso(name=name, description=line))
     return tuple(found.values())

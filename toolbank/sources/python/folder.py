@@ -26,7 +26,7 @@ from toolbank.sources.python.settings import (
     PythonSource,
     describe_left_out,
 )
-from toolbank.sources.python.walk import make_tool
+from toolbank.sources.python.walk import make_tool, rank_path
 from toolbank.sources.site import covers
 from toolbank.sources.typetext import (
     Parameter,
@@ -198,6 +198,7 @@ def _list_values(found: griffe.Class) -> str:
 
 
 GriffeObject = griffe.Class | griffe.Function
+GriffeMember = GriffeObject | griffe.Attribute
 
 
 def find_public(
@@ -220,10 +221,9 @@ def find_public(
     }
 
 
-def _rank(path: str, name: str) -> tuple[int, bool, bool, int, str]:
-    parent, _, last = name.rpartition(".")
-    is_far = not path.startswith(f"{parent}.")
-    return name.count("."), last != path.rpartition(".")[2], is_far, len(name), name
+def _rank(definition: str, path: str) -> tuple[int, bool, bool, int, str]:
+    home, _, own = definition.rpartition(".")
+    return rank_path(path, home, own)
 
 
 def _walk(
@@ -265,9 +265,7 @@ def _resolve(member: griffe.Object | griffe.Alias) -> griffe.Object | None:
 
 
 def _is_public(
-    member: griffe.Object | griffe.Alias,
-    name: str,
-    module: griffe.Module,
+    member: griffe.Object | griffe.Alias, name: str, module: griffe.Module
 ) -> bool:
     is_named = module.exports is not None and name in map(str, module.exports)
     if isinstance(member, griffe.Module):
@@ -375,11 +373,7 @@ class _FolderReader:
                 self._offer(its_kind, f"{name}.{member}", method, [])
 
     def _offer(
-        self,
-        kind: Kind,
-        name: str,
-        found: GriffeObject | griffe.Attribute,
-        aliases: list[str],
+        self, kind: Kind, name: str, found: GriffeMember, aliases: list[str]
     ) -> None:
         """Add an object as a tool, or count the reason why it is none."""
         text = _docstring(found)
@@ -397,9 +391,8 @@ class _FolderReader:
         if is_bare and not self.scope.every_class:
             self.left_out.add(_NO_ARGUMENTS, name)
             return
-        self.tools.setdefault(
-            name, tool.model_copy(update={"aliases": tuple(sorted(aliases))})
-        )
+        other_names = {"aliases": tuple(sorted(aliases))}
+        self.tools.setdefault(name, tool.model_copy(update=other_names))
 
 
 def _methods(
@@ -417,7 +410,7 @@ def _methods(
             yield name, value
 
 
-def _docstring(found: GriffeObject | griffe.Attribute) -> str:
+def _docstring(found: GriffeMember) -> str:
     """Its own docstring, or that of the method that it overrides."""
     owner = found.parent
     bases = base_classes(owner) if isinstance(owner, griffe.Class) else []
@@ -438,13 +431,7 @@ def _is_property(
     )
 
 
-def _make(
-    kind: Kind,
-    name: str,
-    found: GriffeObject | griffe.Attribute,
-    text: str,
-    source: str,
-) -> Tool:
+def _make(kind: Kind, name: str, found: GriffeMember, text: str, source: str) -> Tool:
     documented = read_docstring(text)
     signature = Signature()
     if isinstance(found, griffe.Function):

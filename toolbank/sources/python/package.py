@@ -22,7 +22,7 @@ from pydantic import BaseModel, TypeAdapter
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.sources.documented import Documented, Signature, read_signature
 from toolbank.sources.kind import ToolCollection
-from toolbank.sources.python.attributes import is_within, own_docstring
+from toolbank.sources.python.attributes import own_bases, own_docstring
 from toolbank.sources.python.docstring import read_docstring
 from toolbank.sources.python.public import import_module, walk_package
 from toolbank.sources.python.settings import (
@@ -47,18 +47,12 @@ def members(
 
     Those of bases in the same package are its own, too, except where a listed class has them.
     """
-    listed = {
-        id(one) for base in cls.__mro__[1:] if is_listed(base) for one in base.__mro__
-    }
+    own = own_bases(cls, is_listed)
     found: dict[str, tuple[type, Any]] = {}
     for base in reversed(cls.__mro__):
         found |= {name: (base, value) for name, value in vars(base).items()}
     for name, (home, value) in sorted(found.items()):
-        is_own = home is cls or (
-            is_within(home.__module__ or "", cls.__module__ or "")
-            and id(home) not in listed
-        )
-        if name.startswith("_") or not is_own:
+        if name.startswith("_") or not any(home is base for base in own):
             continue
         if isinstance(value, staticmethod | classmethod):
             yield name, value.__func__, "method"
@@ -77,11 +71,8 @@ _WARNINGS = {"DeprecationWarning", "FutureWarning", "PendingDeprecationWarning"}
 
 def deprecation_of(value: Any) -> str:
     """Return the message of `warnings.deprecated` (PEP 702), or of a warning of every call."""
-    return text_of(value, "__deprecated__") or _always_warns(value)
-
-
-def _always_warns(value: Any) -> str:
-    """The deprecation warning that a function gives unconditionally, or ""."""
+    if stated := text_of(value, "__deprecated__"):
+        return stated
     try:
         function = inspect.unwrap(value)
         code = getattr(function, "__code__", None)
@@ -258,12 +249,12 @@ def read_package(config: PythonSource) -> ToolCollection:
             taken.setdefault(tool.name, tool)
         else:
             left_out[kind] += 1
-            walk.skip(tool.name, f"kind {kind}")
+            walk.left_out.add(f"kind {kind}", tool.name)
     note = describe_left_out(
         left_out,
         scope.kinds,
         walk.undocumented,
-        hidden=walk.skipped[_HIDDEN],
+        hidden=walk.left_out.counts[_HIDDEN],
         methods=config.methods,
     )
     if not taken:
@@ -272,17 +263,18 @@ def read_package(config: PythonSource) -> ToolCollection:
             "a docstring. Name the module that has them (package: name.module), or list them "
             f"in its __all__ and add docstrings.{note and f' Found: {note}.'}"
         )
-    skipped = dict(sorted(walk.skipped.items()))
+    skipped = dict(sorted(walk.left_out.counts.items()))
+    examples = walk.left_out.examples
     return ToolCollection(
         tuple(taken[name] for name in sorted(taken)),
         {
             "source": source,
             "left_out": skipped,
-            "left_out_examples": dict(sorted(walk.examples.items())),
+            "left_out_examples": {reason: examples[reason] for reason in skipped},
             "undocumented": sorted(walk.undocumented),
         },
         problems=tuple(
-            f"{source}: {count:,} left out, {reason}: {', '.join(walk.examples[reason])}"
+            f"{source}: {count:,} skipped, {reason}: {', '.join(examples[reason])}"
             for reason, count in skipped.items()
             if reason.startswith("can't be")
         ),
@@ -295,29 +287,29 @@ def _tools(walk: Walk, source: str) -> Iterator[tuple[Kind, Tool]]:
 
     Methods of exceptions, enums and records are included only if these kinds are.
     """
-    scope = walk.scope
     objects = sorted(walk.objects.values(), key=lambda item: item.name)
-    kinds = {id(item.value): recipe_kind(item.value, item.kind) for item in objects}
+    holders = {"class", *walk.scope.kinds}
     classes = {
         id(item.value)
         for item in objects
-        if item.kind == "class" and kinds[id(item.value)] in {"class", *scope.kinds}
+        if item.kind == "class" and recipe_kind(item.value, "class") in holders
     }
     for item in objects:
-        if not scope.parents.isdisjoint(item.names):
+        if not walk.scope.parents.isdisjoint(item.names):
             continue
         try:
-            yield from [*_tools_of(item, kinds[id(item.value)], classes, walk, source)]
+            yield from [*_tools_of(item, classes, walk, source)]
         except Exception as error:  # a class of the package may raise anything
             reason = f"can't be read ({type(error).__name__})"
-            walk.skip(item.name, reason)
+            walk.left_out.add(reason, item.name)
     for cls in walk.hidden.values():
         _count_hidden(cls, classes, walk)
 
 
 def _tools_of(
-    item: PublicObject, kind: Kind, classes: Collection[int], walk: Walk, source: str
+    item: PublicObject, classes: Collection[int], walk: Walk, source: str
 ) -> Iterator[tuple[Kind, Tool]]:
+    kind = recipe_kind(item.value, item.kind)
     if item.is_documented:
         tool = _tool(item, source)
         if (
@@ -327,7 +319,7 @@ def _tools_of(
         ):
             yield kind, tool
         else:
-            walk.skip(tool.name, _NO_ARGUMENTS)
+            walk.left_out.add(_NO_ARGUMENTS, tool.name)
     elif not item.is_private:
         walk.miss(item.name, kind, "without documentation")
     if id(item.value) in classes:
@@ -380,7 +372,7 @@ def _methods(
         full = f"{owner.name}.{name}"
         if walk.scope.leaves_out(full):
             if kind in walk.scope.kinds:
-                walk.skip(full, "excluded by the recipe")
+                walk.left_out.add("excluded by the recipe", full)
         elif not own_docstring(value, kind).strip():
             walk.miss(full, kind, f"{kind} without documentation")
         else:
@@ -392,7 +384,8 @@ def _count_hidden(cls: type, classes: Collection[int], walk: Walk) -> None:
         return
     for name, value, kind in members(cls, lambda base: id(base) in classes):
         if kind == "method" and own_docstring(value, kind).strip():
-            walk.skip(f"{cls.__module__}.{cls.__qualname__}.{name}", _HIDDEN)
+            full = f"{cls.__module__}.{cls.__qualname__}.{name}"
+            walk.left_out.add(_HIDDEN, full)
 
 
 def describe(name: str, kind: ToolKind, value: Any, source: str = "") -> Tool:

@@ -23,7 +23,7 @@ from toolbank.sources.python.attributes import (
 from toolbank.sources.python.settings import PackageScope, recipe_kind
 from toolbank.sources.python.walk import PublicObject, Walk
 
-_LOST = "can't be told what it holds"
+_LOST = "can't be read without a known type"
 
 
 def take_parts(walk: Walk) -> None:
@@ -77,7 +77,7 @@ def _private_parts(
             continue
         if one.cls is None:
             if "method" in walk.scope.kinds:
-                walk.skip(full, _LOST)
+                walk.left_out.add(_LOST, full)
             continue
         if (
             walk.is_listed(one.cls)
@@ -155,6 +155,11 @@ class _ModulePath:
     module: ModuleType
     deprecated: str = ""
 
+    @functools.cached_property
+    def declared(self) -> list[str] | None:
+        """The names in `__all__`; None without one."""
+        return _declared(self.module)
+
 
 def walk_package(root: ModuleType, scope: PackageScope) -> Walk:
     """Find every public object of a package and of its public sub-modules.
@@ -178,17 +183,15 @@ def walk_package(root: ModuleType, scope: PackageScope) -> Walk:
         place = waiting.pop(0)
         if id(place.module) not in visited:
             visited.add(id(place.module))
-            declared = _declared(place.module)
-            waiting.extend(_named(walk, place, declared))
-            waiting.extend(_in_folder(walk, place, declared))
+            waiting.extend(_named(walk, place))
+            waiting.extend(_in_folder(walk, place))
     take_parts(walk)
     return walk
 
 
-def _named(
-    walk: Walk, place: _ModulePath, declared: list[str] | None
-) -> Iterator[_ModulePath]:
+def _named(walk: Walk, place: _ModulePath) -> Iterator[_ModulePath]:
     """Add the names of a module to the walk; yield the modules among them."""
+    declared = place.declared
     names = set(dir(place.module) if declared is None else declared)
     if declared is None:
         names -= set(_sub_modules(place))  # an attribute only once it was imported
@@ -197,62 +200,59 @@ def _named(
         if name.startswith("__" if declared is not None else "_"):
             continue
         if walk.scope.leaves_out(full):
-            walk.skip(full, "excluded by the recipe")
+            walk.left_out.add("excluded by the recipe", full)
             continue
         try:
-            child = _look_at(walk, place, declared, name)
+            child = _look_at(walk, place, name)
         except Exception as error:  # the package's own code may raise anything
-            walk.skip(full, f"can't be read ({type(error).__name__})")
+            walk.left_out.add(f"can't be read ({type(error).__name__})", full)
             continue
         if child is not None:
             yield child
 
 
-def _look_at(
-    walk: Walk, place: _ModulePath, declared: list[str] | None, name: str
-) -> _ModulePath | None:
+def _look_at(walk: Walk, place: _ModulePath, name: str) -> _ModulePath | None:
     """Add the object of a name to the walk, if it is public; return it if it is a module."""
     package = walk.root.__name__
     full = f"{place.path}.{name}"
     value, warning = _get(place.module, name)
-    if declared is None and not belongs_to(value, full, place.module, package):
-        return None
-    if declared is not None and is_foreign(value, package, place.module is walk.root):
-        walk.skip(full, "of another package")
+    if place.declared is None:
+        if not belongs_to(value, full, place.module, package):
+            return None
+    elif is_foreign(value, package, place.module is walk.root):
+        walk.left_out.add("of another package", full)
         return None
     warning = warning or place.deprecated
     walk.take(full, value, warning)
     return _ModulePath(full, value, warning) if inspect.ismodule(value) else None
 
 
-def _in_folder(
-    walk: Walk, place: _ModulePath, declared: list[str] | None
-) -> Iterator[_ModulePath]:
+def _in_folder(walk: Walk, place: _ModulePath) -> Iterator[_ModulePath]:
     """Yield the public sub-modules in the folder of a package; see `walk_package`.
 
     Deprecated ones are skipped. Without an `__all__`, they are added to the walk, too.
     """
     if place.module.__name__ != place.path:
         return
-    names = _sub_modules(place)
+    names, declared = _sub_modules(place), place.declared
     names_some = declared is not None and any(name in declared for name in names)
     for name in names:
         full = f"{place.path}.{name}"
         if names_some and name in (declared or ()):
             continue
         if names_some and not walk.scope.looks_into(full):
-            walk.skip(full, _NOT_NAMED)
+            walk.left_out.add(_NOT_NAMED, full)
             continue
         if walk.scope.leaves_out(full):
-            walk.skip(full, "excluded by the recipe")
+            walk.left_out.add("excluded by the recipe", full)
             continue
         try:
             child, warning = import_module(full)
         except BaseException as error:
-            walk.skip(full, f"can't be imported ({type(error).__name__})")
+            walk.left_out.add(f"can't be imported ({type(error).__name__})", full)
             continue
         if warning:
-            walk.skip(full, "deprecated module")
+            walk.left_out.add("deprecated module", full)
         elif declared is None:
             yield _ModulePath(full, child)
             walk.take(full, child)
@@ -261,7 +261,9 @@ def _in_folder(
         ):
             yield _ModulePath(full, child)
         else:
-            walk.skip(full, _NOT_NAMED if names_some else "without documentation")
+            walk.left_out.add(
+                _NOT_NAMED if names_some else "without documentation", full
+            )
 
 
 def _sub_modules(place: _ModulePath) -> list[str]:

@@ -7,10 +7,10 @@ import site
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, cast, get_args
 
 from pydantic import Field, model_validator
 
@@ -55,15 +55,10 @@ _NAMED = 3
 _PLURALS: dict[Kind, str] = {"class": "classes", "property": "properties"}
 
 
-def kinds_of_roles(roles: Iterable[str]) -> frozenset[Kind]:
-    """Return the kinds of the roles in a site's rules."""
-    return frozenset(kind for role in roles for kind in _OF_ROLES.get(role, ()))
-
-
 def recipe_kind(value: Any, kind: ToolKind) -> Kind:
     """Return the recipe's kind of an object: exceptions, enums and records are no classes."""
     if kind != "class":
-        return next(one for one in get_args(Kind) if one == kind)
+        return cast(Kind, kind)
     if issubclass(value, BaseException):
         return "exception"
     if issubclass(value, enum.Enum):
@@ -89,18 +84,17 @@ def describe_left_out(
         ranked = sorted(left_out.items(), key=lambda item: (-item[1], item[0]))
         counts = (count(n, kind, _PLURALS.get(kind, "")) for kind, n in ranked)
         named = [kind for kind in get_args(Kind) if kind in {*kinds, *left_out}]
-        key = f"kinds: [{', '.join(named)}]"
+        key = f"`kinds: [{', '.join(named)}]`"
         if "method" in left_out and not methods:
-            key += " and no methods: false"
-        parts.append(f"{', '.join(counts)}; {key} takes them too")
+            key += " and remove `methods: false`"
+        parts.append(f"{', '.join(counts)} (to include them, set {key})")
     if undocumented:
         names = ", ".join(sorted(undocumented)[:_NAMED])
-        more = len(undocumented) - _NAMED
-        rest = f" and {more:,} more" if more > 0 else ""
-        parts.append(f"{len(undocumented):,} without a docstring ({names}{rest})")
+        more = f" and {n - _NAMED:,} more" if (n := len(undocumented)) > _NAMED else ""
+        parts.append(f"{n:,} without a docstring ({names}{more})")
     if hidden:
         parts.append(f"{count(hidden, 'method')} of private classes")
-    return f"left out: {'; '.join(parts)}" if parts else ""
+    return f"skipped: {'; '.join(parts)}" if parts else ""
 
 
 def _is_record(base: type) -> bool:
@@ -193,17 +187,18 @@ class PackageScope:
         """
         name = config.scope_name
         if name is None or not has_asset("crawlers", f"{name}.yaml"):
-            scope = cls(
-                frozenset(config.parents or ()), config.exclude or (), frozenset(CALLED)
-            )
+            scope = cls(frozenset(config.parents or ()), config.exclude or (), CALLED)
         else:
             rules = load_site(name).objects
-            kinds = kinds_of_roles(rules.roles) or CALLED
-            scope = cls(frozenset(rules.parents), rules.exclude, kinds, True)
-        kinds = frozenset(config.kinds or scope.kinds)
-        if not config.methods:
-            kinds -= {"method"}
-        return cls(scope.parents, scope.exclude, kinds, scope.every_class)
+            kinds = {kind for role in rules.roles for kind in _OF_ROLES.get(role, ())}
+            scope = cls(
+                frozenset(rules.parents),
+                rules.exclude,
+                frozenset(kinds or CALLED),
+                True,
+            )
+        kept = frozenset(config.kinds or scope.kinds)
+        return replace(scope, kinds=kept if config.methods else kept - {"method"})
 
     def leaves_out(self, name: str) -> bool:
         """Whether a name has none of the parents, or is excluded."""
@@ -219,28 +214,19 @@ class PackageScope:
         )
 
 
-def check_name(package: str) -> None:
-    """Check that a package can be imported by this name.
-
-    Raises:
-        InputError: it is empty, relative, or not names joined by dots.
-    """
-    if not all(part.isidentifier() for part in package.split(".")):
-        raise InputError(
-            f"sources: {package!r} is no import name of a package. Give a name such as "
-            "numpy or numpy.linalg."
-        )
-
-
 def package_version(package: str) -> str:
     """Return name and version of a package, such as "numpy==2.3.5".
 
     The standard library has Python's version; a package that pip did not install has none.
 
     Raises:
-        InputError: the name can't be one.
+        InputError: the name is empty, relative, or not names joined by dots.
     """
-    check_name(package)
+    if not all(part.isidentifier() for part in package.split(".")):
+        raise InputError(
+            f"sources: {package!r} is no import name of a package. Give a name such as "
+            "numpy or numpy.linalg."
+        )
     top = package.partition(".")[0]
     try:
         return f"{package}=={metadata.version(_find_distribution(top) or top)}"
@@ -251,13 +237,13 @@ def package_version(package: str) -> str:
 
 
 def package_places(package: str) -> tuple[Path, ...]:
-    """Return the folders of a package or the file of a module, if it is installed.
-
-    Raises:
-        InputError: the name can't be one.
-    """
-    check_name(package)
-    return tuple(_installed_places(package.partition(".")[0]))
+    """Return the folders of a package or the file of a module, if it is installed."""
+    try:
+        spec = importlib.util.find_spec(package.partition(".")[0])
+    except (ImportError, ValueError):
+        return ()
+    found = spec and (spec.submodule_search_locations or [spec.origin or ""])
+    return tuple(Path(one).resolve() for one in found or () if Path(one).exists())
 
 
 def source_hash(package: str) -> str:
@@ -265,9 +251,9 @@ def source_hash(package: str) -> str:
 
     They may change while the version stays the same. An installed package has none.
     """
-    top = package.partition(".")[0]
-    places = [] if top in sys.stdlib_module_names else _installed_places(top)
-    if not places or all(map(_is_installed, places)):
+    places = package_places(package)
+    is_standard = package.partition(".")[0] in sys.stdlib_module_names
+    if is_standard or all(map(_is_installed, places)):
         return ""
     return hash_files(
         (path, place.parent)
@@ -290,18 +276,6 @@ def _find_distribution(top: str) -> str:
         ):
             return distribution.name
     return ""
-
-
-def _installed_places(top: str) -> list[Path]:
-    """The folders of a package, or the file of a module."""
-    try:
-        spec = importlib.util.find_spec(top)
-    except (ImportError, ValueError):
-        return []
-    if spec is None:
-        return []
-    found = spec.submodule_search_locations or [spec.origin or ""]
-    return [Path(place).resolve() for place in found if Path(place).exists()]
 
 
 def _is_installed(place: Path) -> bool:

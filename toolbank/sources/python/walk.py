@@ -1,18 +1,16 @@
 """The public objects of a package, and the tools made of them."""
 
 import re
-from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
+from toolbank.bank.bank import SkipCounter
 from toolbank.bank.records import PythonCall, Tool, ToolKind
 from toolbank.sources.documented import Documented, Signature
 from toolbank.sources.python.attributes import kind_of, own_docstring
 from toolbank.sources.python.settings import Kind, PackageScope
 from toolbank.sources.typetext import Parameter
-
-_NAMED_EXAMPLES = 5
 
 
 @dataclass
@@ -31,32 +29,27 @@ class PublicObject:
 
     @property
     def name(self) -> str:
-        """Its own name if that is public, else the shortest path.
-
-        Among the shortest, the one nearest to the object's definition.
-        """
+        """The best path (see `rank_path`) of those that are not deprecated, if there are any."""
         home = text_of(self.value, "__module__")
         own = text_of(self.value, "__qualname__") or text_of(self.value, "__name__")
+        return min(
+            self.names, key=lambda n: (bool(self.names[n]), rank_path(n, home, own))
+        )
 
-        def rank(name: str) -> tuple[bool, int, bool, bool, int, str]:
-            parent, _, last = name.rpartition(".")
-            is_far = not f"{home}.".startswith(f"{parent}.")
-            is_deprecated = bool(self.names[name])
-            return (
-                is_deprecated,
-                name.count("."),
-                last != own,
-                is_far,
-                len(name),
-                name,
-            )
 
-        return min(self.names, key=rank)
+def rank_path(path: str, home: str, own: str) -> tuple[int, bool, bool, int, str]:
+    """Rank the public paths of an object: the shortest first.
+
+    Of these, the one that ends in the object's own name, then the one nearest to its module `home`.
+    """
+    parent, _, last = path.rpartition(".")
+    is_far = not f"{home}.".startswith(f"{parent}.")
+    return path.count("."), last != own, is_far, len(path), path
 
 
 @dataclass
 class Walk:
-    """The public objects of a package by identity, and counts of skipped names by reason.
+    """The public objects of a package by identity, and the skipped names.
 
     `hidden` are private classes that public attributes may hold.
     """
@@ -65,15 +58,14 @@ class Walk:
     scope: PackageScope
     objects: dict[int, PublicObject] = field(default_factory=dict)
     hidden: dict[int, type] = field(default_factory=dict)
-    skipped: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    left_out: SkipCounter = field(default_factory=SkipCounter)
     undocumented: list[str] = field(default_factory=list)
 
     def take(self, name: str, value: Any, deprecated: str = "") -> None:
         """Add an object by a public path to it, unless it is data."""
         kind = kind_of(value, self.root.__name__)
         if kind is None:
-            self.skip(name, "not a tool (constant, scalar type or container)")
+            self.left_out.add("not a tool (constant, scalar type or container)", name)
             return
         new = PublicObject(value, kind, bool(own_docstring(value, kind).strip()))
         self.objects.setdefault(id(value), new).names[name] = deprecated
@@ -83,18 +75,12 @@ class Walk:
         item = self.objects.get(id(cls))
         return item is not None and not item.is_private
 
-    def skip(self, name: str, reason: str) -> None:
-        """Count a skipped name; the first few of each reason are kept."""
-        self.skipped[reason] += 1
-        if len(self.examples[reason]) < _NAMED_EXAMPLES:
-            self.examples[reason].append(name)
-
     def miss(self, name: str, kind: Kind, reason: str) -> None:
         """Count an object without a docstring; names of those that would be tools are kept.
 
         Classes are not among them, as their methods may still be tools.
         """
-        self.skip(name, reason)
+        self.left_out.add(reason, name)
         if kind in self.scope.kinds and kind != "class":
             self.undocumented.append(name)
 

@@ -26,10 +26,6 @@ def _read_tools(config: SphinxSource, cache: Path) -> ToolCollection:
     )
 
 
-def _content_id(config: SphinxSource) -> str:
-    return f"{config.label}@{config.base_url}"
-
-
 def _anew(config: SphinxSource) -> SphinxSource:
     """Return the source with a policy that revalidates every page."""
     policy = config.crawl.model_copy(update={"max_age_h": 0})
@@ -51,7 +47,7 @@ def _recognise(location: Location) -> SphinxSource | None:
 KIND = SourceKind(
     SphinxSource,
     _read_tools,
-    _content_id,
+    content_id=lambda config: f"{config.label}@{config.base_url}",
     keeps="Pages that were read are kept.",
     recognise=_recognise,
     takes="the URL of a site that Sphinx made",

@@ -1,19 +1,19 @@
 """Crawl a Sphinx site, and report counts, objects and problems."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import aclosing
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
-from toolbank.sources.site import Site, covers, load_site, narrowed
-from toolbank.sources.sphinx.guess import guess_site
-from toolbank.sources.sphinx.inventory import Inventory, SiteScope, tool_name
+from toolbank.sources.site import Site, covers, load_site
+from toolbank.sources.sphinx.crawler import Crawler
+from toolbank.sources.sphinx.inventory import SiteScope, tool_name
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.sphinx.tools import Crawl, is_loss, read_tools
-from toolbank.sources.web.policy import CrawlPolicy
+from toolbank.sources.web.client import SiteClient
 from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import write_json
@@ -73,7 +73,6 @@ def problems(crawl: Crawl) -> tuple[str, ...]:
 
 def no_tools(crawl: Crawl) -> ToolbankError:
     """Return the error of a crawl without tools."""
-    scope = crawl.found
     lost = problems(crawl)
     if crawl.may_pass:
         again = "Run the command again to resume; pages that were read are kept."
@@ -81,12 +80,10 @@ def no_tools(crawl: Crawl) -> ToolbankError:
         return ToolbankError("\n".join([said, *lost]))
     left_out = _listed(_counts(crawl)["left_out"])
     said = f"{crawl.base_url}: no object of its inventory became a tool ({left_out})."
-    if crawl.failed:
-        remedy = "Check the address, and that the pages are there."
-    elif scope.entries and not scope.site.tables:
-        remedy = "Check that Sphinx made the site: its pages do not look like it."
-    else:
-        remedy = "Check the roles, parents, include, exclude, pages and tables."
+    remedy = (
+        "Check the address, that its pages look like those of Sphinx, and the roles, parents, "
+        "include, exclude, pages and tables."
+    )
     return InputError("\n".join([f"{said} {remedy}", *lost]))
 
 
@@ -117,12 +114,13 @@ def _problems(crawl: Crawl) -> Iterator[str]:
     for path, reason in sorted(crawl.failed.items()):
         failed.setdefault(reason, []).append(urljoin(crawl.base_url, path))
     for reason, urls in sorted(failed.items()):
-        yield f"{counted(len(urls), 'page')} failed ({reason}): {_first(urls)}"
+        more = ["..."] if len(urls) > _NAMED_PAGES else []
+        first = ", ".join([*urls[:_NAMED_PAGES], *more])
+        yield f"{counted(len(urls), 'page')} failed ({reason}): {first}"
     items = crawl.left_out.items()
     lost = {reason: len(objects) for reason, objects in items if is_loss(reason)}
     if total := sum(lost.values()):
-        were = "was" if total == 1 else "were"
-        yield f"{counted(total, 'object')} {were} not found ({_listed(lost)})"
+        yield f"{counted(total, 'object')} not found ({_listed(lost)})"
 
 
 def _idle_rules(scope: SiteScope) -> Iterator[str]:
@@ -147,11 +145,6 @@ def _near(name: str, known: Collection[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _first(urls: Sequence[str]) -> str:
-    more = ", ..." if len(urls) > _NAMED_PAGES else ""
-    return ", ".join(urls[:_NAMED_PAGES]) + more
-
-
 def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{what}: {number:,}" for what, number in counts.items()) or "none"
 
@@ -173,13 +166,9 @@ def crawl_site(
     site = load_site(config.site) if config.site else None
     base_url = checked_address(config.base_url or (site.base_url if site else ""))
 
-    def site_of(inventory: Inventory, found_at: str) -> Site:
-        rules = site or guess_site(inventory, found_at)
-        return narrowed(rules, config.include, config.exclude)
-
     start = time.monotonic()
     crawl = Crawl(config.label, base_url, guessed=site is None)
-    aio.run(_fill(crawl, site_of, cache, config.crawl))
+    aio.run(_fill(crawl, config, site, cache))
     crawl.seconds = time.monotonic() - start
     crawl.tools, crawl.left_out = read_tools(crawl)
     if record_path is not None:
@@ -190,20 +179,8 @@ def crawl_site(
 
 
 async def _fill(
-    crawl: Crawl,
-    site_of: Callable[[Inventory, str], Site],
-    cache: Path,
-    policy: CrawlPolicy,
+    crawl: Crawl, config: SphinxSource, site: Site | None, cache: Path
 ) -> None:
     """Crawl until the end or an error."""
-    from toolbank.sources.sphinx.crawler import Crawler
-    from toolbank.sources.web.client import PageCache, SiteClient
-    from toolbank.sources.web.download import Downloader, Throttle
-    from toolbank.sources.web.policy import crawl_settings
-
-    settings = crawl_settings(crawl.base_url, policy)
-    throttle = Throttle(settings)
-    kept = PageCache(cache.resolve(), settings.max_bytes)
-    async with aclosing(Downloader(settings)) as downloader:
-        client = SiteClient(crawl.base_url, policy, kept, throttle, downloader)
-        await Crawler(crawl, site_of, client, throttle, settings.concurrency).run()
+    async with aclosing(SiteClient(crawl.base_url, config.crawl, cache)) as client:
+        await Crawler(crawl, config, site, client).run()

@@ -7,7 +7,8 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from tqdm import tqdm
 
-from toolbank.sources.site import Site
+from toolbank.sources.site import Site, narrowed
+from toolbank.sources.sphinx.guess import guess_site
 from toolbank.sources.sphinx.inventory import (
     INVENTORY_HEAD,
     Inventory,
@@ -16,6 +17,7 @@ from toolbank.sources.sphinx.inventory import (
     select,
 )
 from toolbank.sources.sphinx.pages.page import Page, ShapeError
+from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.sphinx.tools import Crawl
 from toolbank.sources.web.answer import (
     GONE,
@@ -25,36 +27,29 @@ from toolbank.sources.web.answer import (
     RequestError,
     WebResponse,
     may_pass_status,
+    status_error,
 )
 from toolbank.sources.web.client import PAGE, FetchPurpose, SiteClient
-from toolbank.sources.web.download import Throttle
 from toolbank.system.errors import InputError, ToolbankError
 
 # Folders above a page in which an inventory is looked for.
 _MAX_FOLDERS = 6
-_TOO_DEEP = "nested too deeply"
 
 
 class Crawler:
     """Crawls a site and fills a `Crawl`; a page's tree is dropped once it is read.
 
-    `site_of` returns the rules for the site's inventory. If rules are guessed, the inventory is
-    also looked for where the front page redirects to, and in the folders above.
+    Without a `site`, the rules are guessed, and the inventory is also looked for where the front
+    page redirects to, and in the folders above.
     """
 
     def __init__(
-        self,
-        crawl: Crawl,
-        site_of: Callable[[Inventory, str], Site],
-        client: SiteClient,
-        throttle: Throttle,
-        concurrency: int,
+        self, crawl: Crawl, config: SphinxSource, site: Site | None, client: SiteClient
     ) -> None:
         self._crawl = crawl
-        self._site_of = site_of
+        self._config = config
+        self._site = site
         self._client = client
-        self._throttle = throttle
-        self._concurrency = concurrency
         self._base_url = crawl.base_url
         self._wanted: dict[str, list[InventoryEntry]] = {}
         self._progress: Any = None
@@ -70,7 +65,8 @@ class Crawler:
             desc=f"crawl {self._base_url}", unit=" pages", disable=None, total=0
         ) as self._progress:
             inventory = await self._find_inventory()
-            site = self._site_of(inventory, self._base_url)
+            rules = self._site or guess_site(inventory, self._base_url)
+            site = narrowed(rules, self._config.include, self._config.exclude)
             self._crawl.scope = scope = select(inventory, site)
             if site.tables and not scope.table_pages:
                 raise InputError(
@@ -82,8 +78,8 @@ class Crawler:
                 if not site.tables or (path, anchor) in self._crawl.listed:
                     self._wanted.setdefault(path, []).append(entry)
             await self._read_pages(sorted(self._wanted), self._read_tools)
-        self._crawl.requests = self._throttle.sent
-        self._crawl.limit = self._throttle.ended
+        self._crawl.requests = self._client.throttle.sent
+        self._crawl.limit = self._client.throttle.ended
 
     async def _find_inventory(self) -> Inventory:
         url = urljoin(self._base_url, "objects.inv")
@@ -115,9 +111,8 @@ class Crawler:
         try:
             return await self._client.get(url, wanted)
         except RequestError as error:
-            raise _no_answer(
-                urljoin(self._crawl.base_url, "objects.inv"), error
-            ) from error
+            url = urljoin(self._crawl.base_url, "objects.inv")
+            raise _no_answer(url, error) from error
 
     async def _read_pages(
         self, paths: Collection[str], read: Callable[[Page, str], None]
@@ -130,7 +125,9 @@ class Crawler:
             for path in left:
                 await self._read_page(path, read)
 
-        workers = [asyncio.ensure_future(work()) for _ in range(self._concurrency)]
+        workers = [
+            asyncio.ensure_future(work()) for _ in range(self._client.concurrency)
+        ]
         try:
             await asyncio.gather(*workers)
         finally:
@@ -141,8 +138,9 @@ class Crawler:
         """Read a page or note its failure; after the end of the crawl, only cached pages."""
         url = urljoin(self._base_url, quote(path, safe="/%~!$&'()*+,;=:@"))
         try:
-            if self._throttle.refusal and not self._client.has_kept(url):
-                raise NotAskedError(self._throttle.refusal)
+            refusal = self._client.throttle.refusal
+            if refusal and not self._client.has_kept(url):
+                raise NotAskedError(refusal)
             answer = await self._client.get(url, PAGE)
         except RequestError as error:
             self._fail(path, str(error), error.may_pass)
@@ -164,9 +162,9 @@ class Crawler:
         try:
             read(Page(answer.html, self._path_of(answer.url) or path), path)
         except ShapeError as error:
-            self._crawl.failed[path] = str(error)
+            self._fail(path, str(error), may_pass=False)
         except RecursionError:
-            self._crawl.failed[path] = _TOO_DEEP
+            self._fail(path, "nested too deeply", may_pass=False)
 
     def _read_tables(self, page: Page, _: str) -> None:
         self._crawl.listed |= page.table_targets()
@@ -199,19 +197,11 @@ def _inventories_above(front: WebResponse, asked: str) -> Iterator[str]:
 
 
 def _no_inventory(answer: WebResponse) -> ToolbankError:
-    if may_pass_status(answer.status):
-        return ToolbankError(
-            f"{answer.url}: the site answers with status {answer.status}. "
-            "Wait a while and run the command again."
-        )
-    if answer.status in (401, 403):
-        return InputError(
-            f"{answer.url}: the site lets no one in without a login (status "
-            f"{answer.status}). Serve a copy of its pages and give that address."
-        )
-    return InputError(
-        f"{answer.url}: no inventory there (status {answer.status}). Give the address of "
-        "the folder with the site's objects.inv."
+    return status_error(
+        answer.url,
+        answer.status,
+        "It requires a login: serve a copy of its pages and give that address.",
+        "There is no inventory there. Give the address of the folder with the site's objects.inv.",
     )
 
 

@@ -3,6 +3,8 @@
 import textwrap
 from collections import Counter
 
+import yaml
+
 from toolbank.sources.site import ROLES, Domain, Objects, Site, covers
 from toolbank.sources.sphinx.inventory import Inventory, SiteScope
 from toolbank.system.errors import InputError
@@ -28,18 +30,18 @@ def guess_site(inventory: Inventory, base_url: str) -> Site:
     Raises:
         InputError: the inventory lists no callable object.
     """
-    counts: Counter[Domain] = Counter()
-    for domain, roles in _CALLABLE.items():
-        for item in inventory.objects:
-            counts[domain] += item.domain == domain and item.role in roles
-    domain, count = max(counts.items(), key=lambda item: item[1], default=("py", 0))
-    if not count:
+    places = {(domain, role) for domain, roles in _CALLABLE.items() for role in roles}
+    counts = Counter(
+        item.domain for item in inventory.objects if (item.domain, item.role) in places
+    )
+    if not counts:
         listed = Counter(f"{item.domain}:{item.role}" for item in inventory.objects)
         raise InputError(
             f"{base_url}: its inventory lists nothing that can be called "
             f"({_counted(listed) or 'it is empty'}). Give the address of a reference of "
             "functions, methods, classes or HTTP routes; it may be another part of the site."
         )
+    domain = max(_CALLABLE, key=lambda one: counts[one])
     own = [item for item in inventory.objects if item.domain == domain]
     present = {item.role for item in own}
     private = any(covers(item.name, _PRIVATE) for item in own)
@@ -61,49 +63,27 @@ def site_yaml(scope: SiteScope) -> str:
     roles = Counter(item.role for item in own)
     parents = Counter(entry.name.rpartition(".")[0] for entry in scope.entries.values())
     del parents[""]
-    lines = [
-        *_comment(
-            f"{inventory.project} {inventory.version}, {len(scope.entries):,} of "
-            f"{len(inventory.objects):,} objects."
-        ),
-        f"base_url: {_quoted(site.base_url)}",
-        "",
-        "objects:",
-        f"  domain: {rules.domain}",
-        *_comment(f"The inventory has {_counted(roles)}.", "  "),
-        f"  roles: [{', '.join(rules.roles)}]",
+    comments = [
+        f"{inventory.project} {inventory.version}, {len(scope.entries):,} of "
+        f"{len(inventory.objects):,} objects. The inventory has {_counted(roles)}."
     ]
     if parents and rules.domain != "http":
         named = Counter(dict(parents.most_common(_SHOWN_PARENTS)))
         more = " and others" if len(parents) > _SHOWN_PARENTS else ""
-        lines += _comment(
+        comments.append(
             f"Most are in {_counted(named)}{more}. To take only direct members of some: "
-            "parents: [...]",
-            "  ",
+            "parents: [...]"
         )
-    others = Counter(
-        f"{item.domain}:{item.role}"
-        for item in inventory.objects
-        if item.domain != rules.domain and item.role in _CALLABLE.get(item.domain, ())  # type: ignore[call-overload]
-    )
-    if others:
-        lines += _comment(f"In other domains: {_counted(others)}.", "  ")
-    for key, values in (("include", rules.include), ("exclude", rules.exclude)):
-        if values:
-            lines.append(f"  {key}: [{', '.join(map(_quoted, values))}]")
-    return "\n".join(lines) + "\n"
+    lines = [line for text in comments for line in _comment(text)]
+    content = site.model_dump(mode="json", exclude_defaults=True)
+    return "\n".join([*lines, yaml.safe_dump(content, sort_keys=False)])
 
 
 def _counted(counts: Counter[str]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.most_common())
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _comment(text: str, indent: str = "") -> list[str]:
+def _comment(text: str) -> list[str]:
     """Lines of comment; unprintable characters, such as line breaks, become blanks."""
     words = "".join(one if one.isprintable() else " " for one in text)
-    lead = f"{indent}# "
-    return textwrap.wrap(words, 88, initial_indent=lead, subsequent_indent=lead)
+    return textwrap.wrap(words, 88, initial_indent="# ", subsequent_indent="# ")

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin
 
@@ -85,9 +85,7 @@ def read_tools(crawl: Crawl) -> tuple[list[Tool], dict[str, list[InventoryObject
     groups: dict[str, list[_Found]] = {}
     for place, entry in scope.entries.items():
         found = crawl.objects.get(place)
-        if found and found.kind is None and scope.site.objects.constants:
-            found = replace(found, kind="object")
-        if found is None or found.kind is None:
+        if found is None or (found.kind is None and not scope.site.objects.constants):
             reason = _absence(scope.site, crawl, place, tables_lost)
             left_out.setdefault(reason, []).extend(entry.objects)
         else:
@@ -126,7 +124,7 @@ def _identity(entry: InventoryEntry, found: PageObject) -> str:
     documented = found.documented
     said = json.dumps(
         [
-            found.kind,
+            found.kind or "object",
             found.signature,
             found.value,
             documented.summary,
@@ -183,13 +181,11 @@ def _tool(site: Site, source: str, group: list[_Found]) -> Tool:
     """One tool of one or more names; the name in the outermost module comes first."""
     group = sorted(group, key=lambda member: _rank(*member))
     entry, found = group[0]
-    if found.kind is None:
-        raise AssertionError("constants are no tools")
     names = {name for other, _ in group for name in (other.name, *other.aliases)}
     variants = found.signature.splitlines()
     tool = found.documented.as_tool(
         entry.name,
-        found.kind,
+        found.kind or "object",
         "\n".join(f"{entry.name}{variant}" for variant in variants),
         found.documented.parameters,
         source,

@@ -10,12 +10,13 @@ from w3lib.encoding import html_to_unicode
 from w3lib.html import get_meta_refresh
 from w3lib.url import safe_url_string
 
+from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.terminal import printable
 
 # Encodings that decode most bytes, so pages often declare them by mistake.
 _LOOSE = re.compile(r"utf-?8|us-ascii|ascii|iso-?8859-1|latin-?1|windows-1252|cp1252")
 _CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
-_META_BYTES = 4096
+_HEAD_BYTES = 4096
 
 
 def decode_html(body: bytes, content_type: str) -> str:
@@ -25,7 +26,7 @@ def decode_html(body: bytes, content_type: str) -> str:
     and unknown encodings are ignored.
     """
     declared = _CHARSET.search(content_type) or _CHARSET.search(
-        body[:_META_BYTES].decode("latin-1")
+        body[:_HEAD_BYTES].decode("latin-1")
     )
     if declared is None or _LOOSE.fullmatch(declared[1].lower()):
         try:
@@ -92,9 +93,18 @@ def may_pass_status(status: int) -> bool:
     return status >= 500 or status in (408, 425, 429)
 
 
+def status_error(
+    address: str, status: int, if_denied: str, otherwise: str
+) -> ToolbankError:
+    """Return the error of a response that is not a document; the last two are remedies."""
+    said = f"{address}: the server answers with HTTP status {status}."
+    if may_pass_status(status):
+        return ToolbankError(f"{said} Try again later.")
+    return InputError(f"{said} {if_denied if status in (401, 403) else otherwise}")
+
+
 MOVED = frozenset({301, 302, 303, 307, 308})
 GONE = frozenset({404, 410})
-_HEAD_BYTES = 4096
 
 
 @dataclass(frozen=True)

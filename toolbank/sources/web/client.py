@@ -30,7 +30,7 @@ from toolbank.sources.web.answer import (
     may_pass_status,
 )
 from toolbank.sources.web.download import Downloader, Throttle
-from toolbank.sources.web.policy import CrawlPolicy
+from toolbank.sources.web.policy import CrawlPolicy, CrawlSettings
 from toolbank.system.files import write_error
 from toolbank.system.net import origin
 
@@ -39,31 +39,13 @@ MAX_ROBOTS_BYTES = 500 * 1024
 _AGENT = "toolbank"
 
 
-class Robots:
-    """The rules of a site (RFC 9309); "" allows everything."""
-
-    def __init__(self, text: str = "") -> None:
-        self._rules = Protego.parse(text)
-
-    @property
-    def delay_s(self) -> float:
-        """The site's Crawl-delay in seconds."""
-        return float(self._rules.crawl_delay(_AGENT) or 0.0)
-
-    def allows(self, url: str) -> bool:
-        """Whether a page may be requested."""
-        return bool(self._rules.can_fetch(url, _AGENT))
-
-
-def read_robots(answer: WebResponse) -> Robots:
-    """Read a robots.txt; a missing one allows everything."""
-    if answer.status != 200:
-        return Robots()
-    body = answer.body[:MAX_ROBOTS_BYTES]
-    if len(answer.body) > MAX_ROBOTS_BYTES:
+def _parse_robots(answer: WebResponse) -> Protego:
+    """The rules of a robots.txt (RFC 9309); a missing one allows everything."""
+    body = answer.body[:MAX_ROBOTS_BYTES] if answer.status == 200 else b""
+    if len(body) < len(answer.body):
         # A truncated rule would mean something else.
         body = body.rpartition(b"\n")[0]
-    return Robots(body.decode("utf-8-sig", errors="replace"))
+    return Protego.parse(body.decode("utf-8-sig", errors="replace"))
 
 
 _KEPT_HEADERS = ("Content-Type", "ETag", "Last-Modified", "Location")
@@ -121,9 +103,12 @@ class PageCache:
             "status": answer.status,
             "length": len(packed),
             "headers": [
-                (name, base64.b64encode(_bytes(answer.headers[name.lower()])).decode())
+                (
+                    name,
+                    base64.b64encode(text.encode("utf-8", "surrogateescape")).decode(),
+                )
                 for name in _KEPT_HEADERS
-                if name.lower() in answer.headers
+                if (text := answer.headers.get(name.lower())) is not None
             ],
         }
         path = self._path(answer.url)
@@ -144,10 +129,6 @@ class PageCache:
     def _path(self, url: str) -> Path:
         key = hashlib.sha256(url.encode()).hexdigest()
         return self._folder / key[:2] / key
-
-
-def _bytes(header: str) -> bytes:
-    return header.encode("utf-8", "surrogateescape")
 
 
 def _replace(path: Path, data: bytes) -> None:
@@ -217,21 +198,20 @@ class SiteClient:
     are fresh.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        policy: CrawlPolicy,
-        cache: PageCache,
-        throttle: Throttle,
-        downloader: Downloader,
-    ) -> None:
+    def __init__(self, base_url: str, policy: CrawlPolicy, cache: Path) -> None:
+        settings = CrawlSettings(base_url, policy)
+        self.concurrency = settings.concurrency
+        self.throttle = Throttle(settings)
         self._site = origin(base_url)
         self._policy = policy
-        self._cache = cache
-        self._throttle = throttle
-        self._downloader = downloader
+        self._cache = PageCache(cache.resolve(), settings.max_bytes)
+        self._downloader = Downloader(settings)
         self._started = time.time()
-        self._reading_robots: asyncio.Future[Robots] | None = None
+        self._reading_robots: asyncio.Future[Protego] | None = None
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._downloader.aclose()
 
     async def get(self, url: str, wanted: FetchPurpose) -> WebResponse:
         """Return the response of a URL after redirects; its `url` is that of the last page.
@@ -308,17 +288,17 @@ class SiteClient:
             headers["Accept-Encoding"] = "identity"
         retries = 0 if kept is not None else self._policy.retries
         for tries in range(retries + 1):
-            await self._throttle.admit(tries)
+            await self.throttle.admit(tries)
             try:
                 answer, latency = await self._downloader.send(
                     url, headers, wanted.cut_at
                 )
             except (UnansweredError, BrokenOffError) as error:
-                self._throttle.note_failure(error)
+                self.throttle.note_failure(error)
                 if tries == retries:
                     raise
                 continue
-            self._throttle.note(answer, latency)
+            self.throttle.note(answer, latency)
             if not may_pass_status(answer.status):
                 break
         if answer.status in MOVED or wanted.keeps(answer):
@@ -344,14 +324,14 @@ class SiteClient:
         if self._reading_robots is None:
             self._reading_robots = asyncio.ensure_future(self._read_robots(url))
         robots = await asyncio.shield(self._reading_robots)
-        if not robots.allows(url):
+        if not robots.can_fetch(url, _AGENT):
             raise ForbiddenError("forbidden by robots.txt")
 
-    async def _read_robots(self, url: str) -> Robots:
+    async def _read_robots(self, url: str) -> Protego:
         try:
             answer = await self.get(urljoin(url, "/robots.txt"), _ROBOTS)
         except EndlessError:
-            return Robots()
+            return Protego.parse("")
         except RefusedError as error:
             raise RefusedError(f"robots.txt can't be read: {error}") from error
         except NotAskedError:
@@ -362,6 +342,6 @@ class SiteClient:
             raise NotAskedError(
                 f"robots.txt can't be read: HTTP status {answer.status}"
             )
-        robots = read_robots(answer)
-        self._throttle.keep_interval(robots.delay_s)
+        robots = _parse_robots(answer)
+        self.throttle.keep_interval(float(robots.crawl_delay(_AGENT) or 0))
         return robots

@@ -3,9 +3,8 @@
 import asyncio
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
 import aiohttp
 
@@ -132,21 +131,6 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
         await asyncio.wait_for(event.wait(), seconds)
 
 
-@dataclass(frozen=True)
-class Clock:
-    """The clock of a throttle: monotonic seconds, seconds since 1970, and a wait.
-
-    The wait ends with an event, or after so many seconds.
-    """
-
-    monotonic: Callable[[], float] = time.monotonic
-    time: Callable[[], float] = time.time
-    wait: Callable[[asyncio.Event, float], Awaitable[None]] = _wait
-
-
-CLOCK = Clock()
-
-
 class Throttle:
     """Counts and delays requests to the site.
 
@@ -161,8 +145,7 @@ class Throttle:
         self.ended = ""
         self._settings = settings
         self._policy = settings.policy
-        self._clock = CLOCK
-        self._deadline = self._clock.monotonic() + self._policy.crawl_min * 60
+        self._deadline = time.monotonic() + self._policy.crawl_min * 60
         self._asked_interval_s = 0.0
         self._interval_s = settings.delay_s
         if settings.adapts:
@@ -187,13 +170,13 @@ class Throttle:
             wait = self._settings.first_wait_s * 2 ** (tries - 1)
             await self._pause(min(wait, self._policy.wait_s))
         while True:
-            wait = self._next_start - self._clock.monotonic()
+            wait = self._next_start - time.monotonic()
             if wait <= 0:
                 break
             await self._pause(wait)
         self._check()
         interval = max(self._interval_s, self._asked_interval_s)
-        self._next_start = self._clock.monotonic() + interval
+        self._next_start = time.monotonic() + interval
         self.sent += 1
 
     def note(self, answer: WebResponse, latency_s: float) -> None:
@@ -203,11 +186,11 @@ class Throttle:
             self._adapt(answer, latency_s)
         if answer.status in (429, 503):
             retry_after = answer.headers.get("retry-after", "")
-            wait = read_seconds(retry_after, self._clock.time())
+            wait = read_seconds(retry_after, time.time())
             if wait is not None and wait > self._policy.wait_s:
                 self.end(f"the site asked for a pause of {wait:.0f} s")
             elif wait is not None:
-                self._next_start = max(self._next_start, self._clock.monotonic() + wait)
+                self._next_start = max(self._next_start, time.monotonic() + wait)
 
     def note_failure(self, error: UnansweredError | BrokenOffError) -> None:
         """End the crawl after many requests in a row without a response."""
@@ -236,13 +219,13 @@ class Throttle:
 
     async def _pause(self, seconds: float) -> None:
         self._check(seconds)
-        await self._clock.wait(self._over, seconds)
+        await _wait(self._over, seconds)
         self._check()
 
     def _check(self, wait: float = 0.0) -> None:
         if self.sent >= self._policy.requests:
             self.end(f"limit of {self._policy.requests} requests")
-        if self._clock.monotonic() + wait > self._deadline:
+        if time.monotonic() + wait > self._deadline:
             self.end(f"limit of {self._policy.crawl_min:g} minutes")
         if self.ended:
             raise NotAskedError(self.refusal)

@@ -1,7 +1,6 @@
 """Settings of a crawl: how fast it asks, and where it stops."""
 
 import re
-from dataclasses import dataclass
 
 from pydantic import Field, field_validator
 
@@ -80,49 +79,26 @@ class CrawlPolicy(Config):
         return value
 
 
-_MB = 1024 * 1024
-
-
-@dataclass(frozen=True)
 class CrawlSettings:
-    """A crawl's policy with the defaults of its site filled in.
+    """A crawl's policy with the defaults for its site.
 
-    A crawl that `adapts` waits longer between requests while the site answers slowly.
+    A crawl that `adapts` waits longer between requests while the site answers slowly. Certificates
+    are verified, except for a site on this machine. A proxy of the environment is used; it resolves
+    names itself, so private addresses behind a public name are not checked.
     """
 
-    policy: CrawlPolicy
-    user_agent: str
-    concurrency: int
-    delay_s: float
-    adapts: bool
-    first_wait_s: float
-    max_bytes: int
-    verifies: bool
-    guards: bool
-    proxy: str | None
-
-
-def crawl_settings(base_url: str, policy: CrawlPolicy) -> CrawlSettings:
-    """Return the settings for a site.
-
-    Certificates are verified, except for a site on this machine. A proxy of the environment is
-    used; it resolves names itself, so private addresses behind a public name are not checked.
-    """
-    is_near = is_private(base_url)
-    delay_s = policy.delay_s
-    if delay_s is None:
-        delay_s = 0.0 if is_near else 0.25
-    proxy = proxy_of(base_url)
-    contact = f" (+{policy.contact})" if policy.contact else ""
-    return CrawlSettings(
-        policy=policy,
-        user_agent=f"toolbank/{__version__}{contact}",
-        concurrency=policy.concurrency or (8 if is_near else 2),
-        delay_s=delay_s,
-        adapts=not is_near,
-        first_wait_s=0.2 if is_near else 2.0,
-        max_bytes=int(policy.page_mb * _MB),
-        verifies=not is_loopback(base_url),
-        guards=not (is_near or policy.private_addresses or proxy),
-        proxy=proxy,
-    )
+    def __init__(self, base_url: str, policy: CrawlPolicy) -> None:
+        is_near = is_private(base_url)
+        contact = f" (+{policy.contact})" if policy.contact else ""
+        self.policy = policy
+        self.user_agent = f"toolbank/{__version__}{contact}"
+        self.concurrency = policy.concurrency or (8 if is_near else 2)
+        self.delay_s = 0.0 if is_near else 0.25
+        if policy.delay_s is not None:
+            self.delay_s = policy.delay_s
+        self.adapts = not is_near
+        self.first_wait_s = 0.2 if is_near else 2.0
+        self.max_bytes = int(policy.page_mb * 1024 * 1024)
+        self.verifies = not is_loopback(base_url)
+        self.proxy = proxy_of(base_url)
+        self.guards = not (is_near or policy.private_addresses or self.proxy)

@@ -3,7 +3,7 @@
 The last message of a chat is a JSON object: `text` is answered after `steps` steps of the engine
 (default 1), or once the request with `after` as its text is done. `finish` is the finish reason.
 `refuse` is an error of `enqueue_chat`, `die` one of the engine, `dead` that of an engine that had
-ended before. Signatures are compared with those of the real wheel by a slow test.
+ended before.
 """
 
 import itertools

@@ -27,13 +27,16 @@ LINE = {
 }
 
 
-def engine(folder, *lines, tools=TOOLS):
-    text = "\n".join(
-        line if isinstance(line, str) else json.dumps(line) for line in lines
+def engine(folder, *lines):
+    path = folder / "replies.jsonl"
+    path.write_text(
+        "\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines)
     )
-    (folder / "replies.jsonl").write_text(text)
-    config = GenerateConfig(engine="recorded", replies=folder / "replies.jsonl")
-    return create_engine(config, tools=tools, seed=0)
+    return create(replies=path)
+
+
+def create(tools=TOOLS, **settings):
+    return create_engine(GenerateConfig(engine="recorded", **settings), tools=tools)
 
 
 def play(engine, stage, attempt=0):
@@ -64,14 +67,6 @@ def test_replies_go_through_the_same_reading_and_checks_as_a_models(tmp_path):
     assert read_polished(play(made, "polish"), draft.draft) == LINE["query"]
 
 
-def test_replies_that_were_asked_for_already_take_no_shares(tmp_path):
-    config = GenerateConfig(
-        engine="recorded", replies=tmp_path / "replies.jsonl", tools_per_query={1: 1}
-    )
-    with pytest.raises(InputError, match=r"generate\.tools_per_query"):
-        create_engine(config, tools=TOOLS, seed=0)
-
-
 def test_a_draft_recorded_without_a_change_is_marked_good(tmp_path):
     made = engine(tmp_path, {**LINE, "query": LINE["draft"]})
     assert json.loads(play(made, "polish"))["already_good"]
@@ -99,22 +94,24 @@ def test_broken_files_are_told_by_line(tmp_path, lines, message):
         engine(tmp_path, *lines)
 
 
-def test_files_that_can_not_be_read(tmp_path):
-    config = GenerateConfig(engine="recorded", replies=tmp_path / "none.jsonl")
-    with pytest.raises(InputError, match=r"none.jsonl: can't read"):
-        create_engine(config, tools=TOOLS, seed=0)
-    config.replies.write_bytes(b"\xff\xfe")
+def test_settings_and_files_that_can_not_be_used(tmp_path):
+    path = tmp_path / "none.jsonl"
+    for settings, message in (
+        ({"replies": path}, r"none\.jsonl: cannot"),
+        ({}, r"generate\.replies"),
+        ({"replies": path, "tools_per_query": {1: 1}}, r"generate\.tools_per_query"),
+    ):
+        with pytest.raises(InputError, match=message):
+            create(**settings)
+    path.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="not UTF-8"):
-        create_engine(config, tools=TOOLS, seed=0)
-    with pytest.raises(InputError, match=r"generate\.replies"):
-        create_engine(GenerateConfig(engine="recorded"), tools=TOOLS, seed=0)
+        create(replies=path)
 
 
 def test_the_recorded_numpy_replies_play_in_full():
     names = shared("data/toolbank-names/numpy.txt").read_text().split()
     tools = [Tool(name=name) for name in names]
-    config = GenerateConfig(engine="recorded", replies=shared("written/numpy.jsonl"))
-    made = create_engine(config, tools=tools, seed=0)
+    made = create(tools, replies=shared("written/numpy.jsonl"))
     assert made.missing == {}
     assert made.offers.offer(639) is not None
     assert made.offers.offer(640) is None

@@ -99,16 +99,12 @@ class BatchEndpoint:
 
     def __init__(self, config: EngineConfig) -> None:
         self._config = config
-        self._credentials = read_credentials(config)
-        self._endpoint = Endpoint(config, self._credentials)
+        self.credentials = read_credentials(config)
+        self._endpoint = Endpoint(config, self.credentials)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._endpoint.close()
-
-    def hide(self, text: str) -> str:
-        """Hide the key in a text, since an endpoint may echo it."""
-        return self._credentials.hide(text)
 
     async def find_batch(self, mark: str, since: float) -> str | None:
         """Find the id of the newest batch with this mark that has not failed, or "".
@@ -203,6 +199,4 @@ class BatchEndpoint:
                 reason=NOT_FOUND,
                 fatal=True,
             )
-        return status_error(
-            answer, config.base_url, config.model, self._credentials, ()
-        )
+        return status_error(answer, config.base_url, config.model, self.credentials, ())

@@ -5,28 +5,25 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
-from toolbank.llm.accounts import join_reasons
+from toolbank.llm.accounts import estimate_prompt, join_reasons
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, count_tokens
 from toolbank.llm.config import SearchModelConfig, find_engine_secrets, hide_in_reply
 from toolbank.llm.engines.batch.folder import (
     URL,
     Folder,
-    RequestFile,
     SentRequest,
-    make_custom_id,
     read_options,
     read_round,
     write_requests,
 )
 from toolbank.llm.engines.batch.hosted import HostedBatches, Submissions
 from toolbank.llm.engines.openai.completion import make_body
-from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
 from toolbank.system.secrets import hide
 from toolbank.system.terminal import command, print_above_bars
@@ -40,43 +37,28 @@ if TYPE_CHECKING:
 def describe_round(
     config: EngineConfig,
     folder: Path,
-    written: Sequence[RequestFile],
+    written: Mapping[Path, int],
+    tokens: float,
     waiting: Mapping[str, str],
 ) -> str:
     """Describe which files wait for replies, how to get them, and how to continue.
 
-    `written` are new; `waiting` are files of earlier rounds by name, each with its batch if it
-    was submitted.
+    `written` are new, with their numbers of requests and the `tokens` of all prompts; `waiting`
+    are files of earlier rounds by name, each with its batch if it was submitted.
     """
-    lines = [*_list_files(config, folder, written, waiting), ""]
-    return "\n".join([*lines, *_list_steps(config, folder, written)])
-
-
-def _list_files(
-    config: EngineConfig,
-    folder: Path,
-    written: Sequence[RequestFile],
-    waiting: Mapping[str, str],
-) -> Iterator[str]:
+    lines = []
     if written:
-        tokens = sum(file.tokens for file in written)
-        requests = sum(file.requests for file in written)
-        yield (
-            f"Written: {count(requests, 'request')} for {config.model}, about {tokens:,.0f} "
-            "prompt tokens:"
+        requests = count(sum(written.values()), "request")
+        lines.append(
+            f"Written: {requests} for {config.model}, about {tokens:,.0f} prompt tokens:"
         )
-        for file in written:
-            yield f"  {file.path}  {count(file.requests, 'request')}"
+        lines += [
+            f"  {path}  {count(number, 'request')}" for path, number in written.items()
+        ]
     if waiting:
-        yield "Written before, and still without replies:"
-        for name in sorted(waiting):
-            batch = f"  submitted as {waiting[name]}" if waiting[name] else ""
-            yield f"  {folder / name}{batch}"
-
-
-def _list_steps(
-    config: EngineConfig, folder: Path, written: Sequence[RequestFile]
-) -> Iterator[str]:
+        lines.append("Written before, and still without replies:")
+    for name, batch in sorted(waiting.items()):
+        lines.append(f"  {folder / name}{batch and f'  submitted as {batch}'}")
     base = config.base_url.rstrip("/")
     # The folder of a search's batches is not in a run folder.
     of_search = isinstance(config, SearchModelConfig)
@@ -86,25 +68,22 @@ def _list_steps(
     sent = {**(bearer if config.api_key_env else {}), **headers}
     key = " ".join(f'-H "{name}: {value}"' for name, value in sent.items())
     query = f"?{urlencode(config.url_query)}" if config.url_query else ""
-    file = shlex.quote(str(written[0].path if written else folder / "FILE.jsonl"))
-    yield "1. Create a batch from each file, in the provider's dashboard or with:"
-    yield (
-        f"     curl {shlex.quote(f'{base}/files{query}')} {key} -F purpose=batch -F file=@{file}"
-    )
-    yield (
-        f"     curl {shlex.quote(f'{base}/batches{query}')} {key} -H 'Content-Type: application/json' "
+    file = shlex.quote(str(next(iter(written), folder / "FILE.jsonl")))
+    lines += [
+        "",
+        "1. Create a batch from each file, in the provider's dashboard or with:",
+        f"     curl {shlex.quote(f'{base}/files{query}')} {key} -F purpose=batch -F file=@{file}",
+        f"     curl {shlex.quote(f'{base}/batches{query}')} {key} "
+        "-H 'Content-Type: application/json' "
         f'-d \'{{"input_file_id": "ID OF THE FILE", "endpoint": "{URL}", '
-        '"completion_window": "24h"}\''
-    )
-    yield (
-        f"2. When it is done, put its output file, and its error file if there is one, into "
-        f"{folder}, under any name that ends in .jsonl."
-    )
-    yield f"3. Continue with: {run}"
-    yield (
+        '"completion_window": "24h"}\'',
+        "2. When it is done, put its output file, and its error file if there is one, into "
+        f"{folder}, under any name that ends in .jsonl.",
+        f"3. Continue with: {run}",
         "If the endpoint has a Batch API, one command does all three steps: "
-        f"{run} --set {config.section}.options.submit=true"
-    )
+        f"{run} --set {config.section}.options.submit=true",
+    ]
+    return "\n".join(lines)
 
 
 # So many replies are put into the journal at once.
@@ -150,7 +129,6 @@ class BatchFiller:
             else None
         )
         self._notes: set[str] = set()
-        _refuse_version_0_4(folder)
         self._folder = Folder(folder, config.model)
 
     def holds(self, key: str) -> bool:
@@ -211,7 +189,8 @@ class BatchFiller:
         sent = self._folder.sent.get(key)
         if not sent or not self._is_answered(sent[-1].file):
             return False
-        return sent[-1].refusal.is_final or len(sent) > self._config.retries
+        is_final = not sent[-1].refusal.retryable
+        return is_final or len(sent) > self._config.retries
 
     async def _give_up(self, key: str, request: ChatRequest) -> None:
         error = self._make_error(
@@ -241,7 +220,8 @@ class BatchFiller:
             if sent and not self._is_answered(sent[-1].file):
                 waiting.add(sent[-1].file)
                 continue
-            custom_id = make_custom_id(key, len(sent))
+            # Another try has its number, so that its reply is known from earlier ones.
+            custom_id = f"{key}-{len(sent) + 1}" if sent else key
             requests.append((custom_id, request, self._body(request)))
             if sent:
                 error = self._make_error(sent)
@@ -259,9 +239,12 @@ class BatchFiller:
             self._print(
                 f"writing {again} without a reply again: {join_reasons(retries)}"
             )
+        tokens = sum(estimate_prompt(request) for _, request, _ in requests)
         batches = {name: self._submissions.get(name).batch for name in waiting}
-        instructions = describe_round(self._config, self._path, written, batches)
-        return waiting | {file.path.name for file in written}, instructions
+        instructions = describe_round(
+            self._config, self._path, written, tokens, batches
+        )
+        return waiting | {path.name for path in written}, instructions
 
     def _is_answered(self, name: str) -> bool:
         submission = self._submissions.get(name)
@@ -271,11 +254,10 @@ class BatchFiller:
         )
 
     def _make_error(self, sent: Sequence[SentRequest], remedy: str = "") -> EngineError:
-        last = sent[-1]
-        refusal = last.refusal
-        message = hide(refusal.message, self._secrets)[:_SHOWN]
+        refusal = sent[-1].refusal
+        message = hide(str(refusal), self._secrets)[:_SHOWN]
         return EngineError(
-            f"{self._path / last.file}: no reply after {count(len(sent), 'try', 'tries')} "
+            f"{self._path / sent[-1].file}: no reply after {count(len(sent), 'try', 'tries')} "
             f"({refusal.reason}).{f' It says: {message}' if message else ''}{remedy}",
             reason=refusal.reason,
             prompt_tokens=refusal.prompt_tokens,
@@ -294,15 +276,6 @@ class BatchFiller:
 
     def _print(self, text: str) -> None:
         print_above_bars(f"{self._path}: {text}")
-
-
-def _refuse_version_0_4(folder: Path) -> None:
-    path = folder / "seen.json"
-    if path.exists():
-        raise InputError(
-            f"{path}: this folder was written by toolbank 0.4. Delete the file to continue: all "
-            "replies are still read, and requests without a reply may be written again."
-        )
 
 
 async def _run_all(writes: Iterable[Coroutine[Any, Any, None]]) -> None:

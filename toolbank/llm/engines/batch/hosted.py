@@ -49,7 +49,17 @@ class Submissions:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "submitted.json"
-        self._entries = self._read()
+        self._entries: dict[str, Submission] = {}
+        if not self.path.exists():
+            return
+        entries = TypeAdapter(dict[str, Submission])
+        try:
+            self._entries = entries.validate_json(read_text(self.path))
+        except ValidationError as error:
+            raise InputError(
+                f"{self.path}: damaged. Repair it: without it, batches that are not fetched yet "
+                "would be submitted, and paid, again."
+            ) from error
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of the request files."""
@@ -59,36 +69,15 @@ class Submissions:
         """Get the entry of a request file."""
         return self._entries.get(name) or Submission()
 
-    def note(self, name: str, entry: Submission) -> None:
-        """Write the entry of a request file; it is on disk when this returns.
+    def change(self, name: str, **values: str) -> None:
+        """Change values in the entry of a request file; they are on disk when this returns.
 
         Raises:
             ToolbankError: the folder can't be written to.
         """
-        self._entries[name] = entry
+        self._entries[name] = self.get(name).model_copy(update=values)
         rows = {key: value.model_dump() for key, value in self._entries.items()}
         write_json(self.path, rows)
-
-    def change(self, name: str, **values: str) -> None:
-        """Change values in the entry of a request file.
-
-        Raises:
-            ToolbankError: the folder can't be written to.
-        """
-        self.note(name, self.get(name).model_copy(update=values))
-
-    def _read(self) -> dict[str, Submission]:
-        if not self.path.exists():
-            return {}
-        try:
-            return TypeAdapter(dict[str, Submission]).validate_json(
-                read_text(self.path)
-            )
-        except ValidationError as error:
-            raise InputError(
-                f"{self.path}: damaged. Repair it: without it, batches that are not fetched yet "
-                "would be submitted, and paid, again."
-            ) from error
 
 
 _ENDED = frozenset({"completed", "expired", "cancelled", "failed"})
@@ -156,14 +145,21 @@ class HostedBatches:
             running, todo = running + todo, []
             has_room = False
             for name in list(running):
-                batch = known[name] = await self._patiently(self._retrieve, name)
+                key = self._submissions.get(name).batch
+                batch = await self._get(
+                    name, f"batch {key}", self._endpoint.retrieve, key
+                )
+                known[name] = batch
                 if batch.status not in _ENDED:
                     continue
                 running.remove(name)
                 if batch.status != "failed":
                     await self._fetch(name, batch)
                     has_room = True
-                elif self._is_held(name, batch):
+                    continue
+                # The file may be good, and the account's limit may change.
+                self._submissions.change(name, batch="")
+                if any(problem.code == _QUEUE_FULL for problem in batch.problems):
                     held.append(name)
                 else:
                     refused.append(self._describe_failure(name, batch))
@@ -188,7 +184,7 @@ class HostedBatches:
         entry = self._submissions.get(name)
         if entry.sha256 != sha256:
             entry = Submission(sha256=sha256, mark=secrets.token_hex(8))
-            self._submissions.note(name, entry)
+            self._submissions.change(name, **entry.model_dump())
         if entry.batch:
             return
         since = path.stat().st_mtime - _CLOCKS_S
@@ -225,34 +221,37 @@ class HostedBatches:
             fatal=True,
         )
 
-    async def _retrieve(self, name: str) -> Batch:
-        batch = self._submissions.get(name).batch
-        try:
-            return await self._endpoint.retrieve(batch)
-        except EngineError as error:
-            raise self._lost(error, name, f"batch {batch}") from error
-
-    def _is_held(self, name: str, batch: Batch) -> bool:
-        """Forget a failed batch; return whether it failed because the queue was full."""
-        # The file may be good, and the account's limit may change.
-        self._submissions.change(name, batch="")
-        return any(problem.code == _QUEUE_FULL for problem in batch.problems)
-
     async def _fetch(self, name: str, batch: Batch) -> None:
         files = {"errors": batch.error_file_id, "output": batch.output_file_id}
         for kind, file in files.items():
             if file:
                 target = self._folder / f"{name.removesuffix('.jsonl')}.{kind}.jsonl"
-                await self._patiently(self._download, name, file, target)
+                download = self._endpoint.download
+                await self._get(name, f"file {file}", download, file, target)
         self._submissions.change(name, status=batch.status)
         if batch.status != "completed":
             self._say(f"{name}: {batch.id} is {batch.status}; its replies are fetched")
 
-    async def _download(self, name: str, file: str, target: Path) -> None:
+    async def _get(
+        self,
+        name: str,
+        what: str,
+        call: Callable[..., Awaitable[_Result]],
+        *arguments: Any,
+    ) -> _Result:
+        """Get `what` the endpoint has of a request file."""
         try:
-            await self._endpoint.download(file, target)
+            return await self._patiently(call, *arguments)
         except EngineError as error:
-            raise self._lost(error, name, f"file {file}") from error
+            if error.reason != NOT_FOUND:
+                raise
+            raise EngineError(
+                f"{self._config.base_url}: there is no {what} of {name}. Was it submitted with "
+                "another account? To submit the file again, delete its entry in "
+                f"{self._submissions.path}.",
+                reason="no-such-batch",
+                fatal=True,
+            ) from error
 
     async def _patiently(
         self, call: Callable[..., Awaitable[_Result]], *arguments: Any
@@ -271,17 +270,6 @@ class HostedBatches:
             await asyncio.sleep(wait)
             wait = min(_LONGEST_WAIT, wait * 2)
 
-    def _lost(self, error: EngineError, name: str, what: str) -> EngineError:
-        if error.reason != NOT_FOUND:
-            return error
-        return EngineError(
-            f"{self._config.base_url}: there is no {what} of {name}. Was it "
-            "submitted with another account? To submit the file again, delete its entry in "
-            f"{self._submissions.path}.",
-            reason="no-such-batch",
-            fatal=True,
-        )
-
     def _describe_failure(self, name: str, batch: Batch) -> str:
         reasons = "; ".join(
             f"line {problem.line}: {problem.message}"
@@ -289,10 +277,10 @@ class HostedBatches:
             else str(problem.message)
             for problem in batch.problems[:_NAMED]
         )
+        reasons = self._endpoint.credentials.hide(reasons) or "no reason given"
         return (
-            f"{self._folder / name}: the batch {batch.id} failed "
-            f"({self._endpoint.hide(reasons) or 'no reason given'}). The next run submits the "
-            "file again; to write its requests again, delete it."
+            f"{self._folder / name}: the batch {batch.id} failed ({reasons}). The next run submits "
+            "the file again; to write its requests again, delete it."
         )
 
     def _say(self, text: str) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolbank.llm.config import find_grants, read_credentials
-from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_options
+from toolbank.llm.engines.kind import (
+    EngineContext,
+    EngineKind,
+    refuse_options,
+    require_executor,
+)
 from toolbank.llm.engines.openai.completion import check_settings, make_identity
-from toolbank.llm.placement import check_installed
 
 if TYPE_CHECKING:
     from toolbank.llm.chat import Engine
@@ -26,7 +30,7 @@ def _check(config: EngineConfig) -> None:
 
 
 def _check_access(config: EngineConfig) -> None:
-    check_installed(config)
+    require_executor(config)
     read_credentials(config)
 
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolbank.llm.chat import ChatReply, ChatRequest, count_visible
+from toolbank.llm.engines.kind import refuse_taken
 from toolbank.system.errors import InputError
 from toolbank.system.text import replace_surrogates
 
@@ -124,11 +125,7 @@ def check_settings(config: EngineConfig) -> None:
             f"{config.section}.model: not set. Write `model: NAME` under `{config.section}` in the "
             f"recipe, as {config.base_url} names it, or add --set {config.section}.model=NAME."
         )
-    for name in config.parameters:
-        if name in _TAKEN:
-            raise InputError(
-                f"{config.section}.parameters.{name}: can't be set here; {_TAKEN[name]}."
-            )
+    refuse_taken(f"{config.section}.parameters", config.parameters, _TAKEN)
 
 
 def make_body(
@@ -162,10 +159,10 @@ def make_body(
     return body
 
 
-def read_completion(body: bytes | dict[str, Any], *, model: str) -> ChatReply:
-    """Read the reply in a chat-completions body; `model` is the requested one, if it names none.
+def read_completion(body: Any, *, model: str) -> ChatReply:
+    """Read the reply in a chat-completions body, bytes or JSON.
 
-    An answer that was cut, refused or left empty is a reply too, and its `finish` says so.
+    `model` is the requested one, for bodies that name none. An answer that was cut, refused or left empty is a reply too, and its `finish` says so.
 
     Raises:
         CompletionError: the body is no chat completion. Nothing else is raised.
@@ -233,8 +230,8 @@ def _find_elsewhere(message: dict[str, Any]) -> str:
     return next((text for text in texts if "{" in text), "")
 
 
-def _problem(body: bytes | dict[str, Any]) -> CompletionError:
-    said: Any = body
+def _problem(body: Any) -> CompletionError:
+    said = body
     if isinstance(body, bytes):
         said = body[:_EXCERPT].decode("utf-8", "replace")
         if said.lstrip("\ufeff \t\r\n").startswith("<"):

@@ -169,8 +169,10 @@ class Endpoint:
                     raise refuse(await self._read(answer))
                 async for part in read_parts(answer, sys.maxsize):
                     yield part
+        except EngineError:
+            raise
         except Exception as error:
-            raise self._explain(error) from error
+            raise transfer_error(error, self._url, self._credentials) from error
 
     async def close(self) -> None:
         """Close all connections."""
@@ -185,8 +187,8 @@ class Endpoint:
         try:
             async with self._send(method, address, **options) as response:
                 return await self._read(response)
-        except Exception as error:
-            raise self._explain(error) from error
+        except Exception as error:  # of aiohttp or the system
+            raise transfer_error(error, self._url, self._credentials) from error
 
     def _send(
         self, method: str, address: URL, **options: Any
@@ -195,12 +197,6 @@ class Endpoint:
         return session.request(
             method, address, allow_redirects=False, proxy=self._proxy, **options
         )
-
-    def _explain(self, error: Exception) -> EngineError:
-        if isinstance(error, EngineError):
-            return error
-        # Errors of aiohttp and of the system come through.
-        return transfer_error(error, self._url, self._credentials)
 
     async def _read(self, response: aiohttp.ClientResponse) -> HttpResponse:
         most = MAX_REPLY_BYTES

@@ -247,7 +247,8 @@ def transfer_error(error: Exception, url: str, credentials: Credentials) -> Engi
 
 
 _UNUSABLE = {
-    "web-page": "the answer is a web page, such as a login or a maintenance page.{quote}",
+    "web-page": "the answer is a web page, such as a login or a maintenance page.{quote} "
+    "`base_url` has to be the address of the API, which mostly ends in /v1{hint}.",
     "error-in-reply": "the answer is an error in place of a completion.{quote}",
     "stream-in-reply": "the answer is a stream of events, which was not requested.{quote} Check "
     "the settings of the server, and of a proxy in front of it.",
@@ -267,19 +268,14 @@ def unusable_reply(
     `is_sure`: there were only web pages so far, so this is not the address of an endpoint.
     """
     quote = _quote(error.said, credentials)
-    if error.reason == "web-page" and is_sure:
-        usual = urlsplit(url)._replace(path="/v1").geturl()
-        hint = "" if url.rstrip("/") == usual else f", here {usual}"
-        return EngineError(
-            f"{url}: this is the address of web pages, not of an endpoint.{quote} Set `base_url` "
-            f"to the address of the API, which mostly ends in /v1{hint}.",
-            reason="web-page",
-            fatal=True,
-        )
+    usual = urlsplit(url)._replace(path="/v1").geturl()
+    hint = "" if url.rstrip("/") == usual else f", here {usual}"
+    fatal = error.reason == "web-page" and is_sure
     return EngineError(
-        f"{url}: {_UNUSABLE.get(error.reason, _INCOMPLETE).format(quote=quote)}",
+        f"{url}: {_UNUSABLE.get(error.reason, _INCOMPLETE).format(quote=quote, hint=hint)}",
         reason=error.reason,
-        retryable=True,
+        retryable=not fatal,
+        fatal=fatal,
         prompt_tokens=error.prompt_tokens,
         completion_tokens=error.completion_tokens,
     )

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from toolbank.llm import placement as executor
 from toolbank.llm.chat import ChatReply, ChatRequest
-from toolbank.llm.engines.kind import EngineKind
+from toolbank.llm.engines.kind import EngineKind, refuse_taken, require_executor
 from toolbank.llm.engines.vllm.thread import (
     Call,
     ModelThread,
@@ -153,8 +151,8 @@ def check_settings(config: EngineConfig) -> None:
             f"{config.section}.model: not set. Name a model of the Hugging Face hub, or its "
             "folder."
         )
-    _refuse(f"{config.section}.parameters", config.parameters, _TAKEN_PARAMETERS)
-    _refuse(f"{config.section}.options", config.options, _TAKEN_OPTIONS)
+    refuse_taken(f"{config.section}.parameters", config.parameters, _TAKEN_PARAMETERS)
+    refuse_taken(f"{config.section}.options", config.options, _TAKEN_OPTIONS)
     if os.environ.get(_TRUST) != "1":
         _refuse_code(config)
 
@@ -182,12 +180,6 @@ def make_identity(config: EngineConfig, seed: int) -> str:
     return json.dumps(settings, sort_keys=True)
 
 
-def _refuse(key: str, given: Mapping[str, Any], taken: Mapping[str, str]) -> None:
-    for name in given:
-        if name in taken:
-            raise InputError(f"{key}.{name}: can't be set here; {taken[name]}.")
-
-
 def _refuse_code(config: EngineConfig) -> None:
     """Refuse options that could run code, since a recipe may come from somebody else."""
     executor = config.options.get("distributed_executor_backend") or "mp"
@@ -205,7 +197,7 @@ def _check_access(config: EngineConfig) -> None:
     """Refuse to continue without vLLM here, or without Ray if workers run vLLM."""
     if config.executor == "local":
         check_installed(config)
-    executor.check_installed(config)
+    require_executor(config)
 
 
 def _count_gpus(config: EngineConfig) -> int:

@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
-from toolbank.llm.placement import keep_for_later_stages
+from toolbank.llm.engines.kind import keep_for_later_stages
 from toolbank.system.errors import InputError, ToolbankError
 
 if TYPE_CHECKING:
@@ -349,13 +349,9 @@ def end_orphans(parent: int) -> None:
     for process in found:
         with suppress(psutil.Error):
             for one in (*process.children(recursive=True), process):
-                if is_of_model(" ".join(one.cmdline())):
+                command = " ".join(one.cmdline())
+                if command.startswith("VLLM::") or "multiprocessing.spawn" in command:
                     one.kill()
-
-
-def is_of_model(command: str) -> bool:
-    """Whether a command line is that of a process of vLLM, or will become one."""
-    return command.startswith("VLLM::") or "multiprocessing.spawn" in command
 
 
 def _number(request_id: str) -> str:

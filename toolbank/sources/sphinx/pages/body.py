@@ -1,7 +1,7 @@
 """Read the body of a documented object: prose, field lists, sections, references."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,15 +12,17 @@ from toolbank.sources.documented import VERSION_CHANGES, Documented, split_summa
 from toolbank.sources.sphinx.pages.fields import (
     HEADINGS,
     Fields,
+    add_type,
     is_field,
     read_field,
     read_field_list,
     read_syntax,
     read_value,
 )
-from toolbank.sources.sphinx.pages.items import Item, fill_in, read_item
+from toolbank.sources.sphinx.pages.items import Item, fill_in, read_items
 from toolbank.sources.sphinx.pages.text import (
     LISTS,
+    after,
     blocks,
     children,
     classes,
@@ -162,11 +164,12 @@ def deprecated_parameters(notes: Iterable[VersionNote]) -> set[str]:
 def parameter_of(box: LexborNode, names: Set[str]) -> str:
     """Return the parameter that a note begins with or consists of, or ""."""
     label = box.css_first(".versionmodified")
-    node = label.next if label is not None else None
-    while (
-        node is not None and node.tag == "-text" and not node.text(deep=False).strip()
-    ):
-        node = node.next
+    nodes = (
+        one
+        for one in after(label)
+        if one.tag != "-text" or one.text(deep=False).strip()
+    )
+    node = next(nodes, None)
     if node is None or node.tag not in _MARKED:
         return ""
     name = node.text(deep=True).strip()
@@ -230,20 +233,20 @@ class _Parts:
 
 
 def read_body(
-    node: LexborNode, names: Iterable[str] = (), after: Iterable[LexborNode] = ()
+    node: LexborNode, names: Iterable[str] = (), more: Sequence[LexborNode] = ()
 ) -> Documented:
     """Read the `dd` of an object, or the `section` of a module with its sections of prose.
 
-    `names` are the parameters of its signature; `after` are further elements that belong to it.
+    `names` are the parameters of its signature; `more` are further elements that belong to it.
     """
-    after = list(after)
     parts = _Parts()
     is_module = node.tag != "dd"
-    for child in [*children(node), *after]:
+    for child in [*children(node), *more]:
         is_title = is_module and child.tag in HEADINGS
         is_other = is_module and is_section(child) and child.css_first(_LISTING)
         if not is_title and not is_other:
             _read_block(child, parts)
+    fields = parts.fields
     prose = parts.text.pop("", [])
     if prose:
         summary, description = _opening([*prose[:1], *parts.asides, *prose[1:]])
@@ -257,18 +260,18 @@ def read_body(
         if title.lower() in _EXAMPLES
         for part in parts.text.pop(title)
     ]
-    known = {item.name.lstrip("*") for item in parts.fields.parameters}.union(names)
+    known = {item.name.lstrip("*") for item in fields.parameters}.union(names)
     versions = tuple(
         note
-        for part in (node, *after)
-        for note in read_versions(part, parts.fields.owners, known)
+        for part in (node, *more)
+        for note in read_versions(part, fields.owners, known)
     )
     return Documented(
         summary=summary,
         description=description,
         parameters=tuple(_parameters(parts)),
-        returns=parts.fields.all_returns(),
-        raises=tuple(parts.fields.raises),
+        returns=add_type(tuple(fields.returns), fields.return_type or fields.type),
+        raises=tuple(fields.raises),
         notes=_notes(parts),
         examples="\n\n".join(examples or parts.doctests),
         see_also=tuple(parts.see_also.values()),
@@ -354,11 +357,9 @@ def _read_admonition(node: LexborNode, parts: _Parts) -> None:
 
 def _lone_value(node: LexborNode) -> Item | None:
     """The entry of a list with only the type of a property, "(string) - The name."."""
-    entries = [child for child in children(node) if child.tag == "li"]
-    if len(entries) != 1:
-        return None
-    item = read_item(entries[0].iter(include_text=True))
-    return item if item.type and not item.name else None
+    items = list(read_items(node))
+    is_lone = len(items) == 1 and items[0].type and not items[0].name
+    return items[0] if is_lone else None
 
 
 def _title(node: LexborNode) -> str:
@@ -376,10 +377,7 @@ def _title(node: LexborNode) -> str:
 
 
 def _is_followed(node: LexborNode) -> bool:
-    after = node.next
-    while after is not None and after.tag == "-text":
-        after = after.next
-    return after is not None
+    return any(one.tag != "-text" for one in after(node))
 
 
 def _holds_fields(node: LexborNode) -> bool:

@@ -8,7 +8,13 @@ from typing import Any
 from selectolax.lexbor import LexborNode
 
 from toolbank.bank.records import RaisedException, ReturnValue
-from toolbank.sources.sphinx.pages.items import Item, fill_in, read_item, read_structure
+from toolbank.sources.sphinx.pages.items import (
+    Item,
+    fill_in,
+    read_item,
+    read_items,
+    read_structure,
+)
 from toolbank.sources.sphinx.pages.text import (
     blocks,
     children,
@@ -214,10 +220,6 @@ class Fields:
     types: dict[str, str] = field(default_factory=dict)
     owners: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
-    def all_returns(self) -> tuple[ReturnValue, ...]:
-        """Return the results, with the type of a separate field."""
-        return add_type(tuple(self.returns), self.return_type or self.type)
-
 
 def add_type(returns: tuple[ReturnValue, ...], kind: str) -> tuple[ReturnValue, ...]:
     """Add the type of the result, if it is known and no entry has it; kind may be ""."""
@@ -407,10 +409,8 @@ def _read_returns(content: Sequence[LexborNode]) -> list[ReturnValue]:
         elif section == "response syntax" and node.tag in ("div", "pre"):
             syntax = read_syntax(code(node))
         elif section == "response structure" and node.tag == "ul":
-            for child in children(node):
-                if child.tag == "li" and not structure:
-                    item = read_item(child.iter(include_text=True))
-                    structure = read_structure(item)[0]
+            for item in read_items(node):
+                structure = structure or read_structure(item)[0]
         elif section != "response structure":
             prose.append(node)
     if not (structure or syntax):

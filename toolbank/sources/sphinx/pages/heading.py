@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from selectolax.lexbor import LexborNode
 
 from toolbank.sources.documented import read_signature
-from toolbank.sources.sphinx.pages.text import classes, is_section
+from toolbank.sources.sphinx.pages.text import after, classes, is_section
 from toolbank.sources.typetext import Parameter, literal_or_none
 
 _WHOLE = r"(?:unsigned|signed|short|long|int|u?int\d+_t|s?size_t|Py_ssize_t|ptrdiff_t)"
@@ -27,38 +27,6 @@ _NAMED = re.compile(
 _MAX_LENGTH = 10_000
 _OPEN = "([{<"
 _CLOSED = ")]}>"
-
-
-def is_declaration(term: LexborNode) -> bool:
-    """Whether a `dt` documents something of C or C++."""
-    return not classes(term).isdisjoint({"c", "cpp"})
-
-
-def read_declaration(term: LexborNode) -> tuple[str, str, str, tuple[Parameter, ...]]:
-    """Return name, signature, type of the result and parameters; no signature without "(".
-
-    The name is the last one before the parenthesis, as template parameters have names, too.
-    """
-    before = name = arguments = ""
-    parens = 0
-    for node in term.iter(include_text=True):
-        found = set() if node.tag == "-text" else classes(node)
-        text = node.text(deep=node.tag != "-text")
-        if "sig-paren" in found:
-            parens += 1
-        elif parens == 1:
-            arguments += text
-        elif not parens and "sig-name" in found:
-            name = text
-        elif not parens and node.tag == "br":
-            before = ""
-        elif not parens and "headerlink" not in found:
-            before += text
-    if not parens:
-        return name, "", "", ()
-    arguments = " ".join(arguments.split())
-    result = " ".join(before.split()).removesuffix("void").strip()
-    return name, f"({arguments})", result, tuple(_parameters(arguments[:_MAX_LENGTH]))
 
 
 def _parameters(arguments: str) -> Iterator[Parameter]:
@@ -140,13 +108,14 @@ def read_heading(term: LexborNode) -> Heading:
     """
     if "http" in classes(term):
         return Heading(parameters=tuple(_path_parameters(term)))
-    if is_declaration(term):
-        name, signature, returned, parameters = read_declaration(term)
-        return Heading(name, signature, returned, parameters=parameters)
+    if not classes(term).isdisjoint({"c", "cpp"}):
+        return _read_declaration(term)
     first = _read(term)
+    to_body = takewhile(lambda node: node.tag != "dd", after(term))
+    same_body = (node for node in to_body if node.tag == "dt")
     others = [
         heading
-        for heading in map(_read, islice(_siblings(term), _MAX_VARIANTS))
+        for heading in map(_read, islice(same_body, _MAX_VARIANTS))
         if heading.name == first.name and heading.signature
     ]
     if not others:
@@ -159,12 +128,37 @@ def read_heading(term: LexborNode) -> Heading:
     )
 
 
+def _read_declaration(term: LexborNode) -> Heading:
+    """Read a declaration of C or C++, whose name is the last one before the parenthesis.
+
+    Template parameters have names, too. Without a parenthesis there is no signature.
+    """
+    before = arguments = ""
+    parens = 0
+    for node in term.iter(include_text=True):
+        found = set() if node.tag == "-text" else classes(node)
+        text = node.text(deep=node.tag != "-text")
+        if "sig-paren" in found:
+            parens += 1
+        elif parens == 1:
+            arguments += text
+        elif not parens and node.tag == "br" and "sig-name" not in found:
+            before = ""
+        elif not parens and found.isdisjoint({"sig-name", "headerlink"}):
+            before += text
+    if not parens:
+        return Heading()
+    arguments = " ".join(arguments.split())
+    return Heading(
+        signature=f"({arguments})",
+        returned=" ".join(before.split()).removesuffix("void").strip(),
+        parameters=tuple(_parameters(arguments[:_MAX_LENGTH])),
+    )
+
+
 def body_of(term: LexborNode) -> LexborNode | None:
     """Return the `dd` of a `dt`, after further `dt` of the same object."""
-    node = term.next
-    while node is not None and node.tag != "dd":
-        node = node.next
-    return node
+    return next((node for node in after(term) if node.tag == "dd"), None)
 
 
 def following(term: LexborNode) -> list[LexborNode]:
@@ -173,24 +167,13 @@ def following(term: LexborNode) -> list[LexborNode]:
     Some authors write an object's text below its directive instead of inside of it.
     """
     found: list[LexborNode] = []
-    node = term.parent.next if term.parent is not None else None
-    while node is not None and len(found) < _MAX_FOLLOWING:
+    for node in islice(after(term.parent), _MAX_FOLLOWING):
         if node.tag in _ENDS or is_section(node) or "rubric" in classes(node):
             break
         if node.tag == "dl" and node.css_first("dt[id]") is not None:
             break
         found.append(node)
-        node = node.next
     return [node for node in found if node.tag != "-text"]
-
-
-def _siblings(term: LexborNode) -> Iterator[LexborNode]:
-    """The terms after this one that have the same body."""
-    node = term.next
-    while node is not None and node.tag != "dd":
-        if node.tag == "dt":
-            yield node
-        node = node.next
 
 
 def _read(term: LexborNode) -> Heading:

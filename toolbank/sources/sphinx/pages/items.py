@@ -1,7 +1,7 @@
 """Read the entries of field lists and the structures nested in them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,13 @@ def read_item(nodes: Iterable[LexborNode]) -> Item:
     name, head = _name(head)
     kind, label, text = _parts(head, bool(name))
     return Item(name, kind, label, text, tuple(content[end:]))
+
+
+def read_items(node: LexborNode) -> Iterator[Item]:
+    """Yield the entries of a list."""
+    for child in children(node):
+        if child.tag == "li":
+            yield read_item(child.iter(include_text=True))
 
 
 def _is_empty(node: LexborNode) -> bool:
@@ -184,14 +191,9 @@ def fill_in(schema: dict[str, Any], syntax: dict[str, Any], depth: int = 0) -> N
 
 def _entries(node: LexborNode) -> list[Item]:
     """The entries of a list if all have a type, else nothing: it is prose."""
-    entries: list[Item] = []
-    for child in children(node):
-        if child.tag == "li":
-            entry = read_item(child.iter(include_text=True))
-            if not entry.type or " " in entry.name:
-                return []
-            entries.append(entry)
-    return entries
+    entries = list(read_items(node))
+    is_prose = any(not one.type or " " in one.name for one in entries)
+    return [] if is_prose else entries
 
 
 def _add_members(schema: dict[str, Any], entries: list[Item], depth: int) -> None:
@@ -223,7 +225,4 @@ def _add_members(schema: dict[str, Any], entries: list[Item], depth: int) -> Non
 
 def _below(item: Item) -> list[Item]:
     """The entries of the list below an entry."""
-    for node in item.nodes:
-        if node.tag == "ul":
-            return _entries(node)
-    return []
+    return next((_entries(node) for node in item.nodes if node.tag == "ul"), [])

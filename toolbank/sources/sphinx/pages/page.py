@@ -253,8 +253,8 @@ def _read_object(term: LexborNode, role: str) -> PageObject:
     documented = Documented()
     if body is not None:
         is_bare = not body.text(deep=True).strip()
-        after = following(term) if is_bare else ()
-        documented = read_body(body, names, after)
+        more = following(term) if is_bare else ()
+        documented = read_body(body, names, more)
     kind: ToolKind | None = _KINDS.get(role)
     if kind is None:
         kind = _data_kind(heading.signature, heading.value)

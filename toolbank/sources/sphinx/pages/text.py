@@ -53,6 +53,12 @@ def children(node: LexborNode) -> Iterator[LexborNode]:
     return node.iter(include_text=False)
 
 
+def after(node: LexborNode | None) -> Iterator[LexborNode]:
+    """The nodes after a node in the same element, text included."""
+    while node is not None and (node := node.next) is not None:
+        yield node
+
+
 def classes(node: LexborNode) -> set[str]:
     """The CSS classes of an element."""
     return set((node.attributes.get("class") or "").split())
@@ -223,8 +229,7 @@ def _is_citation(node: LexborNode) -> bool:
 
 
 def _folded(run: list[str]) -> list[str]:
-    words = _words(run) if run else ""
-    return [words] if words else []
+    return [words] if (words := _words(run)) else []
 
 
 def _words(run: list[str]) -> str:

@@ -1,25 +1,77 @@
-"""Where a description may be, and how one is recognised."""
+"""Where a description may be, how one is recognised, and what is read of it or refused."""
 
 from __future__ import annotations
 
 import json
 from functools import partial
-from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.sources.openapi_specs import described, operation
+from tests.corpus_files import CORPUS, check_collected, corpus_files
+from tests.sources.openapi_specs import assert_sound, described, operation, read
 from tests.sources.sphinx_server import SiteServer
 from toolbank.bank.records import HttpCall
 from toolbank.run.recipe import load_recipe
+from toolbank.sources.collect import recognise
 from toolbank.sources.functions import FunctionsSource
 from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.settings import OpenApiSource
-from toolbank.sources.recognise import recognise
 from toolbank.system.errors import InputError
 
+GET = {"/pets": {"get": operation()}}
 
-def test_a_description_at_an_address_has_its_servers_there(tmp_path: Path) -> None:
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("file", corpus_files("openapi"), ids=lambda file: file.name)
+def test_a_description_is_read_as_expected(file, tmp_path, update_corpus):
+    collected = KIND.read(OpenApiSource(spec=str(file)), tmp_path)
+    for tool in collected.tools:
+        assert_sound(tool)
+    check_collected(file, collected, file, update=update_corpus)
+
+
+def test_names_do_not_depend_on_the_order_of_paths(tmp_path):
+    text = (CORPUS / "openapi" / "names.yaml").read_text("utf-8")
+    description = yaml.safe_load(text)
+    paths = description["paths"]
+    first = read(tmp_path, description)
+    second = read(tmp_path, {**description, "paths": dict(reversed(paths.items()))})
+    assert [t.name for t in second.tools] == [t.name for t in first.tools]
+
+
+@pytest.mark.parametrize("version", ["3.0.0", "3.1.2", "3.2.0", "3"])
+def test_every_version_is_read_without_a_note(tmp_path, version):
+    collected = read(tmp_path, described(GET, openapi=version))
+    assert len(collected.tools) == 1 and not collected.notes
+
+
+@pytest.mark.parametrize(
+    ("description", "said"),
+    [
+        (described(GET, openapi="4.0.0"), "pets.json#/openapi: .*'4.0.0'"),
+        ({"swagger": "1.2", "paths": GET}, "pets.json#/swagger: .*'1.2'"),
+        ({"asyncapi": "3.0.0"}, "neither `openapi` nor `swagger`"),
+        ([1], "neither `openapi` nor `swagger`"),
+        (described({}), "pets.json#/paths: .*no operations"),
+        ({"openapi": "3.1.0", "webhooks": {"a": {"post": {}}}}, "1: webhook"),
+        (described({"/pets": {"get": 1}}), "1: operation that can't"),
+        (described({"/pets": {"$ref": "#/x"}}), "the `.ref` of a path leads nowhere"),
+    ],
+)
+def test_what_has_no_operations_is_refused_with_the_reason(tmp_path, description, said):
+    with pytest.raises(InputError, match=said):
+        read(tmp_path, description)
+
+
+def test_a_page_for_people_is_refused(tmp_path):
+    file = tmp_path / "openapi.json"
+    file.write_text("<!DOCTYPE html><html></html>")
+    with pytest.raises(InputError, match=r"openapi\.json: is a web page"):
+        KIND.read(OpenApiSource(spec=str(file)), tmp_path)
+
+
+def test_a_description_at_an_address_has_its_servers_there(tmp_path):
     said = described({"/pets": {"$ref": "pets.json#/pets"}}, servers=[{"url": "../v1"}])
     (tmp_path / "openapi.json").write_text(json.dumps(said))
     (tmp_path / "pets.json").write_text(json.dumps({"pets": {"get": operation()}}))
@@ -33,15 +85,9 @@ def test_a_description_at_an_address_has_its_servers_there(tmp_path: Path) -> No
     assert not any("secret" in text for text in said_of_it)
 
 
-@pytest.mark.parametrize("address", ["http://[", "https://a.example:port/openapi.json"])
-def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(ValueError, match="not a valid address"):
-        OpenApiSource(spec=address)
-
-
 def test_a_password_in_a_recipe_or_on_the_command_line_is_not_repeated(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     address = "https://me:hunter2@pets.example/openapi.json"
     file = tmp_path / "r.yaml"
     file.write_text(f"name: pets\nsources: [{{type: openapi, spec: '{address}'}}]\n")
@@ -52,12 +98,15 @@ def test_a_password_in_a_recipe_or_on_the_command_line_is_not_repeated(
 
 
 @pytest.mark.parametrize("address", ["http://[", "https://", "https://a.example:x/"])
-def test_what_looks_like_an_address_and_is_none_is_refused(address: str) -> None:
+def test_what_looks_like_an_address_and_is_none_is_refused(address):
     with pytest.raises(InputError, match="host or port"):
         recognise(address)
+    if address != "https://":
+        with pytest.raises(ValueError, match="not a valid address"):
+            OpenApiSource(spec=address)
 
 
-def test_what_a_recipe_names_is_of_its_folder(tmp_path: Path) -> None:
+def test_what_a_recipe_names_is_of_its_folder(tmp_path):
     recipe = tmp_path / "r.yaml"
     spec = "{type: openapi, spec: pets.json}, {type: openapi, spec: 'https://a.example/b.json'}"
     recipe.write_text(f"name: pets\nsources: [{spec}]\n")
@@ -72,8 +121,8 @@ def test_what_a_recipe_names_is_of_its_folder(tmp_path: Path) -> None:
 
 
 def test_what_has_the_version_in_its_outermost_object_is_recognised(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     said = {"components": {"x": ["{"] * 2000}, "info": {}, "openapi": "3.1.0"}
     texts = [
         json.dumps({"openapi": "3.1.0", "info": {}}),
@@ -87,7 +136,7 @@ def test_what_has_the_version_in_its_outermost_object_is_recognised(
         assert recognise(str(file)) == OpenApiSource(spec=str(file))
 
 
-def test_what_has_a_version_deeper_is_none(tmp_path: Path) -> None:
+def test_what_has_a_version_deeper_is_none(tmp_path):
     parameters = {"properties": {"like": {"default": {"openapi": "3.0"}}}}
     function = {"name": "convert", "parameters": parameters}
     file = tmp_path / "functions.json"
