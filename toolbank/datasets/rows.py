@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from toolbank.bank.files import read_frame
 from toolbank.system.errors import InputError
 from toolbank.system.files import check_sound, read_json, read_lines, read_text, reading
 
@@ -30,7 +31,8 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if path.suffix in (".csv", ".tsv"):
         yield from _read_csv(path)
         return
-    rows = _read_parquet(path) if path.suffix == ".parquet" else read_json(path)
+    is_parquet = path.suffix == ".parquet"
+    rows = read_frame(path).to_dicts() if is_parquet else read_json(path)
     if not isinstance(rows, list):
         raise InputError(f"{path}: not a list of rows.")
     for number, row in enumerate(rows, start=1):
@@ -47,19 +49,9 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _is_lines(path: Path) -> bool:
     """Whether a .json file has an object per line, as those of BFCL."""
     lines = [line for line in read_text(path).splitlines() if line.strip()]
-    return bool(lines) and all(
+    return len(lines) > 1 and all(
         line.lstrip().startswith("{") and line.rstrip().endswith("}") for line in lines
     )
-
-
-def _read_parquet(path: Path) -> list[dict[str, Any]]:
-    from pyarrow import ArrowException, parquet
-
-    try:
-        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
-    except (ArrowException, OSError) as error:
-        raise InputError(f"{path}: not a parquet file ({error}).") from error
-    return rows
 
 
 def _read_csv(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -162,14 +162,15 @@ def make_function_calling(folder):
 
 def make_toolret(folder):
     tools = [{"id": f["name"], "documentation": json.dumps(f)} for f in FUNCTIONS]
-    lines(folder / "web" / "tools.jsonl", tools)
+    (folder / "web").mkdir()
+    write_lines(folder / "web" / "tools.jsonl", tools)
     rows = [
         {"id": f"{split}_1", "query": f"{name} {split}", "split": split}
         | {"labels": [{"id": name, "relevance": 1}, {"id": "berth", "relevance": 0}]}
         for split, name in (("train", "tide"), ("test", "berth"))
     ]
     rows[1]["labels"].pop()
-    lines(folder / "web" / "queries.jsonl", rows)
+    write_lines(folder / "web" / "queries.jsonl", rows)
 
 
 def make_table(folder):

@@ -5,8 +5,9 @@ import json
 import polars as pl
 import pytest
 
-from tests.datasets.loaders.samples import FUNCTIONS, config, lines
+from tests.datasets.loaders.samples import FUNCTIONS, config
 from tests.shared import shared
+from tests.world import write_lines
 from toolbank.datasets import DATASETS, find_format
 from toolbank.datasets.function_calling import find_calls
 from toolbank.system.errors import InputError
@@ -82,9 +83,13 @@ def test_every_form_gives_the_request_its_tools_and_all_functions(form, tmp_path
 def test_answers_of_bfcl_are_in_a_file_of_their_own(tmp_path):
     row = row_of("bfcl", "when?", [])
     del row["ground_truth"]
-    lines(tmp_path / "BFCL_v4_simple.json", [row, {**row, "id": "y"}])
-    answers = [{"id": "x", "ground_truth": [{"berth": {}}, {"tide": {}}]}]
-    lines(tmp_path / "possible_answer" / "BFCL_v4_simple.json", answers)
+    write_lines(tmp_path / "BFCL_v4_simple.json", [row, {**row, "id": "y"}])
+    answers = [
+        {"id": "x", "ground_truth": [{"berth": {}}, {"tide": {}}]},
+        {"id": "z", "ground_truth": [{"tide": {}}]},
+    ]
+    (tmp_path / "possible_answer").mkdir()
+    write_lines(tmp_path / "possible_answer" / "BFCL_v4_simple.json", answers)
     dataset = read(tmp_path)
     assert labels(dataset) == {"when?": ("berth", "tide")}
     assert dataset.left_out.counts == {"query: needs no tool": 1}
@@ -123,7 +128,7 @@ def test_a_row_that_cannot_be_read_is_counted_with_its_place(tmp_path):
         several,
         {**row_of("xlam", "broken", []), "answers": "[{]"},
     ]
-    lines(tmp_path / "rows.jsonl", rows)
+    write_lines(tmp_path / "rows.jsonl", rows)
     dataset = read(tmp_path)
     assert list(labels(dataset)) == ["good"]
     found = dataset.left_out.describe()
@@ -155,7 +160,9 @@ def test_types_of_other_languages_are_those_of_json_schema(tmp_path):
     }
     parameters = {name: {"type": kind} for name, kind in types.items()}
     function = {"name": "mix", "description": "Mix.", "parameters": parameters}
-    lines(tmp_path / "rows.jsonl", [row_of("xlam", "mix it", ["mix"], [function])])
+    write_lines(
+        tmp_path / "rows.jsonl", [row_of("xlam", "mix it", ["mix"], [function])]
+    )
     [tool] = read(tmp_path).tools
     found = {name: one["type"] for name, one in tool.parameters["properties"].items()}
     assert found == {"a": "array", "b": "string", "c": "number", "d": "object"}
@@ -171,7 +178,8 @@ def test_toolret_names_tools_by_their_documentation(tmp_path):
     pl.DataFrame(documents).write_parquet(tmp_path / "tools-00000-of-00001.parquet")
     wanted = [{"id": "t3", "relevance": 1}, {"id": "t2", "relevance": 2}]
     row = {"id": "q", "query": "moor", "labels": json.dumps(wanted)}
-    lines(tmp_path / "web" / "queries.jsonl", [row])
+    (tmp_path / "web").mkdir()
+    write_lines(tmp_path / "web" / "queries.jsonl", [row])
     assert labels(read(tmp_path, "toolret")) == {"moor": ("t3", "tide #t2")}
 
 
