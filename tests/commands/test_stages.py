@@ -12,6 +12,7 @@ from tests.commands.in_process import do, sets, toolbank
 from toolbank.evaluation import TEST_PARTS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/run-folder.md").read_text()
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text()
 
 
 def rerun(folder, command, *settings):
@@ -87,8 +88,8 @@ def test_a_folder_with_a_recipes_name_is_not_taken_for_a_run(tmp_path):
 
 
 def test_the_python_of_the_pages_runs_as_it_stands(finished):
-    section = PAGE.partition("## From Python")[2]
-    code = section.partition("```python")[2].partition("```")[0]
+    pages = README, PAGE.partition("## From Python")[2]
+    code = "".join(page.partition("```python")[2].partition("```")[0] for page in pages)
     code = code.replace("runs/quickstart", "runs/mine").replace(
         "queries=500", "queries=31"
     )

@@ -154,10 +154,17 @@ class SplitConfig(Config):
 
     by: SplitBy = Field(
         default="random",
-        description="what two splits must not share: nothing (random), a set of tools, a tool, or a family (tag, module or server); queries of two splits are dropped and counted",
+        description=(
+            "what may not occur in two splits; random: no condition; set: the same set of "
+            "tools; tool: the same tool; family: tools of the same tag, module or server. "
+            "Queries that would belong to two splits are dropped and counted"
+        ),
     )
     validation: float = Field(
-        default=0.1, ge=0, lt=1, description="share of validation"
+        default=0.1,
+        ge=0,
+        lt=1,
+        description="share of the queries in the validation split",
     )
     test: float = Field(
         default=0.1,

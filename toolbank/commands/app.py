@@ -73,7 +73,7 @@ _COMMANDS = {
         "init weather openapi.json; or toolbank init weather_sdk",
     ),
     "tools": (
-        "List the tools of an API and what they lack; call no model.",
+        "List the tools of an API and what is missing in them, without calling a model.",
         "tools openapi.json; or toolbank tools weather.yaml --json",
     ),
     "crawl": (
@@ -89,7 +89,7 @@ _COMMANDS = {
         "generate quickstart --out runs/new --set generate.engine=openai --set generate.base_url=http://127.0.0.1:8000/v1 --set generate.model=llama-3.3-70b",
     ),
     "asks": (
-        "Generate the bank, then its asks (queries for single tools), and stop.",
+        "Generate the bank, then its asks (requests for single tools), and stop.",
         "asks quickstart --out runs/asks --set asks.engine=rules --set asks.kinds=[plain,terse]",
     ),
     "preview": (
@@ -123,11 +123,14 @@ _COMMANDS = {
         "planner train runs/planner; then toolbank planner evaluate runs/planner",
     ),
     "plan": (
-        "Estimate the calls, cost and trainings of a run; call no model.",
+        "Estimate the calls, cost and trainings of a run, without calling a model.",
         "plan quickstart --set generate.engine=rules",
     ),
     "refresh": (
-        "Read a run's sources again and list changes; call no model.",
+        (
+            "Read a run's sources again, and apply and list changes, without calling a "
+            "model."
+        ),
         "refresh runs/quickstart --dry-run",
     ),
     "search": (
@@ -139,7 +142,7 @@ _COMMANDS = {
         "pack runs/quickstart --out finder",
     ),
     "serve": (
-        "Serve search indexes over HTTP and MCP, with a search page.",
+        "Serve packed finders over HTTP and MCP, with a search page.",
         "serve finder; or toolbank serve numpy=finder pandas=other --port 9000",
     ),
     "export": (
@@ -154,7 +157,7 @@ _COMMANDS = {
         "Print the JSON Schema of a recipe, for editors.",
         "schema > recipe.schema.json",
     ),
-    "encoder": ("Train or evaluate a family of encoders as its paper does.", ""),
+    "encoder": ("Train or evaluate the encoders of a paper as the paper does.", ""),
 }
 
 # Commands whose module has another name.

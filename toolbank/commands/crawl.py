@@ -397,7 +397,8 @@ def _differing(old: str, new: str) -> str:
 
 def crawl(
     site: Annotated[
-        str | None, typer.Argument(help="A site of crawlers/SITE.yaml.")
+        str | None,
+        typer.Argument(help="The name of a site that crawlers/SITE.yaml describes."),
     ] = None,
     sphinx: Annotated[
         str | None,
@@ -405,7 +406,9 @@ def crawl(
     ] = None,
     base_url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Read the site from this address instead."),
+        typer.Option(
+            metavar="URL", help="Read the site from this address instead of its own."
+        ),
     ] = None,
     include: Annotated[
         list[str] | None,
@@ -416,7 +419,7 @@ def crawl(
     exclude: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Leave this name out, and what is in it; repeatable."
+            metavar="NAME", help="Exclude this name and its members; repeatable."
         ),
     ] = None,
     out: Annotated[
@@ -429,7 +432,7 @@ def crawl(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Your mail or web address, told to the site with each request.",
+            help="Your email address or URL, sent to the site with each request.",
         ),
     ] = None,
     refresh: Annotated[

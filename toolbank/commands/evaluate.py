@@ -101,7 +101,10 @@ def evaluate(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="A JSONL file with the keys `query` and `tools` in each line; repeatable.",
+            help=(
+                "Evaluate on this JSONL file, with `query` and `tools` in each line; "
+                "repeatable."
+            ),
         ),
     ] = None,
     out: Annotated[

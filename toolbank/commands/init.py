@@ -293,7 +293,10 @@ def init(
     name: Annotated[
         str,
         typer.Argument(
-            help="Name of the recipe and of its runs. You can omit it if you give an API."
+            help=(
+                "Name of the recipe and of its runs. If you give only an API, the recipe is "
+                "named after it."
+            )
         ),
     ],
     api: Annotated[

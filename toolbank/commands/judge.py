@@ -110,7 +110,7 @@ def judge(
         ),
     ] = None,
     pairs: Annotated[
-        int | None, typer.Option(metavar="N", help="How many pairs are judged.")
+        int | None, typer.Option(metavar="N", help="Number of pairs to judge.")
     ] = None,
     out: OutOption = None,
     settings: SetOption = None,

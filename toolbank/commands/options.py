@@ -32,13 +32,16 @@ SetOption = Annotated[
     ),
 ]
 AllOption = Annotated[
-    bool, typer.Option("--all", help="Show all numbers, not only the short table.")
+    bool, typer.Option("--all", help="Show all figures, not only the short table.")
 ]
 ReplaceOption = Annotated[
     bool,
     typer.Option(
         "--replace",
-        help="Use the run folder although it has results of another recipe; these move to replaced/.",
+        help=(
+            "Use the run folder even if it has results of another recipe; those move to "
+            "replaced/ in it."
+        ),
     ),
 ]
 OverwriteOption = Annotated[

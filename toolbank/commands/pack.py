@@ -34,16 +34,21 @@ def pack(
         bool,
         typer.Option(
             "--with-requests",
-            help="Put the bank's requests in, too; they may be private.",
+            help="Include the bank's requests, which may be private.",
         ),
     ] = False,
     int8: Annotated[
-        bool, typer.Option("--int8", help="Networks in 8 bits: smaller, faster.")
+        bool, typer.Option("--int8", help="Pack networks in 8 bits: smaller, faster.")
     ] = False,
     fp32: Annotated[
-        bool, typer.Option("--fp32", help="Networks in 32 bits, as they were trained.")
+        bool,
+        typer.Option(
+            "--fp32", help="Pack networks in 32 bits, as they were trained (default)."
+        ),
     ] = False,
-    both: Annotated[bool, typer.Option("--both", help="Networks in both.")] = False,
+    both: Annotated[
+        bool, typer.Option("--both", help="Pack networks in 8 bits and in 32 bits.")
+    ] = False,
 ) -> None:
     """Export a run as a small search index that needs no PyTorch."""
     from toolbank.search.catalogue import RequestIndex

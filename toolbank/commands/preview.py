@@ -148,7 +148,7 @@ def preview(
     out: OutOption = None,
     settings: SetOption = None,
     count: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many attempts.")
+        int, typer.Option(metavar="N", min=1, help="Number of attempts to show.")
     ] = 5,
 ) -> None:
     """Show a few prompts, their replies and the checks; keep nothing."""

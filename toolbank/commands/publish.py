@@ -27,7 +27,10 @@ def publish(
         typer.Option(
             "--license",
             metavar="ID",
-            help="The licence of the dataset, such as cc-by-4.0; none is stated if not given.",
+            help=(
+                "The licence of the dataset, such as cc-by-4.0; by default the card states "
+                "none."
+            ),
         ),
     ] = "",
     retriever: Annotated[

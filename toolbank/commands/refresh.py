@@ -185,7 +185,7 @@ def refresh(
     run: RunArgument,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Say what would change, and change nothing."),
+        typer.Option("--dry-run", help="List what would change, and change nothing."),
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object in place of text.")
@@ -198,7 +198,7 @@ def refresh(
         ),
     ] = False,
 ) -> None:
-    """Read a run's sources again and list changes; call no model."""
+    """Read a run's sources again, and apply and list changes, without calling a model."""
     refreshed = refresh_run(run, dry_run=dry_run, force=force)
     with using_assets(load_recipe(str(run)), refreshed.folder):
         if as_json:

@@ -47,7 +47,7 @@ def run(
         typer.Option(
             "--from",
             metavar="STAGE",
-            help="Do this stage anew, or what a stop left of it, and go on from it: "
+            help="Run this stage again (or finish it, if it was stopped) and those after it: "
             f"{_STAGES}.",
         ),
     ] = None,
@@ -111,7 +111,7 @@ def asks(
     settings: SetOption = None,
     replace: ReplaceOption = False,
 ) -> None:
-    """Generate the bank, then its asks (queries for single tools), and stop."""
+    """Generate the bank, then its asks (requests for single tools), and stop."""
     run_stages(recipe, out, settings, until=AsksStage.kind, replace=replace)
 
 
@@ -140,7 +140,7 @@ def verify(
 ) -> None:
     """Check a bank's labels, have a model grade them, then stop.
 
-    A recipe without `verify` has its labels checked without a model.
+    If the recipe has no section `verify`, labels are checked without a model.
     """
     given = list(settings or ())
     if load_recipe(recipe, given).recipe.verify is None:
@@ -158,7 +158,7 @@ def report(
 def plan(
     recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None
 ) -> None:
-    """Estimate the calls, cost and trainings of a run; call no model."""
+    """Estimate the calls, cost and trainings of a run, without calling a model."""
     from toolbank.run.plan import describe_plan
     from toolbank.run.recipe import load_recipe
 

@@ -15,6 +15,8 @@ from toolbank.config.assets import list_assets
 from toolbank.run.recipe import recipe_schema
 from toolbank.system.terminal import align
 
+# So many keys with the same meaning as in an earlier part are listed only once.
+_MANY = 5
 _OPENING = """\
 # Recipe keys
 
@@ -26,7 +28,8 @@ recipe's folder. `--set generate.queries=500` changes a value on the command lin
 with only a `type` can be written as that type: `bm25` for `{type: bm25}`. `toolbank schema` prints the JSON Schema,
 with which editors check and complete recipes.
 
-Each key is followed by its default in parentheses; a key without one has no default and is optional.
+The parentheses after a key hold its default, or "required". A key without parentheses is optional; if it has a
+default, the text names it. "As in" lists further keys, which have the same meaning as in another part.
 """
 
 Schema = Mapping[str, Any]
@@ -39,6 +42,7 @@ def describe_keys(schema: Schema) -> str:
     """
     lines = [_OPENING, *_list(schema["properties"].items(), schema)]
     seen: dict[str, str] = {}
+    named: dict[tuple[str, ...], str] = {}
     for title, part in _parts(schema):
         lines += ["", f"## {title}", ""]
         lines += [_escape(part.get("description", "").partition("\n\n")[0]), ""]
@@ -48,10 +52,13 @@ def describe_keys(schema: Schema) -> str:
             known.setdefault(seen.get(_content(key, value), ""), []).append(key)
         own = known.pop("", [])
         lines += _list([row for row in rows if row[0] in own], schema)
-        shared = [
-            f"{_link(section)}: {', '.join(f'`{key}`' for key in keys)}"
-            for section, keys in known.items()
-        ]
+        shared = []
+        for section, keys in known.items():
+            first = named.setdefault((section, *keys), title)
+            names = ", ".join(f"`{key}`" for key in keys)
+            if first != title and len(keys) > _MANY:
+                names = f"the keys listed under {_link(first)}"
+            shared.append(f"{_link(section)}: {names}")
         if shared:
             lines += ["", f"As in {'; in '.join(shared)}."]
         for key, value in rows:

@@ -36,13 +36,14 @@ def search(
         str | None, typer.Argument(help="A request, in your own words.")
     ] = None,
     k: Annotated[
-        int, typer.Option("--k", "-k", metavar="N", min=1, help="How many tools.")
+        int,
+        typer.Option("--k", "-k", metavar="N", min=1, help="Number of tools to find."),
     ] = 5,
     min_score: Annotated[
         float | None,
         typer.Option(
             metavar="P",
-            help="For a finder: the lowest score of a hit. 0 removes none.",
+            help="For a packed finder: leave out hits with a lower score; 0 leaves out none.",
         ),
     ] = None,
     retriever: Annotated[

@@ -108,7 +108,10 @@ def serve(
         bool,
         typer.Option(
             "--no-key",
-            help="Require no key: anybody who reaches the address can use the server.",
+            help=(
+                "Do not require the key of TOOLBANK_API_KEY: anybody who reaches the address "
+                "can use the server."
+            ),
         ),
     ] = False,
     allow_host: Annotated[
@@ -154,7 +157,7 @@ def serve(
         typer.Option("--call-writes", help="Also forward calls that may change data."),
     ] = False,
 ) -> None:
-    """Serve search indexes over HTTP and MCP, with a search page."""
+    """Serve packed finders over HTTP and MCP, with a search page."""
     from toolbank.search.serve.app import KEY_VARIABLE, make_access
     from toolbank.search.serve.feedback import FeedbackLog
     from toolbank.search.serve.searches import Searches, Shelf, name_folders

@@ -160,7 +160,7 @@ def tools(
         bool, typer.Option("--json", help="Print each tool as a line of JSON.")
     ] = False,
 ) -> None:
-    """List the tools of an API and what they lack; call no model."""
+    """List the tools of an API and what is missing in them, without calling a model."""
     collected = read_given(given)
     if as_json:
         typer.echo("\n".join(tool.model_dump_json() for tool in collected.tools))

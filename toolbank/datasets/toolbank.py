@@ -29,7 +29,7 @@ _Row = tuple[str, dict[str, Any]]
 
 
 class ToolbankConfig(DatasetConfig):
-    """The files of the dataset ToolBank, and a file that describes the tools."""
+    """The files of the dataset ToolBank (not this program), and a file that describes the tools."""
 
     type: Literal["toolbank"]
     tools: Path | None = Field(

@@ -24,7 +24,7 @@ _COLUMNS = ("qid", "unused", "docid", "label")
 
 
 class ToolbenchConfig(DatasetConfig):
-    """One folder of ToolBench's retrieval data."""
+    """The folder G1, G2 or G3 of ToolBench's retrieval data."""
 
     type: Literal["toolbench"]
 

@@ -28,7 +28,7 @@ _COLUMNS = ("query-id", "corpus-id", "score")
 
 
 class ToollensConfig(DatasetConfig):
-    """A folder in the layout of BEIR."""
+    """A folder of the dataset ToolLens, or any in BEIR's layout: corpus.jsonl, queries.jsonl and qrels."""
 
     type: Literal["toollens"]
 

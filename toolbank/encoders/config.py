@@ -28,8 +28,10 @@ class EncoderConfig(Config):
     batch_size: int = Field(default=64, ge=1, description="texts embedded at once")
     executor: Transport[Literal["local", "ray"]] = Field(
         default="local",
-        description="local: embed in this process; ray: in workers of a cluster, except with an "
-        "encoder fine-tuned in this process",
+        description=(
+            "local: embed in this process; ray: in workers of a cluster (but an encoder "
+            "that was fine-tuned in this process embeds here)"
+        ),
     )
     workers: Transport[int] = Field(
         default=1, ge=1, le=4096, description="processes of `executor: ray`"

@@ -27,7 +27,10 @@ class SentenceConfig(EncoderConfig):
     type: Transport[Literal["sentence"]] = "sentence"
     model: str = Field(
         default=DEFAULT_MODEL,
-        description="hub name or folder (./name, /path) of a sentence encoder; toolbank: the default encoder with the bundled adapter",
+        description=(
+            "hub name or folder (./name, /path) of a sentence encoder; the value `toolbank`"
+            " means the default encoder with the bundled LoRA adapter"
+        ),
         json_schema_extra=NAME_OR_PATH,
     )
     run: Path | None = Field(
@@ -36,7 +39,7 @@ class SentenceConfig(EncoderConfig):
     )
     retriever: Transport[str] = Field(
         default="",
-        description="the retriever of that run whose encoder is used, if it has several",
+        description="if the run has several fine-tuned encoders: the retriever whose encoder to use",
     )
     query_prefix: str = Field(default="", description='such as "query: " for E5')
     document_prefix: str = Field(default="", description='such as "passage: "')
@@ -85,7 +88,10 @@ class EncoderTraining(TrainingConfig):
     pairs: tuple[PairKind, ...] = Field(
         default=("query-query", "query-description"),
         min_length=1,
-        description="positive pairs: queries that share a tool, a query and its tools",
+        description=(
+            "positive pairs; query-query: two queries that share a tool; query-description:"
+            " a query and the description of one of its tools"
+        ),
     )
     scale: float = Field(default=20, gt=0, description="of cosines (mnrl)")
     margin: float = Field(

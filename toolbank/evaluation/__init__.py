@@ -26,7 +26,7 @@ def main_k(ks: Iterable[int | None]) -> int | None:
 
 
 class EvaluateConfig(Config):
-    """Which metrics, on what."""
+    """Which metrics to compute, and on which queries."""
 
     ks: tuple[PositiveInt, ...] = Field(
         default=(3, 5, 7, 10),

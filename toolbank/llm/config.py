@@ -57,14 +57,14 @@ class Price(Config):
 
 
 class BudgetConfig(Config):
-    """Limits that end a stage early. All but `minutes` count over the run folder."""
+    """Limits that end a stage early. All except `minutes` apply to the total of all commands on a run folder."""
 
     calls: int | None = Field(
         default=None, ge=1, description="calls sent to the engine"
     )
     tokens: int | None = Field(default=None, ge=1, description="in and out")
     dollars: float | None = Field(default=None, gt=0, description="needs `price`")
-    minutes: float | None = Field(default=None, gt=0, description="per command")
+    minutes: float | None = Field(default=None, gt=0, description="of one command")
 
 
 DEFAULT_TIMEOUT_S = 120.0
@@ -91,7 +91,7 @@ class EngineConfig(Config):
     base_url: Transport[str] = Field(
         default="https://api.openai.com/v1",
         pattern=r"^https?://[^@?#\s\x00-\x1f\x7f]+$",
-        description="OpenAI-compatible endpoint, without a key or password",
+        description="URL of an OpenAI-compatible endpoint; it must not contain a key or password",
     )
     model: str = Field(default="", description="name of the model at the endpoint")
     api_key_env: Transport[_Variable | None] = Field(
@@ -100,15 +100,17 @@ class EngineConfig(Config):
     )
     headers: Transport[dict[_HeaderName, _Variable]] = Field(
         default={},
-        description="more headers, each with the NAME of its value's environment variable, such as "
-        "api-key: AZURE_OPENAI_API_KEY",
+        description=(
+            "further headers; for each, the NAME of the environment variable that has its "
+            "value, such as api-key: AZURE_OPENAI_API_KEY"
+        ),
     )
     url_query: Transport[dict[_QueryName, str]] = Field(
         default={},
-        description="query of each URL, such as api-version: '2024-10-21'; no secrets",
+        description="query string added to each URL, such as api-version: '2024-10-21'; no secrets",
     )
     temperature: float | None = Field(
-        default=0.9, ge=0, le=2, description="null: not sent"
+        default=0.9, ge=0, le=2, description="sampling temperature; null: not sent"
     )
     max_tokens: int = Field(default=4096, ge=1, description="per reply")
     parameters: dict[str, JsonValue] = Field(
@@ -243,7 +245,7 @@ class SearchModelConfig(EngineConfig):
         description="openai, vllm, batch, or a plug-in",
     )
     temperature: float | None = Field(
-        default=0.0, ge=0, le=2, description="null: not sent"
+        default=0.0, ge=0, le=2, description="sampling temperature; null: not sent"
     )
     replies: Path = Field(
         description="journal of the replies in the run folder, such as replies.sqlite",

@@ -41,7 +41,7 @@ def train_layers(
     out: OutOption,  # noqa: ARG001
     as_json: JsonOption = False,  # noqa: ARG001
 ) -> None:
-    """Refuse: the layers of a language model are not trained."""
+    """Not available: the layers of a language model are not trained."""
     raise InputError(
         "layers: there is nothing to train. Compare the layers of a language model with toolbank "
         "encoder evaluate layers, then name one in a recipe: encoder: {type: layers, model: ..., "
@@ -196,7 +196,7 @@ def train_steps(
     seed: Annotated[int, _option("N", "Of the halves, perturbations and weights.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Train an encoder to tell chains of steps from perturbed ones; hold out half of them."""
+    """Train an encoder to tell chains of reasoning steps from changed ones; hold out half of the problems."""
     from toolbank.papers.steps import experiment
 
     training = experiment.read_training(settings or ())
@@ -221,7 +221,7 @@ def evaluate_steps(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Count how often held-out chains are nearer to their context than perturbed ones."""
+    """Count how often a held-out chain is nearer to its context than its changed chains are."""
     from toolbank.encoders import load_encoder
     from toolbank.encoders.sentence import SentenceConfig
     from toolbank.papers.steps import experiment
@@ -245,7 +245,7 @@ _group = partial(typer.Typer, no_args_is_help=True, rich_markup_mode=None)
 encoder = _group(
     name="encoder",
     add_completion=False,
-    help="Train or evaluate a family of encoders as its paper does.",
+    help="Train or evaluate the encoders of a paper as the paper does.",
     epilog="Example: toolbank encoder evaluate layers --data squad-dev --out experiments/layers",
 )
 _train = _group(name="train", help="Train an encoder of a family.")

@@ -60,7 +60,7 @@ class RetrieverConfig(Config):
     name: str = Field(
         default="",
         pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",
-        description="label in tables and folder name; default: the type",
+        description="the retriever's name in tables and the name of its folder; default: the type",
     )
 
     @property

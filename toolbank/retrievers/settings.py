@@ -105,7 +105,8 @@ class NearestConfig(RetrieverConfig):
 
     type: Literal["nearest"] = "nearest"
     by: Literal["embedding", "bm25"] = Field(
-        default="embedding", description="similarity; bm25 needs no encoder"
+        default="embedding",
+        description="how similarity is measured; bm25 needs no encoder",
     )
     encoder: AnyEncoder = SentenceConfig()
     neighbours: int = Field(
@@ -127,7 +128,7 @@ NEAREST = RetrieverKind(NearestConfig, "toolbank.retrievers.nearest:NearestRetri
 
 
 class Tool2VecConfig(DenseConfig):
-    """Cosine between the request and the mean of the queries that use a tool."""
+    """Cosine between the request and, for each tool, the mean of the train queries that need it."""
 
     score: ClassVar[str] = (
         "the cosine of the request and the mean of a tool's requests, from -1 to 1"
@@ -178,7 +179,10 @@ class MlcConfig(RetrieverConfig):
     description_weight: float | None = Field(
         default=None,
         ge=0,
-        description="how many queries Tool2Vec counts as; unset: chosen on validation queries, or 64",
+        description=(
+            "weight of Tool2Vec's score for a tool, as a number of queries; unset: chosen "
+            "on validation queries, or 64 without these"
+        ),
     )
     training: MlcTraining = MlcTraining()
 
@@ -249,7 +253,7 @@ class RefinerTraining(TrainingConfig):
 
 
 class RefinerConfig(TwoStageConfig):
-    """Judge the candidates of a first stage together with the request."""
+    """Rerank the top hits of another retriever, by reading them together with the request."""
 
     score: ClassVar[str] = _LOGIT
 
@@ -257,7 +261,7 @@ class RefinerConfig(TwoStageConfig):
     first_stage: str = Field(default="tool2vec", description="name of a retriever")
     vectors: str = Field(
         default="tool2vec",
-        description="name of the dense retriever whose tool vectors it reads",
+        description="name of the retriever whose tool vectors it reads: tool2vec or descriptions",
     )
     candidates: int = Field(default=64, ge=1, description="number of hits to rerank")
     encoder: SentenceConfig = SentenceConfig()
@@ -321,7 +325,9 @@ class ProtipConfig(RetrieverConfig):
         default="random",
         description="hard: nearest wrong tools, mined each epoch",
     )
-    steps: int = Field(default=6, ge=1, description="most steps of a search")
+    steps: int = Field(
+        default=6, ge=1, description="largest number of steps of a search"
+    )
     training: ProtipTraining = ProtipTraining()
 
     def plan_trainings(self, bank: Bank, seed: int) -> list[TrainingPlan]:
@@ -342,7 +348,7 @@ PROTIP = RetrieverKind(
 
 
 class NnnConfig(TwoStageConfig):
-    """Explain the request's vector as a sum of few tools' vectors.
+    """Approximate the request's vector by a weighted sum of a few tools' vectors.
 
     Strengths that are unset are chosen on the bank's validation queries; without any, they are
     0.3 and 3.
@@ -358,9 +364,15 @@ class NnnConfig(TwoStageConfig):
         default="tool2vec", description="name of a dense retriever"
     )
     candidates: int = Field(default=64, ge=1, description="number of hits to weigh")
-    l1: float | None = Field(default=None, ge=0, description="higher: fewer tools")
+    l1: float | None = Field(
+        default=None,
+        ge=0,
+        description="L1 penalty; the higher, the fewer tools have a weight",
+    )
     l2: float | None = Field(
-        default=None, ge=0, description="higher: more even weights"
+        default=None,
+        ge=0,
+        description="L2 penalty; the higher, the more even the weights",
     )
 
     @property

@@ -117,7 +117,11 @@ class Recipe(Config):
     domain: str = Field(
         default="",
         max_length=100,
-        description="name of the API in prompts, and in the file name prompts/examples/<domain>.jsonl; unset: the name of the only source, or else of the recipe",
+        description=(
+            "name of the API in prompts, and in the file name "
+            "prompts/examples/<domain>.jsonl; unset: the name of the source if there is "
+            "only one, otherwise of the recipe"
+        ),
     )
     seed: int = Field(
         default=0,
@@ -142,7 +146,10 @@ class Recipe(Config):
     split: SplitConfig = SplitConfig()
     judge: JudgeConfig = Field(
         default=JudgeConfig(),
-        description="compare requests with their drafts or with others; datasets are judged only if this is set",
+        description=(
+            "compare requests with their drafts or with other requests; with `dataset`, "
+            "only if this key is set"
+        ),
     )
     verify: VerifyConfig | None = Field(
         default=None,
@@ -150,7 +157,10 @@ class Recipe(Config):
     )
     labels: Labels = Field(
         default="verified",
-        description="labels to learn from: with `verified`, the verified labels of a request if it has some, else its first ones; with `first`, always the first",
+        description=(
+            "labels to learn from; verified: the verified labels of a request, or those it "
+            "was written with if it has none; first: always those it was written with"
+        ),
     )
     baselines: bool = Field(
         default=True,

@@ -52,7 +52,7 @@ class TrainingConfig(Config):
     )
     max_length: int = Field(default=128, ge=8, description="tokens per text")
     report_to: Transport[tuple[str, ...]] = Field(
-        default=(), description="such as tensorboard"
+        default=(), description="where to log the training, such as tensorboard"
     )
 
 

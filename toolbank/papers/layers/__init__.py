@@ -18,11 +18,15 @@ class LayersConfig(EncoderConfig):
     )
     pooling: Pooling = Field(
         default="mean",
-        description="how token states become one vector: their mean or sum; last: the state of the last token (causal models); mask: that of a mask token after the prompt (masked models)",
+        description=(
+            "how token states become one vector; mean, sum: their mean or sum; last: the "
+            "state of the last token (causal models); mask: the state of a mask token after"
+            " the prompt (masked models)"
+        ),
     )
     prompt: str = Field(
         default=TEXT,
-        description=f"around each text, such as '{ONE_WORD}' with pooling last",
+        description=f"template around each text; for the pooling `last`, such as '{ONE_WORD}'",
     )
     max_length: int = Field(default=512, ge=1, description="tokens per text")
     batch_size: int = Field(default=16, ge=1, description="texts embedded at once")

@@ -19,7 +19,7 @@ TEMPLATE = "plan-step.j2"
 
 
 class PlannerTraining(TrainingWithoutValidation):
-    """A training with the defaults of the paper for history and retrieved tools."""
+    """Settings of the training; the defaults are those of the paper for planning with history and retrieved tools."""
 
     epochs: float = Field(default=3, gt=0, description="passes over the steps")
     batch_size: int = Field(default=64, ge=1, description="per device")
@@ -86,7 +86,7 @@ class PlannerSetting(Config):
 
     name: str = Field(
         default="",
-        description="name of its row in the table; unset: made from the other keys",
+        description="name of this setting in tables; unset: made from the other keys",
     )
     train: str = Field(
         default=RANDOM,
@@ -128,15 +128,20 @@ class PlannerConfig(Config):
         UnionChoice(
             "should be the name or folder of a causal model, or `{new: {...}}`"
         ),
-    ] = Field(default=None, description="the model to fine-tune, or {new: {}}")
+    ] = Field(
+        default=None,
+        description="the model to fine-tune; {new: {}} trains one from scratch",
+    )
     ask: PlannerModelConfig | None = Field(
         default=None, description="a language model that plans without training"
     )
     lora: LoraConfig | None = None
     training: PlannerTraining = PlannerTraining()
     candidates: int = Field(default=10, ge=1, description="tools per prompt")
-    response: int = Field(default=128, ge=8, description="most tokens of a step")
-    steps: int = Field(default=6, ge=1, description="of a plan at most")
+    response: int = Field(
+        default=128, ge=8, description="largest number of tokens of a step"
+    )
+    steps: int = Field(default=6, ge=1, description="largest number of steps of a plan")
     settings: tuple[PlannerSetting, ...] = Field(min_length=1)
 
     @model_validator(mode="after")

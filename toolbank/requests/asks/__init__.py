@@ -35,7 +35,10 @@ class AsksConfig(EngineConfig):
     kinds: tuple[Kind, ...] = Field(
         default=KINDS,
         min_length=1,
-        description="plain: in a concrete situation; voiced: in the tone of another field; terse: typed in a hurry; larger: the tool does one part of the task",
+        description=(
+            "plain: in a concrete situation; voiced: in the words of another field of work;"
+            " terse: typed in a hurry; larger: the tool does one part of the task"
+        ),
     )
     replies: Path | None = Field(
         default=None, description="file that `recorded` replays"
@@ -49,7 +52,10 @@ class AsksConfig(EngineConfig):
         default=0.8,
         gt=0,
         le=1,
-        description="reject a query whose Jaccard similarity of word 3-grams with another reaches this",
+        description=(
+            "reject a query if the Jaccard similarity of its word 3-grams to those of "
+            "another query is at least this"
+        ),
     )
 
     @property

@@ -37,14 +37,19 @@ class JudgeConfig(EngineConfig):
         description="rules: a heuristic; or openai, vllm, batch, a plug-in",
     )
     temperature: float | None = Field(
-        default=0.0, ge=0, le=2, description="null: not sent"
+        default=0.0, ge=0, le=2, description="sampling temperature; null: not sent"
     )
-    pairs: int = Field(default=100, ge=1, le=1_000_000, description="how many")
+    pairs: int = Field(
+        default=100, ge=1, le=1_000_000, description="number of pairs to compare"
+    )
     against: Annotated[
         Literal["draft"] | Path, UnionChoice("should be 'draft', or the path of a file")
     ] = Field(
         default="draft",
-        description='"draft", a run, a dataset folder, or a JSONL file with "query"',
+        description=(
+            "draft, a run folder, a dataset folder, or a JSONL file whose lines have "
+            "`query`"
+        ),
     )
     criteria: tuple[Criterion, ...] = Field(
         default=("naturalness", "fluency", "coherence"),

@@ -26,7 +26,7 @@ class VerifyConfig(EngineConfig):
         "plug-in",
     )
     temperature: float | None = Field(
-        default=0.0, ge=0, le=2, description="null: not sent"
+        default=0.0, ge=0, le=2, description="sampling temperature; null: not sent"
     )
     candidates: int = Field(
         default=20,
@@ -44,7 +44,10 @@ class VerifyConfig(EngineConfig):
     )
     set_aside: tuple[Check, ...] = Field(
         default=(),
-        description="checks whose findings exclude a query that nobody graded",
+        description=(
+            "checks (see Verified labels): a query that fails one of them and has no grade "
+            "is excluded from training and test"
+        ),
     )
 
 

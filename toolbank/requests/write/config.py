@@ -25,13 +25,16 @@ _MOST = 100_000_000
 
 
 class ExplanationsConfig(Config):
-    """Check whether explanations support their tools, in `bank/explanations.json`."""
+    """Check whether explanations support their tools; the result is in `bank/explanations.json`."""
 
     encoder: AnyEncoder = SentenceConfig()
     within: int = Field(
         default=10,
         ge=1,
-        description="a tool is supported if it is among this many tools nearest to a sentence of the explanation",
+        description=(
+            "a tool is supported if, for some sentence of the explanation, it is among so "
+            "many nearest tools"
+        ),
     )
 
 
@@ -50,7 +53,10 @@ class GenerateConfig(EngineConfig):
         default=None,
         ge=1,
         le=_MOST,
-        description="number of accepted queries to reach; default: 1000, or with `recorded` as many as there are",
+        description=(
+            "number of accepted queries to reach; default: 1000, or with the engine "
+            "`recorded` as many as its file has"
+        ),
     )
     replies: Path | None = Field(
         default=None, description="file that `recorded` replays"
@@ -67,15 +73,20 @@ class GenerateConfig(EngineConfig):
         "min_tools and max_tools",
     )
     min_tools: int | None = Field(
-        default=None, ge=1, description="fewest tools of a query; default: 2"
+        default=None,
+        ge=1,
+        description="smallest number of tools of a query; default: 2",
     )
     max_tools: int | None = Field(
-        default=None, ge=1, description="M: most tools of a query; default: 5"
+        default=None, ge=1, description="largest number of tools of a query; default: 5"
     )
     examples: int = Field(default=5, ge=0, description="in-context examples")
     sampling: Literal["deck", "uniform", "related"] | None = Field(
         default=None,
-        description="deck: every tool equally often; uniform: at random; related: prefer tools needed together; default: deck, but related with the engine `rules`",
+        description=(
+            "deck: every tool equally often; uniform: at random; related: prefer tools that"
+            " belong together; default: deck, or related if the engine is `rules`"
+        ),
     )
     families: bool = Field(
         default=False,
@@ -85,7 +96,7 @@ class GenerateConfig(EngineConfig):
         default=None,
         ge=1,
         le=_MOST,
-        description="default: 5 per query",
+        description="largest number of attempts; default: 5 times `queries`",
     )
     instructions: str = Field(default="", description="added to the prompt")
     min_words: int = Field(default=6, ge=1, description="of a draft or query")
@@ -94,11 +105,14 @@ class GenerateConfig(EngineConfig):
         default=0.8,
         gt=0,
         le=1,
-        description="reject a query whose Jaccard similarity of word 3-grams with another reaches this",
+        description=(
+            "reject a query if the Jaccard similarity of its word 3-grams to those of "
+            "another query is at least this"
+        ),
     )
     explanations: ExplanationsConfig | None = Field(
         default=None,
-        description="report queries whose explanation does not mention their tools",
+        description="report queries if the model's explanation does not support their tools",
     )
     diverse_examples: AnyEncoder | None = Field(
         default=None,

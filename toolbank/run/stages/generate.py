@@ -13,10 +13,6 @@ from toolbank.bank.files import write_attempts, write_queries
 from toolbank.bank.split import make_units, split_queries
 from toolbank.config.base import shape
 from toolbank.encoders.location import encoder_identity
-from toolbank.requests.quality.texts import (
-    check_explanations,
-    describe_explanations,
-)
 from toolbank.requests.write.config import (
     GenerateConfig,
     describe_size_limits,
@@ -236,6 +232,11 @@ class GenerateStage(WritingStage):
         self, queries: Collection[Query], tools: Sequence[Tool]
     ) -> tuple[tuple[Path, ...], list[str]]:
         """The file of the check, and what it tells; nothing where none is asked for."""
+        from toolbank.requests.quality.texts import (
+            check_explanations,
+            describe_explanations,
+        )
+
         path = self.folder.bank / "explanations.json"
         config = self.recipe.generate.explanations
         if config is None:

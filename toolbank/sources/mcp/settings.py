@@ -57,7 +57,10 @@ class McpSource(SourceConfig):
     )
     config: Path | None = Field(
         default=None,
-        description="the file of an MCP client with `mcpServers` (VS Code: `servers`)",
+        description=(
+            "the configuration file of an MCP client, with the key `mcpServers` (VS Code: "
+            "`servers`)"
+        ),
     )
     servers: tuple[str, ...] | None = Field(
         default=None,
@@ -66,7 +69,7 @@ class McpSource(SourceConfig):
     )
     private_addresses: Transport[bool] = Field(
         default=False,
-        description="allow public names that lead to a private network",
+        description="allow a public host name that resolves to a private address",
     )
     timeout_s: Transport[float] = Field(
         default=60,

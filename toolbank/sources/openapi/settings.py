@@ -35,7 +35,9 @@ class OpenApiSource(SourceConfig):
     hosts: tuple[str, ...] = Field(
         default=(), description="other hosts that references may lead to"
     )
-    private_addresses: bool = Field(default=False, description="allow private networks")
+    private_addresses: bool = Field(
+        default=False, description="allow addresses in private networks"
+    )
 
     @field_validator("spec")
     @classmethod

@@ -11,14 +11,16 @@ from toolbank.system.net import checked_address
 
 
 class SphinxSource(SourceConfig):
-    """A Sphinx site, read by the rules of crawlers/<site>.yaml or by its inventory alone.
+    """A Sphinx site, read by the rules in crawlers/<site>.yaml if there are some.
 
     Without `site`, everything that can be called and has a public name is a tool.
     """
 
     type: Literal["sphinx"] = "sphinx"
     site: str | None = Field(
-        default=None, min_length=1, description="name of a file in crawlers/"
+        default=None,
+        min_length=1,
+        description="name of a file in crawlers/, without .yaml",
     )
     base_url: str | None = Field(
         default=None,

@@ -39,7 +39,7 @@ class CrawlPolicy(Config):
     )
     private_addresses: Transport[bool] = Field(
         default=False,
-        description="allow a public name that resolves to a private address",
+        description="allow a public host name that resolves to a private address",
     )
     page_mb: float = Field(
         default=16,
