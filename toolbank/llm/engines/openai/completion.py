@@ -152,7 +152,7 @@ def make_body(
         body["temperature"] = config.temperature
     body.update(config.parameters)
     if answer_as == "json_schema":
-        schema = {"name": request.step, "strict": True, "schema": request.schema}
+        schema = {"name": request.step, "strict": True, "schema": request.sent_schema}
         body["response_format"] = {"type": answer_as, "json_schema": schema}
     elif answer_as == "json_object":
         body["response_format"] = {"type": answer_as}
