@@ -26,10 +26,6 @@ def write(tmp_path, text):
     return str(path)
 
 
-def test_a_recipe_that_comes_along_is_found_by_name():
-    assert load_recipe("quickstart").recipe.generate.engine == "recorded"
-
-
 def read(tmp_path, text, *settings):
     return load_recipe(write(tmp_path, text), settings).recipe
 
@@ -67,12 +63,6 @@ def test_a_resolved_recipe_takes_shares_and_lets_them_go(tmp_path):
     assert load_recipe(resolved, ["generate.tools_per_query=null"]).recipe == plain
 
 
-def test_a_setting_that_does_not_go_with_others_is_named_once(tmp_path):
-    path = write(tmp_path, GOOD)
-    with pytest.raises(InputError, match=r"^--set generate\.offered: max_tools \(5\)"):
-        load_recipe(path, ["generate.offered=2"])
-
-
 def test_a_recipe_of_before_with_shares_and_their_numbers_is_read(tmp_path):
     text = GOOD + "  tools_per_query: {1: 1, 3: 1}\n  min_tools: 1\n  max_tools: 3\n"
     assert read(tmp_path, text).generate.most_tools == 3
@@ -102,22 +92,17 @@ def test_asks_by_another_engine_take_nothing_of_that_of_the_requests(tmp_path):
     assert (asks.engine, asks.model, asks.parameters) == ("rules", "", {})
 
 
-def test_settings_change_values_and_items_of_lists(tmp_path):
-    recipe = load_recipe(
-        write(tmp_path, GOOD), ["generate.queries=7", "sources.0.package=csv"]
-    ).recipe
-    assert recipe.generate.queries == 7
-    assert recipe.sources[0].package == "csv"
-
-
 def test_relative_paths_start_at_the_recipe_or_here(tmp_path, monkeypatch):
     (tmp_path / "asked.jsonl").touch()
     here = tmp_path / "elsewhere"
     here.mkdir()
     (here / "other.jsonl").touch()
     monkeypatch.chdir(here)
-    path = write(tmp_path, GOOD + "evaluate:\n  on: [asked.jsonl]\n")
-    assert load_recipe(path).recipe.evaluate.on == (tmp_path / "asked.jsonl",)
+    encoder = "retrievers: [{type: tool2vec, encoder: {model: ./enc}}]\n"
+    path = write(tmp_path, f"{GOOD}evaluate: {{on: [asked.jsonl]}}\n{encoder}")
+    recipe = load_recipe(path).recipe
+    assert recipe.evaluate.on == (tmp_path / "asked.jsonl",)
+    assert recipe.retrievers[-1].encoder.model == str(tmp_path / "enc")
     changed = load_recipe(path, ["evaluate.on=[other.jsonl]"])
     assert changed.recipe.evaluate.on == (here / "other.jsonl",)
 
@@ -175,6 +160,12 @@ ELSEWHERE = [
     (GOOD + "  price: 3\n", ["generate.price", "of keys, or the path of a file"]),
     (GOOD + "  price: {input: 1}\n", ["generate.price.output: is missing"]),
     (GOOD + "judge: {against: 3}\n", ["'draft', or the path of a file"]),
+    ("name: mine\n", ["needs `sources`", "or `dataset`"]),
+    (DATASET + "sources: [{type: python, package: json}]\n", ["place of `sources`"]),
+    (DATASET + "generate: {queries: 3}\n", ["place of `generate`"]),
+    (DATASET.replace("jsonl", "csv"), ["dataset: no type 'csv'"]),
+    ("name: mine\ndataset: {type: jsonl}\n", ["dataset.path: is missing"]),
+    (DATASET + "split: {withhold_tools: 1}\n", ["split.withhold_tools"]),
     ("[1, 2]", ["mapping"]),
     ("a: [", ["line 1", "YAML"]),
     ("", ["mapping"]),
@@ -214,20 +205,6 @@ def test_what_may_hold_a_password_is_never_repeated(tmp_path, key, value):
     assert "verysecret" not in str(caught.value)
 
 
-def test_aliases_that_multiply_are_read_in_no_time(tmp_path):
-    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
-        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)
-    )
-    with pytest.raises(InputError, match="unknown key"):
-        load_recipe(write(tmp_path, GOOD + bomb))
-
-
-def test_a_folder_with_an_encoder_is_found_from_the_recipes_folder(tmp_path):
-    text = GOOD + "retrievers: [{type: tool2vec, encoder: {model: ./enc}}]\n"
-    config = load_recipe(write(tmp_path, text)).recipe.retrievers[-1]
-    assert config.encoder.model == str(tmp_path / "enc")
-
-
 def test_list_items_are_set_by_number_name_or_type(tmp_path):
     text = f"{GOOD}retrievers: [{{type: bm25}}, {{type: bm25, name: b}}, {{type: nearest}}]\n"
     path = write(tmp_path, text)
@@ -255,6 +232,16 @@ def test_list_items_are_set_by_number_name_or_type(tmp_path):
         ('generate.replies="a\\0b"', "path"),
         ("evaluate.resamples=1000000000", "at most 1000000"),
         ("generate=" + "[" * 5000, "not valid YAML"),
+        ("generate.offered=2", r"^--set generate\.offered: max_tools \(5\)"),
+        ("evaluate.ks=[true]", r"--set evaluate\.ks: .*should be a .*number"),
+        *(
+            (f"{key}=true", rf"--set {key}: .*should be a .*number")
+            for key in ("seed", "generate.concurrency", "generate.queries")
+        ),
+        *(
+            (f"{key}=false", rf"--set {key}: .*should be a .*number")
+            for key in ("generate.temperature", "split.test")
+        ),
     ],
 )
 def test_a_faulty_setting_is_refused(tmp_path, setting, told):
@@ -269,10 +256,6 @@ def test_a_recipe_of_the_users_own_goes_before_ours(tmp_path, monkeypatch):
     loaded = load_recipe("quickstart")
     assert loaded.recipe.name == "mine"
     assert loaded.own
-
-
-def labels(tmp_path, text):
-    return [config.label for config in read(tmp_path, GOOD + text).retrievers]
 
 
 def test_the_default_of_a_key_is_read_as_the_page_of_keys_writes_it(tmp_path):
@@ -296,7 +279,8 @@ def test_baselines_are_added_where_they_are_not_listed(tmp_path):
             "bm25 descriptions-untrained nearest descriptions",
         ),
     ):
-        assert labels(tmp_path, f"retrievers: {listed}\n") == expected.split()
+        recipe = read(tmp_path, f"{GOOD}retrievers: {listed}\n")
+        assert [one.label for one in recipe.retrievers] == expected.split()
 
 
 def test_baselines_read_with_the_encoder_of_the_others(tmp_path):
@@ -354,41 +338,9 @@ def test_a_recipe_names_no_file_outside_of_the_run_folder(tmp_path, replies, pla
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("name: mine\n", "needs `sources`.*or `dataset`"),
-        (DATASET + "sources: [{type: python, package: json}]\n", "place of `sources`"),
-        (DATASET + "generate: {queries: 3}\n", "place of `generate`"),
-        (DATASET.replace("jsonl", "csv"), "dataset: no type 'csv'"),
-        ("name: mine\ndataset: {type: jsonl}\n", "dataset.path: is missing"),
-        (DATASET + "split: {withhold_tools: 1}\n", "split.withhold_tools"),
-    ],
-)
-def test_a_recipe_says_once_where_its_bank_is_from(tmp_path, text, told):
-    with pytest.raises(InputError, match=told):
-        load_recipe(write(tmp_path, text))
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        *("seed=true", "generate.concurrency=true", "evaluate.ks=[true]"),
-        *("generate.queries=false", "generate.temperature=true", "split.test=true"),
-    ],
-)
-def test_true_and_false_are_no_numbers(setting):
-    key = setting.partition("=")[0]
-    with pytest.raises(InputError, match=rf"--set {key}: .*should be a .*number"):
-        load_recipe("quickstart", [setting])
-
-
-@pytest.mark.parametrize(
     ("name", "told"),
     [
-        (
-            "nofile.yaml",
-            r"^nofile\.yaml: no such file, .*There are: .*quickstart\.yaml",
-        ),
+        ("nofile.yaml", r"no such file, .*There are: .*quickstart\.yaml"),
         ("folder.yaml", r"^folder\.yaml: not the folder of a run"),
         ("pipe.yaml", r"^pipe\.yaml: not a file"),
         ("nofile.yaml", r"^nofile\.yaml: no such file(?!.*Did you mean)"),
@@ -404,6 +356,14 @@ def test_a_missing_recipe_is_named_as_given(name, told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=told):
         load_recipe(name)
+
+
+def test_aliases_that_multiply_are_read_in_no_time(tmp_path):
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)
+    )
+    with pytest.raises(InputError, match="unknown key"):
+        read(tmp_path, GOOD + bomb)
 
 
 OLD = """\

@@ -4,6 +4,8 @@ import json
 from functools import cache
 from random import Random
 
+import yaml
+
 from tests.servers.chat import Answer
 from toolbank.bank.bank import Bank
 from toolbank.bank.function_writer import write_function
@@ -71,10 +73,32 @@ def write_dataset(folder, tools, queries, **more):
         write_lines(folder / f"{name}.jsonl", rows)
 
 
+def write_dataset_recipe(folder, name, **keys):
+    """Write NAME.yaml: BM25 over the dataset in data/, with other keys; give its path."""
+    recipe = {
+        "name": name,
+        "dataset": {"type": "jsonl", "path": "data"},
+        "baselines": False,
+        "retrievers": [{"type": "bm25"}],
+    }
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump({**recipe, **keys}))
+    return str(path)
+
+
 @cache
 def _list_statistics():
     tools = read_package(PythonSource(package="statistics")).tools
     return json.dumps([write_function(tool, "mcp", tool.name)[0] for tool in tools])
+
+
+def files_under(folder):
+    """The content of each file of a folder, by its relative path."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def make_bank(summaries, uses=(), info=None, **more):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from tests.small_disk import small_disk
-from toolbank.bank.bank import Bank, Label, group_labels, load_bank, read_labels
+from toolbank.bank.bank import Bank, Label, load_bank, read_labels
 from toolbank.bank.files import (
     read_attempt,
     read_attempts,
@@ -152,27 +152,16 @@ def test_a_bank_saved_over_one_with_asks_and_labels_has_none(tmp_path):
     assert (tmp_path / "queries.parquet").read_bytes() == before
 
 
-def test_labels_are_found_by_request():
-    verified = group_labels(LABELS)
-    assert verified["q1"].needed == ["a"]
-    assert verified["q1"].alternatives == {"a": ["b"]}
-    assert verified["q2"].aside == "two readings"
-
-
 def test_members_of_several_classes_with_the_same_text_are_siblings():
     def tool(name, kind="method", summary="Whether a date is one."):
         return Tool(name=name, kind=kind, summary=summary)
 
-    siblings = (
-        tool("t.Day.is_it"),
-        tool("t.Hour.is_it", summary="Whether a date  is one."),
-    )
+    spaced = tool("t.Hour.is_it", summary="Whether a date  is one.")
+    siblings = (tool("t.Day.is_it"), spaced)
     others = [
         tool("t.Week.is_it", summary="Whether a week is one."),
-        tool("t.Year.is_it", "property"),
-        tool("t.Year.was_it"),
-        tool("t.a.mean", "function"),
-        tool("t.b.mean", "function"),
+        *(tool("t.Year.is_it", "property"), tool("t.Year.was_it")),
+        *(tool("t.a.mean", "function"), tool("t.b.mean", "function")),
     ]
     groups = [siblings, *((one,) for one in others)]
     assert group_siblings([*siblings, *others]) == groups
@@ -187,9 +176,8 @@ def test_train_queries_are_those_of_the_split_and_the_asks_each_for_its_tool():
     bank = Bank((Tool(name="a"), Tool(name="b")), (train, test), {"x": 1}, asks)
     learnt = [(query.query, query.tools) for query in bank.train_queries]
     assert learnt == [("q", ("a", "b")), ("do a", ("a",)), ("do b", ("b",))]
-    assert bank.without_train_queries([0, 2]) == Bank(
-        bank.tools, (test,), bank.info, asks[:1]
-    )
+    left = Bank(bank.tools, (test,), bank.info, asks[:1])
+    assert bank.without_train_queries([0, 2]) == left
 
 
 def test_an_ask_that_siblings_share_is_one_train_query_with_all_of_them():

@@ -26,5 +26,4 @@ def shared_run(tmp_path_factory):
 
 @pytest.fixture
 def finished(shared_run, tmp_path):
-    """A folder with a recipe and its finished run."""
     return shutil.copytree(shared_run, tmp_path / "finished")

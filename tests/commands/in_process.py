@@ -12,7 +12,6 @@ from toolbank.commands.cli import main
 
 
 def sets(*settings):
-    """The options that give these settings."""
     return [part for setting in settings for part in ("--set", setting)]
 
 

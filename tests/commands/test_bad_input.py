@@ -1,13 +1,13 @@
 """What is said of input that can not be: where, what, and what to do."""
 
+import os
 import platform
-import subprocess
-import sys
 
 import pytest
 
 from tests.commands.in_process import do
 from tests.commands.refusals import bad
+from toolbank.run.folder import RunFolder
 
 OPENAI = "--set generate.engine=openai --set generate.model=m"
 CLOSED = "http://127.0.0.1:9"
@@ -63,6 +63,7 @@ OF_A_RUN = [
         ["in the folder of a run"],
     ),
     ("run mine.yaml --out mine.yaml", ["a file"]),
+    ("search runs/mine x", ["validation.json"]),
     (
         "plan mine.yaml --out new --set generate.offered=50 --set generate.max_tools=50 "
         "--set generate.min_tools=45",
@@ -80,6 +81,7 @@ def test_what_can_not_be_of_a_finished_run_is_refused(finished, command, told):
     }
     for name, text in lines.items():
         (finished / f"{name}.jsonl").write_text(text)
+    (finished / "runs/mine/validation.json").write_text("[1, 2]")
     arguments = [word.replace("\xa0", " ") for word in command.split(" ")]
     bad(finished, *arguments, code=2, told=told)
 
@@ -116,25 +118,7 @@ def test_a_damaged_journal_and_a_damaged_bank(finished):
     bad(finished, "generate", "mine.yaml", code=2, told=told)
 
 
-def test_a_search_by_damaged_figures(finished):
-    (finished / "runs/mine/validation.json").write_text("[1, 2]")
-    bad(finished, "search", "runs/mine", "x", code=2, told=["validation.json"])
-
-
-def test_a_folder_that_another_process_holds(finished):
-    script = (
-        "import sys; from pathlib import Path; from toolbank.run.folder import RunFolder\n"
-        "with RunFolder(Path('runs/mine')).locked():\n"
-        "    print('held', flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", script],
-        cwd=finished,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as holder:
-        assert holder.stdout.readline() == "held\n"
-        told = ["in use", f"process {holder.pid} on {platform.node()} since 2"]
+def test_a_folder_that_is_in_use(finished):
+    told = ["in use", f"process {os.getpid()} on {platform.node()} since 2"]
+    with RunFolder(finished / "runs/mine").locked():
         bad(finished, "run", "mine.yaml", code=1, told=told)
-        holder.communicate("")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.commands.in_process import do, toolbank
+from tests.commands.in_process import do
 from tests.requests.quality.banks import bank
 from tests.tiny_models import tiny_encoder
 from tests.world import write_dataset, write_lines
@@ -47,16 +47,15 @@ def test_json_has_what_a_script_needs(folder, monkeypatch):
     encoder = SentenceConfig(model=str(tiny_encoder(folder / "tiny")))
     monkeypatch.setattr(measure, "SentenceConfig", lambda: encoder)
     command = ("compare", "run", "data", "--json", "--seed", "3")
-    done = toolbank(*command, cwd=folder)
+    done = do(folder, *command)
     found = json.loads(done.stdout)
     run, data = found["banks"]
     assert (found["seed"], run["name"], data["name"]) == (3, "run", "data")
     assert (run["asks"], data["asks"]) == (1, 0)
     assert run["dispersion"] == data["dispersion"]
     assert run["dispersion"]["n"] == 30
-    assert toolbank(*command, cwd=folder).stdout == done.stdout
-    table = toolbank("compare", "data", cwd=folder).stdout
-    assert "data is about:" in table
+    assert do(folder, *command).stdout == done.stdout
+    assert "data is about:" in do(folder, "compare", "data").stdout
 
 
 def test_without_an_encoder_the_rest_is_told(folder, monkeypatch):
@@ -71,13 +70,13 @@ def test_without_an_encoder_the_rest_is_told(folder, monkeypatch):
 def test_folders_of_one_name_are_told_apart(folder):
     (folder / "other").mkdir()
     (folder / "data").rename(folder / "other" / "run")
-    done = toolbank("compare", "run", "other/run", "--no-encoder", "--json", cwd=folder)
+    done = do(folder, "compare", "run", "other/run", "--no-encoder", "--json")
     names = [bank["name"] for bank in json.loads(done.stdout)["banks"]]
     assert names == ["run", "other/run"]
 
 
-@pytest.mark.parametrize("given", ["nothing", ".", "empty.jsonl"])
-def test_what_is_no_bank_is_refused(folder, given):
+def test_what_is_no_bank_is_refused(folder):
     (folder / "empty.jsonl").write_text("")
-    done = do(folder, "compare", "run", given, "--no-encoder", code=2)
-    assert given in done.stderr
+    for given in ("nothing", ".", "empty.jsonl"):
+        done = do(folder, "compare", "run", given, "--no-encoder", code=2)
+        assert given in done.stderr

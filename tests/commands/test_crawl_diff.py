@@ -19,6 +19,10 @@ def takes(required=(), **properties):
     return {"type": "object", "properties": properties, "required": list(required)}
 
 
+def returns(kind, description=""):
+    return {"returns": (ReturnValue(type=kind, description=description),)}
+
+
 def changes(old, new):
     found = compare_tools([old], [new])
     return (found.changed | found.reworded).get(old.name, ())
@@ -67,16 +71,8 @@ def test_a_tool_that_became_another_name_is_not_removed():
             ["parameter x: default 1 -> none"],
         ),
         ({"signature": "f(x)"}, {"signature": "f(y)"}, ["signature: f(x) -> f(y)"]),
-        (
-            {"returns": (ReturnValue(type="int"),)},
-            {"returns": (ReturnValue(type="float"),)},
-            ["returns: int -> float"],
-        ),
-        (
-            {"returns": (ReturnValue(type="int"),)},
-            {"returns": (ReturnValue(type="int", description="More."),)},
-            ["words of returns"],
-        ),
+        (returns("int"), returns("float"), ["returns: int -> float"]),
+        (returns("int"), returns("int", "More."), ["words of returns"]),
         (
             {},
             {"raises": (RaisedException(type="ValueError"),)},
@@ -84,6 +80,7 @@ def test_a_tool_that_became_another_name_is_not_removed():
         ),
         ({}, {"deprecated": "Use b."}, ["deprecated: none -> Use b."]),
         ({"deprecated": "Use b."}, {}, ["deprecated: Use b. -> none"]),
+        ({"deprecated": "Use b."}, {"deprecated": "Use c."}, ["words of deprecated"]),
         (
             {},
             {"versions": (VersionNote(change="added", version="2.0", parameter="x"),)},

@@ -7,6 +7,7 @@ import pytest
 
 from tests.commands.in_process import do
 from tests.tiny_models import tiny_encoder
+from tests.world import write_lines
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.papers.steps.perturb import PERTURBATIONS
@@ -32,8 +33,7 @@ def place(tmp_path_factory):
         for name in NAMES
         for hour in (2, 3, 4)
     ]
-    lines = "\n".join(json.dumps(row) for row in rows)
-    (folder / "data" / "rooms.jsonl").write_text(lines)
+    write_lines(folder / "data" / "rooms.jsonl", rows)
     return folder
 
 
@@ -77,7 +77,6 @@ def test_the_record_has_every_kind_before_and_after(place, trained):
     faithful = trained["faithfulness"]
     for figures in faithful.values():
         assert "shuffle-operations" not in figures
-        # No step is another one for standing elsewhere.
         shuffled = figures["shuffle"]
         assert shuffled["reference"] == pytest.approx(shuffled["perturbed"])
         assert 0 < figures["remove"]["reference"] < 1
@@ -102,26 +101,20 @@ def test_a_trained_encoder_is_evaluated_on_what_its_own_seed_held_out(place):
     assert "Give --seed 3" in " ".join(refused.stderr.split())
 
 
-def test_the_record_of_another_experiment_says_no_seed(place):
+def test_another_record_gives_no_seed_and_few_problems_no_interval(place):
     shutil.copytree(place / "tiny", place / "other")
     record = {"experiment": "instructions", "seed": 5}
     (place / "other" / "result.json").write_text(json.dumps(record))
-    assert evaluate(place, "./other", "--seed", 1)["seed"] == 1
+    found = evaluate(place, "./other", "--seed", 1, "--problems", 5)
+    assert (found["seed"], found["problems"]) == (1, 5)
+    assert overall(found)["./other"]["low"] is None
 
 
 def test_the_same_seed_gives_the_same_weights(place, trained):
     found = train(place, "twin")
-    first, second = (
-        (place / name / "model.safetensors").read_bytes() for name in ("out", "twin")
-    )
-    assert first == second
+    weights = [place / name / "model.safetensors" for name in ("out", "twin")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
     assert "after (95 % interval)" in " ".join(found.stdout.split())
-
-
-def test_fewer_problems_can_be_taken(place):
-    record = evaluate(place, "./tiny", "--problems", 5)
-    assert record["problems"] == 5
-    assert overall(record)["./tiny"]["low"] is None
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,8 @@ from tests.world import write_lines, write_recipe
 def test_search_prints_tools_and_writes_a_file_of_hits(finished):
     done = toolbank("search", "runs/mine", "middle value of my data", cwd=finished)
     assert "statistics.median" in done.stdout
-    rows = [
-        {"id": "a", "query": "middle value"},
-        {"id": "b", "query": "standard deviation"},
-    ]
+    asked = {"a": "middle value", "b": "standard deviation"}
+    rows = [{"id": name, "query": query} for name, query in asked.items()]
     write_lines(finished / "asked.jsonl", rows)
     do(
         finished,
@@ -35,11 +33,9 @@ def test_evaluate_takes_any_labelled_file_and_reports_strange_names(finished):
     assert "no.such" in done.stdout
     records = json.loads((finished / "m.json").read_text())
     assert {record["set"] for record in records} == {"asked"}
-    assert "asked (n = 1)" in done.stdout
-    assert "test" not in done.stdout
     every = do(finished, "evaluate", "runs/mine", "--on", "asked.jsonl", "--all")
-    assert "asked (n = 1), in percent." in every.stdout
-    assert "test" not in every.stdout
+    for said in (done.stdout, every.stdout):
+        assert "asked (n = 1)" in said and "test" not in said
 
 
 def test_a_moved_run_is_evaluated_on_the_files_that_are_left(tmp_path):

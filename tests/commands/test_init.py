@@ -10,24 +10,13 @@ from tests.world import write_dataset
 from toolbank.run.recipe import load_recipe
 
 
-def test_init_writes_a_recipe_that_reads(tmp_path):
-    do(tmp_path, "init", "mine", "--package", "json")
-    planned = do(tmp_path, "plan", "mine.yaml")
-    assert "Asks: at most 4 for each of" in planned.stdout
-    again = do(tmp_path, "init", "mine", code=2)
-    assert "there already" in again.stderr
-
-
 def test_init_leaves_nothing_that_a_plan_takes_for_an_answer(tmp_path):
     url = "http://127.0.0.1:1/v1"
     do(tmp_path, "init", "mine", "--package", "json", "--base-url", url)
-    done = do(tmp_path, "plan", "mine.yaml", code=2)
-    assert "Write `model: NAME` under `generate`" in done.stderr
-    told = toolbank("init", "bare", cwd=tmp_path).stdout
-    assert "called bare" in told
-    assert "no sources yet" in told
-    done = do(tmp_path, "plan", "bare.yaml", code=2)
-    assert "needs `sources`" in done.stderr
+    assert "`model: NAME`" in do(tmp_path, "plan", "mine.yaml", code=2).stderr
+    assert "there already" in do(tmp_path, "init", "mine", code=2).stderr
+    assert "no sources yet" in do(tmp_path, "init", "bare").stdout
+    assert "needs `sources`" in do(tmp_path, "plan", "bare.yaml", code=2).stderr
     for name in ("mine", "bare"):
         assert "your" not in re.sub("#.*", "", (tmp_path / f"{name}.yaml").read_text())
 
@@ -84,18 +73,16 @@ def test_what_init_only_hints_at_may_be_switched_on(tmp_path):
         assert f"  # {key}: " in text
         text = text.replace(f"  # {key}: ", f"  {key}: ")
     path.write_text(text)
-    told = toolbank("plan", "mine.yaml", cwd=tmp_path).stdout
+    told = do(tmp_path, "plan", "mine.yaml").stdout
+    assert "Asks: 4 for each of" in told
     assert told.count("  cost  ") == 2  # of requests, and of asks
     assert "cost     unknown" not in told
 
 
 def test_init_refuses_what_a_recipe_can_not_hold(recipe):
     bad(recipe, "init", "a b", code=2, told=["name"])
-    bad(
-        *(recipe, "init", "new", "--base-url", "http://me:secret@host/v1"),
-        code=2,
-        told=["base_url"],
-    )
+    url = ("--base-url", "http://me:secret@host/v1")
+    bad(recipe, "init", "new", *url, code=2, told=["base_url"])
     assert not (recipe / "new.yaml").exists()
 
 
@@ -104,9 +91,15 @@ def test_init_looks_at_what_it_is_given(tmp_path):
         "openapi": "3.1.0",
         "paths": {"/pets": {"get": {"summary": "List pets."}, "put": 3}},
     }
-    (tmp_path / "api").mkdir()
-    (tmp_path / "api" / "pets.json").write_text(json.dumps(spec))
-    (tmp_path / "recipes").mkdir()
+    servers = {"mcpServers": {"a": {"command": "touch", "args": ["canary"]}}}
+    for folder in ("api", "recipes"):
+        (tmp_path / folder).mkdir()
+    for name, content in (
+        ("api/pets.json", spec),
+        ("tools.json", [{"name": "forecast", "description": "Tell the weather."}]),
+        ("servers.json", servers),
+    ):
+        (tmp_path / name).write_text(json.dumps(content))
     done = do(tmp_path, *("init", "zoo", "api/pets.json", "--out", "recipes/zoo.yaml"))
     assert "1 tool (operation 1)." in done.stdout
     assert "Left out: 1" in done.stdout
@@ -114,12 +107,6 @@ def test_init_looks_at_what_it_is_given(tmp_path):
     assert "spec: ../api/pets.json" in (tmp_path / "recipes" / "zoo.yaml").read_text()
     told = toolbank("tools", "recipes/zoo.yaml", "--json", cwd=tmp_path).stdout
     assert json.loads(told)["summary"] == "List pets."
-    (tmp_path / "tools.json").write_text(
-        json.dumps([{"name": "forecast", "description": "Tell the weather."}])
-    )
-    (tmp_path / "servers.json").write_text(
-        json.dumps({"mcpServers": {"a": {"command": "touch", "args": ["canary"]}}})
-    )
     for thing, name, line in (
         ("api/pets.json", "pets", "spec: api/pets.json"),
         ("tools.json", "tools", "path: tools.json"),
@@ -140,13 +127,11 @@ def test_init_writes_nothing_for_what_is_no_api(tmp_path):
 
 def test_init_says_that_the_query_of_an_address_goes_into_the_recipe(tmp_path):
     (tmp_path / "site").mkdir()
-    (tmp_path / "site/spec.json").write_text(
-        json.dumps({"openapi": "3.1.0", "paths": {"/a": {"get": {"summary": "Do."}}}})
-    )
+    spec = {"openapi": "3.1.0", "paths": {"/a": {"get": {"summary": "Do."}}}}
+    (tmp_path / "site/spec.json").write_text(json.dumps(spec))
     with SiteServer(tmp_path / "site") as site:
-        plain = toolbank("init", "a", f"{site.url}spec.json", cwd=tmp_path)
-        told = toolbank("init", "b", f"{site.url}spec.json?key=s3cr3t", cwd=tmp_path)
-    assert (plain.returncode, told.returncode) == (0, 0), told.stderr
+        plain = do(tmp_path, "init", "a", f"{site.url}spec.json")
+        told = do(tmp_path, "init", "b", f"{site.url}spec.json?key=s3cr3t")
     assert "query" not in plain.stdout
     assert "a query, which stands in b.yaml" in told.stdout
     assert "s3cr3t" not in told.stdout

@@ -1,14 +1,10 @@
 import json
-import os
 import re
-import subprocess
-import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
+from huggingface_hub import constants
 
-from tests.commands.in_process import sets
+from tests.search.calls.apis import serving
 from tests.servers.batch import answer_file
 from tests.servers.chat import Answer, closed_url
 from tests.world import good, write_recipe
@@ -41,6 +37,7 @@ def plan(recipe, out):
 
 
 def test_a_plan_calls_no_model_and_leaves_nothing(recipe, server, out):
+    assert "Encoder" not in plan(recipe("retrievers.0.type=descriptions"), out)
     told = plan(recipe(), out)
     assert "40 if every attempt is accepted, 80 if only every second one is" in told
     assert "unknown: set generate.price" in told
@@ -71,6 +68,13 @@ def test_skipped_objects_are_counted_by_kind(recipe, out, capsys):
 def test_what_the_folder_holds_is_not_planned_again(recipe, server, out):
     run_recipe(recipe(), out, until="generate")
     made = len(server.calls)
+    told = plan(recipe("seed=1"), out)
+    assert "replies already" not in told
+    assert "40: 20 writes and 20 polishes" in told
+    told = plan(recipe("generate.queries=10"), out)
+    assert "none, or a few" in told and "tokens" not in told
+    assert f"toolbank plan {out}" in told
+    assert f"toolbank plan {out}" not in plan(load_recipe(str(out)), out)
     told = plan(recipe("generate.queries=50"), out)
     assert f"holds {made} replies already" in told
     assert (
@@ -82,51 +86,23 @@ def test_what_the_folder_holds_is_not_planned_again(recipe, server, out):
     assert len(server.calls) == made + 60
 
 
-def test_where_nothing_is_left_to_ask_no_tokens_or_time_are_told(recipe, out):
-    run_recipe(recipe(), out, until="generate")
-    told = plan(recipe("generate.queries=10"), out)
-    assert "none, or a few" in told
-    assert "tokens" not in told
-    assert f"toolbank plan {out}" in told
-    assert f"toolbank plan {out}" not in plan(load_recipe(str(out)), out)
-
-
+REPLAYED = ["generate.engine=recorded", "generate.replies=no/such.jsonl"]
 ELSEWHERE = [
     "retrievers.0.type=descriptions",
     "retrievers.0.encoder.model=some-owner/some-encoder",
 ]
 
 
-def test_an_encoder_that_is_here_is_not_spoken_of(recipe, out):
-    assert "Encoder" not in plan(recipe("retrievers.0.type=descriptions"), out)
+def test_an_encoder_that_the_hub_has_is_downloaded_by_the_run(recipe, out, monkeypatch):
+    def answer(_, path, *__):
+        status = 200 if path == "/api/models/some-owner/some-encoder" else 404
+        return status, {}, b'{"id": "some-owner/some-encoder", "siblings": []}'
 
-
-@pytest.mark.slow
-def test_an_encoder_that_the_hub_has_is_downloaded_by_the_run(recipe, tmp_path):
-    class Hub(BaseHTTPRequestHandler):
-        def do_GET(self):
-            found = self.path == "/api/models/some-owner/some-encoder"
-            self.send_response(200 if found else 404)
-            self.end_headers()
-            self.wfile.write(b'{"id": "some-owner/some-encoder", "siblings": []}')
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as hub:
-        Thread(target=hub.serve_forever, daemon=True).start()
-        command = [sys.executable, "-m", "toolbank", "plan", recipe().path]
-        done = subprocess.run(
-            [*command, *sets(*ELSEWHERE)],
-            env={
-                **{k: v for k, v in os.environ.items() if k != "HF_HUB_OFFLINE"},
-                "HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}",
-                "HF_HOME": str(tmp_path),
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        hub.shutdown()
-    told = "Encoder some-owner/some-encoder: is not on this machine; the run downloads"
-    assert told in done.stdout, done.stderr
+    with serving(answer) as (url, _):
+        monkeypatch.setattr(constants, "ENDPOINT", url)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        told = plan(recipe(*ELSEWHERE), out)
+    assert "some-owner/some-encoder: is not on this machine; the run downloads" in told
 
 
 @pytest.mark.parametrize(
@@ -134,15 +110,10 @@ def test_an_encoder_that_the_hub_has_is_downloaded_by_the_run(recipe, tmp_path):
     [
         (ELSEWHERE, "some-owner/some-encoder is not on this machine"),
         (['evaluate.on=["no/such.jsonl"]'], "it names .*such.jsonl, and there is no"),
-        (
-            ["generate.engine=recorded", "generate.replies=no/such.jsonl"],
-            "it names .*such.jsonl, and there is no",
-        ),
+        (REPLAYED, "it names .*such.jsonl, and there is no"),
     ],
 )
-def test_plan_and_run_refuse_in_the_same_words(
-    recipe, out, monkeypatch, settings, told
-):
+def test_plan_and_run_refuse_alike(recipe, out, monkeypatch, settings, told):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(InputError, match=told) as planned:
         describe_plan(recipe(*settings), out)
@@ -153,25 +124,13 @@ def test_plan_and_run_refuse_in_the_same_words(
 
 
 def test_a_bank_smaller_than_an_offer_is_told_by_plan_and_run(recipe, out, capsys):
-    settings = [
-        "sources.0={type: python, package: bisect}",
-        "generate.engine=rules",
-        "generate.offered=10",
-        "generate.max_tools=5",
-    ]
+    settings = ["sources.0={type: python, package: bisect}", "generate.engine=rules"]
+    settings += ["generate.offered=10", "generate.max_tools=5"]
     told = "4 in place of 10, because the bank has 4 tools, and a query uses at most 4"
     assert told in plan(recipe(*settings), out)
     run_recipe(recipe(*settings), out, until="generate")
     assert told in capsys.readouterr().err
-    # What the folder holds by now is no hindrance to another plan of it.
     assert told in plan(recipe(*settings, "generate.queries=7"), out)
-
-
-def test_replies_to_other_prompts_are_planned_anew(recipe, out):
-    run_recipe(recipe(), out, until="generate")
-    told = plan(recipe("seed=1"), out)
-    assert "replies already" not in told
-    assert "40: 20 writes and 20 polishes" in told
 
 
 def test_replies_of_an_unfinished_run_give_the_accepted_share(recipe, server, out):
@@ -238,33 +197,26 @@ def test_what_is_set_for_generation_is_planned(recipe, out, settings, told):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        (
-            ["engine=opneai"],
-            "{}.engine: there is no engine 'opneai'. Did you mean openai?",
-        ),
-        (["engine=openai", "model=''"], "{}.model: not set"),
-        (
-            ["engine=openai", "model=m", "parameters={n: 3}"],
-            "{}.parameters.n: can't be",
-        ),
-        (["engine=openai", "model=m", "options={submit: true}"], "{}.options.submit: "),
-        (["engine=batch", "model=m", "options={submt: true}"], "Did you mean submit?"),
-        (["engine=batch", "model=m", "options={submit: 7}"], "{}.options.submit: "),
-        (["engine=vllm", "model=''"], "{}.model: not set"),
-        (["engine=vllm", "model=m", "parameters={n: 3}"], "{}.parameters.n: can't be"),
-        (["engine=recorded"], "{}.replies: "),
-        (["engine=rules", "options={a: 1}"], "{}.options.a: "),
+        ("engine=opneai", ".engine: there is no engine 'opneai'. Did you mean openai?"),
+        ("engine=openai; model=''", ".model: not set"),
+        ("engine=openai; model=m; parameters={n: 3}", ".parameters.n: can't be"),
+        ("engine=openai; model=m; options={submit: true}", ".options.submit: "),
+        ("engine=batch; model=m; options={submt: true}", "Did you mean submit?"),
+        ("engine=batch; model=m; options={submit: 7}", ".options.submit: "),
+        ("engine=vllm; model=''", ".model: not set"),
+        ("engine=vllm; model=m; parameters={n: 3}", ".parameters.n: can't be"),
+        ("engine=recorded", ".replies: "),
+        ("engine=rules; options={a: 1}", ".options.a: "),
     ],
 )
 @pytest.mark.parametrize("section", ["generate", "judge"])
 @pytest.mark.parametrize("work", [plan, run_recipe])
 def test_wrong_settings_are_refused_first(recipe, out, section, work, settings, told):
     with pytest.raises(InputError) as caught:
-        work(recipe(*(f"{section}.{setting}" for setting in settings)), out)
-    if section == "generate" or settings[0] != "engine=recorded":
-        assert told.format(section) in str(caught.value)
-    else:
-        assert str(caught.value).startswith("judge.engine: ")
+        work(recipe(*(f"{section}.{one}" for one in settings.split("; "))), out)
+    if (section, settings) == ("judge", "engine=recorded"):
+        told = ".engine: "
+    assert (section if told.startswith(".") else "") + told in str(caught.value)
     assert not out.exists()
 
 
@@ -281,7 +233,6 @@ def test_a_run_needs_the_key_first_and_a_plan_never(recipe, out, monkeypatch):
     with pytest.raises(InputError, match="export OPENAI_API_KEY="):
         list(preview_attempts(writes.recipe, out, 1))
     run_recipe(recipe(), out, until="generate")
-    # What is done needs none, wherever it would be asked for.
     assert run_recipe(writes, out, until="generate").did == ()
 
 
@@ -299,16 +250,10 @@ def test_a_budget_of_dollars_needs_a_price_of_this_model(recipe, out, tmp_path):
 
 
 def test_a_site_that_was_read_is_not_read_again(out):
-    settings = [
-        "generate.engine=openai",
-        "generate.model=m",
-        "sources=[{type: sphinx, base_url: 'URL'}]".replace("URL", closed_url()),
-    ]
-    recipe = load_recipe("quickstart", settings)
-    tools = [
-        Tool(name=f"shop.tool{n}", kind="function", summary="Does it.")
-        for n in range(12)
-    ]
+    site = f"sources=[{{type: sphinx, base_url: '{closed_url()}'}}]"
+    model = ("generate.engine=openai", "generate.model=m")
+    recipe = load_recipe("quickstart", [*model, site])
+    tools = [Tool(name=f"shop.tool{n}", summary="Does it.") for n in range(12)]
     write_tools(out / "bank" / "tools.parquet", tools)
     write_text(out / "recipe.yaml", dump_recipe(recipe.recipe))
     write_origin(RunFolder(out), recipe.recipe)
@@ -340,15 +285,13 @@ def test_a_changed_price_changes_only_the_accounts(recipe, server, out, tmp_path
 
 
 def test_the_judges_calls_have_accounts_of_their_own(recipe, server, out):
-    model = (
-        f"judge={{engine: openai, base_url: '{server.url}', model: other, pairs: 2}}"
-    )
+    model = f"judge={{engine: openai, base_url: '{server.url}', model: o, pairs: 2}}"
     priced = recipe(model, "judge.price={input: 1000, output: 1000}")
     run_recipe(priced, out, until="judge")
-    (judge,) = read_json(out / "judge.json")["calls"].items()
-    assert judge[0] == "judge"
-    assert judge[1]["replies"] == 12
-    assert judge[1]["dollars"] == pytest.approx(0.12)
+    calls = read_json(out / "judge.json")["calls"]
+    assert [*calls] == ["judge"]
+    assert calls["judge"]["replies"] == 12
+    assert calls["judge"]["dollars"] == pytest.approx(0.12)
     assert "judge" not in read_json(out / "bank" / "bank.json")["calls"]
     assert "holds 12 replies already" in plan(recipe(model, "judge.pairs=3"), out)
 
@@ -357,11 +300,9 @@ def test_a_stage_whose_batch_has_no_replies_is_planned_as_waiting(recipe, out):
     run_recipe(recipe(), out, until="generate")
     batch = recipe("verify={engine: batch, model: m}")
     assert run_recipe(batch, out, until="verify").waiting
-    lines = {
-        line.split()[0]: line for line in describe_plan(batch, out).splitlines() if line
-    }
     [file] = (out / "batch").glob("round-001-*.jsonl")
-    assert lines["verify"].endswith(f"waits for the replies to {file}")
+    told = describe_plan(batch, out)
+    assert re.search(rf"^ +verify +.*waits for the replies to {file}$", told, re.M)
     answer = answer_file(file.read_text(), good)
     file.with_name("replies.jsonl").write_text(answer)
     assert "waits" not in describe_plan(batch, out)

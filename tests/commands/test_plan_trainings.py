@@ -1,11 +1,12 @@
 """The trainings in a plan, each with its steps."""
 
-import json
 import re
 
 import pytest
+import yaml
 
 from tests.training.small_run import write_recipe
+from tests.world import write_lines
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.run.outlook import expect_asks
@@ -88,20 +89,17 @@ def test_the_steps_left_after_a_stop_are_at_most_so_many(recipe, tmp_path, monke
 
 
 def generating(folder, generate):
-    """The recipe, but that its bank is generated."""
     path = write_recipe(folder, retrievers=RETRIEVERS)
-    text = path.read_text()
-    start = text.index("dataset:")
-    end = text.index("\n", text.index("type: jsonl"))
-    sources = "sources: [{type: python, package: json}]\n"
-    path.write_text(f"{text[:start]}{sources}generate: {generate}{text[end:]}")
+    recipe = yaml.safe_load(path.read_text())
+    del recipe["dataset"]
+    recipe |= {"sources": [{"type": "python", "package": "json"}], "generate": generate}
+    path.write_text(yaml.safe_dump(recipe))
     return load_recipe(str(path), ())
 
 
 def test_a_bank_to_be_generated_gives_steps_about(tmp_path):
-    recipe = generating(
-        tmp_path, "{engine: rules, queries: 40, max_tools: 2, offered: 4}"
-    )
+    rules = {"engine": "rules", "queries": 40, "max_tools": 2, "offered": 4}
+    recipe = generating(tmp_path, rules)
     out = tmp_path / "run"
     told, before = plan(recipe, out)
     assert before["refiner"] == "about 16"
@@ -113,18 +111,12 @@ def test_a_bank_to_be_generated_gives_steps_about(tmp_path):
     assert after["tool2vec"].isdecimal()
 
 
-@pytest.mark.parametrize("asked", ["", ", queries: 4000"])
+@pytest.mark.parametrize("asked", [{}, {"queries": 4000}])
 def test_no_more_queries_are_planned_than_a_file_holds(tmp_path, asked):
-    line = {
-        "offered": ["json.dumps", "json.loads"],
-        "at_most": 2,
-        "draft": "Read it.",
-        "query": "Read it.",
-        "tools": ["json.loads"],
-    }
-    replies = tmp_path / "replies.jsonl"
-    replies.write_text((json.dumps(line) + "\n") * 40)
-    recipe = generating(tmp_path, f"{{engine: recorded, replies: {replies}{asked}}}")
+    line = {"offered": ["json.dumps", "json.loads"], "at_most": 2}
+    line |= {"draft": "Read it.", "query": "Read it.", "tools": ["json.loads"]}
+    replies = str(write_lines(tmp_path / "replies.jsonl", [line] * 40))
+    recipe = generating(tmp_path, {"engine": "recorded", "replies": replies, **asked})
     told, trainings = plan(recipe, tmp_path / "run")
     assert "Generation: 40 queries" in told
     assert trainings["refiner"] == "about 16"
@@ -138,8 +130,3 @@ def test_asks_that_siblings_share_are_planned_as_one_train_query_each(recipe):
     shared = ("t.Day.is_it", "t.Week.is_it")
     expected = [("t.now",)] * 2 + [shared] * 2
     assert [query.tools for query in bank.train_queries] == expected
-
-
-def test_a_recipe_without_training_has_no_such_paragraph(tmp_path):
-    path = str(write_recipe(tmp_path, retrievers=[{"type": "bm25"}]))
-    assert "Trainings" not in describe_plan(load_recipe(path, ()), tmp_path / "run")

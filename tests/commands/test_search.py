@@ -15,7 +15,7 @@ from filelock import FileLock
 
 from tests.commands.in_process import do, toolbank
 from tests.tiny_models import tiny_encoder
-from tests.world import write_dataset
+from tests.world import write_dataset, write_dataset_recipe
 from toolbank.encoders.model import SentenceEncoder
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.kind import RetrieverConfig
@@ -26,15 +26,10 @@ from toolbank.system.errors import InputError
 
 LONG = "x" * 10_000
 NAMES = (LONG, "two\nlines\n  9.999  made.up", "plain", "other")
-RECIPE = """\
-name: odd
-dataset: {type: jsonl, path: data}
-baselines: false
-retrievers: [{type: bm25}, {type: nearest, by: bm25}]
-"""
+LEXICAL = ({"type": "bm25"}, {"type": "nearest", "by": "bm25"})
 
 
-def write_odd(folder):
+def write_odd(folder, *retrievers):
     tools = [
         {"name": name, "description": f"Sharpen\nknife {i}. {LONG[:500]}"}
         for i, name in enumerate(NAMES)
@@ -51,19 +46,23 @@ def write_odd(folder):
         for i in range(40)
     ]
     write_dataset(folder / "data", tools, queries)
-    (folder / "odd.yaml").write_text(RECIPE)
+    write_dataset_recipe(folder, "odd", retrievers=list(retrievers))
 
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory):
     folder = tmp_path_factory.mktemp("odd")
-    write_odd(folder)
+    write_odd(folder, *LEXICAL)
     do(folder, "run", "odd.yaml")
     return folder
 
 
+def search(folder, *options, query="knife", code=0):
+    return do(folder, "search", "runs/odd", query, *options, code=code)
+
+
 def test_a_hit_is_one_line_that_can_be_read_whatever_the_tool_is_called(odd):
-    done = toolbank("search", "runs/odd", "knife", "--retriever", "bm25", cwd=odd)
+    done = search(odd, "--retriever", "bm25")
     lines = done.stdout.splitlines()
     assert len(lines) == len(NAMES)
     assert all(re.match(r" *\d\.\d{3}  \S", line) for line in lines)
@@ -81,10 +80,7 @@ def alike(tmp_path_factory):
     tools.append({"name": "shop.saw", "description": "Sharpen the saw."})
     query = {"id": "q", "query": "a knife", "tools": [knives[4]], "split": "test"}
     write_dataset(folder / "data", tools, [query])
-    (folder / "alike.yaml").write_text(
-        "name: alike\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
-        "retrievers: [{type: bm25}]\n"
-    )
+    write_dataset_recipe(folder, "alike")
     done = do(folder, "run", "alike.yaml")
     return folder, done.stdout
 
@@ -111,16 +107,16 @@ def test_twins_have_a_second_figure_and_are_told_of_a_tool(alike):
 
 
 def test_the_first_line_says_what_the_score_is(odd):
-    chosen = toolbank("search", "runs/odd", "knife", cwd=odd).stderr.splitlines()[-1]
+    chosen = search(odd).stderr.splitlines()[-1]
     assert re.match(r"Retriever: \S+ \(.+\)\. .*--retriever NAME", chosen)
-    words = toolbank("search", "runs/odd", "knife", "--retriever", "bm25", cwd=odd)
+    words = search(odd, "--retriever", "bm25")
     assert words.stderr.splitlines()[-1] == (
         "Retriever: bm25 (BM25, a sum over the words in common: 0 without any)"
     )
 
 
 def test_a_search_in_a_run_that_is_not_finished_says_what_it_lacks(odd, tmp_path):
-    whole = toolbank("search", "runs/odd", "knife", cwd=odd)
+    whole = search(odd)
     assert "not finished" not in whole.stderr
     part = tmp_path / "part"
     shutil.copytree(odd / "runs/odd", part)
@@ -135,8 +131,8 @@ def test_a_search_in_a_run_that_is_not_finished_says_what_it_lacks(odd, tmp_path
     assert "Not there yet: retrievers/nearest, evaluate, report." in line
     assert line.endswith(f"toolbank run {part}")
     shutil.copy(odd / "runs/odd/stages.json", part)
-    lost = toolbank("search", part, "knife", cwd=odd)
-    assert (lost.returncode, lost.stdout) == (0, whole.stdout)
+    lost = do(odd, "search", part, "knife")
+    assert lost.stdout == whole.stdout
     assert "Not there yet: retrievers/nearest." in lost.stderr
     with pytest.warns(UserWarning, match="Not there yet: retrievers/nearest") as warned:
         load(part)
@@ -166,19 +162,15 @@ def test_what_a_run_lacks_is_made_by_one_and_the_same_command(odd, tmp_path):
         ("evaluate", "begun"),
         ("export", "begun", "--format", "jsonl", "--out", "exported"),
     ):
-        told = toolbank(*command, cwd=tmp_path)
-        assert (told.returncode, told.stderr.strip().endswith(advice)) == (2, True), (
-            told
-        )
+        told = do(tmp_path, *command, code=2).stderr
+        assert told.strip().endswith(advice)
 
 
 def test_without_a_lexical_hit_a_dense_search_is_suggested(tmp_path, monkeypatch):
     monkeypatch.setattr(run_search, "find_spec", lambda _: None)
-    write_odd(tmp_path)
-    encoder = tiny_encoder(tmp_path / "encoder")
-    dense = f"{{type: descriptions, encoder: {{model: {encoder}}}}}"
-    recipe = RECIPE.replace("[{type: bm25}", f"[{{type: bm25}}, {dense}")
-    (tmp_path / "odd.yaml").write_text(recipe)
+    encoder = {"model": str(tiny_encoder(tmp_path / "encoder"))}
+    dense = {"type": "descriptions", "encoder": encoder}
+    write_odd(tmp_path, LEXICAL[0], dense, LEXICAL[1])
     do(tmp_path, "run", "odd.yaml")
     asked = ("search", "runs/odd", "is it raining?", "--retriever")
     told = toolbank(*asked, "bm25", cwd=tmp_path).stdout.splitlines()
@@ -190,8 +182,7 @@ def test_without_a_lexical_hit_a_dense_search_is_suggested(tmp_path, monkeypatch
 
 
 def test_where_all_go_by_words_a_search_without_a_hit_names_no_other(odd):
-    asked = ("search", "runs/odd", "is it raining?", "--retriever", "bm25")
-    done = toolbank(*asked, cwd=odd)
+    done = search(odd, "--retriever", "bm25", query="is it raining?")
     assert done.stdout == "No tool fits at all. Say it in other words.\n"
 
 
@@ -218,15 +209,10 @@ def test_a_tool_and_a_query_are_shown_on_lines_of_their_own(odd):
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
-    """A run that is searched by vectors."""
     folder = tmp_path_factory.mktemp("dense")
-    write_odd(folder)
-    encoder = tiny_encoder(folder / "encoder")
-    retriever = f"{{type: descriptions, encoder: {{model: {encoder}}}}}"
-    head, _, _ = RECIPE.partition("retrievers:")
-    near = retriever.replace("type: descriptions", "type: nearest, name: near")
-    content = f"{head}retrievers: [{retriever}, {near}]\n"
-    (folder / "odd.yaml").write_text(content)
+    encoder = {"model": str(tiny_encoder(folder / "encoder"))}
+    near = {"type": "nearest", "name": "near", "encoder": encoder}
+    write_odd(folder, {"type": "descriptions", "encoder": encoder}, near)
     do(folder, "run", "odd.yaml", "--until", "retrievers")
     return folder
 
@@ -258,24 +244,22 @@ def test_a_search_by_words_imports_no_torch(odd):
 
 def test_the_next_search_of_a_run_is_by_a_packed_copy_without_torch(dense, monkeypatch):
     copied = dense / "runs/odd/finders/descriptions/finder.json"
-    first = do(dense, "search", "runs/odd", "knife")
+    first = search(dense)
     mark = json.loads(copied.read_text())
     second = search_without_torch(dense)
     assert second.stdout == first.stdout, second.stderr
     with monkeypatch.context() as here:
         here.setitem(sys.modules, "onnxruntime", None)
-        without = toolbank("search", "runs/odd", "knife", cwd=dense)
-    assert (without.returncode, without.stdout) == (0, first.stdout), without.stderr
+        assert search(dense).stdout == first.stdout
     saved = dense / "runs/odd/models/descriptions/config.json"
     saved.write_text(saved.read_text() + "\n")
     third = search_without_torch(dense)
     assert (third.returncode, "needs torch" in third.stderr) == (2, True), third.stderr
     saved.write_text(saved.read_text().removesuffix("\n"))
     with FileLock(copied.parent / "versions/.lock"):
-        busy = toolbank("search", "runs/odd", "knife", cwd=dense)
-    assert (busy.stdout, json.loads(copied.read_text())) == (first.stdout, mark)
-    again = toolbank("search", "runs/odd", "knife", cwd=dense)
-    assert again.stdout == first.stdout
+        assert search(dense).stdout == first.stdout
+    assert json.loads(copied.read_text()) == mark
+    assert search(dense).stdout == first.stdout
     assert json.loads(copied.read_text())["source"] != mark["source"]
     assert search_without_torch(dense).stdout == first.stdout
 
@@ -289,17 +273,17 @@ def test_stopping_the_copy_of_a_retriever_keeps_the_hits(dense, monkeypatch):
     finders = dense / "runs/odd/finders"
     with monkeypatch.context() as patched:
         patched.setattr(SentenceEncoder, "export", stopped)
-        done = toolbank("search", "runs/odd", "knife", cwd=dense)
-    assert (done.returncode, len(done.stdout.splitlines())) == (1, len(NAMES))
+        done = search(dense, code=1)
+    assert len(done.stdout.splitlines()) == len(NAMES)
     assert "The hits are complete" in done.stderr
     said = "writing a packed copy of descriptions to runs/odd/finders/descriptions, "
     assert said in done.stderr
     assert [path.name for path in finders.rglob("*") if path.is_file()] == [".lock"]
-    again = toolbank("search", "runs/odd", "knife", cwd=dense)
+    again = search(dense)
     assert (finders / "descriptions/finder.json").is_file()
     # Its encoder is that of the copy.
     monkeypatch.setattr(SentenceEncoder, "export", stopped)
-    other = toolbank("search", "runs/odd", "knife", "--retriever", "near", cwd=dense)
+    other = search(dense, "--retriever", "near")
     assert (again.stdout, "hits are complete" in other.stderr) == (done.stdout, False)
     found = search_without_torch(dense, "--retriever", "near")
     assert found.stdout == other.stdout, found.stderr
@@ -308,14 +292,14 @@ def test_stopping_the_copy_of_a_retriever_keeps_the_hits(dense, monkeypatch):
     first.write_bytes(b"damaged")
     [mark] = finders.glob("near/finder.json")
     mark.unlink()
-    told = toolbank("search", "runs/odd", "knife", "--retriever", "near", cwd=dense)
+    told = search(dense, "--retriever", "near", code=1)
     assert ("hits are complete" in told.stderr, told.stdout) == (True, other.stdout)
 
 
 def test_what_is_in_the_way_of_the_copy_is_named_and_left(dense):
     (dense / "runs/odd/finders").write_text("mine")
-    done = toolbank("search", "runs/odd", "knife", cwd=dense)
-    assert (done.returncode, len(done.stdout.splitlines())) == (0, len(NAMES))
+    done = search(dense)
+    assert len(done.stdout.splitlines()) == len(NAMES)
     told = done.stderr.splitlines()[-1]
     assert told.startswith("No packed copy was written. runs/odd/finders")
     assert (dense / "runs/odd/finders").read_text() == "mine"

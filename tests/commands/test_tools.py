@@ -7,7 +7,7 @@ import pytest
 
 from tests.commands.in_process import do, toolbank
 from tests.sources.sphinx_server import SiteServer
-from tests.world import write_dataset
+from tests.world import write_dataset, write_dataset_recipe
 from toolbank.sources import SOURCES
 
 SPEC = {
@@ -85,9 +85,7 @@ def test_a_run_shows_what_it_has_read(finished):
 def test_of_a_dataset_what_is_left_out_is_told(tmp_path):
     queries = [{"query": f"Do it {n}?", "tools": [n]} for n in "abz"]
     write_dataset(tmp_path / "data", "aab", queries)
-    (tmp_path / "mine.yaml").write_text(
-        "name: mine\ndataset: {type: jsonl, path: data}\n"
-    )
+    write_dataset_recipe(tmp_path, "mine")
     done = toolbank("tools", "mine.yaml", "--json", cwd=tmp_path)
     assert names(done) == ["a", "b"]
     assert "1 left out, tool: listed twice, such as a" in done.stderr
@@ -147,37 +145,30 @@ def test_a_run_keeps_why_something_was_left_out(tmp_path, spec):
     assert kept == read and "pets.json#/paths/~1pets/put" in kept
 
 
-@pytest.fixture
-def address(tmp_path):
-    """The address of a server that gives the files of a folder."""
+def test_what_an_address_gives_is_looked_at(tmp_path):
     folder = tmp_path / "served"
     folder.mkdir()
     with SiteServer(folder) as site:
-        yield folder, site.url.rstrip("/")
-
-
-def test_what_an_address_gives_is_looked_at(tmp_path, address):
-    folder, url = address
-    for name in ("v3", "openapi.json"):
-        (folder / name).write_text(json.dumps(SPEC))
-        done = toolbank("tools", f"{url}/{name}", "--json", cwd=tmp_path)
-        assert names(done) == ["listPets", "makePet"], done.stderr
-    (folder / "page").write_text("<!DOCTYPE html><p>Our API</p>")
-    (folder / "docs").write_text(
-        "<!DOCTYPE html><script>const ui = SwaggerUIBundle({ url: '/openapi.json', })</script>"
-    )
-    (folder / "sphinx.html").write_text(
-        "<!DOCTYPE html><p>Made with <a href='https://www.sphinx-doc.org'>Sphinx</a>"
-    )
-    (folder / "note").write_text("Our API")
-    for name, said in (
-        ("page", "is a web page (HTML or XML), not JSON or YAML."),
-        ("docs", f"It links to {url}/openapi.json; give that."),
-        ("sphinx.html", "no inventory there"),
-        ("note", "nothing at this address"),
-        ("gone", "HTTP status 404. Check the address. Give one of these: "),
-        ("gone", "an MCP server's URL (https://HOST/mcp)"),
-        ("gone.json", "HTTP status 404"),
-    ):
-        done = do(tmp_path, "tools", f"{url}/{name}", code=2)
-        assert said in done.stderr
+        url = site.url.rstrip("/")
+        for name in ("v3", "openapi.json"):
+            (folder / name).write_text(json.dumps(SPEC))
+            done = toolbank("tools", f"{url}/{name}", "--json", cwd=tmp_path)
+            assert names(done) == ["listPets", "makePet"], done.stderr
+        for name, text in {
+            "page": "<!DOCTYPE html><p>Our API</p>",
+            "docs": "<!DOCTYPE html><script>SwaggerUIBundle({ url: '/openapi.json', })</script>",
+            "sphinx.html": "<!DOCTYPE html><a href='https://www.sphinx-doc.org'>Sphinx</a>",
+            "note": "Our API",
+        }.items():
+            (folder / name).write_text(text)
+        for name, said in (
+            ("page", "is a web page (HTML or XML), not JSON or YAML."),
+            ("docs", f"It links to {url}/openapi.json; give that."),
+            ("sphinx.html", "no inventory there"),
+            ("note", "nothing at this address"),
+            ("gone", "HTTP status 404. Check the address. Give one of these: "),
+            ("gone", "an MCP server's URL (https://HOST/mcp)"),
+            ("gone.json", "HTTP status 404"),
+        ):
+            done = do(tmp_path, "tools", f"{url}/{name}", code=2)
+            assert said in done.stderr

@@ -47,7 +47,7 @@ def test_a_low_rank_change_is_added_to_the_layers_that_it_names(tmp_path):
     )
 
 
-def test_the_one_that_comes_along_fits_the_default_model():
+def test_every_method_reads_the_one_that_comes_along():
     plain, adapted = body_of(SentenceConfig().model), body_of(ADAPTED)
     kept = {
         name
@@ -57,9 +57,6 @@ def test_the_one_that_comes_along_fits_the_default_model():
     named = {name.partition(".lora_")[0] for name in load_file(FOLDER / WEIGHTS)}
     assert len(plain.state_dict()) - len(kept) == len(named) > 0
     assert "embeddings.word_embeddings.weight" in kept
-
-
-def test_every_method_reads_the_adapted_weights():
     adapted = body_of(ADAPTED).state_dict()
     from transformers import AutoModel
 

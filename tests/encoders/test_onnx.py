@@ -16,9 +16,8 @@ TEXTS = ["sum of rows", "the middle value of a very long list of house prices", 
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
-    folder = tiny_encoder(
-        tmp_path_factory.mktemp("encoder"), words=" ".join(TEXTS).split()
-    )
+    words = " ".join(TEXTS).split()
+    folder = tiny_encoder(tmp_path_factory.mktemp("encoder"), words=words)
     return load_encoder(SentenceConfig(model=str(folder), query_prefix="sum "))
 
 

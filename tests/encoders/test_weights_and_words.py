@@ -5,9 +5,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.retrievers.small_methods import SHORT, assert_same_hits, configure, fit
+from tests.retrievers.small_methods import (
+    SHORT,
+    assert_same_hits,
+    configure,
+    fit,
+    paired_bank,
+)
 from tests.tiny_models import KINDS, tiny_encoder
-from tests.world import make_bank
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers import load_retriever
@@ -18,18 +23,8 @@ TRAINED = ("tuned-tool2vec", "tuned-descriptions", "mlc", "protip", "refiner")
 
 
 @pytest.fixture(scope="module")
-def ordered_bank():
-    names = ("mail.send", "music.play", "garden.water", "car.park")
-    uses = [
-        (
-            f"please {name.split('.')[1]} the {name.split('.')[0]} {i}",
-            [name],
-            "validation" if i > 7 else "train",
-        )
-        for i, name in enumerate(names * 3)
-    ]
-    summaries = {name: f"{name.replace('.', ' ')}." for name in names}
-    return make_bank(summaries, uses, {"ordered": True})
+def bank():
+    return paired_bank()
 
 
 def halve(folder):
@@ -64,14 +59,12 @@ def test_weights_kept_in_half_precision_are_read_whole(tmp_path, kind):
 
 
 @pytest.mark.parametrize("label", TRAINED)
-def test_a_training_from_half_precision_is_saved_and_read(
-    tmp_path, ordered_bank, label
-):
+def test_a_training_from_half_precision_is_saved_and_read(tmp_path, bank, label):
     model = tiny_encoder(tmp_path / "tiny", "deberta")
     halve(model)
     encoder = SentenceConfig(model=str(model))
     short = SHORT | {"batch_size": 4}
-    retriever = fit(label, configure(encoder, **short), ordered_bank)
+    retriever = fit(label, configure(encoder, **short), bank)
     retriever.save(tmp_path / "saved")
     texts = ["play the music", "water the garden"]
     found = load_retriever(tmp_path / "saved").search(texts, 3)

@@ -31,32 +31,26 @@ def folder(tmp_path_factory):
     return str(tiny_encoder(tmp_path_factory.mktemp("tiny")))
 
 
-def test_where_and_with_what_reports_it_is_computed_makes_no_result_stale():
+def test_workers_need_a_cluster_and_make_no_result_stale():
     here, there = SentenceConfig(), SentenceConfig(executor="ray", workers=4)
     assert shape(here) == shape(there)
     reported = TrainingConfig(report_to=("tensorboard",))
     assert shape(TrainingConfig()) == shape(reported)
-
-
-def test_workers_without_a_cluster_are_refused():
     with pytest.raises(ValidationError, match="executor: ray"):
         SentenceConfig(workers=2)
 
 
 def test_without_ray_it_is_told_how_to_install_it(monkeypatch, folder):
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
-    monkeypatch.setattr(
-        "toolbank.system.cluster.require_library", extras.require_library
-    )
+    require = "toolbank.system.cluster.require_library"
+    monkeypatch.setattr(require, extras.require_library)
     config = SentenceConfig(model=folder, executor="ray")
     for refuse in (check_workers, lambda one: load_encoder(one).encode_queries(TEXTS)):
         with pytest.raises(InputError, match=r"encoder\.executor needs ray.*\[ray\]"):
             refuse(config)
 
 
-def test_few_texts_and_an_encoder_made_in_this_process_start_no_cluster(
-    monkeypatch, folder
-):
+def test_few_texts_and_an_encoder_made_here_start_no_cluster(monkeypatch, folder):
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
     config = SentenceConfig(model=folder, executor="ray", workers=2)
     here = load_encoder(SentenceConfig(model=folder))
@@ -123,9 +117,8 @@ def test_a_killed_worker_takes_nothing_with_it(folder, tmp_path):
     _, said = process.communicate(timeout=300)
     assert process.returncode == 0, said.decode()
     here = load_encoder(SentenceConfig(model=folder, batch_size=4))
-    np.testing.assert_array_equal(
-        np.load(tmp_path / "v.npy"), here.encode_queries(TEXTS)
-    )
+    found = np.load(tmp_path / "v.npy")
+    np.testing.assert_array_equal(found, here.encode_queries(TEXTS))
 
 
 @pytest.mark.slow

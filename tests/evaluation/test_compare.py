@@ -1,5 +1,3 @@
-"""Differences between methods: who is held against whom, and how sure that is."""
-
 from dataclasses import replace
 
 import numpy as np
@@ -63,9 +61,7 @@ def against(records, retriever):
     return {(r.baseline, r.against) for r in records if r.retriever == retriever}
 
 
-def test_each_method_meets_its_first_stage_the_best_neighbours_and_descriptions(
-    records,
-):
+def test_each_method_meets_its_first_stage_neighbours_and_descriptions(records):
     baselines = {("nearest neighbours", "nearest"), ("descriptions", "descriptions")}
     assert against(records, "refiner") == {("first stage", "mlc"), *baselines}
     assert against(records, "mlc") == baselines
@@ -80,7 +76,7 @@ def test_the_interval_is_of_the_differences_query_by_query(records, measured):
     interval = difference_intervals(differences, CONFIG.resamples, 4)[column]
     key = ("refiner", "mlc", "recall", 5, "test")
     [record] = (
-        r for r in records if (r.retriever, r.against, r.metric, r.k, r.set) == key
+        r for r in records if key == (r.retriever, r.against, r.metric, r.k, r.set)
     )
     assert record.difference == pytest.approx(differences[:, column].mean())
     assert (record.low, record.high) == pytest.approx(interval)
@@ -94,14 +90,9 @@ def test_a_method_does_not_differ_from_its_twin(measured):
     assert all(r.low < 0 < r.high and not r.is_sure for r in records)
 
 
-def test_parts_are_compared_apart_and_empty_ones_not_at_all(records):
-    assert {(r.set, r.n) for r in records} == {("test", N), ("test-unseen-sets", 10)}
-
-
 def test_a_method_that_plans_meets_the_best_that_splits_requests(measured):
-    splits = (
-        DecompositionConfig(name=name, first_stage="bm25") for name in ("votes", "mlc")
-    )
+    first = {"first_stage": "bm25"}
+    splits = (DecompositionConfig(name=name, **first) for name in ("votes", "mlc"))
     methods = (*splits, ProtipConfig(name="refiner"))
     records = compare(measured, methods, CONFIG, seed=0)
     assert {r.retriever for r in records} == {"refiner"}
@@ -109,7 +100,8 @@ def test_a_method_that_plans_meets_the_best_that_splits_requests(measured):
     assert "decomposition = mlc, the best" in told(measured, records)
 
 
-def test_a_method_that_is_not_there_is_not_compared_with(measured):
+def test_only_parts_and_methods_that_are_there_are_compared(records, measured):
+    assert {(r.set, r.n) for r in records} == {("test", N), ("test-unseen-sets", 10)}
     assert compare(measured[-1:], RETRIEVERS, CONFIG, seed=0) == []
 
 

@@ -1,5 +1,3 @@
-"""Records of an evaluation: sets, unknown names, empty parts."""
-
 from dataclasses import replace
 
 import numpy as np
@@ -112,9 +110,8 @@ def test_a_part_that_is_empty_is_left_out(bank, retriever):
     train = make_query("order them", "lab.sort", split="train")
     more = Bank(bank.tools, (*bank.queries, train))
     records = evaluate(retriever, held_out_set(more))
-    assert {record.set for record in records} == {
-        *("test", "test-seen-sets", "test-seen-tools")
-    }
+    sets = {record.set for record in records}
+    assert sets == {"test", "test-seen-sets", "test-seen-tools"}
     told = " ".join(format_details(records, []).split())
     assert told.count("This is all of test.") == 2 and "unseen" not in told
 
@@ -159,9 +156,8 @@ def test_an_unknown_name_counts_as_not_found_and_is_reported(bank, retriever):
     records = evaluate(retriever, labelled)
     assert pick(records, metric="recall", k=5).value == 0.25
     assert pick(records, metric="comp", k=5).value == 0
-    assert describe_labels(labelled) == SetLabels(
-        "mine", 2, {"lab.gone": 2, "lab.lost": 1}, 4
-    )
+    uses = {"lab.gone": 2, "lab.lost": 1}
+    assert describe_labels(labelled) == SetLabels("mine", 2, uses, 4)
     notes = format_notes([describe_labels(labelled)])
     for part in ("lab.gone", "2 labels", "3 uses", "4 lines"):
         assert part in notes

@@ -1,5 +1,3 @@
-"""Another program recomputes every figure from the files of hits."""
-
 import json
 
 import ir_measures
@@ -63,13 +61,10 @@ def test_every_figure_is_that_of_ir_measures_over_the_file(written):
         assert value == pytest.approx(record.value), record
 
 
-def test_scores_stand_beside_the_hits_and_fall(written):
+def test_the_first_hits_are_read_again_with_scores_that_fall(written, tmp_path):
     for line in written[0]:
         assert len(line["scores"]) == len(line["hits"]) <= len(WORDS)
         assert line["scores"] == sorted(line["scores"], reverse=True)
-
-
-def test_the_first_hits_are_read_again(written, tmp_path):
     lines, _ = written
     read = read_hits(tmp_path / "hits" / "bm25.jsonl", 3)
     assert [(one.set, one.id) for one in read] == [(x["set"], x["id"]) for x in lines]

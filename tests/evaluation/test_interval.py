@@ -1,5 +1,3 @@
-"""Intervals that are neither of no width nor wider than what is known."""
-
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -33,22 +31,10 @@ def test_of_right_and_wrong_it_is_the_binomial_one_of_a_library(found):
     assert interval == pytest.approx(expected)
 
 
-def test_one_half_among_ones_is_no_surer_than_ones_alone():
+def test_an_interval_is_no_surer_than_what_was_seen():
     [(low, high), (low_of_ones, _)] = of_means([1.0] * 19 + [0.5], [1.0] * 20)
     assert low < low_of_ones
     assert 0.975 < high <= 1
-
-
-def test_of_values_of_all_kinds_it_is_the_bootstrap():
-    values = np.random.default_rng(3).choice([0, 1 / 3, 0.5, 1], (60, 2))
-    low, high = bootstrap_means(values, 400, 7)
-    assert mean_intervals(values, 400, 7) == list(zip(low, high, strict=True))
-    differences = values[:, :1] - values[:, 1:]
-    low, high = bootstrap_means(differences, 400, 7)
-    assert difference_intervals(differences, 400, 7) == [(low[0], high[0])]
-
-
-def test_twins_may_differ_where_nobody_looked():
     # By hand: 1.96^2 / (60 + 1.96^2) = 0.0602.
     assert of_differences([0.0] * 60) == pytest.approx((-0.0602, 0.0602), abs=1e-4)
     low, high = of_differences([1.0] * 60)
@@ -70,22 +56,25 @@ def test_it_holds_the_truth_nineteen_times_in_twenty_or_nearly(mean):
     assert held >= held_by_bootstrap
 
 
-def test_the_same_seed_gives_the_same_interval():
+def test_the_same_seed_gives_the_same_interval_in_any_blocks(monkeypatch):
     values = np.random.default_rng(0).random((50, 2))
     again = bootstrap_means(values, 500, seed=3)
     np.testing.assert_array_equal(bootstrap_means(values, 500, seed=3), again)
     assert not np.array_equal(bootstrap_means(values, 500, seed=4), again)
     bootstrap_means(values, 500, seed=-1)
-
-
-def test_blocks_change_nothing_of_what_is_counted(monkeypatch):
     values = np.ones((30, 1))
     monkeypatch.setattr("toolbank.evaluation.figures._BLOCK_DRAWS", 70)
     low, high = bootstrap_means(values, 100, seed=0)
     assert low.tolist() == high.tolist() == [1.0]
 
 
-def test_it_is_as_wide_as_the_normal_approximation_says():
+def test_of_values_of_all_kinds_it_is_the_bootstrap_as_wide_as_is_normal():
+    values = np.random.default_rng(3).choice([0, 1 / 3, 0.5, 1], (60, 2))
+    low, high = bootstrap_means(values, 400, 7)
+    assert mean_intervals(values, 400, 7) == list(zip(low, high, strict=True))
+    differences = values[:, :1] - values[:, 1:]
+    low, high = bootstrap_means(differences, 400, 7)
+    assert difference_intervals(differences, 400, 7) == [(low[0], high[0])]
     values = np.random.default_rng(1).random((400, 1))
     low, high = bootstrap_means(values, 4000, seed=0)
     spread = 1.96 * values.std() / np.sqrt(len(values))

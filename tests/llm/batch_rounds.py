@@ -1,11 +1,7 @@
 """What the tests of the batch engine share: requests, and a caller that replays as the loop does."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from toolbank.bank.records import Tool
 from toolbank.llm.accounts import CallCounts
@@ -23,16 +19,15 @@ SCHEMA = {
 }
 
 
-def request(attempt: int, stage: str = "write") -> ChatRequest:
+def request(attempt, stage="write"):
     task = PolishTask("draft", (Tool(name="a.b"),))
     message = Message("user", f"Request {attempt} of é€𝄞.")
     return ChatRequest(attempt, stage, (message,), SCHEMA, task)
 
 
-def config(**settings) -> GenerateConfig:
-    return GenerateConfig(
-        **{"engine": "batch", "model": "asked-model", "retries": 2, **settings}
-    )
+def config(**settings):
+    base = {"engine": "batch", "model": "asked-model", "retries": 2}
+    return GenerateConfig(**{**base, **settings})
 
 
 @dataclass
@@ -45,11 +40,11 @@ class Told:
     counts: CallCounts = field(default_factory=CallCounts)
 
     @property
-    def texts(self) -> dict[int, str]:
+    def texts(self):
         return {number: reply.text for number, reply in self.replies.items()}
 
 
-def command(folder: Path, requests: Sequence[ChatRequest], **settings) -> Told:
+def command(folder, requests, **settings):
     """Ask for all; go on after a round whose replies came, and end with one that waits."""
     with Journal(folder / "journal.sqlite") as journal:
         return asyncio.run(_command(folder, journal, requests, config(**settings)))
@@ -75,5 +70,5 @@ async def _command(folder, journal, requests, config):
     return told
 
 
-def jsonl(folder: Path) -> list[str]:
+def jsonl(folder):
     return sorted(path.name for path in folder.glob("*.jsonl"))

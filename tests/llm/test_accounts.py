@@ -17,6 +17,12 @@ def usage(stage, config, replies, tokens=(0, 0), **parts):
     return StepUsage(stage, make_identity(config), replies, *tokens, **parts)
 
 
+def row(replies, prompt_tokens, completion_tokens, dollars, failed_tries, latency):
+    tokens = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
+    account = {"replies": replies, **tokens, "dollars": pytest.approx(dollars)}
+    return {**account, "failed_tries": failed_tries, "latency_s": latency}
+
+
 def test_tokens_dollars_failures_and_latencies_are_told_by_stage():
     config = GenerateConfig(model="some", price=PRICE)
     rows = [
@@ -25,36 +31,25 @@ def test_tokens_dollars_failures_and_latencies_are_told_by_stage():
         usage("judge", config, 7, (10, 10)),
     ]
     assert describe_calls(rows, config) == {
-        "write": {
-            "replies": 300,
-            "prompt_tokens": 1_000_000,
-            "completion_tokens": 100_000,
-            "dollars": pytest.approx(3),
-            "failed_tries": {},
-            "latency_s": LATENCY,
-        },
-        "polish": {
-            "replies": 200,
-            "prompt_tokens": 500_000,
-            "completion_tokens": 50_000,
-            "dollars": pytest.approx(1.5),
-            "failed_tries": {"timeout": 3},
-            "latency_s": {},
-        },
+        "write": row(300, 1_000_000, 100_000, 3, {}, LATENCY),
+        "polish": row(200, 500_000, 50_000, 1.5, {"timeout": 3}, {}),
     }
     assert list(describe_calls(rows, JudgeConfig(model="some"))) == ["judge"]
 
 
 def test_a_cost_that_can_not_be_known_is_not_nothing():
-    rows = [StepUsage("write", "an engine of another package", 3, 0, 0)]
-    told = describe_calls(rows, GenerateConfig(engine="mine"))
-    assert json.loads(json.dumps(told))["write"]["dollars"] is None
     unpriced = GenerateConfig(model="some")
-    told = describe_calls([usage("write", unpriced, 1, (9, 9))], unpriced)
-    assert told["write"]["dollars"] is None
     silent = GenerateConfig(model="some", price=PRICE)
-    told = describe_calls([usage("write", silent, 1)], silent)
-    assert told["write"]["dollars"] is None
+    for config, one in (
+        (
+            GenerateConfig(engine="mine"),
+            StepUsage("write", "an engine of another package", 3, 0, 0),
+        ),
+        (unpriced, usage("write", unpriced, 1, (9, 9))),
+        (silent, usage("write", silent, 1)),
+    ):
+        told = json.loads(json.dumps(describe_calls([one], config)))
+        assert told["write"]["dollars"] is None
 
 
 def test_replies_of_an_earlier_model_are_counted_at_its_own_price(tmp_path):

@@ -40,11 +40,10 @@ def said(call):
 TEXTS = {number: f"Request {number} of é€𝄞." for number in range(4)}
 
 
-def submit(folder, server, requests=FOUR, options=None, **settings):
+def submit(folder, server, requests=FOUR, options=(), **settings):
     settings = {"base_url": server.url, "max_outage": 0, **settings}
-    return command(
-        folder, requests, options={"submit": True, **(options or {})}, **settings
-    )
+    options = {"submit": True, **dict(options)}
+    return command(folder, requests, options=options, **settings)
 
 
 def fails(folder, server, **settings):
@@ -55,15 +54,12 @@ def fails(folder, server, **settings):
 
 
 def test_files_are_uploaded_polled_and_fetched_in_one_command(tmp_path):
-    with BatchServer(
-        said, on_create=lambda batch: setattr(batch, "polls", 4)
-    ) as server:
+    with BatchServer(said, on_create=lambda one: setattr(one, "polls", 4)) as server:
         told = submit(tmp_path, server, options={"max_requests": 3})
         asked = len(server.requests)
         assert submit(tmp_path, server).texts == TEXTS
         assert len(server.requests) == asked
-    assert told.texts == TEXTS
-    assert told.message == ""
+    assert (told.texts, told.message) == (TEXTS, "")
     assert len(server.uploads) == len(server.batches) == 2
     files = [f"round-001-write-{n:03d}{end}" for n in (1, 2) for end in ENDS]
     assert jsonl(tmp_path) == files
@@ -113,9 +109,7 @@ def test_what_a_batch_did_before_it_ended_early_is_kept(tmp_path, capsys, end, d
 def test_a_failed_batch_is_told_with_its_reason_and_submitted_by_the_next_run(tmp_path):
     def fail(batch):
         batch.end = "failed"
-        batch.errors = [
-            {"code": "model_not_found", "message": f"no such model {KEY}", "line": 1}
-        ]
+        batch.errors = [{"message": f"no such model {KEY}", "line": 1}]
 
     with BatchServer(said, on_create=fail) as server:
         error = fails(tmp_path, server)
@@ -169,10 +163,8 @@ def test_an_endpoint_that_refuses_ends_the_run_at_once(tmp_path, make, reason, r
 
 
 def without_lists(number, method, path):
-    is_list = method == "GET" and path.partition("?")[0].endswith(
-        ("/files", "/batches")
-    )
-    return 404 if is_list else None
+    place = path.partition("?")[0]
+    return 404 if method == "GET" and place.endswith(("/files", "/batches")) else None
 
 
 def test_an_endpoint_that_is_down_for_a_while_is_waited_for(tmp_path, capsys):
@@ -186,28 +178,17 @@ def test_an_endpoint_that_is_down_for_a_while_is_waited_for(tmp_path, capsys):
     assert "HTTP 503" in capsys.readouterr().err
 
 
-def test_a_batch_that_the_endpoint_has_lost_is_told_with_what_to_do(tmp_path):
-    with BatchServer(
-        said, on_create=lambda batch: setattr(batch, "polls", 99)
-    ) as server:
-        server.before = lambda number, method, path: (
-            401 if "/batches/" in path else None
-        )
-        fails(tmp_path, server)
-        server.before = lambda *_: None
-        server.batches.clear()
-        error = fails(tmp_path, server)
-    assert "submitted.json" in str(error)
+def test_a_submitted_batch_is_named_and_a_lost_one_told_with_what_to_do(tmp_path):
+    def refuse_polls(number, method, path):
+        return 401 if "/batches/" in path else None
 
-
-def test_files_that_were_submitted_are_named_so_to_who_goes_on_by_hand(tmp_path):
-    with BatchServer(said) as server:
-        server.before = lambda number, method, path: (
-            401 if "/batches/" in path else None
-        )
+    with BatchServer(said, before=refuse_polls) as server:
         fails(tmp_path, server)
         message = command(tmp_path, FOUR, base_url=server.url).message
-    assert f"{FIRST}  submitted as batch_0" in message
+        assert f"{FIRST}  submitted as batch_0" in message
+        server.before = lambda *_: None
+        server.batches.clear()
+        assert "submitted.json" in str(fails(tmp_path, server))
 
 
 @pytest.mark.parametrize(
@@ -233,10 +214,11 @@ def test_a_connection_that_breaks_at_any_step_makes_nothing_twice(tmp_path, happ
             assert len(server.batches) == 2, number
 
 
-def test_without_lists_a_batch_that_was_perhaps_made_is_left_to_the_user(tmp_path):
-    def break_off(number, method, path):
-        return "reset" if (method, path) == ("POST", "/v1/batches") else None
+def break_off(number, method, path):
+    return "reset" if (method, path) == ("POST", "/v1/batches") else None
 
+
+def test_without_lists_a_batch_that_was_perhaps_made_is_left_to_the_user(tmp_path):
     with BatchServer(said, before=without_lists, after=break_off) as server:
         error = fails(tmp_path, server, max_outage=60)
         server.after = lambda *_: None
@@ -252,12 +234,8 @@ def test_without_lists_a_batch_that_was_perhaps_made_is_left_to_the_user(tmp_pat
 
 
 def test_without_lists_a_batch_that_was_not_made_can_be_made_then(tmp_path):
-    def break_off(number, method, path):
-        if (method, path) == ("POST", "/v1/batches"):
-            return "reset"
-        return without_lists(number, method, path)
-
-    with BatchServer(said, before=break_off) as server:
+    with BatchServer(said) as server:
+        server.before = lambda *call: break_off(*call) or without_lists(*call)
         fails(tmp_path, server, max_outage=60)
         server.before = without_lists
         text = (tmp_path / "submitted.json").read_text()
@@ -304,9 +282,7 @@ def undated(answer):
         ("GET", "/batches", edited(data="text")),
     ],
 )
-def test_an_answer_that_is_not_a_batch_apis_ends_the_run_and_is_not_kept(
-    tmp_path, method, route, change
-):
+def test_an_answer_of_no_batch_api_ends_the_run(tmp_path, method, route, change):
     with Odd(method, route, change) as server:
         error = fails(tmp_path, server, max_outage=60)
     assert (error.reason, error.fatal) == ("not-batch-api", True)

@@ -59,23 +59,16 @@ def test_without_ray_it_is_told_how_to_install_it(monkeypatch):
             refuse(config)
 
 
-@pytest.mark.parametrize(
-    ("address", "place", "why"),
-    [
-        ("", "generate.executor: ", "timed out"),
-        ("127.0.0.1:1", "RAY_ADDRESS: ", "refused"),
-    ],
-)
-def test_where_ray_does_not_start_it_is_told(monkeypatch, address, place, why):
+def test_where_ray_does_not_start_it_is_told(monkeypatch):
     def init(*_, **__):
         raise Exception("The current node timed out during startup.")  # its own words
 
     ray = SimpleNamespace(is_initialized=lambda: False, init=init)
     monkeypatch.setitem(sys.modules, "ray", ray)
     monkeypatch.setattr(extras, "find_spec", lambda _: True)
-    monkeypatch.setenv("RAY_ADDRESS", address)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    with pytest.raises(InputError, match=f"^{place}.*{why}"):
+    with pytest.raises(InputError, match="timed out"):
         make(on_ray(base_url="http://127.0.0.1:1/v1"))
 
 
@@ -91,17 +84,20 @@ def test_a_failure_comes_from_another_process_as_it_was():
     assert (type(again), str(again), vars(again)) == (EngineError, "no", vars(error))
 
 
-def ask_worker(config, routes):
+def ask_worker(config, routes=(), calls=1):
     """What a worker in this process says of itself, and what it gives."""
 
     async def talk():
         worker = EngineWorker(config, EngineContext(), routes)
         who = await worker.introduce()
         if isinstance(who, InputError):
-            return who, None
-        outcome = await worker.answer(polish_request(0))
+            return who, []
+        await worker.take([(n, polish_request(n)) for n in range(calls)], [])
+        got = []
+        while len(got) < calls:
+            got += await worker.collect()
         await worker.close()
-        return who, outcome
+        return who, [outcome for _, outcome in sorted(got, key=lambda one: one[0])]
 
     return asyncio.run(asyncio.wait_for(talk(), 30))
 
@@ -119,10 +115,10 @@ def test_a_worker_uses_the_key_of_its_own_environment_and_hides_it(monkeypatch):
         assert "OPENAI_API_KEY" in str(who)
         assert not server.calls
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        _, reply = ask_worker(config, [route])
+        _, (reply,) = ask_worker(config, [route])
         assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
         assert reply.text == "Bearer ***"
-        _, error = ask_worker(config, [route])
+        _, (error,) = ask_worker(config, [route])
     assert (error.reason, error.fatal) == ("refused-key", True)
     assert KEY not in str(error)
 
@@ -316,12 +312,21 @@ def test_a_cluster_by_its_address_needs_the_key_on_its_nodes(alone, cluster):
         no_token = {"RAY_ADDRESS": address, "RAY_AUTH_MODE": "disabled"}
         code, told = run(alone, server, "other", 2, **no_token)
         assert code == 2
-        assert "set RAY_AUTH_MODE=token" in " ".join(told.split())
+        assert "wants its token. Set RAY_AUTH_MODE=token" in " ".join(told.split())
         with_key = surroundings(server.url)
         address = cluster(OPENAI_API_KEY=with_key["OPENAI_API_KEY"])
         code, told = run(alone, server, "other", 2, RAY_ADDRESS=address)
         assert code == 0, told
     assert bank(alone, "other") == bank(alone, "alone")
+
+
+@pytest.mark.slow
+def test_an_address_where_no_cluster_answers_is_told(alone):
+    with ChatServer(good) as server:
+        code, told = run(alone, server, "other", 1, RAY_ADDRESS="127.0.0.1:1")
+    assert code == 2
+    assert "RAY_ADDRESS: no cluster of Ray could be joined" in " ".join(told.split())
+    assert "Traceback" not in told
 
 
 @pytest.mark.slow
@@ -355,8 +360,7 @@ def test_each_worker_has_a_model_of_its_own_on_gpus_of_its_own(monkeypatch):
         assert all(isinstance(reply, ChatReply) for reply in replies)
         assert (type(error), error.reason) == (EngineError, "bad-request")
         assert ray.is_initialized()
-        for error in asyncio.run(talk(make(on_ray(engine="vllm", model="missing")))):
-            assert isinstance(error, InputError)
-            assert "missing is not a local folder" in str(error)
+        with pytest.raises(InputError, match="missing is not a local folder"):
+            make(on_ray(engine="vllm", model="missing"))
     finally:
         ray.shutdown()

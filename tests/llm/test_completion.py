@@ -1,3 +1,4 @@
+import hashlib
 import json
 
 import pytest
@@ -22,6 +23,7 @@ from toolbank.llm.engines.openai.completion import (
     make_identity,
     read_completion,
 )
+from toolbank.requests.write.checks import POLISHED_SCHEMA
 from toolbank.requests.write.config import GenerateConfig
 
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}}
@@ -210,29 +212,16 @@ def test_what_is_no_completion_has_a_reason(body, reason, said):
     assert said in caught.value.said
 
 
+NAMES = (
+    *("choices", "message", "content", "refusal", "error", "usage", "model", "text"),
+    *("finish_reason", "prompt_tokens", "status_code", "body", "code"),
+    *("tool_calls", "function", "arguments", "reasoning", "function_call"),
+)
 JSON = st.recursive(
-    st.one_of(
-        st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9)
-    ),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(
-            st.sampled_from(
-                [
-                    *("choices", "message", "content", "refusal", "error", "usage"),
-                    *("model", "text", "finish_reason", "prompt_tokens"),
-                    *(
-                        "tool_calls",
-                        "function",
-                        "arguments",
-                        "reasoning",
-                        "function_call",
-                    ),
-                ]
-            ),
-            inner,
-            max_size=4,
-        ),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4)
     ),
     max_leaves=12,
 )
@@ -331,23 +320,18 @@ def test_tokens_that_are_not_reported_are_estimated(usage, expected):
 
 
 def test_reasoning_that_is_shown_and_not_counted_is_estimated():
-    told = {"prompt_tokens": 50, "completion_tokens": 14}
     thoughts = "First the table, then the friends. " * 90
     for name in ("reasoning_content", "reasoning"):
-        prompt, completion, estimated = tokens(told, **{name: thoughts})
+        prompt, completion, estimated = tokens(usage(50, 14), **{name: thoughts})
         assert (prompt, estimated) == (50, True)
         assert completion == pytest.approx(len(PLAIN + thoughts) / 3, rel=0.01)
-    counted = {"prompt_tokens": 50, "completion_tokens": 814}
-    assert tokens(counted, reasoning_content=thoughts) == (50, 814, False)
+    assert tokens(usage(50, 814), reasoning_content=thoughts) == (50, 814, False)
     assert tokens(None, content=None, reasoning=thoughts)[1] > 1000
 
 
 def test_an_answer_that_was_cut_off_has_as_many_tokens_as_it_may():
     assert tokens(None, content="", finish="length") == (100, 4096, True)
-    assert tokens({"prompt_tokens": 7, "completion_tokens": 512}, finish="length") == (
-        *(7, 512),
-        False,
-    )
+    assert tokens(usage(7, 512), finish="length") == (7, 512, False)
 
 
 @given(st.text(), st.text(), st.integers(0, 10**6), st.integers(0, 10**6))
@@ -370,3 +354,28 @@ def test_what_is_reported_is_never_lowered(prompt, text, tokens_in, tokens_out):
 )
 def test_an_estimate_is_rather_too_high_than_too_low(text, tokens):
     assert estimate_tokens(text) == tokens
+
+
+SIGNS = st.sampled_from([*'ab "\\\n\t\x00\x7fé☃😀/', "\\u00e9"])
+TEXTS = st.lists(SIGNS, max_size=20).map("".join)
+
+
+def request(content="Say it.", attempt=7, schema=POLISHED_SCHEMA):
+    messages = (Message("system", "You edit."), Message("user", content))
+    return ChatRequest(attempt, "polish", messages, schema)
+
+
+def test_a_request_keeps_its_key():
+    """With another key, replies that are paid for would be asked for again."""
+    assert request().key("m") == "b8a736a1434adee3f40ae168d6ffbd8a"
+    assert request("Größe?").key("m") == "9744eb762440ad7f790667ef78f3443c"
+
+
+@given(TEXTS, st.integers(0, 10**6), TEXTS)
+def test_the_key_is_the_hash_of_the_request_as_json(content, attempt, identity):
+    schema = {"type": "object", "properties": {identity: {"type": "string"}}}
+    messages = [["system", "You edit."], ["user", content]]
+    whole = [identity, attempt, "polish", messages, schema]
+    text = json.dumps(whole, ensure_ascii=False, sort_keys=True)
+    key = hashlib.sha256(text.encode()).hexdigest()[:32]
+    assert request(content, attempt, schema).key(identity) == key

@@ -23,6 +23,10 @@ TOOLS = tuple(
 )
 
 
+def changed(config, *changes):
+    return [config.model_copy(update=change) for change in changes]
+
+
 @pytest.fixture
 def openai(monkeypatch):
     """A real server on loopback, which answers with the last words of a prompt."""
@@ -39,25 +43,22 @@ def openai(monkeypatch):
 
     with ChatServer(script) as server:
         config = GenerateConfig(base_url=server.url, model="m")
-
-        def having(**settings):
-            return config.model_copy(update=settings)
-
+        refused, silent = changed(config, {"model": "refused"}, {"model": "silent"})
         yield EngineCase(
             ENGINES.find("openai", ""),
             config,
-            shaping=[
-                having(model="other"),
-                having(temperature=0.1),
-                having(max_tokens=7),
-                having(parameters={"top_p": 0.5}),
-            ],
-            transport=[
-                having(base_url="http://127.0.0.1:1/v1", concurrency=2),
-                having(timeout=5, retries=0, rpm=9, tpm=9, max_outage=1),
-            ],
-            fails=(having(model="refused"), polish_request(0)),
-            hangs=(having(model="silent"), polish_request(0)),
+            shaping=changed(
+                config,
+                *({"model": "other"}, {"temperature": 0.1}, {"max_tokens": 7}),
+                {"parameters": {"top_p": 0.5}},
+            ),
+            transport=changed(
+                config,
+                {"base_url": "http://127.0.0.1:1/v1", "concurrency": 2},
+                {"timeout": 5, "retries": 0, "rpm": 9, "tpm": 9, "max_outage": 1},
+            ),
+            fails=(refused, polish_request(0)),
+            hangs=(silent, polish_request(0)),
             secret=KEY,
         )
         ended.set()
@@ -68,24 +69,21 @@ def vllm(llms):
     """The adapter, over a stand-in for vLLM."""
     config = GenerateConfig(engine="vllm", model="small")
 
-    def having(**settings):
-        return config.model_copy(update=settings)
-
     def request(attempt=0, **prompt):
         message = Message("user", json.dumps({"text": f"number {attempt}", **prompt}))
         return replace(polish_request(attempt), messages=(message,))
 
+    shaping = [{"options": {"max_model_len": 9}}, {"parameters": {"top_p": 0.5}}]
+    transport = {"options": {"tensor_parallel_size": 4}, "concurrency": 3}
     return EngineCase(
         ENGINES.find("vllm", ""),
         config,
         requests=[request(attempt, steps=9 - attempt) for attempt in range(8)],
         shaping=[
-            having(options={"max_model_len": 9}),
-            having(parameters={"top_p": 0.5}),
-            having(temperature=0.1),
+            *changed(config, *shaping, {"temperature": 0.1}),
             EngineContext(seed=1),
         ],
-        transport=[having(options={"tensor_parallel_size": 4}, concurrency=3)],
+        transport=changed(config, transport),
         fails=(config, request(refuse="the prompt is too long")),
         hangs=(config, request(steps=10**9)),
     )
@@ -121,7 +119,7 @@ def rules():
         context,
         requests=(*EngineCase.requests, *write),
         shaping=[EngineContext(TOOLS, seed=8), EngineContext(TOOLS[1:], seed=7)],
-        transport=[config.model_copy(update={"concurrency": 2})],
+        transport=changed(config, {"concurrency": 2}),
     )
 
 

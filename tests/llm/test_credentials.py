@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.engines import kind_of
 from tests.llm.batch_rounds import command, request
+from tests.llm.virtual import Endpoint
 from tests.servers.batch import BatchServer
 from tests.servers.chat import Answer, ChatServer
 from tests.servers.named import name_host
@@ -68,18 +69,27 @@ def ask_all(url, folder, attempts, kind=None, **settings):
     return asyncio.run(talk()), got
 
 
+def check_sent(path, headers):
+    """Check that what Azure wants was sent, and nothing else of the environment."""
+    assert "api-version=2024-10-21" in path
+    assert headers["api-key"] == OTHER
+    assert "authorization" not in headers
+    assert "secret" not in str(headers)
+
+
 def test_an_endpoint_may_want_a_header_and_a_query_of_its_own(tmp_path):
     with ChatServer(good) as server:
+        settings = {"base_url": server.url, "model": "m", **AZURE}
+        path = write_recipe(tmp_path, queries=3, **settings)
+        recipe = load_recipe(path)
+        with pytest.raises(InputError, match=r"send AZURE_KEY=.* http://127\.0\.0\.1"):
+            run_recipe(recipe, tmp_path / "out", until="generate")
+        assert not server.calls
         name_host(server.url, "AZURE_KEY")
-        path = write_recipe(
-            tmp_path, base_url=server.url, model="m", queries=3, **AZURE
-        )
-        run_recipe(load_recipe(path), tmp_path / "out", until="generate")
+        run_recipe(recipe, tmp_path / "out", until="generate")
         for call in server.calls:
             assert call.path == "/v1/chat/completions?api-version=2024-10-21"
-            assert call.headers["api-key"] == OTHER
-            assert "authorization" not in call.headers
-            assert "secret" not in str(call.headers)
+            check_sent(call.path, call.headers)
     for file in tmp_path.rglob("*"):
         assert not file.is_file() or OTHER.encode() not in file.read_bytes()
 
@@ -89,40 +99,19 @@ def said(call):
 
 
 def submit(folder, server, **settings):
-    return command(
-        folder,
-        [request(0)],
-        options={"submit": True},
-        base_url=server.url,
-        max_outage=0,
-        **settings,
-    )
+    settings |= {"options": {"submit": True}, "base_url": server.url, "max_outage": 0}
+    return command(folder, [request(0)], **settings)
 
 
-def test_batches_are_sent_with_the_same_and_nothing_else_of_the_environment(tmp_path):
-    seen = []
-
+def test_batches_are_sent_with_the_same_and_nothing_else(tmp_path):
     class Server(BatchServer):
         def take(self, method, path, headers, body):
-            seen.append((path, headers))
+            check_sent(path, headers)
             return super().take(method, path, headers, body)
 
     with Server(said) as server:
         name_host(server.url, "AZURE_KEY")
         assert submit(tmp_path, server, **AZURE).texts
-    for path, headers in seen:
-        assert "api-version=2024-10-21" in path
-        assert headers["api-key"] == OTHER
-        assert "authorization" not in headers
-        assert "secret" not in str(headers)
-
-
-def test_a_header_of_ones_own_goes_where_the_user_has_named_and_no_further(tmp_path):
-    with ChatServer(good) as server:
-        path = write_recipe(tmp_path, base_url=server.url, model="m", **AZURE)
-        with pytest.raises(InputError, match=r"send AZURE_KEY=.* http://127\.0\.0\.1"):
-            run_recipe(load_recipe(path), tmp_path / "out")
-        assert not server.calls
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -167,29 +156,12 @@ def test_a_key_that_an_excerpt_cuts_is_not_told(at, tmp_path):
     assert got[1].model == "m" * 190 + "***"
 
 
-class Leaky:
-    """An engine of another package, whose texts hold the key."""
-
-    name = model = identity = "leaky"
-    offers = None
-
-    def __init__(self, what):
-        self.what = what
-
-    async def answer(self, request):
-        if isinstance(self.what, Exception):
-            raise self.what
-        return self.what
-
-    async def close(self):
-        pass
-
-
-def ask_engine(engine, folder, **settings):
-    """The engine's reply, or its error, as a run gets it."""
+def ask_engine(outcome, folder, **settings):
+    """The reply, or the error, of an engine of another package, as a run gets it."""
+    engine = Endpoint(lambda *_: outcome, seconds=0)
     kind = dataclasses.replace(kind_of(engine), **settings)
     url = "https://api.openai.com/v1"
-    _, got = ask_all(url, folder, [0], kind, engine="leaky", retries=0)
+    _, got = ask_all(url, folder, [0], kind, engine="other", retries=0)
     return got[0]
 
 
@@ -202,7 +174,7 @@ def ask_engine(engine, folder, **settings):
     ],
 )
 def test_what_an_engine_of_another_package_tells_has_no_key_in_it(what, tmp_path):
-    got = ask_engine(Leaky(what), tmp_path)
+    got = ask_engine(what, tmp_path)
     assert "***" in f"{got} {getattr(got, 'model', '')}"
     assert KEY not in repr(got)
     for file in tmp_path.iterdir():
@@ -211,14 +183,12 @@ def test_what_an_engine_of_another_package_tells_has_no_key_in_it(what, tmp_path
 
 def test_of_an_engine_that_sends_nothing_nothing_is_hidden(tmp_path):
     reply = ChatReply(f"It holds {KEY}.", "m")
-    got = ask_engine(Leaky(reply), tmp_path, sends=lambda _: ())
+    got = ask_engine(reply, tmp_path, sends=lambda _: ())
     assert got.text == f"It holds {KEY}."
 
 
 @pytest.mark.parametrize("way", ["at once", "batch"])
-def test_a_word_that_is_sent_in_place_of_a_key_stays_in_replies(
-    way, tmp_path, monkeypatch
-):
+def test_a_word_sent_in_place_of_a_key_stays_in_replies(way, tmp_path, monkeypatch):
     values = {
         "OPENAI_API_KEY": "not-needed",
         "REFERER": "https://example.com/app2",

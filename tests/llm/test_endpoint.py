@@ -45,6 +45,11 @@ def encoded(body, encoding):
     return Wire.http(body, headers={"Content-Encoding": encoding})
 
 
+def at_first(wire):
+    """A script that sends something else, and then good answers."""
+    return lambda call: Wire.http(GOOD) if call.number else wire
+
+
 @pytest.mark.parametrize(
     "wire",
     [
@@ -85,9 +90,7 @@ def test_a_good_answer_is_read_however_it_is_packed(wire):
     ],
 )
 def test_what_is_no_answer_has_a_reason_and_leaves_the_next_call_alone(wire, reason):
-    (error, reply), _ = answers(
-        lambda call: wire if call.number == 0 else Wire.http(GOOD), times=2
-    )
+    (error, reply), _ = answers(at_first(wire), times=2)
     assert (error.reason, error.retryable, error.fatal) == (reason, True, False)
     assert "127.0.0.1" in str(error)
     assert reply.text == '{"query": "fine"}'
@@ -106,9 +109,7 @@ def test_what_is_no_answer_has_a_reason_and_leaves_the_next_call_alone(wire, rea
     ids=["announced", "announced and hung", "chunked", "packed", "packed twice"],
 )
 def test_of_too_large_a_reply_the_beginning_is_kept(wire):
-    (reply, other), _ = answers(
-        lambda call: wire if call.number == 0 else Wire.http(GOOD), times=2
-    )
+    (reply, other), _ = answers(at_first(wire), times=2)
     assert reply == ChatReply(BIG[:100_000].decode(), "asked-model", finish="too-large")
     assert other.finish == "stop"
 

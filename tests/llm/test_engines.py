@@ -45,9 +45,8 @@ def install(install_package):
 
 
 def make(engine, **settings):
-    return create_engine(
-        GenerateConfig(engine=engine, model="m", **settings), tools=(), seed=3
-    )
+    config = GenerateConfig(engine=engine, model="m", **settings)
+    return create_engine(config, tools=(), seed=3)
 
 
 def test_an_engine_of_an_installed_package_is_found_by_its_name(install):
@@ -68,9 +67,7 @@ def test_an_engine_of_an_installed_package_is_found_by_its_name(install):
         (ENGINE, "parrot", "Parrot", ["EngineKind", "parrot"]),
     ],
 )
-def test_a_package_that_can_not_be_used_is_named(
-    install, source, engine, attribute, parts
-):
+def test_an_unusable_package_is_named(install, source, engine, attribute, parts):
     install(f"{engine}_engine", source, **{engine: attribute})
     with pytest.raises(InputError) as caught:
         make("parot" if attribute == "KIND" else engine)

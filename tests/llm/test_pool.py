@@ -1,8 +1,9 @@
-"""When calls are made, and how many."""
+"""When calls are made, and how many; under every bound at once none waits for ever."""
 
 import asyncio
 from dataclasses import replace
 from itertools import pairwise
+from random import Random
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.llm.virtual import (
     request,
     run,
 )
-from toolbank.llm.chat import ChatReply
+from toolbank.llm.chat import ChatReply, EngineError
 from toolbank.llm.stop import StoppedError
 
 
@@ -118,24 +119,19 @@ def test_what_is_in_flight_is_within_a_budget_of_tokens_or_dollars():
     pool, journal, _ = ask_all(engine, 2000, concurrency=300, budget={"tokens": 10**6})
     assert pool.stop.cause == "budget"
     assert 540 <= len(journal.replies) <= 556
-    price = {"input": 0.15, "output": 0.6}
-    pool, _, _ = ask_all(
-        Endpoint(lengthy), 2000, concurrency=256, price=price, budget={"dollars": 0.3}
-    )
+    limits = {"price": {"input": 0.15, "output": 0.6}, "budget": {"dollars": 0.3}}
+    pool, _, _ = ask_all(Endpoint(lengthy), 2000, concurrency=256, **limits)
     assert 0.29 < pool.budget.dollars <= 0.3
 
 
 @pytest.mark.parametrize("fails_first", [False, True])
-def test_a_budget_below_the_first_estimate_is_tried_and_a_failed_try_is_free(
-    fails_first,
-):
+def test_below_the_first_estimate_a_failed_try_is_free(fails_first):
     def script(request, now):
         fails = fails_first and request.attempt == 0 and now == 0
         return broken() if fails else good()
 
-    _, journal, got = ask_all(
-        Endpoint(script), 50, concurrency=4, budget={"tokens": 150}
-    )
+    engine = Endpoint(script)
+    _, journal, got = ask_all(engine, 50, concurrency=4, budget={"tokens": 150})
     assert len(journal.replies) == 10
     assert kinds(got[:10]) == [ChatReply] * 10
 
@@ -182,3 +178,78 @@ def test_what_was_paid_for_is_kept_where_the_next_attempt_can_not_begin():
     pool = run(talk())
     # But for the one that is in flight.
     assert len(pool._journal.replies) == len(engine.calls) - 1 > 0
+
+
+def any_settings(random):
+    budget = random.choice(
+        [
+            {},
+            {"calls": random.randint(1, 300)},
+            {"tokens": random.randint(1, 5000)},
+            {"minutes": random.uniform(0.01, 3)},
+            {"calls": random.randint(1, 300), "minutes": random.uniform(0.01, 3)},
+        ]
+    )
+    return {
+        "concurrency": random.choice([1, 2, 7, 64, "auto"]),
+        "rpm": random.choice([None, 30, 6000]),
+        "tpm": random.choice([None, 5000]),
+        "retries": random.choice([0, 2, 5]),
+        "max_outage": random.choice([5, 120]),
+        "timeout": random.choice([0.5, 120]),
+        "budget": budget,
+    }
+
+
+def any_script(random):
+    fails = random.choice([0, 0.1, 0.5])
+    dies, lives = sorted(random.uniform(0, 60) for _ in range(2))
+
+    def script(_, now):
+        if dies <= now < lives or random.random() < fails:
+            reason = random.choice(["http-429", "http-500", "timeout", "connection"])
+            wait = random.choice([None, None, None, 3.0])
+            return broken(reason=reason, retry_after=wait)
+        return replace(good(), pause=random.choice([0.0] * 20 + [2.0]))
+
+    return script
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_row_comes_to_an_end_and_every_place_is_given_back(seed):
+    random = Random(seed)
+    settings = any_settings(random)
+    engine = Endpoint(any_script(random), seconds=random.choice([0.0, 0.2, 1.0]))
+    stops_at = random.choice([None, None, random.uniform(0, 60)])
+
+    got = []
+
+    async def attempt(pool, number):
+        try:
+            with pool.attempt(2) as calls:
+                await calls.ask(replace(request(number), step="write"))
+                if number % 3:
+                    await calls.ask(request(number))
+        except Exception as error:
+            got.append(type(error))
+        else:
+            got.append(None)
+
+    async def stop(pool):
+        if stops_at is not None:
+            await asyncio.sleep(stops_at)
+            pool.stop.end("interrupt", "enough")
+
+    async def talk():
+        pool = make_pool(engine, **settings)
+        await carry(pool, (attempt(pool, n) for n in range(150)), stop)
+        return pool
+
+    pool = run(talk())
+    assert set(got) <= {None, EngineError, StoppedError}
+    assert pool.admission.in_flight == engine.in_flight == 0
+    if not pool.stop:
+        assert len(got) == 150
+        assert StoppedError not in got
+    if calls := settings["budget"].get("calls"):
+        assert len(engine.calls) <= calls

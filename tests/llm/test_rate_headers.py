@@ -7,27 +7,18 @@ from hypothesis import strategies as st
 
 from toolbank.llm.engines.openai.failures import LONGEST_WAIT, read_pause, read_wait
 
-NAMES = [
-    "retry-after",
-    "retry-after-ms",
-    *(
-        f"{start}{kind}{end}"
-        for kind in ("remaining", "reset")
-        for start, end in (
-            ("x-ratelimit-", "-requests"),
-            ("x-ratelimit-", "-tokens"),
-            ("x-ratelimit-", ""),
-            ("ratelimit-", ""),
-        )
-    ),
+LIMITS = "x-ratelimit-{}-requests x-ratelimit-{}-tokens x-ratelimit-{} ratelimit-{}"
+NAMES = ["retry-after", "retry-after-ms"]
+NAMES += [
+    name
+    for part in ("remaining", "reset")
+    for name in LIMITS.format(*[part] * 4).split()
 ]
 
 
 def limit(kind, remaining, reset):
-    return {
-        f"x-ratelimit-remaining-{kind}": str(remaining),
-        f"x-ratelimit-reset-{kind}": reset,
-    }
+    name = f"x-ratelimit-{{}}-{kind}".format
+    return {name("remaining"): str(remaining), name("reset"): reset}
 
 
 @pytest.mark.parametrize(

@@ -103,16 +103,13 @@ def refusal(config_class, **settings):
             kind.check_access(config)
             kind.create(config, EngineContext())
     if isinstance(caught.value, ValidationError):
-        return "; ".join(
-            f"{error['loc']}: {error['msg']}" for error in caught.value.errors()
-        )
+        errors = caught.value.errors()
+        return "; ".join(f"{error['loc']}: {error['msg']}" for error in errors)
     return str(caught.value)
 
 
 @pytest.mark.parametrize(("engine", "settings", "place", "remedy"), OF_GENERATE)
-def test_a_refusal_names_the_key_and_what_to_do(
-    monkeypatch, engine, settings, place, remedy
-):
+def test_a_refusal_names_key_and_remedy(monkeypatch, engine, settings, place, remedy):
     for variable in ("OPENAI_API_KEY", "TOOLBANK_TRUST_REMOTE_CODE"):
         monkeypatch.delenv(variable, raising=False)
     base = {"model": "m", "base_url": "http://127.0.0.1:1/v1"}
@@ -122,34 +119,25 @@ def test_a_refusal_names_the_key_and_what_to_do(
     assert SECRET not in message
 
 
+CLASSES = {"judge": JudgeConfig, "asks": AsksConfig, "retrievers": DecomposeConfig}
+
+
 @pytest.mark.parametrize(
-    ("config_class", "settings", "place", "remedy"),
+    ("place", "engine", "settings", "remedy"),
     [
-        (JudgeConfig, {"engine": "opnai"}, "judge.engine: ", "Did you mean openai"),
-        (JudgeConfig, {"engine": "openai"}, "judge.model: ", "--set judge.model=NAME"),
-        (JudgeConfig, {"engine": "recorded"}, "judge.engine: ", "or rules"),
-        (
-            JudgeConfig,
-            {"engine": "rules", "parameters": {"top_p": 0.9}},
-            "judge.parameters: ",
-            "Remove",
-        ),
-        (
-            DecomposeConfig,
-            {"engine": "recorded", "replies": Path("r.sqlite")},
-            "retrievers.decomposition.decompose.engine: ",
-            "openai",
-        ),
-        (
-            AsksConfig,
-            {"engine": "recorded", "replies": REPLIES, "parameters": {"a": 1}},
-            "asks.parameters: ",
-            "Remove",
-        ),
+        ("judge.engine: ", "opnai", {}, "Did you mean openai"),
+        ("judge.model: ", "openai", {}, "--set judge.model=NAME"),
+        ("judge.engine: ", "recorded", {}, "or rules"),
+        ("judge.parameters: ", "rules", {"parameters": {"top_p": 0.9}}, "Remove"),
+        ("retrievers.decomposition.decompose.engine: ", "recorded", {}, "openai"),
+        ("asks.parameters: ", "recorded", {"parameters": {"a": 1}}, "Remove"),
     ],
 )
-def test_a_refusal_names_its_own_section(config_class, settings, place, remedy):
-    message = refusal(config_class, **settings)
+def test_a_refusal_names_its_own_section(place, engine, settings, remedy):
+    section = place.partition(".")[0]
+    if section != "judge":
+        settings = {**settings, "replies": REPLIES}
+    message = refusal(CLASSES[section], engine=engine, **settings)
     assert message.startswith(place)
     assert remedy in message
 
@@ -161,7 +149,7 @@ def test_a_key_with_characters_that_no_key_has_is_refused_and_not_shown(monkeypa
 
 
 PRICES = (
-    "small/model-1.5: {input: 0.15, output: 0.6}\nlarge:\n  input: 3\n  output: 15\n"
+    "small/model-1.5: {input: 0.15, output: 0.6}\nlarge:\n  input: 3\n  output: 9\n"
 )
 
 

@@ -223,7 +223,6 @@ def test_a_stop_gives_up_the_tries_that_wait():
     [
         (KeyError("choices"), "endpoint: KeyError: 'choices'", 1),
         ("text", "TypeError: returned 'str'", 1),
-        (TimeoutError("slow"), "TimeoutError: slow", 3),
     ],
 )
 def test_what_an_engine_of_a_user_may_do_is_a_failed_call(outcome, said, calls):
@@ -233,3 +232,11 @@ def test_what_an_engine_of_a_user_may_do_is_a_failed_call(outcome, said, calls):
     assert said in str(got[0])
     assert len(engine.calls) == calls
     assert not journal.replies
+
+
+def test_a_time_out_of_an_engine_of_a_user_is_charged_as_one():
+    engine = Endpoint(lambda *_: TimeoutError("slow"))
+    _, _, got = ask_all(engine, 1, retries=2)
+    assert got[0].reason == "timeout"
+    assert got[0].prompt_tokens
+    assert len(engine.calls) == 3

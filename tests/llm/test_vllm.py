@@ -212,18 +212,14 @@ def test_engines_that_are_open_at_once_each_keep_their_model(llms):
 def test_on_a_cpu_prompts_are_not_split(llms, monkeypatch, given):
     answers(request(text="x"), options=given)
     release_engines()
-    monkeypatch.setattr(type(current_platform()), "cpu", True)
+    from vllm.platforms import current_platform
+
+    monkeypatch.setattr(type(current_platform), "cpu", True)
     answers(request(text="x"), options=given)
     assert [llm.enable_chunked_prefill for llm in llms] == [None, False]
     (error,) = answers(request(text="x"), options={"enable_chunked_prefill": True})
     assert isinstance(error, InputError)
     assert "generate.options.enable_chunked_prefill" in str(error)
-
-
-def current_platform():
-    from vllm import platforms
-
-    return platforms.current_platform
 
 
 def test_a_seed_is_the_requests_own_and_the_same_in_every_run(llms):
@@ -256,14 +252,11 @@ def test_what_vllm_refuses_to_load_is_bad_input_for_every_request(llms, settings
     "options",
     [{"trust_remote_code": True}, {"distributed_executor_backend": "recipe.Executor"}],
 )
-def test_a_recipe_can_not_make_vllm_run_code_of_its_choosing(
-    llms, monkeypatch, options
-):
+def test_a_recipe_can_not_make_vllm_run_its_own_code(llms, monkeypatch, options):
     monkeypatch.delenv("TOOLBANK_TRUST_REMOTE_CODE", raising=False)
     (name,) = options
-    with pytest.raises(
-        InputError, match=rf"options\.{name}: .*TOOLBANK_TRUST_REMOTE_CODE=1"
-    ):
+    refusal = rf"options\.{name}: .*TOOLBANK_TRUST_REMOTE_CODE=1"
+    with pytest.raises(InputError, match=refusal):
         make(options=options)
     assert not llms
     # Then it is vLLM that refuses, or not; the stand-in knows none of these.
@@ -318,17 +311,11 @@ WITH_PROCESS = """
             pass
 """
 SCRIPT = """
-import sys, asyncio
-from tests.llm.test_vllm import request
-from tests.engines import create_engine
-from toolbank.requests.write.config import GenerateConfig
+import sys
+from tests.llm.test_vllm import answers, request
 
-async def ask():
-    config = GenerateConfig(engine='vllm', model=sys.argv[1])
-    await create_engine(config).answer(request(text="x"))
-
-if __name__ == '__main__':
-    asyncio.run(ask())
+if __name__ == "__main__":
+    print(answers(request(text="x"), model=sys.argv[1]), file=sys.stderr)
 """
 
 
@@ -350,9 +337,8 @@ def command_with_process(tmp_path, model):
 
 def test_an_interrupt_of_the_terminal_does_not_reach_the_processes_of_vllm(tmp_path):
     command, environment = command_with_process(tmp_path, "marker")
-    done = subprocess.run(
-        command, env=environment, timeout=60, capture_output=True, text=True
-    )
+    captured = {"timeout": 60, "capture_output": True, "text": True}
+    done = subprocess.run(command, env=environment, **captured)
     assert "has no attribute 'enqueue_chat'" in done.stderr
     assert not (tmp_path / "marker").exists()
 

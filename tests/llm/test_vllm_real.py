@@ -78,12 +78,8 @@ ASK = """
     if __name__ == "__main__":
         print(json.dumps(asyncio.run(ask(json.loads(sys.argv[1])))))
 """
-OPTIONS = {
-    "max_model_len": 4096,
-    "max_num_seqs": 16,
-    "gpu_memory_utilization": 0.12,
-    "enforce_eager": True,
-}
+OPTIONS = {"max_model_len": 4096, "max_num_seqs": 16, "enforce_eager": True}
+OPTIONS["gpu_memory_utilization"] = 0.12
 MODEL = {"engine": "vllm", "model": "smollm2", "options": OPTIONS, "max_tokens": 300}
 RECIPE = {
     "name": "small",
@@ -136,10 +132,8 @@ def of_vllm():
 
 def test_requests_of_any_length_are_answered_alike_in_every_process(folder):
     settings = json.dumps({"model": "smollm2", "options": OPTIONS})
-    first, again = (
-        json.loads(run(["ask.py", settings], folder)[0].splitlines()[-1])
-        for _ in range(2)
-    )
+    asked = [run(["ask.py", settings], folder)[0] for _ in range(2)]
+    first, again = (json.loads(out.splitlines()[-1]) for out in asked)
     assert first == again
     assert len(first) == 16
     assert first[-1][2] > 1500

@@ -115,9 +115,8 @@ def good(request=None, now=None):
 
 
 def broken(**changes):
-    return EngineError(
-        "http://x: broken", **{"reason": "http-500", "retryable": True, **changes}
-    )
+    changes = {"reason": "http-500", "retryable": True, **changes}
+    return EngineError("http://x: broken", **changes)
 
 
 def request(attempt):

@@ -72,11 +72,3 @@ def make_run(folder, *, bank=BANK, labelled=False, fitted=True, **recipe):
         retriever.fit(bank)
         retriever.save(run.models / config.label)
     return run
-
-
-def files_under(folder):
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }

@@ -2,7 +2,9 @@
 
 import json
 import re
+import tracemalloc
 from dataclasses import replace
+from shutil import copytree
 
 import datasets
 import ir_measures
@@ -12,11 +14,15 @@ import yaml
 from ir_measures import R
 from sentence_transformers import SentenceTransformer
 
-from tests.commands.in_process import toolbank
-from tests.publish.runs import BANK, QUERIES, TOOLS, files_under, make_run
+from tests.commands.in_process import do
+from tests.publish.runs import BANK, QUERIES, TOOLS, make_run
 from tests.tiny_models import tiny_encoder
+from tests.world import files_under
+from toolbank.bank.bank import Label
+from toolbank.bank.files import write_records
 from toolbank.datasets import find_format
 from toolbank.datasets.published import PublishedConfig, read_published
+from toolbank.publish.data import write_qrels
 from toolbank.publish.publish import PublicationParts, publish_to_folder
 from toolbank.requests.quality.measure import measure_quality
 from toolbank.run.recipe import load_recipe
@@ -104,6 +110,20 @@ def test_grades_are_the_verified_ones_where_there_are_some(published):
     ]
 
 
+def test_labels_of_other_requests_take_no_memory(published, tmp_path):
+    copytree(published / "data", tmp_path / "data")
+    row = {"tool": "shop.total", "grade": "needed"}
+    other = (Label(query=f"train {n}", **row) for n in range(20_000))
+    write_records(tmp_path / "data/labels-1.parquet", Label, other)
+    tracemalloc.start()
+    (tmp_path / "out").mkdir()
+    write_qrels(tmp_path / "data", tmp_path / "out")
+    assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    tracemalloc.stop()
+    name = "qrels/test.trec"
+    assert (tmp_path / "out" / name).read_text() == (published / name).read_text()
+
+
 def test_qrels_name_what_is_in_the_corpus_and_the_queries(published):
     def rows(name):
         return [json.loads(line) for line in (published / name).open()]
@@ -154,13 +174,10 @@ def test_it_is_a_bank_again(published):
     assert config == PublishedConfig(type="published", path=published)
     found = read_published(config)
     assert found.tools == TOOLS
-    assert {query.id: query for query in found.queries} == {
-        query.id: query.model_copy(update={"tools": ("shop.find order",)})
-        if query.id == "4"
-        else query
-        for query in QUERIES
-        if query.split
-    }
+    expected = {query.id: query for query in QUERIES if query.split}
+    renamed = {"tools": ("shop.find order",)}
+    expected["4"] = expected["4"].model_copy(update=renamed)
+    assert {query.id: query for query in found.queries} == expected
     assert found.asks == BANK.asks
     assert [label.query for label in found.labels] == ["2", "2", "3", "4"]
     assert not found.left_out.describe()
@@ -184,11 +201,8 @@ def test_foreign_text_is_no_structure_of_the_card(tmp_path):
     evil = (
         "x\n---\n# Boo | [a](http://evil.example) <script> `b` https://u:pw@h.example"
     )
-    info = {
-        "name": "shop",
-        "generate": {"engine": "openai", "model": evil},
-        "sources": {"sources": [{"source": evil}]},
-    }
+    info = {"name": "shop", "generate": {"engine": "openai", "model": evil}}
+    info["sources"] = {"sources": [{"source": evil}]}
     run = make_run(tmp_path / "run", bank=replace(BANK, info=info))
     _, card = publish(run, tmp_path / "out")
     lines = card.splitlines()
@@ -199,6 +213,20 @@ def test_foreign_text_is_no_structure_of_the_card(tmp_path):
     assert "\\# Boo" in card
 
 
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        ({"generate": {"engine": 3}}, "Requests were written by 3."),
+        ({"sources": {"sources": [{"tools": 1}, "x", {"source": "a"}]}}, "from: a."),
+        ({"sources": "a"}, "dataset of others"),
+        ({"generate": {"engine": "rules"}, "counts": {"accepted": 1}}, "by rules."),
+    ],
+)
+def test_a_bank_that_says_little_of_its_making_is_published(tmp_path, info, said):
+    run = make_run(tmp_path / "run", bank=replace(BANK, info={**BANK.info, **info}))
+    assert said in publish(run, tmp_path / "out")[1]
+
+
 def test_what_is_only_this_machines_is_not_published(tmp_path):
     replies = tmp_path / "secret-folder" / "replies.jsonl"
     replies.parent.mkdir()
@@ -207,13 +235,12 @@ def test_what_is_only_this_machines_is_not_published(tmp_path):
     generate["base_url"] = "https://internal.example/v1"
     encoder = {"model": str(replies.parent)}
     secrets = ["--api-key", "sk-1hunter22", "--url=https://a:hunter22@b"]
-    run = make_run(
-        tmp_path / "run",
-        fitted=False,
-        sources=[{"type": "mcp", "command": ["npx", "-y", "server", *secrets]}],
-        generate=generate,
-        retrievers=[{"type": "bm25"}, {"type": "descriptions", "encoder": encoder}],
-    )
+    recipe = {
+        "sources": [{"type": "mcp", "command": ["npx", "-y", "server", *secrets]}],
+        "generate": generate,
+        "retrievers": [{"type": "bm25"}, {"type": "descriptions", "encoder": encoder}],
+    }
+    run = make_run(tmp_path / "run", fitted=False, **recipe)
     run.journal.write_text("journal")
     url = "https://me:hunter22@models.example/v1?key=hunter22"
     model = run.models / "descriptions"
@@ -231,9 +258,7 @@ def test_what_is_only_this_machines_is_not_published(tmp_path):
         assert "journal" not in name
 
 
-def test_a_publication_takes_the_place_of_all_of_an_earlier_one(
-    run, published, tmp_path
-):
+def test_a_publication_replaces_all_of_an_earlier_one(run, published, tmp_path):
     publish(run, tmp_path / "out", licence="cc-by-4.0", shard_rows=1)
     assert files_under(tmp_path / "out") == files_under(published), "the same bytes"
     (tmp_path / "out/notes.txt").write_text("mine")
@@ -293,22 +318,17 @@ def key_of(run, kind):
     return stage.key
 
 
-@pytest.mark.parametrize("is_current", [True, False])
-def test_verified_labels_are_published_if_they_are_of_this_bank_complete_or_not(
-    tmp_path, is_current
-):
+def test_verified_labels_of_this_bank_are_published_complete_or_not(tmp_path):
     run = make_run(tmp_path / "run", labelled=True, verify={"engine": "rules"})
     figures = {"engine": "rules", "findings": {}, "calls": {}}
     figures["candidates"] = {"requests": 5, "mean": 2.0}
     figures["counts"] = {"requests": 3, "needed": 3, "alternative": 1, "aside": 1}
     write_json(run.verified, figures)
-    key = key_of(run, "verify") if is_current else "of an earlier bank"
     labels = run.bank / "labels.parquet"
-    run.stamp("verify", key, [labels], complete=not is_current)
-    if not is_current:
-        with pytest.raises(InputError, match="First: toolbank run"):
-            publish(run, tmp_path / "out")
-        return
+    run.stamp("verify", "of an earlier bank", [labels], complete=True)
+    with pytest.raises(InputError, match="First: toolbank run"):
+        publish(run, tmp_path / "out")
+    run.stamp("verify", key_of(run, "verify"), [labels], complete=False)
     made, _ = publish(run, tmp_path / "out")
     assert (made.rows.aside, made.rows.relabelled) == (1, 2)
     assert not made.story.stale
@@ -333,6 +353,6 @@ def test_what_a_run_was_read_from_is_never_written_over(run, tmp_path):
     recipe = {"name": "again", "dataset": dataset, "retrievers": [{"type": "bm25"}]}
     make_run(tmp_path / "again").recipe.write_text(json.dumps(recipe))
     before = files_under(tmp_path / "first")
-    done = toolbank("publish", "again", "--to", "first", cwd=tmp_path)
-    assert done.returncode == 2 and "dataset" in done.stderr
+    done = do(tmp_path, "publish", "again", "--to", "first", code=2)
+    assert "dataset" in done.stderr
     assert files_under(tmp_path / "first") == before

@@ -1,18 +1,16 @@
 """A publication goes to a hub, and comes back as a dataset; the hub is one of this machine."""
 
 import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from huggingface_hub import constants
 
-from tests.commands.in_process import toolbank
-from tests.publish.runs import LABELS, files_under, make_run
+from tests.commands.in_process import do
+from tests.publish.runs import LABELS, make_run
 from tests.servers.hub import TOKEN, Repository, serving
+from tests.terminal_session import answer_on_terminal
+from tests.world import files_under, write_dataset_recipe
 from toolbank.bank.bank import Bank
 from toolbank.datasets import published as loader
 
@@ -47,19 +45,17 @@ def hub(tmp_path, monkeypatch):
 
 @pytest.fixture
 def place(tmp_path):
-    """A folder with a run in it."""
     make_run(tmp_path / "run", labelled=True)
     return tmp_path
 
 
-def publish(place, *more):
-    return toolbank("publish", "run", *TO, *more, cwd=place)
+def publish(place, *more, code=0):
+    return do(place, "publish", "run", *TO, *more, code=code)
 
 
 def test_it_is_private_what_is_sent_is_shown_and_is_what_a_folder_has(hub, place):
     done = publish(place, "--yes", "--license", "cc-by-4.0")
-    assert done.returncode == 0, done.stderr
-    toolbank("publish", "run", "--to", "out", "--license", "cc-by-4.0", cwd=place)
+    do(place, "publish", "run", "--to", "out", "--license", "cc-by-4.0")
     files = files_under(place / "out")
     repository = hub.repositories["me/bank"]
     assert repository.private
@@ -71,46 +67,36 @@ def test_it_is_private_what_is_sent_is_shown_and_is_what_a_folder_has(hub, place
 
 
 def test_without_a_terminal_nothing_is_sent_unless_it_is_said(hub, place):
-    done = publish(place)
-    assert done.returncode == 2
-    assert "--yes" in done.stderr and "README.md" in done.stderr
+    said = publish(place, code=2).stderr
+    assert "--yes" in said and "README.md" in said
     assert not hub.repositories
-    done = toolbank("publish", "run", "--to", "out", "--public", cwd=place)
-    assert (done.returncode, (place / "out").exists()) == (2, False)
+    do(place, "publish", "run", "--to", "out", "--public", code=2)
+    assert not (place / "out").exists()
 
 
 @pytest.mark.parametrize(("said", "code"), [("y", 0), ("", 2)])
 def test_on_a_terminal_it_is_asked(hub, place, said, code):
-    ours, theirs = pty.openpty()
-    os.write(ours, f"{said}\n".encode())
-    done = subprocess.run(
-        [sys.executable, "-m", "toolbank", "publish", "run", *TO],
+    found, _ = answer_on_terminal(
+        ["publish", "run", *TO],
+        f"{said}\n",
         cwd=place,
-        stdin=theirs,
-        stderr=theirs,
-        stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
-    assert done.returncode == code
+    assert found == code
     assert bool(hub.repositories) == (code == 0)
 
 
 def write_back(place, **more):
     dataset = {"type": "hub", "name": "me/bank", **more}
-    recipe = {"name": "back", "dataset": dataset, "baselines": False}
-    recipe |= {"retrievers": [{"type": "bm25"}], "split": {"validation": 0}}
-    (place / "back.yaml").write_text(yaml.safe_dump(recipe))
+    write_dataset_recipe(place, "back", dataset=dataset, split={"validation": 0})
 
 
-def test_it_comes_back_as_a_dataset_with_its_labels_and_without_the_token(
-    hub, place, monkeypatch
-):
+def test_it_is_a_dataset_with_its_labels_and_without_the_token(hub, place, monkeypatch):
     done = publish(place, "--yes")
     write_back(place, revision=hub.repositories["me/bank"].sha)
-    assert toolbank("plan", "back.yaml", cwd=place).returncode == 0
+    do(place, "plan", "back.yaml")
     write_back(place)
-    back = toolbank("run", "back.yaml", "--until", "dataset", cwd=place)
-    assert back.returncode == 0, back.stderr
+    back = do(place, "run", "back.yaml", "--until", "dataset")
     before = Bank.load(place / "run/bank")
     after = Bank.load(place / "runs/back/bank")
     assert after.tools == before.tools
@@ -127,7 +113,7 @@ def test_it_comes_back_as_a_dataset_with_its_labels_and_without_the_token(
     # What was downloaded is there without the hub.
     loader._download.cache_clear()
     monkeypatch.setattr(constants, "ENDPOINT", NOBODY)
-    again = toolbank("run", "back.yaml", "--until", "dataset", cwd=place)
+    again = do(place, "run", "back.yaml", "--until", "dataset")
     assert again.stderr.split() == ["dataset", "done", "already"]
 
 
@@ -137,8 +123,7 @@ def test_a_second_publication_takes_the_place_of_the_first(hub, place):
     repository.files["notes.txt"] = b"mine"
     first = set(repository.files)
     make_run(place / "run", labelled=False)
-    done = publish(place, "--yes")
-    assert done.returncode == 0 and "deleted" in done.stderr
+    assert "deleted" in publish(place, "--yes").stderr
     assert repository.files["notes.txt"] == b"mine"
     assert first - set(repository.files) == {
         f"data/{name}-00000-of-00001.parquet" for name in ("labels", "aside")
@@ -149,13 +134,11 @@ def test_a_second_publication_takes_the_place_of_the_first(hub, place):
 def test_a_repository_of_the_users_own_or_a_public_one_is_refused(hub, place):
     files = {".gitattributes": b"", "README.md": b"mine"}
     hub.repositories["me/bank"] = Repository(private=True, files=dict(files))
-    done = publish(place, "--yes")
-    assert done.returncode == 2 and "README.md" in done.stderr
+    assert "README.md" in publish(place, "--yes", code=2).stderr
     assert hub.repositories.pop("me/bank").files == files
-    assert publish(place, "--yes", "--public").returncode == 0
+    publish(place, "--yes", "--public")
     assert not hub.repositories["me/bank"].private
-    done = publish(place, "--yes")
-    assert done.returncode == 2 and "public" in done.stderr
+    assert "public" in publish(place, "--yes", code=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -171,16 +154,14 @@ def test_a_repository_of_the_users_own_or_a_public_one_is_refused(hub, place):
 )
 def test_what_goes_wrong_is_told(hub, place, monkeypatch, spoil, code, said):
     spoil(hub, monkeypatch)
-    done = publish(place, "--yes")
-    assert done.returncode == code, done.stderr
+    done = publish(place, "--yes", code=code)
     assert said in done.stderr
     assert "Traceback" not in done.stderr and "hf_wrong" not in done.stderr
 
 
 @pytest.mark.parametrize("name", ["bank", "a/b/c", "../x", "me/ba nk", "me/b..c", "/x"])
 def test_a_name_that_is_none_is_refused(hub, place, name):
-    done = toolbank("publish", "run", "--to", f"hub:{name}", "--yes", cwd=place)
-    assert done.returncode == 2
+    done = do(place, "publish", "run", "--to", f"hub:{name}", "--yes", code=2)
     assert "OWNER/NAME" in done.stderr
     assert not hub.asked
 
@@ -193,12 +174,9 @@ def test_a_name_that_is_none_is_refused(hub, place, name):
         (True, "main", "toolbank publish"),
     ],
 )
-def test_a_dataset_that_is_not_there_or_of_another_layout_is_refused(
-    hub, place, there, revision, named
-):
+def test_a_missing_or_other_dataset_is_refused(hub, place, there, revision, named):
     if there:
         hub.repositories["me/bank"] = Repository(private=False)
     write_back(place, revision=revision)
-    done = toolbank("plan", "back.yaml", cwd=place)
-    assert done.returncode == 2
-    assert "me/bank" in done.stderr and named in done.stderr
+    said = do(place, "plan", "back.yaml", code=2).stderr
+    assert "me/bank" in said and named in said

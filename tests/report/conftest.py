@@ -17,14 +17,13 @@ COUNTS = {
 }
 
 
-def make_bank(n_queries=6, **tool_fields):
+def make_bank(n_queries=6):
     tools = tuple(
         Tool(
             name=f"lib.part.tool{i}",
             kind="function",
             summary=f"Does thing {i}.",
             url=f"https://example.org/{i}",
-            **tool_fields,
         )
         for i in range(5)
     )
@@ -97,10 +96,10 @@ def write_hits(run, rows):
 
 def make_attempts():
     """As many as COUNTS says."""
-    endings = [("accepted", "", COUNTS["accepted"]), ("declined", "", 1)]
+    rows = [("accepted", "")] * COUNTS["accepted"] + [("declined", "")]
     for outcome in ("rejected", "failed"):
-        endings += [(outcome, *found) for found in COUNTS[outcome].items()]
-    rows = [(outcome, why) for outcome, why, n in endings for _ in range(n)]
+        for reason, n in COUNTS[outcome].items():
+            rows += [(outcome, reason)] * n
     return [
         AttemptRecord(attempt=number, outcome=outcome, reason=reason)
         for number, (outcome, reason) in enumerate(rows)
@@ -124,10 +123,8 @@ def run(tmp_path):
     make_bank().save(folder / "bank")
     write_attempts(folder / "bank" / "attempts.parquet", make_attempts())
     write_json(folder / "metrics.json", METRICS)
-    write_json(
-        folder / "labels.json",
-        [{"set": "real", "n": 40, "unknown": {"lib.gone": 2}, "refusals": 0}],
-    )
+    unknown = {"set": "real", "n": 40, "unknown": {"lib.gone": 2}, "refusals": 0}
+    write_json(folder / "labels.json", [unknown])
     write_hits(folder, HITS)
     write_text(folder / "recipe.yaml", "name: things\nseed: 3\n")
     return folder

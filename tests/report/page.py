@@ -25,7 +25,6 @@ def text_of(html, selector):
 
 
 def rows_of(node, selector="tbody tr"):
-    """The texts of the cells of each row."""
     return [
         [cell.text(strip=True) for cell in row.css("th, td")]
         for row in node.css(selector)

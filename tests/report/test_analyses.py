@@ -41,22 +41,20 @@ def test_what_counts_for_nothing_gives_nothing():
     assert count_failures([found("ax", "a")], {"a"}).mean == 0
     assert count_failures([found("x", "a")], {"a"}) is None
     assert count_failures([], {"a"}) is None
-    assert compare_kinds({"mine": [found("a", "a", "q7")]}, seed=0) is None
-    assert compare_kinds({}, seed=0) is None
-    assert follow_uses({"mine": [found("ab", "a")]}, {"a": 4, "b": 4}, 0) is None
-    assert follow_uses({"mine": [found("ab", "a")]}, {}, 0) is None
-    assert follow_uses({}, {"a": 1}, 0) is None
+    for hits in ({"mine": [found("a", "a", "q7")]}, {}):
+        assert compare_kinds(hits, seed=0) is None
+    mine = {"mine": [found("ab", "a")]}
+    for hits, uses in ((mine, {"a": 4, "b": 4}), (mine, {}), ({}, {"a": 1})):
+        assert follow_uses(hits, uses, seed=0) is None
 
 
 def test_each_kind_has_the_mean_recall_of_its_requests():
+    others = ("r1", "ask-17", "plain", "ask-plainer-1")
     rows = [
         found("a", "ab", "ask-terse-1"),
         found("a", "b", "ask-terse-2"),
         found("a", "a", "ask-plain-1"),
-        *(
-            found("ab", "a", other)
-            for other in ("r1", "ask-17", "plain", "ask-plainer-1")
-        ),
+        *(found("ab", "a", other) for other in others),
     ]
     chart = compare_kinds({"mine": rows, "theirs": rows[::-1]}, seed=0)
     assert [text for text, _ in chart.groups] == ["plain", "terse", "others"]

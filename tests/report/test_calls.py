@@ -53,14 +53,9 @@ def test_a_cost_that_is_not_known_is_a_dash_and_says_what_to_do(run):
 
 
 def judge(run, dollars=None):
-    judged = {
-        "judge": "j",
-        "heuristic": False,
-        "against": "draft",
-        "n": 0,
-        "method": "",
-    }
-    judged |= {"criteria": {}, "calls": {"judge": calls(600, (6_000, 60), dollars)}}
+    judged = {"judge": "j", "heuristic": False, "against": "draft", "n": 0}
+    judged |= {"method": "", "criteria": {}}
+    judged["calls"] = {"judge": calls(600, (6_000, 60), dollars)}
     write_json(run / "judge.json", judged)
 
 

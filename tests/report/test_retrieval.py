@@ -115,7 +115,6 @@ def test_differences_are_told_with_their_intervals(run):
     ):
         assert part in told
     assert text_of(html, ".differences .sure") == "+37.5 -12.5"
-    # The best is held against the one that has seen no request.
     assert "descriptions alone find 50 %" in text_of(html, ".standfirst")
 
 

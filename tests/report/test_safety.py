@@ -79,18 +79,13 @@ def test_hostile_texts_come_out_as_text(run, hostile):
 def shape(html):
     """What of a page could act, and of which elements it is made."""
     nodes = parse(html).css("*")
+    keys = {key for node in nodes for key in node.attributes}
+    links = [n.attributes["href"] for n in nodes if "href" in n.attributes]
     return {
         "scripts": [node.text() for node in nodes if node.tag == "script"],
-        "handlers": {
-            key for node in nodes for key in node.attributes if key.startswith("on")
-        },
+        "handlers": {key for key in keys if key.startswith("on")},
         "elements": {node.tag for node in nodes},
-        "links": {
-            (node.attributes.get("href") or "").partition("#")[1]
-            or node.attributes["href"]
-            for node in nodes
-            if "href" in node.attributes
-        },
+        "links": {re.sub("#.*", "#", link or "") for link in links},
     }
 
 

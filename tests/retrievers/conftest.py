@@ -23,17 +23,9 @@ def bank():
     }
     uses = [
         ("My lawn looks dry, give it something to drink", ["garden.water"], "train"),
-        (
-            "Will it rain? If not, soak the roses",
-            ["garden.forecast", "garden.water"],
-            "train",
-        ),
+        ("If no rain, soak the roses", ["garden.forecast", "garden.water"], "train"),
         ("Put on some jazz for dinner", ["music.play"], "train"),
-        (
-            "Where has my package got to?",
-            ["shop.trackParcel", "shop.gone"],
-            "train",
-        ),
+        ("Where has my package got to?", ["shop.trackParcel", "shop.gone"], "train"),
         ("Stop that awful noise", ["music.stop"], "test"),
     ]
     return make_bank(summaries, uses)
@@ -56,7 +48,6 @@ def asked(bank):
 
 @pytest.fixture(scope="session")
 def reranker():
-    """A language model that reranks by words."""
     with ChatServer(answer_by_words) as server:
         yield server
 

@@ -36,9 +36,21 @@ def name_query(form, split, *places):
 
 
 def named_bank(queries):
-    """A bank whose tools are the `NAMES`."""
     bank = make_bank({name: f"the {name}" for name in NAMES})
     return Bank(bank.tools, tuple(queries))
+
+
+def paired_bank():
+    """Two tools in each query, but for a test with what no query said."""
+    please, beside, zebra = "please {} and {} now", "{} and {} beside", "a zebra and {}"
+    return named_bank(
+        [
+            *(name_query(please, "train", i, (i + 1) % 8) for i in range(8)),
+            *(name_query(please, "train", i, (i + 2) % 8) for i in range(8)),
+            *(name_query(beside, "validation", i, (i + 5) % 8) for i in range(6)),
+            *(name_query(zebra, "test", i) for i in range(4)),
+        ]
+    )
 
 
 def assert_same_hits(found, expected, atol=0.0):
@@ -48,33 +60,25 @@ def assert_same_hits(found, expected, atol=0.0):
 
 
 TRAINED = (
-    "mlc",
-    "mlc-frozen",
-    "refiner",
-    "refiner-on-nnn",
-    "protip",
-    "nnn",
-    "decomposition",
-    "fusion",
-    "tuned-tool2vec",
-    "tuned-descriptions",
+    *("mlc", "mlc-frozen", "refiner", "refiner-on-nnn", "protip", "nnn"),
+    *("decomposition", "fusion", "tuned-tool2vec", "tuned-descriptions"),
 )
 SHORT = {"epochs": 1, "batch_size": 2, "learning_rate": 1e-3, "warmup": 0}
 
 
-def encoder_for(folder, bank: Bank, *texts, dropout=0.1, **settings):
+def encoder_for(folder, bank, *texts, dropout=0.1, **settings):
     """A tiny encoder that knows each word of a bank and of some texts."""
     model = str(tiny_encoder(folder, dropout=dropout, words=words_of(bank, *texts)))
     return SentenceConfig(model=model, **settings)
 
 
-def words_of(bank: Bank, *texts):
+def words_of(bank, *texts):
     read = [f"{tool.name} {tool.summary}" for tool in bank.tools]
     read += [query.query for query in (*bank.queries, *bank.train_queries)]
     return sorted(set(re.findall(r"\w+", " ".join([*read, *texts]).lower())))
 
 
-def configure(encoder: SentenceConfig, **training):
+def configure(encoder, **training):
     """A configuration of each method, trained or built on others, by its label."""
     frozen = {"encoder": encoder}
     trained = {"encoder": encoder, "training": SHORT | training}
@@ -104,15 +108,13 @@ def needed_by(config, configs):
     return tuple(c for one in needed for c in (*needed_by(one, configs), one))
 
 
-def fit(label, configs, bank: Bank, **context):
-    """A fitted retriever; what it builds on is fitted first."""
+def fit(label, configs, bank, **context):
     config = configs[label]
     stages = [fit(other, configs, bank) for other in config.needs]
     return fit_one(config, bank, *stages, **context)
 
 
-def fit_one(config, bank: Bank, *stages, **context):
-    """A fitted retriever on fitted stages."""
+def fit_one(config, bank, *stages, **context):
     retriever = create_retriever(config)
     fitted = {stage.name: stage for stage in stages}
     retriever.fit(bank, FitContext(fitted=fitted, **context))
@@ -133,7 +135,7 @@ CONFIGS = {
 LABELS = [*CONFIGS, *TRAINED, "llm"]
 
 
-def make_cases(bank: Bank, folder, server):
+def make_cases(bank, folder, server):
     """Every method on a bank; the trained ones have a tiny encoder, and `server` is the model."""
     bell = "Ring the bell of a house."
     small = configure(encoder_for(folder / "tiny", bank, bell, *REQUESTS))

@@ -3,7 +3,6 @@ import pytest
 import torch
 
 from toolbank.bank.bank import Bank, Label
-from toolbank.bank.ranking import Hits
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.finetune_data import draw_negatives, make_texts, mine_negatives
 from toolbank.encoders.ranking_loss import SharedTools
@@ -47,9 +46,6 @@ def test_train_requests_need_what_was_verified_and_the_test_stays_as_written():
     assert [q.tools for q in LEARNT.split("test")] == [("a",)]
     assert RELEVANCE.tools.tolist() == [[B], [C], [D]]
     assert RELEVANCE.spared.tolist() == [[C], [-1], [-1]]
-
-
-def test_of_a_bank_without_labels_none_is_spared():
     relevance = train_relevance(Bank(BANK.tools, BANK.queries))
     assert relevance.tools.tolist() == [[A], [C], [D], [A]]
     assert relevance.spared.shape == (4, 0)
@@ -84,7 +80,7 @@ def test_fine_tuning_leaves_it_out_of_the_batch_on_either_side(texts):
     ]
 
 
-def test_a_classifier_learns_nothing_of_it():
+def test_neither_a_classifier_nor_the_refiner_learns_of_it():
     rows = make_rows(["x"] * 3, RELEVANCE.tools, RELEVANCE.spared, RELEVANCE.weights)
     collate = Collator(lambda _: {}, n_labels=4)
     batch = collate(rows)
@@ -93,10 +89,7 @@ def test_a_classifier_learns_nothing_of_it():
     multi_label_loss(logits, batch["labels"], batch["weights"]).backward()
     assert logits.grad[0, C] == 0
     assert (logits.grad[0, [A, B, D]] != 0).all()
-
-
-def test_the_refiner_learns_nothing_of_it():
-    hits: Hits = (np.array([[A, B, C, D]] * 3), np.zeros((3, 4), np.float32))
+    hits = (np.array([[A, B, C, D]] * 3), np.zeros((3, 4), np.float32))
     vectors = np.eye(4, dtype=np.float32)
     rows = train_rows(
         search_rows([[1]] * 3, hits, vectors),
@@ -115,7 +108,7 @@ def test_no_plan_is_driven_away_from_it():
     assert set(mined[0][0]) == {D}
     assert set(mined[1][0]) == {B, D}
     examples = [
-        {"query": [1], "plan": plan, "drawn": [B, C, D], "mined": ()} for plan in plans
+        {"query": [1], "plan": p, "drawn": [B, C, D], "mined": ()} for p in plans
     ]
     negatives = PlanCollator([[n] for n in range(4)], pad_id=0)(examples)["negatives"]
     # The batch has b, c and d, in this order.

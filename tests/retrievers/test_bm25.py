@@ -25,9 +25,8 @@ def test_scores_equal_those_of_the_library(bank, cases):
     texts = [all_words(tool) for tool in bank.tools]
     library.index(bm25s.tokenize(texts, stopwords="en", show_progress=False))
     request = "give back the money of the song order"
-    words = bm25s.tokenize(
-        request, stopwords="en", show_progress=False, return_ids=False
-    )
+    quiet = {"stopwords": "en", "show_progress": False}
+    words = bm25s.tokenize(request, **quiet, return_ids=False)
     _, expected = library.retrieve(words, k=6, show_progress=False)
     scores = cases["bm25"].fitted.search([request], 6)[1][0]
     found = scores[np.isfinite(scores)]
@@ -37,9 +36,7 @@ def test_scores_equal_those_of_the_library(bank, cases):
 
 
 def test_a_tool_that_shares_no_word_is_no_hit_whatever_the_order_of_the_file():
-    tools = tuple(
-        Tool(name=f"t{n}", summary=f"word{n}", kind="function") for n in range(9)
-    )
+    tools = tuple(Tool(name=f"t{n}", summary=f"word{n}") for n in range(9))
     for listed in (tools, tools[::-1]):
         retriever = fit(Bank(listed))
         indices, scores = retriever.search(["nothing of that", "word3"], 3)

@@ -30,7 +30,6 @@ SECOND = DecompositionConfig(first_stage="nearest")
 
 
 def cross_fit_anew(config, bank, k, context, folds=2):
-    """Cross-fit by fitting retrievers of a configuration."""
     retriever = create_retriever(config)
     return cross_fit(
         config.label,
@@ -74,13 +73,10 @@ def test_folds_follow_the_seed_and_not_the_order_of_the_texts():
     assert any(other != first for other in others)
 
 
-def test_hits_are_in_the_order_of_the_train_queries(own_tools):
+def test_hits_are_in_the_order_of_the_train_queries_and_no_more_than_tools(own_tools):
     expected = fit_one(Bm25Config(), own_tools).search(TEXTS, 3)
     found = cross_fit_anew(Bm25Config(), own_tools, 3, CONTEXT)
     assert_same_hits(found, expected)
-
-
-def test_there_are_no_more_hits_than_tools_or_train_queries(own_tools):
     for bank, k, shape in ((own_tools, 64, (7, 7)), (Bank(own_tools.tools), 3, (0, 3))):
         indices, scores = cross_fit_anew(Bm25Config(), bank, k, CONTEXT)
         assert indices.shape == scores.shape == shape
@@ -107,9 +103,7 @@ def test_validation_queries_are_in_every_fold(own_tools, fits):
     assert sum(len(bank.split("train")) for bank in banks) == len(TEXTS)
 
 
-def test_killed_between_folds_it_goes_on_with_the_next(
-    own_tools, tmp_path, monkeypatch
-):
+def test_killed_between_folds_it_goes_on(own_tools, tmp_path, monkeypatch):
     context = FitContext(seed=3, checkpoints=tmp_path / "kept")
     whole = cross_fit_anew(NEIGHBOUR, own_tools, 3, CONTEXT)
     fits = []

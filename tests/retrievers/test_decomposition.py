@@ -164,23 +164,17 @@ retrievers:
 """
 
 
-def test_the_journal_is_in_the_run_folder(tmp_path):
-    recipe = tmp_path / "mine.yaml"
-    recipe.write_text(RECIPE)
-    run = tmp_path / "runs/mine"
-    placed = place_replies(load_recipe(str(recipe)).recipe, recipe, run).retrievers
+def test_a_split_has_its_journal_and_follows_its_prompt(tmp_path, monkeypatch):
+    file, run = tmp_path / "mine.yaml", tmp_path / "runs/mine"
+    file.write_text(RECIPE)
+    recipe = load_recipe(str(file)).recipe
+    placed = place_replies(recipe, file, run).retrievers
     (config,) = (c for c in placed if c.label == "decomposition")
     assert config.decompose.replies == run / "subtasks.sqlite"
-
-
-def test_what_a_models_prompt_splits_follows_from_the_prompt(tmp_path, monkeypatch):
-    recipe = tmp_path / "mine.yaml"
-    recipe.write_text(RECIPE)
     monkeypatch.chdir(tmp_path)
 
     def prompts():
-        read = load_recipe(str(recipe)).recipe
-        return {c.label: files_read(c, read) for c in read.retrievers}
+        return {c.label: files_read(c, recipe) for c in recipe.retrievers}
 
     ours = prompts()
     assert ours["decomposition"] == ours["refiner"]

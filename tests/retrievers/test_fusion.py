@@ -36,15 +36,20 @@ def fuse(first, second, **settings):
     return fused
 
 
-def test_a_score_is_told_in_standard_deviations():
-    hits = np.array([[2, 0]]), np.array([[9.0, 5.0]], np.float32)
-    np.testing.assert_allclose(standardise(hits, 4), [[-1, -1, 1, -1]])
+LOW, HIGH = -1 / np.sqrt(2), np.sqrt(2)
 
 
-def test_where_fewer_fit_than_were_asked_for_the_others_stand_at_nothing():
-    hits = np.array([[1, -1, -1]]), np.array([[6.0, -np.inf, -np.inf]], np.float32)
-    low, high = -1 / np.sqrt(2), np.sqrt(2)
-    np.testing.assert_allclose(standardise(hits, 3), [[low, high, low]], atol=1e-6)
+@pytest.mark.parametrize(
+    ("indices", "scores", "expected"),
+    [
+        ([2, 0], [9.0, 5.0], [-1, -1, 1, -1]),
+        # Where fewer fit than were asked for, the others stand at nothing.
+        ([1, -1, -1], [6.0, -np.inf, -np.inf], [LOW, HIGH, LOW]),
+    ],
+)
+def test_scores_become_standard_deviations(indices, scores, expected):
+    hits = np.array([indices]), np.array([scores], np.float32)
+    np.testing.assert_allclose(standardise(hits, len(expected)), [expected], atol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1, 1000])

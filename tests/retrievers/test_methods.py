@@ -1,3 +1,5 @@
+from importlib import import_module
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -11,12 +13,10 @@ from tests.retrievers.small_methods import (
 )
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
-from toolbank.retrievers import RETRIEVERS, load_retriever
+from toolbank.retrievers import RETRIEVERS, create_retriever, load_retriever
 from toolbank.retrievers.base import ALONE
 from toolbank.retrievers.bm25 import Bm25Retriever
-from toolbank.retrievers.settings import (
-    Bm25Config,
-)
+from toolbank.retrievers.settings import Bm25Config
 from toolbank.retrievers.unseen import DescriptionOdds
 from toolbank.system.errors import InputError
 from toolbank.testing.retrievers import (
@@ -92,9 +92,7 @@ class Peeking(Bm25Retriever):
         super().fit(Bank(tuple(named.values())), context)
 
 
-def test_a_method_that_says_it_needs_no_query_and_reads_them_is_told(
-    cases, monkeypatch
-):
+def test_a_method_that_reads_queries_it_denies_is_told(cases, monkeypatch):
     monkeypatch.setattr("toolbank.retrievers.bm25.Bm25Retriever", Peeking)
     case = RetrieverCase(cases["bm25"].kind, Bm25Config(), cases["bm25"].bank)
     with pytest.raises(AssertionError, match="without train queries, same hits"):
@@ -178,9 +176,7 @@ def test_an_encoder_of_another_width_is_told(cases, tmp_path, name):
         }
         save_file({key: np.ascontiguousarray(a) for key, a in narrow.items()}, path)
     loaded = load_retriever(tmp_path)
-    with pytest.raises(
-        InputError, match=r"gives \d+ numbers, the saved vectors have 16"
-    ):
+    with pytest.raises(InputError, match=r"gives \d+ numbers, the saved .* have 16"):
         loaded.search(["anything"], 1)
     with pytest.raises(InputError, match=r"gives \d+ numbers"):
         loaded.add_tools([Tool(name="new", kind="function")])
@@ -196,11 +192,37 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize(("label", "file", "damage", "named"), DAMAGES)
-def test_damage_to_a_saved_method_is_refused(
-    cases, tmp_path, label, file, damage, named
-):
+def test_a_damaged_method_is_refused(cases, tmp_path, label, file, damage, named):
     cases[label].fitted.save(tmp_path)
     path = min(tmp_path.rglob(file))
     path.write_text(damage(path.read_text()))
     with pytest.raises(InputError, match=named):
         load_retriever(tmp_path)
+
+
+KIND = """
+    from typing import Literal
+
+    from toolbank.retrievers.bm25 import Bm25Retriever
+    from toolbank.retrievers.kind import RetrieverKind
+    from toolbank.retrievers.settings import Bm25Config
+
+
+    class Config(Bm25Config):
+        type: Literal["odd"] = "odd"
+
+
+    class Odd(Bm25Retriever):
+        pass
+
+
+    KIND = RetrieverKind(Config, "odd_method:Odd")
+"""
+
+
+def test_a_retriever_of_another_package_is_found(install_package, bank):
+    install_package("toolbank.retrievers", "odd_method", KIND, odd="KIND")
+    retriever = create_retriever(import_module("odd_method").Config())
+    retriever.fit(bank)
+    (best,) = retriever.search(["start a song"], 1)[0][0]
+    assert retriever.tools[best] == "music.play"

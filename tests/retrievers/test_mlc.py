@@ -24,9 +24,8 @@ REQUESTS = ["soak the plants", "", "refund order 17", "¿dónde está?", "a " * 
 
 def make_folder(place, kind, pooling, bank):
     """An encoder's folder; with [CLS] one of transformers alone, as BERT's or DeBERTa's."""
-    folder = tiny_encoder(
-        place / f"{kind}-{pooling}", kind, dropout=0, words=words_of(bank)
-    )
+    name, words = f"{kind}-{pooling}", words_of(bank)
+    folder = tiny_encoder(place / name, kind, dropout=0, words=words)
     if pooling == "cls":
         (folder / "modules.json").unlink()
     return folder
@@ -37,9 +36,8 @@ def make_config(folder, **settings):
         **{"epochs": 3, "batch_size": 8, "learning_rate": 5e-3, "max_length": 32}
         | settings.pop("training", {})
     )
-    return MlcConfig(
-        encoder=SentenceConfig(model=str(folder)), training=training, **settings
-    )
+    encoder = SentenceConfig(model=str(folder))
+    return MlcConfig(encoder=encoder, training=training, **settings)
 
 
 def often(bank, times=30):
@@ -83,9 +81,7 @@ QUICK = [("minilm", "mean"), ("deberta", "cls")]
         ),
     ],
 )
-def test_every_shape_is_trained_saved_loaded_and_searched(
-    bank, tmp_path, kind, pooling, frozen
-):
+def test_every_shape_is_trained_and_saved(bank, tmp_path, kind, pooling, frozen):
     folder = make_folder(tmp_path, kind, pooling, bank)
     config = make_config(folder, training={"epochs": 5}, frozen=frozen)
     retriever = fit_one(config, often(bank))
@@ -164,13 +160,8 @@ def test_a_classifier_of_other_tools_is_told(bank, folder, tmp_path):
         load_retriever(tmp_path / "two")
 
 
-@pytest.mark.parametrize(
-    ("kind", "pooling"),
-    [("minilm", "mean"), ("deberta", "cls")],
-)
-def test_the_last_layer_is_trained_before_the_encoder_moves(
-    bank, tmp_path, kind, pooling, monkeypatch
-):
+@pytest.mark.parametrize(("kind", "pooling"), [("minilm", "mean"), ("deberta", "cls")])
+def test_the_last_layer_is_trained_first(bank, tmp_path, kind, pooling, monkeypatch):
     folder = make_folder(tmp_path, kind, pooling, bank)
     still = make_config(folder, training={"epochs": 0.1, "learning_rate": 1e-12})
     made = []
@@ -200,9 +191,7 @@ def loss(retriever, bank):
     return multi_label_loss(logits, labels, torch.ones(len(train))).item()
 
 
-def test_a_fit_that_was_cut_off_in_the_last_layers_training_goes_on(
-    bank, folder, tmp_path, monkeypatch
-):
+def test_a_fit_cut_off_in_the_last_layer_goes_on(bank, folder, tmp_path, monkeypatch):
     left = [None] * 7
 
     def cut_off(vectors):
@@ -221,9 +210,8 @@ def test_a_fit_that_was_cut_off_in_the_last_layers_training_goes_on(
     assert not list(tmp_path.glob("checkpoint-*"))
     resumed = fit_one(config, few, checkpoints=tmp_path)
     for name, values in whole.classifier.state_dict().items():
-        torch.testing.assert_close(
-            resumed.classifier.state_dict()[name], values, atol=0, rtol=0
-        )
+        found = resumed.classifier.state_dict()[name]
+        torch.testing.assert_close(found, values, atol=0, rtol=0)
 
 
 def test_a_language_model_is_refused_as_a_classifier(bank, tmp_path):
@@ -264,9 +252,8 @@ def test_a_description_counts_like_so_many_queries():
     bank = make_worded_bank("task {number}")
     twice = bank.queries[0].model_copy(update={"id": "again"})
     unused = [q for q in bank.split("train") if q.tools != ("door.use",)]
-    shares = fit_frozen(
-        Bank(bank.tools, (*unused, twice)), 1, description_weight=4
-    ).shares
+    unused_bank = Bank(bank.tools, (*unused, twice))
+    shares = fit_frozen(unused_bank, 1, description_weight=4).shares
     np.testing.assert_allclose(shares[:3], [4 / 6, 1, 4 / 5])
 
 

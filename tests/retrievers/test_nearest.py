@@ -20,13 +20,18 @@ def fit(bank, neighbours):
     return fit_one(NearestConfig(neighbours=neighbours), bank)
 
 
-def test_the_tools_of_the_nearest_query_come_first(bank):
-    retriever = fit(bank, neighbours=1)
-    indices, scores = retriever.search([REQUEST], 6)
+@pytest.mark.parametrize("by", ["embedding", "bm25"])
+def test_the_tools_of_the_nearest_query_come_first(bank, by):
+    retriever = fit_one(NearestConfig(neighbours=1, by=by), bank)
+    indices, scores = retriever.search([REQUEST, "xyzzy", ""], 6)
     first = {retriever.tools[i] for i in indices[0, :2]}
     assert first == {"garden.water", "garden.forecast"}
     assert (scores[0, :2] > 0).all()
     assert (scores[0, 2:] <= 0).all()
+    if by == "bm25":
+        assert scores[0, :2] == pytest.approx(1, abs=0.01)
+        assert scores[1].tolist() == [-1] * 6
+        assert sorted(indices[1].tolist()) == [0, 1, 2, 3, 4, 5]
 
 
 def test_tools_without_a_vote_follow_in_the_order_of_their_descriptions(bank):
@@ -39,8 +44,7 @@ def test_tools_without_a_vote_follow_in_the_order_of_their_descriptions(bank):
 
 
 @pytest.mark.parametrize(
-    ("by", "other"),
-    [("embedding", DescriptionsConfig()), ("bm25", Bm25Config())],
+    ("by", "other"), [("embedding", DescriptionsConfig()), ("bm25", Bm25Config())]
 )
 def test_without_queries_descriptions_decide(bank, by, other):
     request = ["silence the song and the speakers"]
@@ -48,17 +52,6 @@ def test_without_queries_descriptions_decide(bank, by, other):
     assert (expected >= 0).all()
     found = fit_one(NearestConfig(by=by), Bank(bank.tools)).search(request, 2)[0]
     np.testing.assert_array_equal(found, expected)
-
-
-def test_by_bm25_the_query_that_shares_words_votes(bank):
-    retriever = fit_one(NearestConfig(neighbours=1, by="bm25"), bank)
-    indices, scores = retriever.search([REQUEST, "xyzzy", ""], 6)
-    first = {retriever.tools[i] for i in indices[0, :2]}
-    assert first == {"garden.water", "garden.forecast"}
-    assert scores[0, :2] == pytest.approx(1, abs=0.01)
-    assert (scores[0, 2:] <= 0).all()
-    assert scores[1].tolist() == [-1] * 6
-    assert sorted(indices[1].tolist()) == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_tool_that_no_query_uses_stands_where_its_description_says(bank, monkeypatch):
@@ -76,9 +69,8 @@ def test_a_tool_that_no_query_uses_stands_where_its_description_says(bank, monke
 def test_a_train_query_has_no_vote_for_itself_but_its_twin_has(bank, by):
     train = bank.split("train")
     twin = train[0].model_copy(update={"id": "twin", "tools": ("music.stop",)})
-    retriever = fit_one(
-        NearestConfig(neighbours=1, by=by), Bank(bank.tools, (*train, twin))
-    )
+    both = Bank(bank.tools, (*train, twin))
+    retriever = fit_one(NearestConfig(neighbours=1, by=by), both)
     indices, _ = retriever.search_train(Bank(bank.tools, (*train, twin)), 1)
     assert retriever.tools[indices[0, 0]] == "music.stop"
     assert retriever.tools[indices[-1, 0]] == "garden.water"

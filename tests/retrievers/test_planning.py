@@ -58,18 +58,8 @@ def configs(bank, tmp_path_factory):
 
 
 LABELS = (
-    "tuned-tool2vec",
-    "tuned-descriptions",
-    "triplets",
-    "hard",
-    "mlc",
-    "mlc-frozen",
-    "refiner",
-    "over-tuned",
-    "over-frozen",
-    "protip",
-    "hard-protip",
-    "nnn",
+    *("tuned-tool2vec", "tuned-descriptions", "triplets", "hard", "mlc", "mlc-frozen"),
+    *("refiner", "over-tuned", "over-frozen", "protip", "hard-protip", "nnn"),
     "decomposition",
 )
 
@@ -82,9 +72,7 @@ LABELS = (
         pytest.param("over-refiner", True, marks=pytest.mark.slow),
     ],
 )
-def test_the_steps_that_are_planned_are_those_that_are_done(
-    label, validates, bank, configs, monkeypatch
-):
+def test_the_planned_steps_are_done(label, validates, bank, configs, monkeypatch):
     if not validates:
         bank = Bank(bank.tools, bank.split("train"), bank.info)
     config = configs[label]

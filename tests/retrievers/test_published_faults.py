@@ -5,13 +5,7 @@ import torch
 from torch.nn.modules.module import register_module_forward_hook
 from transformers import AutoTokenizer
 
-from tests.retrievers.small_methods import (
-    configure,
-    encoder_for,
-    fit,
-    name_query,
-    named_bank,
-)
+from tests.retrievers.small_methods import configure, encoder_for, fit, paired_bank
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.base import FitContext
 
@@ -21,15 +15,7 @@ PREFIXES = {"query_prefix": "query: ", "document_prefix": "passage: "}
 
 @pytest.fixture(scope="module")
 def bank():
-    please, beside, zebra = "please {} and {} now", "{} and {} beside", "a zebra and {}"
-    return named_bank(
-        [
-            *(name_query(please, "train", i, (i + 1) % 8) for i in range(8)),
-            *(name_query(please, "train", i, (i + 2) % 8) for i in range(8)),
-            *(name_query(beside, "validation", i, (i + 5) % 8) for i in range(6)),
-            *(name_query(zebra, "test", i) for i in range(4)),
-        ]
-    )
+    return paired_bank()
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +53,7 @@ def test_dropout_is_on_in_training_and_off_elsewhere(bank, configs, label):
 def test_prefixes_are_read_in_training_as_in_search(bank, configs, label):
     tokenizer = AutoTokenizer.from_pretrained(configs[label].encoder.model)
     heads = {
-        tuple(tokenizer(prefix)["input_ids"][:3]): prefix
-        for prefix in PREFIXES.values()
+        tuple(tokenizer(text)["input_ids"][:3]): text for text in PREFIXES.values()
     }
     read = set()
 
@@ -117,9 +102,7 @@ def strict(monkeypatch):
 @pytest.mark.parametrize(
     "label", ["mlc-frozen", "refiner", "protip", "tuned-tool2vec", "nnn-tuned"]
 )
-def test_hits_of_train_queries_are_of_those_that_have_not_seen_them(
-    bank, configs, label, strict
-):
+def test_train_queries_are_searched_by_unknowing_ones(bank, configs, label, strict):
     nnn = configs["nnn"].model_copy(
         update={"name": "nnn-tuned", "first_stage": "tuned-tool2vec"}
     )

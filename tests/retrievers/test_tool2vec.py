@@ -24,34 +24,26 @@ def test_a_vector_is_the_sum_of_its_queries_and_its_weighted_description():
         weights=np.array([1, 0.5]),
         description_weight=2.0,
     ).vectors
-    np.testing.assert_allclose(
-        vectors[0], np.array([1, 0.5, 2]) / np.sqrt(5.25), atol=1e-6
-    )
-    np.testing.assert_allclose(
-        vectors[1], np.array([0, 0.5, 2]) / np.sqrt(4.25), atol=1e-6
-    )
+    first, second = np.array([[1, 0.5, 2], [0, 0.5, 2]]) / np.sqrt([[5.25], [4.25]])
+    np.testing.assert_allclose(vectors[0], first, atol=1e-6)
+    np.testing.assert_allclose(vectors[1], second, atol=1e-6)
     np.testing.assert_allclose(vectors[2], E3)
 
 
 @pytest.mark.parametrize("weight", [0.0, 2.0])
 @pytest.mark.parametrize("queries", [[], [E1, -E1]], ids=["none", "cancelling"])
-def test_without_queries_or_with_those_that_cancel_it_is_the_description(
-    queries, weight
-):
+def test_without_queries_that_count_it_is_the_description(queries, weight):
     uses = np.zeros((len(queries), 1), np.int64)
     embedded = np.reshape(queries, (-1, 3)).astype(np.float32)
     found = Centroids(embedded, np.stack([E2]), uses, np.ones(len(queries)), weight)
     np.testing.assert_allclose(found.vectors[0], E2)
 
 
-def test_taking_out_what_is_common_leaves_unit_vectors():
+def test_what_is_common_is_subtracted_and_few_texts_have_little():
     vectors = np.stack([E1, E2] * 500)
     rest = subtract_common(common_part(vectors), vectors)
     np.testing.assert_allclose(np.linalg.norm(rest, axis=1), 1, atol=1e-6)
     assert rest[0] @ rest[1] < -0.9
-
-
-def test_few_texts_have_little_in_common():
     assert np.linalg.norm(common_part(E1[None])) < 0.05
     assert common_part(np.zeros((0, 3), np.float32)).tolist() == [0, 0, 0]
 
@@ -85,9 +77,8 @@ def test_a_querys_own_tools_are_as_made_without_it(bank, weight, centre, monkeyp
     assert own.shape == (4, 2, 384)
     # What all queries have in common is held, as the docstring says.
     commons = iter([retriever.common, retriever.common_to_descriptions] * 4)
-    monkeypatch.setattr(
-        "toolbank.retrievers.tool2vec.common_part", lambda _: next(commons)
-    )
+    common_part = "toolbank.retrievers.tool2vec.common_part"
+    monkeypatch.setattr(common_part, lambda _: next(commons))
     for row, query in enumerate(bank.split("train")):
         blind = fit_one(
             config, Bank(bank.tools, tuple(q for q in bank.queries if q is not query))

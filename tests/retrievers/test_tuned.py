@@ -3,9 +3,8 @@ from itertools import count
 import numpy as np
 import pytest
 
-from tests.retrievers.small_methods import assert_same_hits, fit_one
+from tests.retrievers.small_methods import assert_same_hits, fit_one, paired_bank
 from tests.tiny_models import KINDS, tiny_encoder
-from tests.world import make_bank
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
@@ -21,29 +20,7 @@ REQUESTS = ["water the lawn", "play jazz at dinner"]
 
 @pytest.fixture(scope="module")
 def bank():
-    summaries = {
-        "garden.water": "open the valve of the garden",
-        "mail.send": "send a mail",
-        "music.play": "play a song",
-        "weather.read": "the weather of the week",
-    }
-    uses = [
-        ("water the lawn", ["garden.water"], "train"),
-        ("the lawn is dry", ["garden.water"], "train"),
-        (
-            "will it rain then water the garden",
-            ["weather.read", "garden.water"],
-            "train",
-        ),
-        ("send mail to the house", ["mail.send"], "train"),
-        ("mail this word to me", ["mail.send"], "train"),
-        ("play jazz", ["music.play"], "train"),
-        ("put on a song at dinner", ["music.play"], "train"),
-        ("is it cold tomorrow", ["weather.read"], "train"),
-        ("rain this week", ["weather.read"], "validation"),
-        ("water and sing a song", ["garden.water", "music.play"], "validation"),
-    ]
-    return make_bank(summaries, uses)
+    return paired_bank()
 
 
 def config_of(method, folder, kind, **training):
@@ -55,9 +32,8 @@ def config_of(method, folder, kind, **training):
 def test_it_trains_saves_loads_and_finds_the_same(bank, tmp_path, monkeypatch, kind):
     # Of four tools the best five are always right: no epoch would be better.
     values = count()
-    monkeypatch.setattr(
-        "toolbank.retrievers.dense.validation_recall", lambda *_: next(values)
-    )
+    validation = "toolbank.retrievers.dense.validation_recall"
+    monkeypatch.setattr(validation, lambda *_: next(values))
     folder = tiny_encoder(tmp_path / "model", kind)
     retriever = fit_one(config_of(Tool2VecConfig, folder, kind), bank, seed=1)
     retriever.save(tmp_path / "saved")
@@ -79,9 +55,7 @@ def test_it_trains_saves_loads_and_finds_the_same(bank, tmp_path, monkeypatch, k
         (DescriptionsConfig, {"loss": "triplet", "hard_negatives": 1}),
     ],
 )
-def test_every_loss_trains_and_the_same_seed_gives_the_same(
-    bank, tmp_path, method, training
-):
+def test_every_loss_gives_the_same_by_a_seed(bank, tmp_path, method, training):
     folder = tiny_encoder(tmp_path / "model", "minilm")
     found = []
     for _ in range(2):
@@ -93,7 +67,7 @@ def test_every_loss_trains_and_the_same_seed_gives_the_same(
 def test_training_draws_queries_to_their_tools(bank, tmp_path):
     folder = tiny_encoder(tmp_path, "minilm", dropout=0)
     unvalidated = Bank(bank.tools, bank.split("train"))
-    own = (train_relevance(bank).tools[:, :, None] == np.arange(4)).any(axis=1)
+    own = (train_relevance(bank).tools[:, :, None] == np.arange(8)).any(axis=1)
     gaps = []
     for training in (None, TRAINING | {"epochs": 15}):
         config = DescriptionsConfig(encoder={"model": str(folder)}, training=training)
@@ -129,9 +103,8 @@ def test_the_texts_of_the_configuration_are_embedded(bank, tmp_path):
         config = DescriptionsConfig(encoder={"model": str(folder), **E5}, text=text)
         retriever = fit_one(config, Bank((tool,)))
         vectors.append(retriever.vectors[0])
-    plain = load_encoder(
-        config.encoder.model_copy(update={"query_prefix": "passage: "})
-    )
+    as_query = {"query_prefix": "passage: "}
+    plain = load_encoder(config.encoder.model_copy(update=as_query))
     expected = plain.encode_queries([full_text(tool)])[0]
     np.testing.assert_allclose(vectors[1], expected, atol=1e-6)
     assert np.abs(vectors[0] - vectors[1]).max() > 1e-3

@@ -46,23 +46,18 @@ def test_threads_share_one(index, vectors):
         assert list(threads.map(ask, range(500))) == [*range(500)]
 
 
-def test_the_same_vectors_make_the_same_file(vectors, tmp_path):
+def test_the_same_vectors_make_the_same_file_and_few_make_none(vectors, tmp_path):
     for name in "ab":
         write_index(vectors, tmp_path / name, exact=1_000)
     first, second = (next((tmp_path / name).iterdir()) for name in "ab")
     assert first.read_bytes() == second.read_bytes()
-
-
-def test_few_vectors_have_none(vectors, tmp_path):
     write_index(vectors, tmp_path)
     assert len(vectors) < EXACT
     assert VectorIndex.read(tmp_path, vectors.shape) is None
 
 
 @pytest.mark.parametrize("cut", [0, 3, 100, 10_000, None])
-def test_one_that_is_damaged_or_of_other_vectors_is_named(
-    index, vectors, tmp_path, cut
-):
+def test_one_damaged_or_of_other_vectors_is_named(index, vectors, tmp_path, cut):
     [path] = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(InputError, match=rf"{path.name}: damaged"):

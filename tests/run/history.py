@@ -62,7 +62,6 @@ BANK = ("tools", "queries", "attempts", "asks")
 
 
 def list_tools(names, reworded=()):
-    """The text of a list of functions."""
     customer = {"customer": {"type": "string"}}
     parameters = {"type": "object", "properties": customer}
     rows = []
@@ -156,7 +155,6 @@ class Project:
         self.write_source("as at first")
 
     def write(self, name, text):
-        """What the user writes to a file."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -232,7 +230,6 @@ class Project:
         assert not self.ledger.twice, ("asked for twice", self.history)
 
     def compare(self, *, measured):
-        """Hold the run against one that was made by the same recipe without a history."""
         expected, found = self._run_fresh(), read_results(self.run_folder)
         names = [*BANK, *(["metrics"] if measured else [])]
         for name in names:
@@ -243,31 +240,22 @@ class Project:
         catalogue = self.run_folder / "catalogue"
         versions = [path.read_bytes() for path in sorted(catalogue.rglob("*.*"))]
         prompts = sorted((self.folder / "prompts").rglob("*.j2"))
-        inputs = [
-            *(
-                (self.folder / name).read_bytes()
-                for name in ("mine.yaml", "tools.json")
-            ),
-            *(path.read_bytes() for path in prompts),
-            *versions,
-        ]
+        files = (self.folder / "mine.yaml", self.folder / "tools.json", *prompts)
+        inputs = [*(path.read_bytes() for path in files), *versions]
         key = hashlib.sha256(b"\0".join(inputs)).hexdigest()
         if key not in self._fresh:
             out = self.folder.parent / "fresh"
+            run = ("run", "mine.yaml", "--out", out)
             shutil.rmtree(out, ignore_errors=True)
             if versions:
-                self._run_in(out, "--until", "sources")
+                do(self.folder, *run, "--until", "sources")
                 shutil.copytree(catalogue, out / "catalogue")
-            self._run_in(out, "--until", self._last)
+            do(self.folder, *run, "--until", self._last)
             self._fresh[key] = read_results(out)
         return self._fresh[key]
 
-    def _run_in(self, out, *arguments):
-        do(self.folder, "run", "mine.yaml", "--out", out, *arguments)
-
 
 def read_results(run):
-    """The rows of a bank, and the figures of its retrievers."""
     found = {}
     for name in BANK:
         path = run / f"bank/{name}.parquet"

@@ -10,7 +10,7 @@ import yaml
 from tests.commands.in_process import do, sets
 from tests.run.test_verify import grader
 from tests.servers.chat import ChatServer
-from tests.world import write_lines
+from tests.world import write_lines, write_recipe
 from toolbank.bank.bank import Bank
 from toolbank.search.run_search import load
 
@@ -29,8 +29,6 @@ def describe(name):
 
 
 class Functions:
-    """A list of functions."""
-
     source = "{type: functions, path: tools.json}"
 
     def __init__(self, folder):
@@ -42,8 +40,6 @@ class Functions:
 
 
 class OpenApi(Functions):
-    """A description of an API."""
-
     source = "{type: openapi, spec: tools.json, prefix: shop}"
 
     def write(self, names):
@@ -56,7 +52,7 @@ class OpenApi(Functions):
         self.file.write_text(json.dumps(content))
 
 
-def write_recipe(folder, source, url):
+def write_whole_recipe(folder, source, url):
     by_model = {"engine": "openai", "base_url": url, "model": "m"}
     recipe = {
         "name": "mine",
@@ -117,7 +113,7 @@ def server():
 def test_every_command_works_after_a_refresh(tmp_path, kind, server):
     source = kind(tmp_path)
     source.write(BEFORE)
-    write_recipe(tmp_path, source.source, server.url)
+    write_whole_recipe(tmp_path, source.source, server.url)
     run = tmp_path / "runs/mine"
 
     def call(command, out="out", code=0):
@@ -154,16 +150,7 @@ def test_every_command_works_after_a_refresh(tmp_path, kind, server):
 def test_exports_have_grades_after_a_refresh(tmp_path, kind):
     source = kind(tmp_path)
     source.write(BEFORE)
-    recipe = {
-        "name": "mine",
-        "sources": [yaml.safe_load(source.source)],
-        "generate": {"engine": "rules", "queries": 30},
-        "asks": None,
-        "baselines": False,
-        "retrievers": [{"type": "bm25"}],
-    }
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(recipe))
-
+    write_recipe(tmp_path, source.source, engine="rules", queries=30)
     call = partial(do, tmp_path)
     call("run", "mine.yaml")
     queries = [q for q in Bank.load(tmp_path / "runs/mine/bank").queries if q.split]
@@ -178,20 +165,16 @@ def test_exports_have_grades_after_a_refresh(tmp_path, kind):
     call("verify", "runs/mine", *sets("verify={engine: recorded, replies: ann}"))
     source.write([*BEFORE, "weigh_parcels"])
     call("refresh", "runs/mine")
-    for words in (
-        ("publish", "runs/mine", "--to", "out"),
-        ("export", "runs/mine", "--format", "jsonl", "--out", "out"),
-    ):
+    publish = ("publish", "runs/mine", "--to", "published")
+    export = ("export", "runs/mine", "--format", "jsonl", "--out", "exported")
+    for words in (publish, export):
         assert "First: toolbank run runs/mine" in call(*words, code=2).stderr
     call("run", "runs/mine")
-    call("publish", "runs/mine", "--to", "published")
-    call("export", "runs/mine", "--format", "jsonl", "--out", "exported")
+    for words in (publish, export):
+        call(*words)
     shards = (tmp_path / "published" / "data").glob("t[er]*-*.parquet")
     published = {one for path in shards for one in pl.read_parquet(path)["id"]}
     lines = (tmp_path / "exported" / "queries.jsonl").read_text().splitlines()
-    exported = {
-        one["id"] for one in map(json.loads, lines) if one["split"] in ("train", "test")
-    }
-    assert published == exported
-    assert published
+    rows = [row for row in map(json.loads, lines) if row["split"] in ("train", "test")]
+    assert published == {row["id"] for row in rows} != set()
     assert aside.isdisjoint(published)

@@ -1,13 +1,14 @@
 """The asks of a run: a stage of its own, and what every command says of it."""
 
 import re
+from pathlib import Path
 
 import pytest
 import yaml
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.servers.chat import Answer
-from tests.world import asks_for, write_dataset, write_recipe
+from tests.world import asks_for, write_dataset, write_dataset_recipe, write_recipe
 from toolbank.bank.bank import Bank
 from toolbank.commands.preview import preview_attempts
 from toolbank.commands.show import show_one, show_outcomes
@@ -22,13 +23,8 @@ from toolbank.system.files import read_json
 def recipe(tmp_path, server):
     """Loads a recipe whose queries the rules write and whose asks a model; or with changes."""
     path = write_recipe(tmp_path, engine="rules", queries=12)
-
     by_model = f"asks={{engine: openai, model: m, base_url: '{server.url}'}}"
-
-    def load(*settings, asks=True):
-        return load_recipe(path, [*([by_model] if asks else []), *settings])
-
-    return load
+    return lambda *settings: load_recipe(path, [by_model, *settings])
 
 
 @pytest.fixture
@@ -47,20 +43,17 @@ def asked(server):
 def test_asks_come_between_queries_and_retrievers(recipe, server, out):
     result = run_recipe(recipe(), out)
     kinds = [stage.partition("/")[0] for stage in result.did]
-    assert kinds == [
-        *("sources", "generate", "asks", "judge"),
-        *("retrievers", "evaluate", "report"),
-    ]
-    bank = Bank.load(out / "bank")
-    assert [(one.tool, one.kind) for one in bank.asks] == [
-        (tool, kind) for tool in tools_of(out) for kind in asks_for(tool)
-    ]
-    assert asked(server) == tools_of(out) or sorted(asked(server)) == tools_of(out)
+    stages = "sources generate asks judge retrievers evaluate report"
+    assert kinds == stages.split()
+    asks = Bank.load(out / "bank").asks
+    expected = [(tool, kind) for tool in tools_of(out) for kind in asks_for(tool)]
+    assert [(one.tool, one.kind) for one in asks] == expected
+    assert sorted(asked(server)) == tools_of(out)
     assert run_recipe(recipe(), out).did == ()
 
 
 def test_a_recipe_without_asks_has_the_same_bank(recipe, server, out, tmp_path):
-    plain = run_recipe(recipe(asks=False), out, until="judge")
+    plain = run_recipe(recipe("asks=null"), out, until="judge")
     assert plain.did == ("sources", "generate", "judge")
     assert "asks" not in yaml.safe_load((out / "recipe.yaml").read_text())
     assert not list((out / "bank").glob("asks*"))
@@ -73,7 +66,7 @@ def test_a_recipe_without_asks_has_the_same_bank(recipe, server, out, tmp_path):
 
 def test_removed_asks_are_no_longer_trained_on(recipe, server, out, capsys):
     run_recipe(recipe(), out)
-    without = run_recipe(recipe(asks=False), out)
+    without = run_recipe(recipe("asks=null"), out)
     assert "asks.parquet" in capsys.readouterr().err
     assert without.did == ("retrievers/bm25", "evaluate", "report")
     assert Bank.load(out / "bank").asks == ()
@@ -161,35 +154,20 @@ def test_the_report_tells_how_asks_ended_and_what_their_calls_took(recipe, serve
     assert f"ask {n} " in made
 
 
-DATASET = """\
-name: theirs
-dataset: {type: jsonl, path: data}
-baselines: false
-retrievers: [{type: bm25}, {type: bm25, name: words, requests: true}]
-"""
-
-
 def test_asks_for_the_tools_of_a_dataset(tmp_path, server, out):
     names = ["weigh", "sort", "paint"]
-    query = {
-        "id": "q",
-        "query": "How heavy is it?",
-        "tools": ["weigh"],
-        "split": "test",
-    }
+    query = {"query": "How heavy is it?", "tools": ["weigh"], "split": "test"}
     write_dataset(tmp_path / "data", names, [query])
-    path = tmp_path / "theirs.yaml"
-    path.write_text(DATASET)
-    model = [f"asks.base_url={server.url}", "asks.model=m"]
-    loaded = load_recipe(str(path), model)
+    words = {"type": "bm25", "name": "words", "requests": True}
+    path = write_dataset_recipe(
+        tmp_path, "theirs", retrievers=[{"type": "bm25"}, words]
+    )
+    loaded = load_recipe(path, [f"asks.base_url={server.url}", "asks.model=m"])
     assert "Asks: 4 for each of 3 tools" in describe_plan(loaded, out)
     assert len(list(preview_attempts(loaded.recipe, out, 5))) == 3
     result = run_recipe(loaded, out, until="evaluate")
     assert result.did[:2] == ("dataset", "asks")
     assert len(Bank.load(out / "bank").asks) == 12
     assert "All for one" in show_outcomes(out)
-    indexed = "".join(
-        path.read_text(encoding="utf-8")
-        for path in (out / "models/words").glob("*.json")
-    )
+    indexed = "".join(map(Path.read_text, (out / "models/words").glob("*.json")))
     assert asks_for("weigh")["larger"] in indexed

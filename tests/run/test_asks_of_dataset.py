@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.world import write_dataset, write_lines
+from tests.world import write_dataset, write_dataset_recipe, write_lines
 from toolbank.bank.bank import Bank
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
@@ -31,12 +31,9 @@ def theirs(tmp_path):
         for n in range(4)
     ]
     write_dataset(tmp_path / "data", tools, queries, asks=ASKS)
-    path = tmp_path / "theirs.yaml"
-    path.write_text(
-        "name: theirs\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
-        "retrievers: [{type: bm25, name: words, requests: true}]\n"
-    )
-    return lambda *settings: load_recipe(str(path), settings)
+    words = {"type": "bm25", "name": "words", "requests": True}
+    path = write_dataset_recipe(tmp_path, "theirs", retrievers=[words])
+    return lambda *settings: load_recipe(path, settings)
 
 
 def test_asks_that_come_with_a_dataset_are_trained_on(theirs, out, tmp_path):
@@ -62,7 +59,6 @@ def test_asks_that_come_with_a_dataset_are_trained_on(theirs, out, tmp_path):
 def test_a_dataset_whose_asks_are_gone_trains_on_none(theirs, out, tmp_path):
     run_recipe(theirs(), out)
     (tmp_path / "data/asks.jsonl").unlink()
-    # Without them nothing is left to learn from.
     with pytest.raises(InputError, match="no train queries"):
         run_recipe(theirs(), out)
     run_recipe(theirs("retrievers.words.requests=false"), out)

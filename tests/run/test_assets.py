@@ -8,7 +8,7 @@ import pytest
 
 from tests.commands.in_process import do, toolbank
 from tests.servers.chat import Answer
-from tests.world import good, write_recipe
+from tests.world import files_under, good, write_recipe
 from toolbank.config.assets import shipped
 
 STAGES = {
@@ -60,8 +60,12 @@ def run(cwd, *arguments, code=0):
     return ended.stdout + ended.stderr
 
 
+def generate(project):
+    run(project, "mine.yaml", "--until", "generate")
+    return project / "runs" / "mine"
+
+
 def use_examples(folder):
-    """Put examples of the domain into a user's folder of prompts."""
     path = folder / "examples" / "tools.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(shipped("prompts") / "examples/numpy.jsonl", path)
@@ -92,7 +96,6 @@ def test_no_stage_is_bought_again_from_any_folder(project, server, tmp_path):
         assert not (folder / "runs").exists() or folder in (project, linked)
         planned = toolbank("plan", str(given), cwd=folder).stdout
         assert "to do" not in planned
-    # The run needs the user's prompts no more, wherever it is.
     shutil.rmtree(project / "prompts")
     run(project, "mine.yaml")
     moved = tmp_path / "moved"
@@ -110,7 +113,7 @@ def test_no_stage_is_bought_again_from_any_folder(project, server, tmp_path):
 def test_other_prompts_stop_a_run_until_replace(project, server, name, stage, stays):
     run(project, "mine.yaml")
     bought, made = len(server.calls), project / "runs" / "mine"
-    before = {path: path.read_bytes() for path in made.rglob("*") if path.is_file()}
+    before = files_under(made)
     edit(project / "prompts", name, "Be quick about it.")
     said = run(project, "mine.yaml", code=2)
     assert "-Read with care." in said
@@ -119,18 +122,16 @@ def test_other_prompts_stop_a_run_until_replace(project, server, name, stage, st
     planned = toolbank("plan", "mine.yaml", cwd=project).stdout
     [line] = [line for line in planned.splitlines() if line.split()[:1] == [stage]]
     assert f"prompts/{name} differs from the run's" in line
-    changed = {p for p, content in before.items() if p.read_bytes() != content}
-    assert {path.name for path in changed} <= {".lock.owner"}
-    # Its own are still used where the run itself is given.
+    changed = before.items() - files_under(made).items()
+    assert {name for name, _ in changed} <= {".lock.owner"}
     run(project, str(made))
     assert len(server.calls) == bought
     said = run(project, "mine.yaml", "--replace")
     assert f"{stays:<24} done already" in said
+    assert "replaced/1" in said and "changed since" not in said
     assert any("Be quick about it." in call.prompt for call in server.calls[bought:])
-    judged, earlier = (
-        json.loads(content)
-        for content in ((made / "judge.json").read_bytes(), before[made / "judge.json"])
-    )
+    judged = json.loads((made / "judge.json").read_text())
+    earlier = json.loads(before["judge.json"])
     kept = [judged, *judged.get("others", ())]
     assert earlier["pairs"] in [one["pairs"] for one in kept]
     assert judged["pairs"] != earlier["pairs"] or stage != "judge"
@@ -145,11 +146,9 @@ def test_other_prompts_stop_a_run_until_replace(project, server, name, stage, st
 @pytest.mark.parametrize(
     ("change", "kept_by"), [("seed=77", "run"), ("seed=3", "version 0.7.0")]
 )
-def test_another_recipe_uses_the_runs_prompts(
-    project, server, tmp_path, change, kept_by
-):
-    run(project, "mine.yaml", "--until", "generate")
-    bought, made = len(server.calls), project / "runs" / "mine"
+def test_another_recipe_uses_its_prompts(project, server, tmp_path, change, kept_by):
+    made = generate(project)
+    bought = len(server.calls)
     if kept_by == "run":
         shutil.rmtree(project / "prompts")
         edit(made / "prompts", "write.j2", "Read with great care.")
@@ -171,15 +170,17 @@ def test_another_recipe_uses_the_runs_prompts(
 @pytest.mark.parametrize(
     ("name", "has_original"), [("write.j2", True), ("polish.j2", False)]
 )
-def test_an_edited_template_of_the_run_needs_replace(
-    project, server, name, has_original
-):
+def test_an_edited_template_needs_replace(project, server, name, has_original):
     edit(project / "prompts", "polish.j2", "Read with care.")
-    run(project, "mine.yaml", "--until", "generate")
-    bought, made = len(server.calls), project / "runs" / "mine"
+    made = generate(project)
+    bought = len(server.calls)
     if not has_original:
         shutil.rmtree(project / "prompts")
     edit(made / "prompts", name, "Be quick about it.")
+    if has_original:
+        generate(project)
+        assert "Read with care." in (made / "prompts" / name).read_text()
+        edit(made / "prompts", name, "Be quick about it.")
     said = run(project, str(made), "--until", "generate", code=2)
     assert f"prompts/{name}" in said
     assert ("+Be quick about it." in said) == has_original
@@ -214,8 +215,7 @@ def test_prompts_of_a_folder_that_the_recipe_names(project, server, tmp_path):
     (tmp_path / "shared").rename(tmp_path / "gone")
     run(project, "mine.yaml", "--until", "generate", "--out", tmp_path / "runs/mine")
     said = run(project, "mine.yaml", "--out", "new", code=2)
-    assert "prompts:" in said
-    assert str(tmp_path / "shared") in said
+    assert "prompts:" in said and str(tmp_path / "shared") in said
 
 
 @pytest.mark.parametrize("name", ["copy.yaml", "recipes/again.yaml"])
@@ -224,13 +224,11 @@ def test_a_copied_recipe_needs_its_prompts(project, tmp_path, name):
     copy = tmp_path / name
     copy.parent.mkdir(exist_ok=True)
     shutil.copy(project / "runs/mine/recipe.yaml", copy)
-    planned = do(tmp_path, "plan", copy, code=2)
-    assert "no such folder" in planned.stderr
+    assert "no such folder" in do(tmp_path, "plan", copy, code=2).stderr
     shutil.rmtree(project / "prompts")
     run(project, "mine.yaml", "--until", "sources", "--out", "bundled")
     shutil.copy(project / "bundled/recipe.yaml", copy)
-    planned = do(tmp_path, "plan", copy)
-    assert "to do" in planned.stdout
+    assert "to do" in do(tmp_path, "plan", copy).stdout
 
 
 @pytest.mark.parametrize("name", ["write.j2", "examples/tools.jsonl"])
@@ -246,7 +244,6 @@ def test_unused_prompts_of_the_current_folder_are_named(project, tmp_path, name)
     assert warned in " ".join(planned.split())
     said = run(here, recipe, *out, "--until", "generate")
     assert warned in " ".join(said.split())
-    # All that would use them is done.
     assert "not used" not in run(here, recipe, *out, "--until", "generate")
     edit(project / "prompts", "write.j2", "Read with care.")
     assert "not used" not in run(project, recipe, "--until", "sources")
@@ -255,17 +252,15 @@ def test_unused_prompts_of_the_current_folder_are_named(project, tmp_path, name)
 def test_new_examples_of_the_domain_and_other_schemas_are_differences(project, server):
     run(project, "mine.yaml", "--until", "generate")
     bought = len(server.calls)
-    schema = json.loads((shipped("prompts") / "schemas/polish.json").read_text())
-    schema["properties"]["query"]["description"] = "Words of a user."
+    schema = (shipped("prompts") / "schemas/polish.json").read_text()
     own = project / "prompts" / "schemas" / "polish.json"
     own.parent.mkdir()
-    own.write_text(json.dumps(schema))
-    said = run(project, "mine.yaml", "--until", "generate", code=2)
-    assert "Words of a user." in said
+    own.write_text(schema.replace('"type"', '"title": "Words of a user.", "type"', 1))
+    again = ("mine.yaml", "--until", "generate")
+    assert "Words of a user." in run(project, *again, code=2)
     own.unlink()
     examples = use_examples(project / "prompts")
-    said = run(project, "mine.yaml", "--until", "generate", code=2)
-    assert str(examples) in said
+    assert str(examples) in run(project, *again, code=2)
     assert len(server.calls) == bought
 
 
@@ -288,23 +283,8 @@ def test_a_folder_of_0_7_0_gets_its_prompts(project, server, tmp_path):
     assert len(server.calls) == bought
 
 
-def test_an_edited_template_is_restored_or_refused(project, server):
-    run(project, "mine.yaml", "--until", "generate")
-    bought, made = len(server.calls), project / "runs" / "mine"
-    kept = made / "prompts" / "write.j2"
-    kept.write_text("Edited {{ domain }}")
-    run(project, "mine.yaml", "--until", "generate")
-    assert "Read with care." in kept.read_text()
-    shutil.rmtree(project / "prompts")
-    kept.write_text("Edited {{ domain }}")
-    said = run(project, str(made), "--until", "generate", code=2)
-    assert "prompts/write.j2" in said
-    assert len(server.calls) == bought
-
-
 def test_no_link_in_a_strangers_run_leads_to_a_file_outside_of_it(project, server):
-    run(project, "mine.yaml", "--until", "generate")
-    made, secret = project / "runs" / "mine", project / "secret"
+    made, secret = generate(project), project / "secret"
     secret.write_text("my secret")
     shutil.rmtree(project / "prompts")
     for kept in (made / "prompts" / "write.j2", made / "prompts" / "polish.j2"):
@@ -326,15 +306,6 @@ def test_a_broken_template_is_found_first(project, server, name, text):
     assert not server.calls
     edit(project / "prompts", name, "Read with care.")
     run(project, "mine.yaml", "--until", "sources")
-
-
-def test_what_replace_has_moved_itself_is_not_called_damaged(project):
-    run(project, "mine.yaml", "--until", "judge")
-    judge = project / "prompts" / "judge.j2"
-    judge.write_text(judge.read_text() + "Look twice.")
-    said = run(project, "mine.yaml", "--until", "judge", "--replace")
-    assert "replaced/1" in said
-    assert "changed since" not in said
 
 
 @pytest.mark.parametrize("changed", ["queries: 12", "per_tool: 4", ""])

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.world import write_dataset
+from tests.world import write_dataset, write_dataset_recipe
 from toolbank.bank.bank import Bank
 from toolbank.commands.evaluate import evaluate_run
 from toolbank.commands.preview import preview_attempts
@@ -19,14 +19,6 @@ from toolbank.run.run import run_recipe
 from toolbank.search.run_search import load
 from toolbank.system.errors import InputError
 
-RECIPE = """\
-name: theirs
-dataset: {type: jsonl, path: data, ordered: true}
-baselines: false
-retrievers:
-  - type: bm25
-evaluate: {resamples: 100}
-"""
 NAMES = [f"tool_{word}" for word in ("mean", "sort", "plot", "sum", "join")]
 
 
@@ -48,13 +40,21 @@ def write_recipe(tmp_path):
     ]
     queries.append({"id": "odd", "query": "?", "tools": ["gone"], "split": "train"})
     write_dataset(tmp_path / "data", NAMES, queries)
-    path = tmp_path / "theirs.yaml"
-    path.write_text(RECIPE)
-    return str(path)
+    dataset = {"type": "jsonl", "path": "data", "ordered": True}
+    settings = {"dataset": dataset, "evaluate": {"resamples": 100}}
+    return write_dataset_recipe(tmp_path, "theirs", **settings)
 
 
 def run(recipe, out, *settings, **options):
     return run_recipe(load_recipe(recipe, settings), out, **options)
+
+
+def check_refused(recipe, out, told):
+    """A run and its plan refuse the recipe, and nothing is written."""
+    for work in (run_recipe, describe_plan):
+        with pytest.raises(InputError, match=told):
+            work(load_recipe(recipe), out)
+    assert not out.exists()
 
 
 def test_it_is_split_evaluated_and_reported(recipe, tmp_path):
@@ -150,14 +150,14 @@ def test_its_queries_are_shown_with_their_tools(recipe, tmp_path):
         show_attempt(folder.path, "nope")
 
 
+def damage(path, harm):
+    path.write_text("{") if harm == "damaged" else path.unlink()
+
+
 @pytest.mark.parametrize("harm", ["damaged", "missing"])
 def test_a_model_that_is_harmed_is_told_with_the_remedy(recipe, tmp_path, harm):
     folder = run(recipe, tmp_path / "out", until="evaluate").folder
-    path = folder.models / "bm25" / "tools.json"
-    if harm == "damaged":
-        path.write_text("{")
-    else:
-        path.unlink()
+    damage(folder.models / "bm25" / "tools.json", harm)
     remedy = f"toolbank run {folder.path}"
     with pytest.raises(InputError, match=f"tools.json: .*{remedy}"):
         load(folder.path, "bm25")
@@ -180,11 +180,7 @@ def test_a_model_whose_folder_is_gone_is_told_from_one_that_never_was(recipe, tm
 @pytest.mark.parametrize("harm", ["damaged", "missing"])
 def test_a_lost_account_of_what_is_done_is_told(recipe, tmp_path, harm, capsys):
     folder = run(recipe, tmp_path / "out").folder
-    stamps = folder.path / "stages.json"
-    if harm == "damaged":
-        stamps.write_text("{")
-    else:
-        stamps.unlink()
+    damage(folder.path / "stages.json", harm)
     told = f"stages.json: {harm}, "
     assert told in describe_plan(load_recipe(recipe), folder.path)
     with pytest.raises(InputError, match=told):

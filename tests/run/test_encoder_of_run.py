@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.run.test_dataset import run, write_recipe
+from tests.run.test_dataset import check_refused, run, write_recipe
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.run.folder import hash_tree
-from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
 from toolbank.search.run_search import open_finder
 from toolbank.system.errors import InputError
@@ -42,7 +41,6 @@ def tuned(name, **encoder):
 
 
 def first(project, *retrievers):
-    """Make the run runs/first."""
     path = recipe(project, "first", *retrievers)
     run(path, project / "runs" / "first", until="retrievers")
 
@@ -81,31 +79,19 @@ def test_a_run_that_lies_elsewhere_counts_by_its_weights(project):
     shutil.copytree(project / "runs" / "first", project / "runs" / "copy")
     moved = run(second(project, run="runs/copy"), project / "runs" / "second")
     assert moved.did == ("report",)
-    run(
-        recipe(project, "first", tuned("tool2vec")),
-        project / "runs" / "first",
-        "retrievers.0.training.learning_rate=0.01",
-        until="retrievers",
-    )
+    faster = {**tuned("tool2vec"), "training": {**TRAINING, "learning_rate": 0.01}}
+    first(project, faster)
     changed = run(second(project), project / "runs" / "second")
     assert changed.did[0] == "retrievers/descriptions"
 
 
 def test_what_is_missing_is_told_before_anything_is_made(project):
     def refused(told):
-        path = second(project)
-        with pytest.raises(InputError, match=told):
-            run(path, project / "out")
-        with pytest.raises(InputError, match=told):
-            describe_plan(load_recipe(path), project / "out")
-        assert not (project / "out").exists()
+        check_refused(second(project), project / "out", told)
 
     refused("first is not the folder of a run")
-    path = recipe(project, "first", {"type": "bm25"})
-    run(path, project / "runs" / "first", until="dataset")
+    first(project, {"type": "bm25"})
     refused("has no fine-tuned encoder.*toolbank run")
-    run(path, project / "runs" / "first", until="retrievers")
-    refused("has no fine-tuned encoder")
     first(project, tuned("tool2vec"))
     encoder = project / "runs" / "first" / "models" / "tool2vec" / "encoder"
     next(encoder.glob("*.safetensors")).unlink()
@@ -142,9 +128,6 @@ def test_what_contradicts_itself_is_refused(project, encoder, told):
     path = recipe(project, "second", {"type": "descriptions", "encoder": encoder})
     with pytest.raises(InputError, match=told):
         load_recipe(path)
-
-
-def test_a_name_alone_is_a_model(project):
     path = recipe(project, "second", {"type": "descriptions", "encoder": "./tiny"})
     found = load_recipe(path).recipe.retrievers[-1]
-    assert Path(found.encoder.model) == project / "tiny"
+    assert Path(found.encoder.model) == project / "tiny", "a name alone is a model"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.commands.in_process import do, sets
 from tests.requests.verify.test_verify import shown
 from tests.servers.chat import Answer, ChatServer
-from tests.world import write_dataset, write_lines
+from tests.world import files_under, write_dataset, write_dataset_recipe, write_lines
 from toolbank.bank.bank import group_labels, load_bank, read_labels
 from toolbank.datasets.published import PublishedConfig, read_published
 from toolbank.system.files import read_json, sha256_file, write_json
@@ -67,10 +67,7 @@ def base(tmp_path_factory, server):
     ]
     write_dataset(folder / "data", describe_tools(), queries)
     write_lines(folder / "other.jsonl", [{"query": f"other {n}"} for n in range(3)])
-    (folder / "mine.yaml").write_text(
-        "name: mine\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
-        "retrievers: [{type: bm25}]\njudge: {against: other.jsonl}\n"
-    )
+    write_dataset_recipe(folder, "mine", judge={"against": "other.jsonl"})
     do(folder, "run", "mine.yaml")
     Steps(folder, server).model("one", 4)
     return folder
@@ -98,7 +95,6 @@ class Steps:
         return self.do("verify", run, *changes, code=code)
 
     def read_file(self, name, *rows, **more):
-        """Take the grades of a file with these rows."""
         write_lines(self.folder / name, rows)
         return self.verify(engine="recorded", replies=name, **more)
 
@@ -183,11 +179,15 @@ STEPS = st.lists(
 )
 
 
-def play(base, server, tmp_path_factory, steps):
-    folder = tmp_path_factory.mktemp("played")
+def copy_user(base, server, folder):
     shutil.copytree(base, folder, dirs_exist_ok=True)
     user = Steps(folder, server)
     user.note(stored(user.run), "model", "one")
+    return user
+
+
+def play(base, server, tmp_path_factory, steps):
+    user = copy_user(base, server, tmp_path_factory.mktemp("played"))
     judged = set()
     for name, *arguments in steps:
         getattr(user, name)(*arguments)
@@ -216,10 +216,7 @@ def test_no_sequences_of_commands_lose_a_grade(base, server, tmp_path_factory, s
 
 @pytest.fixture
 def user(base, server, tmp_path):
-    shutil.copytree(base, tmp_path, dirs_exist_ok=True)
-    user = Steps(tmp_path, server)
-    user.note(stored(user.run), "model", "one")
-    return user
+    return copy_user(base, server, tmp_path)
 
 
 STRANGE = {"alternatives": [{"tool": TOOLS[1], "for": TOOLS[2]}]}
@@ -242,14 +239,11 @@ NEEDED = [{"tool": TOOLS[0], "why": "so"}]
     ],
 )
 def test_a_wrong_file_of_grades_is_refused(user, rows, told):
-    before = {
-        path: path.read_bytes()
-        for path in user.run.rglob("*")
-        if path.is_file() and path.name != ".lock.owner"
-    }
+    before = files_under(user.run)
     done = user.read_file("ann.jsonl", *rows, code=2)
     assert re.search(f"ann.jsonl.*{told}", done.stderr, re.DOTALL)
-    assert all(path.read_bytes() == content for path, content in before.items())
+    changed = before.items() - files_under(user.run).items()
+    assert {name for name, _ in changed} <= {".lock.owner"}
 
 
 def test_a_person_may_name_a_tool_that_was_no_candidate(user):
@@ -268,14 +262,12 @@ def test_agreement_is_told_by_source_and_between_people_and_models(user):
     found = read_json(user.run / "verify.json")
     graders = {(one["kind"], one["source"]): one for one in found["graders"]}
     models = sum(kind == "model" for kind, *_ in user.given)
-    assert graders["person", "ann"]["requests"] == 2
-    assert graders["person", "ann"]["used"] == 1
-    assert graders["person", "bob"]["used"] == 1
+    ann, bob = graders["person", "ann"], graders["person", "bob"]
+    assert (ann["requests"], ann["used"], bob["used"]) == (2, 1, 1)
     assert graders["model", "one"]["requests"] == models
     both = {q for kind, q in user.last if kind == "model"} & {"q0", "q1"}
     assert found.get("people_and_models", {"requests": 0})["requests"] == len(both)
-    said = user.do("show", "runs/mine", "q1").stdout
-    assert f"needed: {TOOLS[3]}" in said
+    assert f"needed: {TOOLS[3]}" in user.do("show", "runs/mine", "q1").stdout
 
 
 def make_earlier(run):
@@ -309,20 +301,18 @@ def test_a_folder_of_0_7_0_keeps_its_grades_and_asks_for_none_again(user):
 @pytest.mark.parametrize("grader", ["", "model", "person"])
 def test_grades_of_a_file_of_0_7_0_are_a_persons_by_default(user, grader):
     user.person("ann", {"q5": [TOOLS[2]], "q1": []})
-    # That version left the file's labels alone.
     path = user.run / "bank" / "labels.parquet"
     pl.read_parquet(path).filter(kind="person").write_parquet(path)
     make_earlier(user.run)
     by = {"grader": grader} if grader else {}
     said = user.read_file("ann", line("q5", TOOLS[2]), line("q1"), **by).stderr
-    found = {(kind, name) for kind, name, *_ in stored(user.run) if name == "ann"}
-    assert found == {(grader or "person", "ann")}
     assert ("verify.grader=model" in said) == (grader != "model")
     assert user.labels()["q5"].needed == [TOOLS[2]]
-    if grader == "model":
-        user.read_file("bob", line("q5", TOOLS[3]), grader="person")
-        kinds = {kind for kind, name, *_ in stored(user.run) if name == "bob"}
-        assert kinds == {"person"}
+    user.read_file("bob", line("q5", TOOLS[3]), grader="person")
+    kinds = {(name, kind) for kind, name, *_ in stored(user.run)}
+    assert {("ann", grader or "person"), ("bob", "person")} == {
+        one for one in kinds if one[0] in ("ann", "bob")
+    }
 
 
 def test_a_file_that_a_recipe_names_does_not_come_back_over_a_later_correction(user):
@@ -342,28 +332,22 @@ def test_a_file_that_a_recipe_names_does_not_come_back_over_a_later_correction(u
 def test_checks_still_count_in_a_recipe_without_verify(tmp_path, is_earlier):
     tools = describe_tools()
     tools[2]["description"] = f"Alias for {TOOLS[0]}."
-    explained = ("looks at tea", "sees to zzz", "finds ink", "lists ink")
+    explained = (
+        (1, "looks at tea"),
+        (0, "sees to zzz"),
+        (2, "finds ink"),
+        (0, "lists ink"),
+    )
     queries = [
-        {
-            "id": f"q{n}",
-            "query": f"Do {n}",
-            "tools": [TOOLS[at]],
-            "explanation": f"It {why}.",
-            "split": "train",
-        }
-        for n, (at, why) in enumerate(zip((1, 0, 2, 0), explained, strict=True))
+        {"query": f"Do {n}", "tools": [TOOLS[at]], "explanation": f"It {why}."}
+        | {"id": f"q{n}", "split": "train"}
+        for n, (at, why) in enumerate(explained)
     ]
     write_dataset(tmp_path / "data", tools, queries)
     write_lines(tmp_path / "ann", [line("q3", TOOLS[3])])
-    recipe = tmp_path / "mine.yaml"
-    text = (
-        "name: mine\ndataset: {type: jsonl, path: data}\nretrievers: [{type: bm25}]\n"
-    )
-    checks = (
-        "verify: {engine: recorded, replies: ann, grader: person, "
-        "set_aside: [unspoken]}\n"
-    )
-    recipe.write_text(f"{text}{checks}")
+    checks = {"engine": "recorded", "replies": "ann", "grader": "person"}
+    checks["set_aside"] = ["unspoken"]
+    write_dataset_recipe(tmp_path, "mine", verify=checks)
     user = Steps(tmp_path, None)
     user.do("verify", "mine.yaml")
     grouped, found = user.labels(), read_json(user.run / "verify.json")
@@ -371,8 +355,7 @@ def test_checks_still_count_in_a_recipe_without_verify(tmp_path, is_earlier):
     assert grouped["q2"].needed == [TOOLS[0]]
     if is_earlier:
         make_earlier(user.run)
-        recipe.write_text(text + checks.replace("[unspoken]", "[]"))
-    recipe.write_text(text)
+    write_dataset_recipe(tmp_path, "mine")
     for _ in range(2):
         user.do("run", "mine.yaml", "--until", "verify")
         now = read_json(user.run / "verify.json")
@@ -392,7 +375,7 @@ def test_labels_of_an_earlier_state_are_neither_published_nor_exported(user):
     changed = {**stamps["verify"], "key": "of version 0.7.0"}
     write_json(user.run / "stages.json", {**stamps, "verify": changed})
     data = user.folder / "out" / "data"
-    before = {path.name: path.read_bytes() for path in data.iterdir()}
+    before = files_under(data)
     for words in (
         "publish runs/mine --to out",
         "export runs/mine --format datasets --out out-datasets",
@@ -401,15 +384,13 @@ def test_labels_of_an_earlier_state_are_neither_published_nor_exported(user):
         said = user.do(*words.split(), code=2).stderr
         assert "toolbank run runs/mine" in said
         assert "verified labels" in said
-    user.do("export", "runs/mine", "--format", "functions", "--out", "functions")
     user.do("run", "runs/mine")
     user.do("publish", "runs/mine", "--to", "out")
-    assert {path.name: path.read_bytes() for path in data.iterdir()} == before
+    assert files_under(data) == before
 
 
 def test_a_published_folder_has_the_same_figures_again_and_its_labels_are_merged(user):
     user.person("ann", {"q0": [TOOLS[1]], "q3": [], "q4": [TOOLS[2], TOOLS[3]]})
-    # Their file is gone.
     user.do("run", "runs/mine")
     user.do("publish", "runs/mine", "--to", "out")
     user.check()
@@ -418,22 +399,16 @@ def test_a_published_folder_has_the_same_figures_again_and_its_labels_are_merged
     assert (row["tools"], row["tools_first"]) == ([TOOLS[1]], [TOOLS[0]])
     shards = (user.folder / "out" / "data").glob("t[er]*-*.parquet")
     names = [one for path in shards for one in pl.read_parquet(path)["id"]]
-    assert "q3" not in names
-    assert "q4" in names
+    assert "q3" not in names and "q4" in names
     card = (user.folder / "out" / "README.md").read_text()
-    assert "`tools_first`" in card
-    assert "1 set aside" in card
-    recipe = user.folder / "again.yaml"
-    recipe.write_text(
-        "name: again\ndataset: {type: published, path: out}\nbaselines: false\n"
-        "retrievers: [{type: bm25}]\n"
-    )
+    assert "`tools_first`" in card and "1 set aside" in card
+    dataset = {"type": "published", "path": "out"}
+    write_dataset_recipe(user.folder, "again", dataset=dataset)
     user.do("run", "again.yaml")
     again = user.folder / "runs" / "again"
     for name in ("metrics.json", "validation.json"):
         assert read_json(again / name) == read_json(user.run / name)
     before = group_labels(read_labels(again / "bank" / "labels.parquet"))
-    # A spot check leaves the labels of all other requests.
     user.read_file("eve", line("q1", TOOLS[0]), run="runs/again")
     now = group_labels(read_labels(again / "bank" / "labels.parquet"))
     assert now.pop("q1").needed == [TOOLS[0]]
@@ -458,17 +433,13 @@ def test_a_folder_that_0_7_0_published_is_read_as_it_was(user):
     assert not found.left_out.describe()
 
 
-def test_a_frame_of_the_bank_has_merged_labels_and_the_first_ones(user):
+def test_a_frame_and_an_export_have_merged_labels_and_the_first_ones(user):
     user.person("ann", {"q0": [TOOLS[1]], "q1": []})
     frames = load_bank(user.run)
     rows = {row["id"]: row for row in frames.queries.iter_rows(named=True)}
     assert (rows["q0"]["tools"], rows["q0"]["tools_first"]) == ([TOOLS[1]], [TOOLS[0]])
     assert rows["q1"]["aside"] == "It has two readings."
     assert set(frames.labels.filter(kind="person")["source"]) == {"ann"}
-
-
-def test_an_export_has_merged_labels_and_nothing_that_was_set_aside(user):
-    user.person("ann", {"q0": [TOOLS[1]], "q1": []})
     out = {form: user.folder / form for form in ("datasets", "jsonl", "toolbank")}
     for form in out:
         user.do("export", "runs/mine", "--format", form, "--out", form)
@@ -500,7 +471,6 @@ def test_comparisons_of_a_judge_are_kept_and_shown(user):
     assert last["against"] == "other.jsonl"
     assert [(one["against"], one["n"]) for one in last["others"]] == [("data", 2)]
     page = (user.run / "report.html").read_text()
-    assert "better than data?" in page
-    assert "better than other.jsonl?" in page
+    assert "than data?" in page and "than other.jsonl?" in page
     user.do("judge", "runs/mine", "--against", "data", "--pairs", "2")
     assert len(read_json(user.run / "judge.json")["others"]) == 1

@@ -6,7 +6,6 @@ import pty
 import re
 import select
 import signal
-import subprocess
 import sys
 import termios
 import threading
@@ -16,6 +15,7 @@ from time import sleep
 
 import pytest
 
+from tests.commands.in_process import do
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good, write_recipe
 from toolbank.llm.journal import Journal
@@ -25,6 +25,7 @@ from toolbank.run.run import run_recipe
 from toolbank.system.errors import InterruptedByUserError
 
 TOOLBANK = str(Path(sys.executable).with_name("toolbank"))
+GENERATE = ("generate", "mine.yaml")
 PATIENCE_S = 60
 
 
@@ -59,12 +60,9 @@ class Terminal:
             os.chdir(folder)
             os.execv(arguments[0], arguments)
 
-    def press_ctrl_c(self):
-        os.write(self._file, b"\x03")
-
-    def interrupt(self, key):
+    def interrupt(self, key="ctrl-c"):
         if key == "ctrl-c":
-            self.press_ctrl_c()
+            os.write(self._file, b"\x03")
         else:
             os.kill(self.pid, signal.SIGTERM)
 
@@ -73,7 +71,6 @@ class Terminal:
             assert self._read(), self.shown
 
     def wait_for_end(self):
-        """The exit code."""
         while self._read():
             pass
         _, status = os.waitpid(self.pid, 0)
@@ -111,18 +108,6 @@ def journaled(folder):
         return len(journal)
 
 
-def run_again(folder, *arguments):
-    done = subprocess.run(
-        [TOOLBANK, "generate", "mine.yaml", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stderr
-
-
 @pytest.mark.parametrize(
     "key", ["ctrl-c", pytest.param("sigterm", marks=pytest.mark.slow)]
 )
@@ -137,10 +122,10 @@ def test_a_first_interrupt_finishes_what_is_in_flight(tmp_path, key):
         assert "the same command goes on" in " ".join(terminal.shown.split())
         assert "Traceback" not in terminal.shown
         there = int(re.search(r"generate\.queries=(\d+)", terminal.shown)[1])
-        told = run_again(tmp_path, "--set", f"generate.queries={there}")
+        told = do(tmp_path, *GENERATE, "--set", f"generate.queries={there}").stderr
         assert f"{there} queries of {there} attempts" in told
         assert len(server.calls) == 44
-        run_again(tmp_path)
+        do(tmp_path, *GENERATE)
         assert len(server.calls) == 60
 
 
@@ -156,7 +141,7 @@ def test_a_first_interrupt_finishes_what_is_in_flight(tmp_path, key):
 )
 def test_more_interrupts_stop_now_and_lose_nothing_that_came(tmp_path, key, more, gap):
     with interrupted_run(tmp_path) as (terminal, held, server):
-        terminal.press_ctrl_c()
+        terminal.interrupt()
         terminal.wait_for("finishing 4 calls in flight; a second Ctrl-C")
         for _ in range(more):
             terminal.interrupt(key)
@@ -168,7 +153,7 @@ def test_more_interrupts_stop_now_and_lose_nothing_that_came(tmp_path, key, more
             assert "4 calls are given up in flight" in terminal.shown
             assert "the same command goes on" in " ".join(terminal.shown.split())
             held.let_go.set()
-            run_again(tmp_path)
+            do(tmp_path, *GENERATE)
             assert len(server.calls) == 64
 
 
@@ -178,7 +163,7 @@ def test_an_interrupt_with_nothing_in_flight_says_so(tmp_path):
         alone = ["--set", "generate.concurrency=1"]
         terminal = Terminal([TOOLBANK, "run", "mine.yaml", *alone], tmp_path)
         terminal.wait_for("all calls wait")
-        terminal.press_ctrl_c()
+        terminal.interrupt()
         terminal.wait_for("no call is in flight; a second Ctrl-C or SIGTERM stops")
         assert terminal.wait_for_end() == 1
         assert "Traceback" not in terminal.shown
@@ -195,52 +180,38 @@ def test_an_interrupt_at_any_moment_loses_no_reply(tmp_path):
     with ChatServer(script) as server:
         write(tmp_path, server)
         for _ in range(3):
-            terminal = Terminal([TOOLBANK, "generate", "mine.yaml"], tmp_path)
+            terminal = Terminal([TOOLBANK, *GENERATE], tmp_path)
             for _ in range(7):
                 assert given.acquire(timeout=PATIENCE_S)
-            terminal.press_ctrl_c()
+            terminal.interrupt()
             assert terminal.wait_for_end() == 1
             assert journaled(tmp_path) == len(server.calls)
-        run_again(tmp_path)
+        do(tmp_path, *GENERATE)
         assert len(server.calls) == 60
 
 
 NOTHING = "Nothing is kept"
-
-
-SITE = {"type": "sphinx", "base_url": "http://127.0.0.1:1/"}
+SITE = "sources.0={type: sphinx, base_url: http://127.0.0.1:1/}"
 
 
 @pytest.mark.parametrize(
-    ("stage", "source", "at", "said"),
+    ("stage", "settings", "at", "said"),
     [
-        ("sources", {}, "run.stages.sources.collect_tools", NOTHING),
-        (
-            "sources",
-            SITE,
-            "run.stages.sources.collect_tools",
-            "Pages that were read are",
-        ),
-        (
-            "generate",
-            {},
-            "run.stages.generate.write_queries",
-            "Every reply that came is",
-        ),
-        ("judge", {}, "run.stages.judge.judge_bank", NOTHING),
-        ("retrievers/bm25", {}, "retrievers.bm25.Bm25Retriever.fit", NOTHING),
-        ("evaluate", {}, "run.stages.evaluate.write_hits", NOTHING),
-        ("report", {}, "report.report.write_report", NOTHING),
+        ("sources", [], "run.stages.sources.collect_tools", NOTHING),
+        ("sources", [SITE], "run.stages.sources.collect_tools", "Pages that were read"),
+        ("generate", [], "run.stages.generate.write_queries", "Every reply that came"),
+        ("judge", [], "run.stages.judge.judge_bank", NOTHING),
+        ("retrievers/bm25", [], "retrievers.bm25.Bm25Retriever.fit", NOTHING),
+        ("evaluate", [], "run.stages.evaluate.write_hits", NOTHING),
+        ("report", [], "report.report.write_report", NOTHING),
     ],
 )
-def test_a_stopped_stage_says_what_is_kept(
-    tmp_path, monkeypatch, stage, source, at, said
-):
+def test_a_stop_says_what_is_kept(tmp_path, monkeypatch, stage, settings, at, said):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     path = write_recipe(tmp_path, engine="rules", queries=30)
-    recipe = load_recipe(path, [f"sources.0={json.dumps(source)}"] if source else [])
+    recipe = load_recipe(path, settings)
     monkeypatch.setattr(f"toolbank.{at}", interrupt)
     with pytest.raises(InterruptedByUserError) as stopped:
         run_recipe(recipe, tmp_path / "run")

@@ -20,7 +20,6 @@ from toolbank.llm.journal import Journal
 
 ROOT = Path(__file__).parents[2]
 TOOLBANK = [str(Path(sys.executable).with_name("toolbank"))]
-BANK = ("tools.parquet", "queries.parquet", "attempts.parquet")
 
 
 @dataclass
@@ -58,12 +57,10 @@ class Work:
 
 
 def result_of(out):
-    told = {name: read_info(out / name) for name in ("bank/bank.json", "judge.json")}
-    names = [*BANK]
-    if (out / "bank/asks.json").exists():
-        told["bank/asks.json"] = read_info(out / "bank/asks.json")
-        names.append("asks.parquet")
-    return told | {name: (out / "bank" / name).read_bytes() for name in names}
+    infos = [out / name for name in ("bank/bank.json", "bank/asks.json", "judge.json")]
+    told = {path.name: read_info(path) for path in infos if path.exists()}
+    files = (out / "bank").glob("*.parquet")
+    return told | {path.name: path.read_bytes() for path in files}
 
 
 def read_info(path):
@@ -96,11 +93,14 @@ def endpoint(folder):
             server.kill()
 
 
+BY_RULES = ["generate.engine=rules"]
+BY_MODEL = ["generate.engine=openai", "generate.model=writer"]
+ASKS = ["asks.model=asker", "asks.concurrency=4", "asks.per_tool=8"]
 KINDS = {
-    "rules": ["engine=rules"],
-    "endpoint": ["engine=openai", "model=writer"],
-    "two-engines": ["engine=openai", "model=writer"],
-    "asks": ["engine=rules"],
+    "rules": BY_RULES,
+    "endpoint": BY_MODEL,
+    "two-engines": [*BY_MODEL, "judge.engine=openai", "judge.model=judge"],
+    "asks": [*BY_RULES, *ASKS],
 }
 
 
@@ -115,14 +115,9 @@ def works(tmp_path_factory):
         def make(kind, queries):
             if (kind, queries) in made:
                 return made[kind, queries]
-            settings = [f"generate.{one}" for one in KINDS[kind]]
+            stages = ("generate", "judge", *(["asks"] if kind == "asks" else []))
+            settings = [*KINDS[kind], *(f"{stage}.base_url={url}" for stage in stages)]
             settings += [f"generate.queries={queries}", "judge.pairs=12"]
-            settings += [f"{stage}.base_url={url}" for stage in ("generate", "judge")]
-            if kind == "asks":
-                settings += [f"asks.base_url={url}", "asks.model=asker"]
-                settings += ["asks.concurrency=4", "asks.per_tool=8"]
-            if kind == "two-engines":
-                settings += ["judge.engine=openai", "judge.model=judge"]
             work = Work(folder, settings, None if kind == "rules" else log)
             out = folder / f"whole-{kind}-{queries}"
             begun = time.monotonic()

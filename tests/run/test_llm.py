@@ -40,8 +40,6 @@ def server(monkeypatch):
 
 @pytest.fixture
 def make(tmp_path):
-    """Write the recipe with a model over BM25, and two labelled requests beside it."""
-
     def make(url, **settings):
         path = Path(write_recipe(tmp_path))
         tools = [{"name": n, "description": f"Does {n}, please."} for n in NAMES]
@@ -122,7 +120,6 @@ def test_what_its_calls_took_is_told_by_the_report_and_by_show(make, server, tmp
     assert row.startswith(f"retriever {label} 15 {sent} {got} ")
     assert "<code>retrievers.llm.price</code>" in page
     priced = load_recipe(recipe, ["retrievers.llm.price={input: 1000, output: 1000}"])
-    # Nothing is asked anew; the cost of what was asked is known now.
     assert run_recipe(priced, out).did == ("report",)
     assert len(server.calls) == 15
     dollars = (int(sent.replace(",", "")) + int(got.replace(",", ""))) / 1000
@@ -211,10 +208,10 @@ def test_commands_that_wait_for_a_batch_end_with_3(make, server, tmp_path):
     waiting = run(recipe, tmp_path / "out")
     assert str(path) in waiting.waiting
     for words in (
-        ("search", "out", "mean of it, please", "--retriever", "llm"),
-        ("evaluate", "out", "--on", "natural.jsonl"),
+        "search out please --retriever llm",
+        "evaluate out --on natural.jsonl",
     ):
-        asked = do(tmp_path, *words, code=3)
+        asked = do(tmp_path, *words.split(), code=3)
         assert "batch/round-" in asked.stderr
     do(tmp_path, "plan", "out")
     output = answer_file(path.read_text(), answer_by_words)

@@ -124,10 +124,7 @@ class Machine(RuleBasedStateMachine):
         options = ["--force"] if force else []
         self.project.do("refresh", "runs/mine", *options, fault=fault)
 
-    @rule(
-        command=st.sampled_from(HANDING_ON),
-        place=st.sampled_from(PLACES),
-    )
+    @rule(command=st.sampled_from(HANDING_ON), place=st.sampled_from(PLACES))
     def hand_on(self, command, place):
         # To pack imports torch.
         if self.whole or command[0] != "pack":

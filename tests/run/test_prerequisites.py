@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.run.test_dataset import NAMES, run, write_recipe
+from tests.run.test_dataset import NAMES, check_refused, run, write_recipe
 from tests.tiny_models import tiny_encoder
 from tests.world import write_lines
 from toolbank.run.plan import describe_plan
@@ -46,8 +46,10 @@ def given(path, *retrievers, **dataset):
     Path(path).write_text(yaml.safe_dump(content))
 
 
-OPENAI = {"engine": "openai", "base_url": "https://api.example.com/v1", "model": "m"}
-DECOMPOSE = {**OPENAI, "engine": "rules", "replies": "subtasks.sqlite"}
+def decomposition(engine="openai"):
+    model = {"engine": engine, "base_url": "https://api.example.com/v1", "model": "m"}
+    decompose = {**model, "replies": "subtasks.sqlite"}
+    return {"type": "decomposition", "first_stage": "bm25", "decompose": decompose}
 
 
 @pytest.mark.parametrize(
@@ -55,43 +57,23 @@ DECOMPOSE = {**OPENAI, "engine": "rules", "replies": "subtasks.sqlite"}
     [
         ({"type": "tool2vec", "encoder": encoder("nowhere")}, "no folder .*nowhere"),
         ({"type": "tool2vec", "encoder": encoder("mute")}, "mute: it has no tokenizer"),
-        (
-            {"type": "tool2vec", "encoder": {"model": "a/b"}},
-            "a/b is not on this machine",
-        ),
+        ({"type": "tool2vec", "encoder": {"model": "a/b"}}, "a/b is not on this"),
         (mlc("pickled"), "pickled: .*safetensors"),
         (mlc(report_to=["nobody"]), "no program 'nobody'"),
         (mlc(precision="fp16"), "fp16 needs a GPU"),
-        (
-            {"type": "decomposition", "first_stage": "bm25", "decompose": DECOMPOSE},
-            "`decompose: rules`",
-        ),
+        (decomposition(engine="rules"), "`decompose: rules`"),
     ],
 )
-def test_what_is_missing_here_is_refused_first(
-    recipe, folder, retriever, told, monkeypatch
-):
+def test_what_is_missing_is_refused_first(recipe, folder, retriever, told, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     given(recipe, retriever)
-    with pytest.raises(InputError, match=told):
-        run(recipe, folder / "out")
-    with pytest.raises(InputError, match=told):
-        describe_plan(load_recipe(recipe), folder / "out")
-    assert not (folder / "out").exists()
+    check_refused(recipe, folder / "out", told)
 
 
-def test_a_model_that_splits_requests_needs_its_key_to_run_and_not_to_plan(
-    recipe,
-    folder,
-):
-    decompose = {**OPENAI, "replies": "subtasks.sqlite"}
-    given(
-        recipe,
-        {"type": "decomposition", "first_stage": "bm25", "decompose": decompose},
-    )
+def test_a_model_that_splits_requests_needs_its_key_only_to_run(recipe, folder):
+    given(recipe, decomposition())
     with pytest.raises(InputError, match="OPENAI_API_KEY"):
         run(recipe, folder / "out")
-    assert not (folder / "out").exists()
     told = describe_plan(load_recipe(recipe), folder / "out")
     # 40 queries, of which 10 are tested with and 3 of the others held back.
     assert "decomposition: at most 13 requests to m" in told
@@ -123,24 +105,18 @@ def test_a_plan_reads_the_dataset(recipe, tmp_path):
     told = describe_plan(load_recipe(recipe), tmp_path / "out")
     assert "Dataset: 5 tools, 40 queries: 27 train, 3 validation, 10 test" in told
     assert "needs a tool that is not listed" in told
-    assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="nowhere: no such folder"):
         describe_plan(load_recipe(recipe, ["dataset.path=nowhere"]), tmp_path / "out")
 
 
 def test_what_builds_on_a_changed_retriever_is_planned_anew(recipe, folder):
-    given(
-        recipe,
-        {"type": "tool2vec", "encoder": encoder("tiny")},
-        {"type": "nnn"},
-    )
+    given(recipe, {"type": "tool2vec", "encoder": encoder("tiny")}, {"type": "nnn"})
     run(recipe, folder / "out")
     changed = load_recipe(recipe, ["retrievers.1.centre=false"])
     told = describe_plan(changed, folder / "out").splitlines()
-    todo = {line.split()[0]: "to do" in line for line in told if "  " in line}
-    assert todo["retrievers/tool2vec"]
-    assert todo["retrievers/nnn"]
-    assert not todo["retrievers/bm25"]
+    todo = {line.split()[0] for line in told if "  to do" in line}
+    assert {"retrievers/tool2vec", "retrievers/nnn"} <= todo
+    assert "retrievers/bm25" not in todo
 
 
 def test_without_train_queries_all_that_was_left_out_is_told(recipe, tmp_path):

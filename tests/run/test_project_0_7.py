@@ -83,7 +83,6 @@ def hash_files(folder):
 
 
 def graders(run):
-    """How many requests each source has graded."""
     rows = pl.read_parquet(run / "verify" / "grades.parquet")
     one_each = rows.select("kind", "source", "query").unique()
     return Counter(map(tuple, one_each.select("kind", "source").rows()))
@@ -188,7 +187,6 @@ def test_an_old_pack_and_an_old_publication(project, elsewhere, server):
 
 @pytest.mark.slow
 def test_all_commands_keep_grades_and_buy_what_is_new(project, elsewhere, server):
-    """Its encoder reads every request: that takes a while."""
     before, run = hash_files(project), project / "runs" / "mine"
     do(elsewhere, "run", run)
     do(project, "run", "mine.yaml")

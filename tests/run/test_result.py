@@ -2,17 +2,10 @@
 
 import pytest
 
-from tests.world import write_dataset
+from tests.world import write_dataset, write_dataset_recipe
 from toolbank.run.recipe import load_recipe
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
-
-RECIPE = """\
-name: theirs
-dataset: {type: jsonl, path: data}
-baselines: false
-retrievers: [{type: bm25}]
-"""
 
 
 @pytest.fixture
@@ -32,9 +25,8 @@ def told(tmp_path):
             for i in range(n)
         ]
         write_dataset(tmp_path / "data", tools, queries)
-        path = tmp_path / "theirs.yaml"
-        path.write_text(RECIPE)
-        result = run_recipe(load_recipe(str(path)), tmp_path / "out")
+        path = write_dataset_recipe(tmp_path, "theirs")
+        result = run_recipe(load_recipe(path), tmp_path / "out")
         return " ".join(describe_result(result).split())
 
     return run
@@ -55,10 +47,7 @@ def told(tmp_path):
         ({"n": 100, "id": "same"}, ["99 of the 100 requests of the dataset", "(99)"]),
         (
             {"n": 12},
-            [
-                "4 test requests are too few",
-                "interval is given if n is below 10.",
-            ],
+            ["4 test requests are too few", "interval is given if n is below 10."],
         ),
         (
             {"n": 3, "split": "train"},

@@ -121,8 +121,7 @@ def test_after_a_spent_budget_the_next_command_raises_it(tmp_path):
     with ChatServer(good) as server:
         eight = ["generate.concurrency=1", "generate.budget.calls=8"]
         spent = recipe(tmp_path, *eight, base_url=server.url)
-        result = run_recipe(spent, tmp_path / "out", until="generate")
-    told = describe_result(result)
+        told = describe_result(run_recipe(spent, tmp_path / "out", until="generate"))
     assert "the budget of 8 calls" in told
     assert "These stages still have to run" not in told
     assert told.splitlines()[-1].endswith("--set generate.budget.calls=16")
@@ -133,8 +132,8 @@ def test_a_bank_short_of_queries_is_told_by_its_numbers_at_the_end(tmp_path):
         return Answer.error(500) if call.number % 4 == 3 else good(call)
 
     with ChatServer(script) as server:
-        settings = ["generate.queries=12", "generate.max_attempts=12"]
-        settings += ["generate.concurrency=1", "generate.retries=0"]
+        once = ("generate.concurrency=1", "generate.retries=0")
+        settings = ("generate.max_attempts=12", *once)
         short = recipe(tmp_path, *settings, base_url=server.url)
         told = describe_result(run_recipe(short, tmp_path / "out"))
     assert re.search(r"\d of 12 queries\.\nNext: toolbank run", told)

@@ -28,14 +28,8 @@ def {verb}_{noun}(number):
         (12, None),
         *(
             pytest.param(tools, shares, marks=pytest.mark.slow)
-            for tools, shares in [
-                (2, None),
-                (3, None),
-                (5, None),
-                (3, {1: 1, 2: 1}),
-                (5, {1: 1, 2: 1}),
-                (12, {1: 1, 2: 1}),
-            ]
+            for tools in (2, 3, 5)
+            for shares in (None, {1: 1, 2: 1})
         ),
     ],
 )

@@ -10,15 +10,10 @@ import pytest
 from tests.commands.in_process import do
 from tests.sources import light_mcp
 from tests.sources.sphinx_server import SiteServer
+from tests.world import write_recipe
 from toolbank.bank.files import read_tools
 
-RECIPE = """\
-name: mine
-sources: [SOURCE]
-generate: {engine: rules, queries: 40, tools_per_query: {1: 1}}
-baselines: false
-retrievers: [{type: bm25}]
-"""
+BY_RULES = {"engine": "rules", "queries": 40, "min_tools": 1, "max_tools": 1}
 
 
 def names_in(folder):
@@ -48,12 +43,8 @@ def servers(tmp_path, monkeypatch):
         (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": entries}))
         monkeypatch.setenv("TOOLBANK_GRANTS", "\n".join(lines))
 
-    write_recipe(tmp_path, "{type: mcp, config: mcp.json}")
+    write_recipe(tmp_path, "{type: mcp, config: mcp.json}", **BY_RULES)
     return write
-
-
-def write_recipe(folder, source):
-    (folder / "work.yaml").write_text(RECIPE.replace("SOURCE", source))
 
 
 def started(folder):
@@ -66,34 +57,29 @@ def started(folder):
 WORKING = ("open", "close", "dredge", "light", "survey", "tow")
 
 
-@pytest.mark.parametrize("before", ["work.yaml", "work.yaml --out runs/mine"])
+@pytest.mark.parametrize("before", ["mine.yaml", "mine.yaml --out runs/mine"])
 def test_preview_names_the_command_that_reads_the_tools(servers, tmp_path, before):
     servers(harbour=WORKING)
     done = do(tmp_path, "preview", *before.split(), code=2)
-    assert "toolbank run work.yaml --until sources" in done.stderr
+    assert "toolbank run mine.yaml --until sources" in done.stderr
     assert not started(tmp_path)
 
 
 def test_a_server_that_fails_comes_with_a_refresh(servers, tmp_path):
     servers(harbour=WORKING, customs=None)
     call = partial(do, tmp_path)
-    done = call("run", "work.yaml")
+    done = call("run", "mine.yaml")
     assert "mcp:mcp.json: customs: " in done.stderr
     assert "toolbank refresh runs/mine" in done.stderr
     assert "Incomplete" not in done.stdout
     assert started(tmp_path) == ["customs", "harbour"]
     for words in (
-        ("preview", "work.yaml"),
-        ("preview", "runs/mine"),
-        ("plan", "work.yaml"),
-        ("search", "runs/mine", "open the harbour"),
-        ("pack", "runs/mine", "--out", "finder"),
-        ("run", "work.yaml"),
+        *("preview mine.yaml", "preview runs/mine", "plan mine.yaml"),
+        *("search runs/mine harbour", "pack runs/mine --out finder", "run mine.yaml"),
     ):
-        done = call(*words)
+        done = call(*words.split())
         said = done.stdout + done.stderr
-        assert "customs" not in said
-        assert "not finished" not in said
+        assert "customs" not in said and "not finished" not in said
         assert not started(tmp_path)
     servers(harbour=WORKING, customs=("declare", "inspect"))
     done = call("refresh", "runs/mine")
@@ -104,28 +90,25 @@ def test_a_server_that_fails_comes_with_a_refresh(servers, tmp_path):
 def test_unreadable_parts_keep_their_tools(servers, tmp_path):
     servers(harbour=WORKING, customs=("declare", "inspect", "seal", "levy"))
     call = partial(do, tmp_path)
-    call("run", "work.yaml")
+    call("run", "mine.yaml")
     servers(harbour=(*WORKING[1:], "moor"), customs=None)
     done = call("refresh", "runs/mine")
     assert "1 added, 1 removed, 0 changed, 9 the same" in done.stdout
     assert "keeps the tools that it had: mcp:customs" in done.stdout
     names = names_in(tmp_path)
-    assert "customs/levy" in names
-    assert "harbour/moor" in names
+    assert {"customs/levy", "harbour/moor"} < {*names}
     assert "harbour/open" not in names
-    # A server that has left the file has gone.
     servers(harbour=WORKING)
     assert "1 added, 5 removed" in call("refresh", "runs/mine").stdout
     servers(harbour=WORKING, customs=("declare", "inspect"))
     assert "2 added, 0 removed" in call("refresh", "runs/mine").stdout
     servers(harbour=WORKING, customs=None)
     assert "0 added, 2 removed" in call("refresh", "runs/mine", "--force").stdout
-    call("run", "work.yaml")
+    call("run", "mine.yaml")
 
 
 @pytest.mark.parametrize("lost", ["tides.json", "api.json"])
 def test_a_file_of_a_site_that_is_gone_keeps_its_tools(tmp_path, lost):
-    """A description, or a file that it refers to; beside it a list that changes."""
     ship = {"operationId": "getShip", "summary": "Find a ship."}
     tide = {"operationId": "getTide", "summary": "Tell the tide.", "responses": {}}
     paths = {"/tide": {"$ref": "tides.json#/tide"}, "/ship": {"get": ship}}
@@ -141,8 +124,9 @@ def test_a_file_of_a_site_that_is_gone_keeps_its_tools(tmp_path, lost):
     with SiteServer(tmp_path / "site") as site:
         url = f"{site.url}api.json"
         source = f"{{type: openapi, spec: '{url}', private_addresses: true}}"
-        write_recipe(tmp_path, f"{source}, {{type: functions, path: list.json}}")
-        call("run", "work.yaml")
+        other = "{type: functions, path: list.json}"
+        write_recipe(tmp_path, f"{source}\n  - {other}", **BY_RULES)
+        call("run", "mine.yaml")
         before = names_in(tmp_path)
         (tmp_path / "list.json").write_text(json.dumps(listed(*WORKING, "moor")))
         site.statuses[f"/{lost}"] = [503]
@@ -150,4 +134,4 @@ def test_a_file_of_a_site_that_is_gone_keeps_its_tools(tmp_path, lost):
     assert "1 added, 0 removed" in said
     assert f"keeps the tools that it had: openapi:{url}" in said
     assert names_in(tmp_path) == sorted([*before, "moor"])
-    call("run", "work.yaml")
+    call("run", "mine.yaml")

@@ -44,10 +44,7 @@ def recipe(folder, server):
     """Loads a recipe whose queries the rules write and a model verifies; or with changes."""
     path = write_recipe(folder, engine="rules", queries=20)
     by_model = (
-        "verify.engine=openai",
-        f"verify.base_url={server.url}",
-        "verify.model=m",
-        "verify.candidates=3",
+        f"verify={{engine: openai, base_url: '{server.url}', model: m, candidates: 3}}",
         "split.test=0.2",
         "retrievers=[{type: bm25, requests: true}]",
     )

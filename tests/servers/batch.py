@@ -4,16 +4,13 @@
         config = GenerateConfig(engine="batch", base_url=server.url, ...)
 
 The script gets each line of a request file as a `Call` and returns the `Answer` that stands in the
-output, or None where the request is left out. `fault(number, method, path)` may answer any HTTP
-request in place of the server, `after` may break the connection once it was carried out.
+output, or None where the request is left out. `before(number, method, path)` may answer any HTTP
+request in place of the server, with a status or "reset"; `after` may break the connection once it was carried out.
 """
-
-from __future__ import annotations
 
 import json
 import re
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from email.parser import BytesParser
 from typing import Any
@@ -22,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 from tests.servers.chat import Answer, Call, ChatServer
 
 
-def reply_line(key: str, answer: Answer, **changes: Any) -> str:
+def reply_line(key, answer, **changes):
     """A line of an output file, or of an error file where the answer is an error."""
     body = json.loads(answer.body)
     response = {"status_code": answer.status, "request_id": "r", "body": body}
@@ -30,15 +27,14 @@ def reply_line(key: str, answer: Answer, **changes: Any) -> str:
     return json.dumps({**row, **changes})
 
 
-def unanswered_line(key: str, code: str = "batch_expired") -> str:
+def unanswered_line(key, code="batch_expired"):
     """A line of an error file, of a request that was not answered at all."""
     error = {"code": code, "message": "This request could not be executed."}
-    return json.dumps(
-        {"id": "batch_req_1", "custom_id": key, "response": None, "error": error}
-    )
+    row = {"id": "batch_req_1", "custom_id": key, "response": None, "error": error}
+    return json.dumps(row)
 
 
-def answer_file(content: str, script: Callable[[Call], Answer | None]) -> str:
+def answer_file(content, script):
     """The output to a request file, as a person would get it from a provider.
 
     Where it would be empty, the file of errors in its place.
@@ -48,9 +44,7 @@ def answer_file(content: str, script: Callable[[Call], Answer | None]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def answer_lines(
-    lines: list[str], script: Callable[[Call], Answer | None]
-) -> list[tuple[Answer | None, str]]:
+def answer_lines(lines, script):
     """The answer to each line of a request file, and the line that an output has of it."""
     pairs = []
     for number, line in enumerate(lines):
@@ -80,14 +74,9 @@ class HostedBatch:
         default_factory=lambda: {"total": 0, "completed": 0, "failed": 0}
     )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self):
         errors = {"object": "list", "data": self.errors} if self.errors else None
         return {**asdict(self), "errors": errors, "request_counts": self.counts}
-
-
-Script = Callable[[Call], Answer | None]
-# What to answer in place of the server: a status, or "reset" for a broken connection.
-Fault = Callable[[int, str, str], int | str | None]
 
 
 class BatchServer(ChatServer):
@@ -98,12 +87,12 @@ class BatchServer(ChatServer):
 
     def __init__(
         self,
-        script: Script,
+        script,
         *,
-        on_create: Callable[[HostedBatch], None] = lambda batch: None,
-        before: Fault = lambda number, method, path: None,
-        after: Fault = lambda number, method, path: None,
-    ) -> None:
+        on_create=lambda batch: None,
+        before=lambda number, method, path: None,
+        after=lambda number, method, path: None,
+    ):
         super().__init__(script)
         self.on_create = on_create
         self.before = before
@@ -114,13 +103,11 @@ class BatchServer(ChatServer):
         self.keys: set[str] = set()
 
     @property
-    def uploads(self) -> list[str]:
+    def uploads(self):
         """The names of the request files that were uploaded."""
         return [name for name, _, purpose in self.files.values() if purpose == "batch"]
 
-    def take(
-        self, method: str, path: str, headers: dict[str, str], body: bytes
-    ) -> Answer:
+    def take(self, method, path, headers, body):
         with self._lock:
             number = len(self.requests)
             self.requests.append((method, path))
@@ -135,9 +122,7 @@ class BatchServer(ChatServer):
             return Answer.error(fault, "a fault")
         return Answer(status, content)
 
-    def _answer(
-        self, method: str, path: str, headers: dict[str, str], body: bytes
-    ) -> tuple[int, bytes]:
+    def _answer(self, method, path, headers, body):
         split = urlsplit(path)
         query = {name: values[0] for name, values in parse_qs(split.query).items()}
         route = split.path.removeprefix("/v1")
@@ -159,7 +144,7 @@ class BatchServer(ChatServer):
             return 200, json.dumps(batch.to_json()).encode()
         return 404, _error("no such path")
 
-    def _upload(self, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+    def _upload(self, headers, body):
         head = f"Content-Type: {headers['content-type']}\r\n\r\n".encode()
         fields = {
             part.get_param("name", header="content-disposition"): part
@@ -170,12 +155,12 @@ class BatchServer(ChatServer):
         name = self._keep(part.get_filename(), part.get_payload(decode=True), purpose)
         return 200, json.dumps({"id": name, "object": "file"}).encode()
 
-    def _keep(self, filename: str, content: bytes, purpose: str) -> str:
+    def _keep(self, filename, content, purpose):
         name = f"file-{len(self.files)}"
         self.files[name] = filename, content, purpose
         return name
 
-    def _create(self, asked: dict[str, Any]) -> tuple[int, bytes]:
+    def _create(self, asked):
         if asked["input_file_id"] not in self.files:
             return 400, _error("No such File object")
         assert asked["endpoint"] == "/v1/chat/completions"
@@ -186,7 +171,7 @@ class BatchServer(ChatServer):
         self.on_create(batch)
         return 200, json.dumps(batch.to_json()).encode()
 
-    def _go_on(self, batch: HostedBatch) -> None:
+    def _go_on(self, batch):
         if batch.status == batch.end:
             return
         lines = self.files[batch.input_file_id][1].decode().splitlines()
@@ -207,12 +192,12 @@ class BatchServer(ChatServer):
         if errors:
             batch.error_file_id = self._keep_lines(errors)
 
-    def _keep_lines(self, lines: list[str]) -> str:
+    def _keep_lines(self, lines):
         content = "".join(f"{line}\n" for line in lines).encode()
         return self._keep("out.jsonl", content, "batch_output")
 
 
-def _page(rows: list[dict[str, Any]], query: dict[str, str]) -> tuple[int, bytes]:
+def _page(rows, query):
     ids = [row["id"] for row in rows]
     start = ids.index(query["after"]) + 1 if "after" in query else 0
     end = start + int(query.get("limit", 20))
@@ -220,5 +205,5 @@ def _page(rows: list[dict[str, Any]], query: dict[str, str]) -> tuple[int, bytes
     return 200, json.dumps(page).encode()
 
 
-def _error(message: str) -> bytes:
+def _error(message):
     return json.dumps({"error": {"message": message, "type": "error"}}).encode()

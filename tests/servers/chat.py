@@ -6,18 +6,14 @@
 The script gets each `Call` and returns an `Answer`. `server.calls` holds what was asked.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
-from tests.servers.wire import Call, Wire, WireServer
+from tests.servers.wire import Call, Wire, WireServer  # noqa: F401
 
 
 @dataclass(frozen=True)
@@ -29,14 +25,7 @@ class Answer:
     reset: bool = False
 
     @classmethod
-    def text(
-        cls,
-        content: str | None,
-        *,
-        finish_reason: str = "stop",
-        delay: float = 0,
-        **message: Any,
-    ) -> Answer:
+    def text(cls, content, *, finish_reason="stop", delay=0, **message):
         """A completion whose message is `content`."""
         message = {"role": "assistant", "content": content, **message}
         choice = {"index": 0, "finish_reason": finish_reason, "message": message}
@@ -48,18 +37,15 @@ class Answer:
             "choices": [choice],
             "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
         }
-        return cls(
-            body=json.dumps(completion).encode(),
-            delay=delay,
-        )
+        return cls(body=json.dumps(completion).encode(), delay=delay)
 
     @classmethod
-    def json(cls, value: Any, *, before: str = "", after: str = "") -> Answer:
+    def json(cls, value, *, before="", after=""):
         """A completion that holds a JSON object, and prose around it if wanted."""
         return cls.text(before + json.dumps(value) + after)
 
     @classmethod
-    def error(cls, status: int, message: str = "no", **headers: str) -> Answer:
+    def error(cls, status, message="no", **headers):
         """An error as OpenAI's API words it; write headers as Retry_After="1"."""
         return cls(
             status=status,
@@ -68,35 +54,29 @@ class Answer:
         )
 
     @classmethod
-    def html(cls, page: str = "<html>hello</html>", status: int = 200) -> Answer:
-        return cls(
-            status=status, body=page.encode(), headers={"Content-Type": "text/html"}
-        )
+    def html(cls, page="<html>hello</html>", status=200):
+        return cls(status, page.encode(), {"Content-Type": "text/html"})
 
     @classmethod
-    def connection_reset(cls) -> Answer:
+    def connection_reset(cls):
         return cls(reset=True)
 
 
-class ChatServer(WireServer[Answer]):
+class ChatServer(WireServer):
     """A server whose script may wait: each call has a thread of its own."""
 
-    def __init__(self, script: Callable[[Call], Answer]) -> None:
+    def __init__(self, script):
         super().__init__(script)
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(2000)
 
-    def take(
-        self, method: str, path: str, headers: dict[str, str], body: bytes
-    ) -> Answer:
+    def take(self, method, path, headers, body):
         """Answer a request; the names of headers are in lower case."""
         with self._lock:
             call = self.note(path, headers, body)
         return self.script(call)
 
-    async def respond(
-        self, method: str, path: str, headers: dict[str, str], body: bytes
-    ) -> Wire:
+    async def respond(self, method, path, headers, body):
         run = asyncio.get_running_loop().run_in_executor
         answer = await run(self._threads, self.take, method, path, headers, body)
         if answer.reset:
@@ -104,7 +84,7 @@ class ChatServer(WireServer[Answer]):
         return Wire.http(answer.body, answer.status, answer.headers, pause=answer.delay)
 
 
-def closed_url() -> str:
+def closed_url():
     """A base URL on loopback where nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

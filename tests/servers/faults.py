@@ -9,70 +9,77 @@ Whether an answer is a fault is drawn from the seed, the request and how often i
 are dealt in turn, so that each comes up.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import cycle
 from random import Random
-from typing import Any
 
-from tests.servers.chat import Answer, Call
+from tests.servers.chat import Answer
 from tests.servers.wire import Wire
 
 # Longer than the calls of any test may take.
 HANG = 60.0
-
-# What a good answer to a call says, as the object that was asked for.
-Write = Callable[[Call], dict[str, Any]]
-Make = Callable[[Call, dict[str, Any]], Wire]
 
 
 @dataclass(frozen=True)
 class Fault:
     """`reason` is that of the failed try; "" where there is a reply, which is to be journaled."""
 
-    make: Make
+    make: Callable
     reason: str = ""
     stage: str = ""
 
 
-def send(answer: Answer, **headers: str) -> Wire:
+def send(answer, **headers):
     return Wire.http(answer.body, answer.status, {**answer.headers, **headers})
 
 
-def _fail(status: int, **headers: str) -> Fault:
+def _fail(status, **headers):
     wire = send(Answer.error(status, "no", **headers))
     return Fault(lambda *_: wire, f"http-{status}")
 
 
-def _sent(change: Callable[[bytes], Wire], reason: str) -> Fault:
+def _sent(change, reason=""):
     """A good answer's body, changed on its way."""
     return Fault(lambda _, good: change(Answer.json(good).body), reason)
 
 
-def _said(change: Callable[[Call, dict[str, Any]], Any], stage: str = "") -> Fault:
+def _http(reason="", excess=0, end="keep", **headers):
+    """A good answer with other headers; Content-Length exceeds it by `excess`."""
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+    def change(body):
+        return Wire.http(body, headers=headers, length=len(body) + excess, end=end)
+
+    return _sent(change, reason)
+
+
+def _instead(body, reason):
+    return Fault(lambda *_: Wire.http(body), reason)
+
+
+def _said(change, stage=""):
     """Another object than was asked for, in a good answer."""
     return Fault(lambda call, good: send(Answer.json(change(call, good))), "", stage)
 
 
-def _text(text: str | None, **how: Any) -> Fault:
+def _text(text, **how):
     wire = send(Answer.text(text, **how))
     return Fault(lambda *_: wire)
 
 
-def _drip(body: bytes, pieces: int, pause: float) -> Wire:
+def _drip(body, pieces, pause):
     (whole,) = Wire.http(body).pieces
     size = len(whole) // pieces + 1
     parts = tuple(whole[at : at + size] for at in range(0, len(whole), size))
     return Wire(parts, pause)
 
 
-def _packed(body: bytes) -> Wire:
+def _packed(body):
     return Wire.http(gzip.compress(body), headers={"Content-Encoding": "gzip"})
 
 
@@ -87,23 +94,15 @@ FAULTS = {
     "reset in the body": _sent(
         lambda body: Wire.http(body[:90], length=len(body), end="reset"), "connection"
     ),
-    "Content-Length too large": _sent(
-        lambda body: Wire.http(body, length=len(body) + 9, end="close"), "connection"
-    ),
-    "Content-Length too small": _sent(
-        lambda body: Wire.http(body, length=len(body) - 9, end="close"), "connection"
-    ),
+    "Content-Length too large": _http("connection", excess=9, end="close"),
+    "Content-Length too small": _http("connection", excess=-9, end="close"),
     "hangs": Fault(lambda *_: Wire((b"HTTP/1.1 200 OK\r\n",), HANG), "timeout"),
-    "hangs in the body": _sent(
-        lambda body: replace(_drip(body, 2, HANG), pause=HANG), "timeout"
-    ),
+    "hangs in the body": _sent(lambda body: _drip(body, 2, HANG), "timeout"),
     "drips for ever": _sent(lambda body: _drip(body, 1000, 0.1), "timeout"),
-    "drips": _sent(lambda body: _drip(body, 5, 0.05), ""),
+    "drips": _sent(lambda body: _drip(body, 5, 0.05)),
     "truncated body": _sent(lambda body: Wire.http(body[:-60]), "not-json-response"),
-    "no body": _sent(lambda body: Wire.http(b""), "not-json-response"),
-    "no choices": _sent(
-        lambda body: Wire.http(b'{"choices": null}'), "not-json-response"
-    ),
+    "no body": _instead(b"", "not-json-response"),
+    "no choices": _instead(b'{"choices": null}', "not-json-response"),
     "HTML": Fault(lambda *_: send(Answer.html()), "web-page"),
     "invalid UTF-8": _sent(
         lambda body: Wire.http(body.replace(b"reason", b"\xff\xfe")),
@@ -112,28 +111,15 @@ FAULTS = {
     "a stream": _sent(
         lambda body: Wire.chunked([b"data: ", body, b"\n\n"]), "stream-in-reply"
     ),
-    "an error in a good answer": _sent(
-        lambda body: Wire.http(b'{"error": {"message": "busy"}}'), "error-in-reply"
+    "an error in a good answer": _instead(
+        b'{"error": {"message": "busy"}}', "error-in-reply"
     ),
-    "unknown encoding": _sent(
-        lambda body: Wire.http(body, headers={"Content-Encoding": "zz"}),
-        "unknown-encoding",
-    ),
-    "broken gzip": _sent(
-        lambda body: Wire.http(body, headers={"Content-Encoding": "gzip"}),
-        "broken-encoding",
-    ),
-    "gzip": _sent(_packed, ""),
-    "chunks": _sent(lambda body: Wire.chunked([body[:50], body[50:]]), ""),
-    "a used-up limit": _sent(
-        lambda body: Wire.http(
-            body,
-            headers={
-                "x-ratelimit-remaining-requests": "0",
-                "x-ratelimit-reset-requests": "20ms",
-            },
-        ),
-        "",
+    "unknown encoding": _http("unknown-encoding", Content_Encoding="zz"),
+    "broken gzip": _http("broken-encoding", Content_Encoding="gzip"),
+    "gzip": _sent(_packed),
+    "chunks": _sent(lambda body: Wire.chunked([body[:50], body[50:]])),
+    "a used-up limit": _http(
+        x_ratelimit_remaining_requests="0", x_ratelimit_reset_requests="20ms"
     ),
     "10 MB": Fault(lambda *_: send(Answer.text("x" * 10_000_000))),
     "10 MB, packed": Fault(lambda *_: _packed(Answer.text("x" * 10_000_000).body)),
@@ -170,7 +156,7 @@ FAULTS = {
 }
 
 
-def digest(call: Call) -> str:
+def digest(call):
     """The name of a request, whatever its order of keys."""
     return hashlib.sha256(json.dumps(call.body, sort_keys=True).encode()).hexdigest()
 
@@ -182,7 +168,7 @@ class FaultyScript:
     kept, so none may be asked for again. `sent` counts faults by name.
     """
 
-    def __init__(self, write: Write, seed: int, share: float = 0.3) -> None:
+    def __init__(self, write, seed, share=0.3):
         self.sent: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
         self.replied: Counter[str] = Counter()
@@ -197,7 +183,7 @@ class FaultyScript:
             for stage in ("write", "polish")
         }
 
-    def __call__(self, call: Call) -> Wire:
+    def __call__(self, call):
         name = digest(call)
         self.asked[name] += 1
         good = self._write(call)

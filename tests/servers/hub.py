@@ -99,12 +99,11 @@ class _Handler(BaseHTTPRequestHandler):
         if kind != "datasets":
             return self._say(404, error="Not here")
         owner, name, *more = rest.split("/")
-        repository = self.server.repositories.get(
-            f"{owner}/{name}".removesuffix(".git")
-        )
+        name = f"{owner}/{name}"
+        repository = self.server.repositories.get(name.removesuffix(".git"))
         if repository is None or (repository.private and given != TOKEN):
             return self._say(404, "RepoNotFound", "Repository not found")
-        return self._of_repository(repository, f"{owner}/{name}", more, body)
+        return self._of_repository(repository, name, more, body)
 
     def _create(self, wanted):
         if not self.server.may_write:

@@ -17,9 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from tests.servers.chat import Answer, Call
+from tests.servers.chat import Answer
 from tests.servers.faults import FAULTS, send
-from tests.servers.wire import Wire, WireServer
+from tests.servers.wire import WireServer
 from tests.world import good_reply
 
 _UNUSABLE, _FAILED = 0.2, 0.3
@@ -32,7 +32,7 @@ def digest(messages):
     return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
 
 
-def stage_of(call: Call) -> str:
+def stage_of(call):
     if "<request-a>" in call.prompt:
         return "judge"
     if call.asked_for:
@@ -40,14 +40,14 @@ def stage_of(call: Call) -> str:
     return "polish" if call.asks_polish else "write"
 
 
-def good_answer(call: Call, random: Random) -> dict[str, object]:
+def good_answer(call, random):
     if stage_of(call) == "judge":
         return {"reason": "it reads well", "winner": random.choice(["A", "B", "tie"])}
     return good_reply(call)
 
 
 class Script:
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log):
         self._log = log.open("a")
         self._asked = Counter()
         self._tries = Random(0)
@@ -59,7 +59,7 @@ class Script:
             if not fault.reason and "10 MB" not in name
         ]
 
-    def __call__(self, call: Call) -> Wire:
+    def __call__(self, call):
         name = digest(call.body["messages"])
         self._log.write(f"{name}\n")
         self._log.flush()

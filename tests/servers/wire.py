@@ -14,9 +14,8 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Any, Literal
 
 from tests.servers.named import forget_host, name_host
 
@@ -31,34 +30,34 @@ class Call:
     body: dict[str, Any]
 
     @property
-    def prompt(self) -> str:
+    def prompt(self):
         return "\n".join(message["content"] for message in self.body["messages"])
 
     @property
-    def format(self) -> str:
+    def format(self):
         """The kind of response_format that was asked for; "text" where none was."""
         return self.body.get("response_format", {}).get("type", "text")
 
     @property
-    def offered(self) -> list[str]:
+    def offered(self):
         """The names of the tools that the prompt shows; [] where it asks for polish."""
         shown = self.prompt.partition("\n# Tools\n")[2].partition("\n# ")[0]
         return re.findall(r"^- ([^:]+): ", shown, re.MULTILINE)
 
     @property
-    def asked_for(self) -> str:
+    def asked_for(self):
         """The tool that asks are wanted for; "" where the prompt wants something else."""
         found = re.search(r"^# The tool\n\n(\S+) \(", self.prompt, re.MULTILINE)
         return found[1] if found else ""
 
     @property
-    def keys(self) -> list[str]:
+    def keys(self):
         """The keys of the answer that the request's schema asks for."""
         schema = self.body["response_format"]["json_schema"]["schema"]
         return list(schema["properties"])
 
     @property
-    def asks_polish(self) -> bool:
+    def asks_polish(self):
         return '"already_good"' in self.prompt
 
 
@@ -71,14 +70,7 @@ class Wire:
     end: Literal["keep", "close", "reset"] = "keep"
 
     @classmethod
-    def http(
-        cls,
-        body: bytes,
-        status: int = 200,
-        headers: Mapping[str, str] | None = None,
-        length: int | None = None,
-        **how: object,
-    ) -> Wire:
+    def http(cls, body, status=200, headers=None, length=None, **how):
         """An HTTP answer; `length` is what Content-Length says, if it is to lie."""
         lines = [f"HTTP/1.1 {status} Something"]
         given = {
@@ -88,26 +80,23 @@ class Wire:
         }
         lines += [f"{name}: {value}" for name, value in given.items() if value]
         head = "\r\n".join(lines).encode() + b"\r\n\r\n"
-        return cls((head + body,), **how)  # type: ignore[arg-type]
+        return cls((head + body,), **how)
 
     @classmethod
-    def chunked(cls, chunks: list[bytes], **how: object) -> Wire:
+    def chunked(cls, chunks, **how):
         """An HTTP answer whose length nobody knows before its end."""
         head = (
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
             b"Transfer-Encoding: chunked\r\n\r\n"
         )
         framed = [b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks]
-        return cls((head, *framed, b"0\r\n\r\n"), **how)  # type: ignore[arg-type]
+        return cls((head, *framed, b"0\r\n\r\n"), **how)
 
 
-T = TypeVar("T")
-
-
-class WireServer(Generic[T]):
+class WireServer:
     """Listens on 127.0.0.1 while the `with` block runs."""
 
-    def __init__(self, script: Callable[[Call], T]) -> None:
+    def __init__(self, script):
         self.script = script
         self.calls: list[Call] = []
         self.connections = 0
@@ -118,42 +107,38 @@ class WireServer(Generic[T]):
         self._server: asyncio.Server
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
-    def __enter__(self) -> Self:
+    def __enter__(self):
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
         name_host(self.url)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         forget_host(self.url)
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
 
-    def note(self, path: str, headers: dict[str, str], body: bytes) -> Call:
+    def note(self, path, headers, body):
         call = Call(len(self.calls), path, headers, json.loads(body or b"{}"))
         self.calls.append(call)
         return call
 
-    async def respond(
-        self, method: str, path: str, headers: dict[str, str], body: bytes
-    ) -> Wire:
-        return self.script(self.note(path, headers, body))  # type: ignore[return-value]
+    async def respond(self, method, path, headers, body):
+        return self.script(self.note(path, headers, body))
 
-    async def _listen(self) -> None:
+    async def _listen(self):
         self._server = await asyncio.start_server(self._serve, sock=self._socket)
 
-    async def _end(self) -> None:
+    async def _end(self):
         self._server.close()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
 
-    async def _serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _serve(self, reader, writer):
         self.connections += 1
         try:
             while await self._exchange(reader, writer):
@@ -163,9 +148,7 @@ class WireServer(Generic[T]):
         finally:
             writer.close()
 
-    async def _exchange(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> bool:
+    async def _exchange(self, reader, writer):
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
         method, path, _ = head[0].split()
         lines = (line.partition(":") for line in head[1:] if line)
@@ -183,7 +166,7 @@ class WireServer(Generic[T]):
         return wire.end == "keep"
 
 
-async def _read_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
+async def _read_body(reader, headers):
     if headers.get("transfer-encoding") != "chunked":
         return await reader.readexactly(int(headers.get("content-length", 0)))
     body = b""
@@ -194,7 +177,7 @@ async def _read_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> b
     return body
 
 
-def _reset(writer: asyncio.StreamWriter) -> None:
+def _reset(writer):
     connection: socket.socket = writer.get_extra_info("socket")
     linger = (1).to_bytes(4, "little") + bytes(4)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 
-def main() -> None:
+def main():
     file, fault, size, *_ = *sys.argv[1:], "", "1000000"
     Path(f"{file}.pid").write_text(str(os.getpid()))
     tools = json.loads(Path(file).read_text("utf-8"))
@@ -55,7 +55,7 @@ NO_METHOD = {"code": -32601, "message": "Method not found"}
 NO_DATABASE = {"code": -32000, "message": "no database"}
 
 
-def answer(asked: dict, tools: list, fault: str, size: int) -> None:
+def answer(asked, tools, fault, size):
     method, number = asked["method"], asked.get("id")
     if number is None:
         return
@@ -89,11 +89,11 @@ def answer(asked: dict, tools: list, fault: str, size: int) -> None:
         say(number, result=page)
 
 
-def say(number: int, **reply: dict) -> None:
+def say(number, **reply):
     write({"jsonrpc": "2.0", "id": number, **reply})
 
 
-def write(message: dict) -> None:
+def write(message):
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 

@@ -1,17 +1,13 @@
 """MCP servers of the tests, and the files in which a client lists them."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -40,9 +36,7 @@ FAULTS = {
 """Faults of the light server, and the reason that is reported."""
 
 
-def light(
-    folder: Path, name: str, fault: str = "", tools: Any = TOOLS, **more: Any
-) -> dict[str, Any]:
+def light(folder, name, fault="", tools=TOOLS, **more):
     """The entry of a server without a library; FOLDER/NAME.json.pid has its process number."""
     file = folder / f"{name}.json"
     file.write_text(tools if isinstance(tools, str) else json.dumps(tools))
@@ -50,16 +44,13 @@ def light(
     return {"command": sys.executable, "args": args, **more}
 
 
-def list_servers(
-    folder: Path, entries: Mapping[str, Any], key: str = "mcpServers"
-) -> Path:
-    """Write the file of a client."""
+def list_servers(folder, entries, key="mcpServers"):
     file = folder / "servers.json"
     file.write_text(json.dumps({key: entries}))
     return file
 
 
-def grants(*entries: Mapping[str, Any]) -> str:
+def grants(*entries):
     """The value of TOOLBANK_GRANTS that lets the commands of entries start."""
     return "\n".join(
         shlex.join(
@@ -74,14 +65,14 @@ def grants(*entries: Mapping[str, Any]) -> str:
     )
 
 
-def refusal(source, folder, match="needs your permission", error=InputError) -> str:
+def refusal(source, folder, match="needs your permission", error=InputError):
     """The message with which a source is refused."""
     with pytest.raises(error, match=match) as caught:
         KIND.read(source, folder)
     return str(caught.value)
 
 
-def is_gone(file: Path) -> bool:
+def is_gone(file):
     """Whether the process that wrote this file with its number is no more."""
     number = int(file.read_text())
     for _ in range(100):
@@ -96,7 +87,7 @@ def is_gone(file: Path) -> bool:
 
 
 @contextmanager
-def answering(status=200, body=b"", **headers) -> Iterator[tuple[str, list]]:
+def answering(status=200, body=b"", **headers):
     """A web server with one answer, and the requests that it got."""
     requests = []
 

@@ -1,48 +1,40 @@
 """Descriptions of APIs, written to a file and read."""
 
-from __future__ import annotations
-
 import json
 import re
-from pathlib import Path
-from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from toolbank.bank.records import Tool
-from toolbank.sources.kind import ToolCollection
 from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.settings import OpenApiSource
 
-NAMED = {
-    *("properties", "patternProperties", "$defs", "dependentSchemas"),
-    "dependentRequired",
+NAMED = {"properties", "patternProperties", "$defs", "dependentSchemas"} | {
+    "dependentRequired"
 }
 """Keywords whose members have names that are none of keywords, such as a property "$ref"."""
 OK = {"200": {"description": "Fine."}}
 
 
-def described(paths: dict[str, Any], **more: Any) -> dict[str, Any]:
+def described(paths, **more):
     """A description of OpenAPI 3.1 with these paths."""
     info = {"title": "Pets", "version": "1"}
     return {"openapi": "3.1.0", "info": info, "paths": paths, **more}
 
 
-def operation(**more: Any) -> dict[str, Any]:
-    """An operation that says little."""
+def operation(**more):
     return {"responses": OK, **more}
 
 
-def json_body(schema: Any, *, required: bool = True) -> dict[str, Any]:
+def json_body(schema, *, required=True):
     return {"required": required, "content": {"application/json": {"schema": schema}}}
 
 
-def json_response(schema: Any) -> dict[str, Any]:
+def json_response(schema):
     content = {"application/json": {"schema": schema}}
     return {"200": {"description": "Fine.", "content": content}}
 
 
-def read(folder: Path, description: Any, **options: Any) -> ToolCollection:
+def read(folder, description, **options):
     """What is read of a description; every tool of it is sound."""
     file = folder / "pets.json"
     file.write_text(json.dumps(description), "utf-8")
@@ -52,7 +44,7 @@ def read(folder: Path, description: Any, **options: Any) -> ToolCollection:
     return collected
 
 
-def assert_sound(tool: Tool) -> None:
+def assert_sound(tool):
     """Schemas are ones of JSON Schema 2020-12, references lead to `$defs`, arguments to properties."""
     for schema in (tool.parameters, tool.output_schema):
         if schema is not None:
@@ -66,7 +58,7 @@ def assert_sound(tool: Tool) -> None:
     assert set(tool.parameters.get("required", [])) <= properties.keys()
 
 
-def references(schema: Any, *, holds_names: bool = False) -> list[str]:
+def references(schema, *, holds_names=False):
     """The names that references of a schema lead to, but not those in its data."""
     if isinstance(schema, list):
         return [name for part in schema for name in references(part)]

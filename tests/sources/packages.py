@@ -2,8 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from textwrap import dedent
 
 import pytest
@@ -14,14 +13,12 @@ MakePackage = Callable[[dict[str, str] | str], str]
 
 
 @pytest.fixture
-def make_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[MakePackage]:
+def make_package(tmp_path, monkeypatch):
     """Writes files, or __init__.py alone, and gives the package's name, PKG in them."""
-    made: list[str] = []
+    made = []
     monkeypatch.syspath_prepend(tmp_path)
 
-    def make(files: dict[str, str] | str) -> str:
+    def make(files):
         files = {"__init__.py": files} if isinstance(files, str) else files
         name = f"written_package_{next(_numbers)}"
         made.append(name)

@@ -16,7 +16,6 @@ from toolbank.sources.sphinx.settings import SphinxSource
 
 @contextmanager
 def serve(name, folder):
-    """Unpack a reference's pages into a folder and serve them."""
     with tarfile.open(shared(f"docs/{name}.tar.xz")) as pages:
         pages.extractall(folder, filter="data")
     with SiteServer(folder / name) as server:
@@ -34,8 +33,3 @@ def crawl_tables(name, folder, *tables):
         patch.chdir(folder)
         source = SphinxSource(site=name, base_url=server.url)
         yield crawl_site(source, folder / "cache")
-
-
-def tool(result, name):
-    """The tool of that name."""
-    return next(tool for tool in result.tools if tool.name == name)

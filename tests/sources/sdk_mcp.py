@@ -15,7 +15,7 @@ from mcp.server.sse import SseServerTransport
 from mcp.server.stdio import stdio_server
 
 
-def tool(number: int) -> types.Tool:
+def tool(number):
     properties = {
         f"argument_{n}": {"type": "string", "description": f"The {n}th of {number}."}
         for n in range(5)
@@ -28,8 +28,8 @@ def tool(number: int) -> types.Tool:
     )
 
 
-def make(tools: int, page: int) -> Server:
-    async def list_tools(_: object, params: object) -> types.ListToolsResult:
+def make(tools, page):
+    async def list_tools(_, params):
         begin = int(getattr(params, "cursor", None) or 0)
         end = min(begin + page, tools)
         return types.ListToolsResult(
@@ -40,21 +40,21 @@ def make(tools: int, page: int) -> Server:
     return Server("sdk", on_list_tools=list_tools)
 
 
-async def serve(server: Server) -> None:
+async def serve(server):
     async with stdio_server() as (messages, answers):
         await server.run(messages, answers, server.create_initialization_options())
 
 
-def serve_http(app: object, path: str) -> None:
+def serve_http(app, path):
     place = socket.create_server(("127.0.0.1", 0))
     print(f"http://127.0.0.1:{place.getsockname()[1]}{path}", flush=True)
     uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[place])
 
 
-def sse_app(server: Server) -> object:
+def sse_app(server):
     transport = SseServerTransport("/messages/")
 
-    async def app(scope: dict, receive: object, send: object) -> None:
+    async def app(scope, receive, send):
         if scope["type"] == "http" and scope["path"] == "/sse":
             async with transport.connect_sse(scope, receive, send) as (
                 messages,

@@ -16,7 +16,6 @@ from tests.sources.sphinx_server import (
 from toolbank.sources.sphinx.crawl import count, crawl_site
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.sources.web import download
-from toolbank.sources.web.policy import CrawlPolicy
 
 FIRST = "/small.f0.html"
 ALL = ["f0", "f1", "f2", "f3"]
@@ -60,25 +59,20 @@ def small(tmp_path, monkeypatch):
 
 def crawl_small(server, url="", **policy):
     """Crawl it, with its cache in cache/."""
-    source = SphinxSource(
-        site="small", base_url=url or server.url, crawl=CrawlPolicy(**policy)
-    )
+    source = SphinxSource(site="small", base_url=url or server.url, crawl=policy)
     return crawl_site(source, Path("cache"))
 
 
 def names(result):
-    """The last parts of the tools' names."""
     return [tool.name.rpartition(".")[2] for tool in result.tools]
 
 
 def failure(result, path=FIRST):
-    """Why a page gave nothing."""
     return str(count(result)["failed_pages"][path.lstrip("/")])
 
 
 @pytest.fixture
 def hours(small, monkeypatch):
-    """The time that crawls of the site go by."""
     passing = Hours(small)
     monkeypatch.setattr(download, "time", passing)
     monkeypatch.setattr(download, "_wait", passing.wait)
@@ -94,7 +88,6 @@ def list_only(*names):
 
 
 def forget(path):
-    """Throw away what is kept of a path."""
     for file in Path("cache").rglob("[0-9a-f]" * 64):
         head = json.loads(file.read_bytes().partition(b"\n")[0])
         if head["url"].endswith(path):

@@ -1,5 +1,6 @@
 """A small Sphinx site on loopback, made in the test's folder."""
 
+import shutil
 import ssl
 import threading
 import zlib
@@ -12,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.corpus_files import CORPUS
 from toolbank.sources.sphinx.inventory import INVENTORY_HEAD
 
 PAGE = "<!DOCTYPE html><html><body><main>{}</main></body></html>"
@@ -128,6 +130,14 @@ def write_inventory(folder, objects):
     (folder / "objects.inv").write_bytes(pack_inventory(lines))
 
 
+def copy_site(name, folder):
+    """Copy a site of tests/corpus; objects.txt becomes its inventory."""
+    shutil.copytree(CORPUS / "sites" / name, folder)
+    for listed in folder.rglob("objects.txt"):
+        packed = pack_inventory(listed.read_text("utf-8"))
+        listed.with_suffix(".inv").write_bytes(packed)
+
+
 def described(name, body, signature="", role="function"):
     """A page's `dl` of one object; `signature` is HTML that follows its name."""
     module, _, last = name.rpartition(".")
@@ -140,21 +150,10 @@ def described(name, body, signature="", role="function"):
 
 
 def signed(*parameters):
-    """The HTML of a signature's parentheses."""
     inner = ", ".join(
         f'<em class="sig-param"><span class="n">{p}</span></em>' for p in parameters
     )
     return f'<span class="sig-paren">(</span>{inner}<span class="sig-paren">)</span>'
-
-
-def listing(*names):
-    """An autosummary table that links to pages api/<name>.html."""
-    rows = "".join(
-        f'<tr><td><p><a class="reference internal" href="api/{name}.html#{name}" '
-        f'title="{name}"><code>{name}</code></a></p></td><td><p>Words.</p></td></tr>'
-        for name in names
-    )
-    return f'<table class="autosummary longtable"><tbody>{rows}</tbody></table>'
 
 
 SMALL_YAML = """

@@ -1,8 +1,10 @@
+import json
 from types import SimpleNamespace
 
 import pytest
 
-from toolbank.bank.records import SeeAlso, Tool
+from tests.corpus_files import check_expected, corpus_files
+from toolbank.bank.records import Tool
 from toolbank.run.recipe import load_recipe
 from toolbank.sources.collect import collect_tools, source_versions
 from toolbank.sources.kind import SourceKind, ToolCollection
@@ -17,7 +19,7 @@ def test_a_source_that_is_listed_twice_is_told(make_package, tmp_path):
     collected = collect_tools([source, source], tmp_path)
     assert [tool.name for tool in collected.tools] == [f"{package}.f"]
     assert len(collected.notes) == 2
-    assert f"1 of its 1 tool is in python:{package} too" in collected.notes[1]
+    assert "is listed as a source twice" in collected.notes[1]
 
 
 @pytest.fixture
@@ -37,109 +39,29 @@ def lists(monkeypatch):
     return held
 
 
-def test_sources_are_read_into_one_sorted_list(lists, tmp_path):
-    lists["python:two"] = (Tool(name="two.a", source="python:two 1"),)
-    lists["python:mine"] = (Tool(name="one.b", source="python:one 1"),)
-    sources = [PythonSource(package="two"), PythonSource(package="one", name="mine")]
-    collected = collect_tools(sources, tmp_path)
-    assert [(tool.name, tool.source) for tool in collected.tools] == [
-        ("one.b", "python:mine"),
-        ("two.a", "python:two"),
-    ]
-    assert collected.info["tools"] == 2
-    assert [one["source"] for one in collected.info["sources"]] == [
-        *("python:two", "python:mine")
-    ]
+def collect(sources, folder):
+    """What comes of sources that are configured so, or the error."""
+    kinds = {"python": PythonSource, "sphinx": SphinxSource}
+    try:
+        found = collect_tools([kinds[one["type"]](**one) for one in sources], folder)
+    except InputError as error:
+        return {"error": str(error)}
+    tools = [tool.model_dump(exclude_defaults=True) for tool in found.tools]
+    said = {"notes": found.notes, "problems": found.problems}
+    return {"tools": tools, "info": found.info, **said}
 
 
-def test_a_tool_that_another_source_has_by_another_name_counts_once(lists, tmp_path):
-    f, deep = Tool(name="a.f", aliases=("a.deep.f",)), Tool(name="a.deep.f")
-    lists["python:a"], lists["python:a.deep"] = (f,), (deep, Tool(name="a.deep.g"))
-    for names, first in ((("a", "a.deep"), "a.f"), (("a.deep", "a"), "a.deep.f")):
-        sources = [PythonSource(package=name) for name in names]
-        collected = collect_tools(sources, tmp_path)
-        assert [tool.name for tool in collected.tools] == sorted([first, "a.deep.g"])
-        assert len(collected.notes) == 1
+@pytest.mark.parametrize("file", corpus_files("collected"), ids=lambda file: file.stem)
+def test_sources_are_merged_as_expected(lists, tmp_path, file, update_corpus):
+    case = json.loads(file.read_text())
+    for label, tools in case["read"].items():
+        lists[label] = tuple(map(Tool.model_validate, tools))
+    found = [collect(sources, tmp_path) for sources in case["sources"]]
+    expected = file.with_name(f"{file.name}.tools.json")
+    check_expected(expected, found, update=update_corpus)
 
 
-def test_a_tool_of_the_same_text_is_one_of_two_sources(lists, tmp_path):
-    said = Tool(name="pay", summary="Pay a bill.")
-    lists["python:a"] = (
-        said.model_copy(update={"source": "python:a 1", "url": "http://a"}),
-    )
-    lists["python:b"] = (said.model_copy(update={"source": "python:b 2"}),)
-    lists["python:c"] = lists["python:b"]
-    sources = [PythonSource(package=name) for name in "abc"]
-    collected = collect_tools(sources, tmp_path)
-    assert [(tool.name, tool.source) for tool in collected.tools] == [
-        ("pay", "python:a, python:b, python:c")
-    ]
-    assert [one["repeated"] for one in collected.info["sources"]] == [0, 1, 1]
-    assert "python:c: 1 of its 1 tool is in python:a too" in collected.notes[1]
-
-
-def test_a_tool_is_kept_that_an_unrelated_one_is_called_by_too(lists, tmp_path):
-    lists["python:crm"] = (
-        Tool(name="show", summary="Show a customer.", aliases=("see", "view")),
-    )
-    lists["python:shop"] = (
-        Tool(name="look", summary="Look at the goods.", aliases=("show",)),
-        Tool(name="see", summary="See the goods."),
-    )
-    for names in (("crm", "shop"), ("shop", "crm")):
-        sources = [PythonSource(package=name) for name in names]
-        collected = collect_tools(sources, tmp_path)
-        assert [(tool.name, tool.aliases) for tool in collected.tools] == [
-            ("look", ()),
-            ("see", ()),
-            ("show", ("view",)),
-        ]
-        assert [one["repeated"] for one in collected.info["sources"]] == [0, 0]
-
-
-def test_two_tools_of_one_name_are_told_apart_by_a_prefix(lists, tmp_path):
-    lists["python:crm"] = (
-        Tool(name="list", summary="List the customers."),
-        Tool(
-            name="show",
-            summary="Show a customer.",
-            aliases=("see",),
-            see_also=(SeeAlso(name="list"), SeeAlso(name="elsewhere")),
-        ),
-    )
-    lists["python:shop"] = (
-        Tool(name="list", summary="List the goods."),
-        Tool(name="see", summary="See the goods."),
-    )
-    crm, shop = PythonSource(package="crm"), PythonSource(package="shop")
-    with pytest.raises(InputError) as caught:
-        collect_tools([crm, shop], tmp_path)
-    for said in ("python:crm", "python:shop", "named list.", "`prefix: NAME`"):
-        assert said in str(caught.value)
-    crm = crm.model_copy(update={"prefix": "crm"})
-    tools = {tool.name: tool for tool in collect_tools([crm, shop], tmp_path).tools}
-    assert list(tools) == ["crm/list", "crm/show", "list", "see"]
-    assert tools["crm/show"].aliases == ("crm/see",)
-    assert [also.name for also in tools["crm/show"].see_also] == [
-        "crm/list",
-        "elsewhere",
-    ]
-
-
-def test_of_a_package_and_its_pages_the_first_counts(lists, tmp_path):
-    lists["python:numpy"] = (Tool(name="numpy.sum", summary="Sum of elements."),)
-    lists["sphinx:numpy"] = (Tool(name="numpy.sum", summary="Sum."),)
-    sources = [PythonSource(package="numpy"), SphinxSource(site="numpy")]
-    collected = collect_tools(sources, tmp_path)
-    assert [tool.summary for tool in collected.tools] == ["Sum of elements."]
-    assert "in python:numpy too" in collected.notes[0]
-
-
-def test_twins_that_a_file_names_are_found_behind_a_prefix(
-    lists,
-    tmp_path,
-    monkeypatch,
-):
+def test_twins_of_a_file_are_found_behind_a_prefix(lists, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "crawlers").mkdir()
     (tmp_path / "crawlers" / "shop.twins").write_text("buy order\n")
@@ -149,16 +71,6 @@ def test_twins_that_a_file_names_are_found_behind_a_prefix(
     assert [tool.twins for tool in tools] == [("my/order",), ("my/buy",)]
 
 
-def test_of_two_tools_of_one_name_in_a_source_the_first_counts(lists, tmp_path):
-    lists["python:a"] = tuple(Tool(name="a.b", summary=text) for text in ("1.", "2."))
-    collected = collect_tools([PythonSource(package="a")], tmp_path)
-    assert [tool.summary for tool in collected.tools] == ["1."]
-    info = {"source": "python:a", "tools": 1, "repeated": 1}
-    assert collected.info == {"tools": 1, "sources": [info]}
-    (problem,) = collected.problems
-    assert problem.startswith("python:a: ") and "(1), such as a.b" in problem
-
-
 @pytest.mark.usefixtures("lists")
 def test_what_a_kind_did_not_foresee_names_the_source(tmp_path):
     with pytest.raises(InputError, match=r"python:a can't be read \(KeyError: 'pyth"):
@@ -166,7 +78,6 @@ def test_what_a_kind_did_not_foresee_names_the_source(tmp_path):
 
 
 def city(schema):
-    """Parameters of which one is sound, and one may not be."""
     return {"type": "object", "properties": {"a": {}, "city": schema}}
 
 
@@ -181,7 +92,7 @@ def city(schema):
         ("a.b", city({"pattern": "("}), r"of a.b .*city.pattern: .*regex"),
     ],
 )
-def test_a_tool_that_can_not_be_called_is_told_with_its_source(
+def test_a_tool_that_no_one_can_call_is_refused(
     lists, tmp_path, name, parameters, said
 ):
     tool = Tool(name=name, kind="function", summary="Forecast.", parameters=parameters)
@@ -238,8 +149,7 @@ def test_the_old_name_of_a_key_is_an_error_that_names_the_new_one(tmp_path):
 @pytest.mark.parametrize("value", ["a b", "a/b", "-a", "", ".", "ü"])
 def test_names_are_of_letters_digits_and_few_signs(tmp_path, key, value):
     recipe = tmp_path / "mine.yaml"
-    recipe.write_text(
-        f"name: x\nsources: [{{type: python, package: json, {key}: '{value}'}}]\n"
-    )
+    source = f"{{type: python, package: json, {key}: '{value}'}}"
+    recipe.write_text(f"name: x\nsources: [{source}]\n")
     with pytest.raises(InputError, match=key):
         load_recipe(str(recipe))

@@ -1,16 +1,11 @@
-"""Every kind of source does what all have to do."""
-
-from __future__ import annotations
-
 import importlib
 import json
-from pathlib import Path
 
 import pytest
 
+from tests.corpus_files import CORPUS
 from tests.sources.mcp_servers import grants, light, list_servers
-from tests.sources.packages import MakePackage
-from tests.sources.sphinx_server import PAGE, SiteServer, described, signed
+from tests.sources.sphinx_server import PAGE, described, signed
 from toolbank.sources import SOURCES
 from toolbank.sources.functions import FunctionsSource
 from toolbank.sources.mcp.settings import McpSource
@@ -19,63 +14,29 @@ from toolbank.sources.python.settings import PythonSource
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.testing.sources import CHECKS, SourceCase
 
-MODULE = '''
-import os
-from pathlib import Path
-
-__all__ = ["Table", "join", "LIMIT", "bare"]
-LIMIT = 3
-
-def touch(): Path("CANARY").touch()
-
-class Loud:
-    def __eq__(self, _): return touch()
-    __hash__ = None
-
-def join(left, right=Loud(), *rest, how="inner", **options):
-    """Join two tables. {{ 7 * 7 }} `__import__("pathlib").Path("CANARY").touch()`
-
-    Parameters
-    ----------
-    left, right : Table
-        What is joined.
-    how : {'inner', 'outer'}, default __import__("pathlib").Path("CANARY").touch()
-        How.
-    """
-    touch()
-
-def bare(): touch()
-
-class Table(metaclass=type("Meta", (type,), {"__call__": lambda *_: touch()})):
-    """A table."""
-    rows = property(lambda self: touch(), doc="Its rows.")
-    def __getattr__(self, name): touch()
-'''
+MODULE = (CORPUS / "conformance" / "package.txt").read_text("utf-8")
 
 
 @pytest.fixture
-def canary(tmp_path: Path) -> Path:
-    """A file that is there if anything of a source was run."""
+def canary(tmp_path):
     return tmp_path / "canary"
 
 
 @pytest.fixture
-def code(canary: Path) -> str:
+def code(canary):
     return f'__import__("pathlib").Path("{canary}").touch()'
 
 
 @pytest.fixture
-def python(make_package: MakePackage, tmp_path: Path, canary: Path) -> SourceCase:
+def python(make_package, tmp_path, canary):
     """A package that runs nothing but its import."""
     package = make_package({"__init__.py": MODULE.replace("CANARY", str(canary))})
     empty = make_package("X = 1")
     broken = make_package("1 / 0")
 
-    def change() -> None:
+    def change():
         file = tmp_path / package / "__init__.py"
-        file.write_text(
-            file.read_text() + '\ndef more(): "More."\n__all__ += ["more"]\n'
-        )
+        file.write_text(file.read_text() + '\ndef more(): "More."\n__all__ += ["more"]')
         importlib.reload(importlib.import_module(package))
 
     return SourceCase(
@@ -91,7 +52,7 @@ def python(make_package: MakePackage, tmp_path: Path, canary: Path) -> SourceCas
 
 
 @pytest.fixture
-def sphinx(small: SiteServer, tmp_path: Path, canary: Path, code: str) -> SourceCase:
+def sphinx(small, tmp_path, canary, code):
     """A site of four functions, one of which is missing."""
     site = tmp_path / "site"
     body = f"<p>Do it. {{{{ 7 * 7 }}}} {code}</p><script>{code}</script>"
@@ -114,9 +75,7 @@ def sphinx(small: SiteServer, tmp_path: Path, canary: Path, code: str) -> Source
 
 
 @pytest.fixture
-def mcp(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, canary: Path, code: str
-) -> SourceCase:
+def mcp(tmp_path, monkeypatch, canary, code):
     """A client's file of servers, of which one is not to be had."""
     properties = {code: {"type": "string", "default": code}, "prose": code}
     schema = {"type": "object", "properties": properties}
@@ -145,11 +104,11 @@ def mcp(
 
 
 @pytest.fixture
-def openapi(tmp_path: Path, canary: Path, code: str) -> SourceCase:
+def openapi(tmp_path, canary, code):
     """A description of an operation, with code wherever a text may stand."""
     file = tmp_path / "pets.json"
 
-    def write(**more: object) -> None:
+    def write(**more):
         schema = {"type": "string", "default": code, "pattern": code, "format": code}
         said = {
             "summary": f"{{{{ 7 * 7 }}}} {code}",
@@ -158,9 +117,8 @@ def openapi(tmp_path: Path, canary: Path, code: str) -> SourceCase:
         }
         paths = {f"/$(touch {canary})": {"get": said}, "/gone": {"$ref": code}}
         info = {"title": code, "version": "1"}
-        file.write_text(
-            json.dumps({"openapi": "3.1.0", "info": info, "paths": paths | more})
-        )
+        description = {"openapi": "3.1.0", "info": info, "paths": paths | more}
+        file.write_text(json.dumps(description))
 
     write()
     (tmp_path / "empty.json").write_text('{"openapi": "3.1.0", "paths": {}}')
@@ -179,12 +137,12 @@ def openapi(tmp_path: Path, canary: Path, code: str) -> SourceCase:
 
 
 @pytest.fixture
-def functions(tmp_path: Path, canary: Path, code: str) -> SourceCase:
+def functions(tmp_path, canary, code):
     """A list of functions in two forms, one of which is broken."""
     file = tmp_path / "tools.json"
     schema = {"type": "object", "properties": {code: {"default": code}}}
 
-    def write(*names: str) -> None:
+    def write(*names):
         listed = [
             {"type": "function", "function": {"name": name, "description": code}}
             for name in names

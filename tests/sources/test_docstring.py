@@ -1,5 +1,3 @@
-"""Docstrings of tests/corpus/docstrings are read as expected there, and none is refused."""
-
 import json
 
 import pytest
@@ -12,7 +10,7 @@ from toolbank.sources.python.docstring import plain, plain_line, read_docstring
 from toolbank.sources.typetext import parameters_schema
 
 
-def read(text: str) -> dict[str, object]:
+def read(text):
     found = read_docstring(text)
     tool = found.as_tool("f", "function", found.signature, found.parameters)
     return tool.model_dump(exclude_defaults=True, exclude={"name"})

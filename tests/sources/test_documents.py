@@ -1,5 +1,3 @@
-"""Documents in JSON and YAML: what is read, what they may refer to, and what is refused."""
-
 import json
 from pathlib import Path
 from typing import ClassVar
@@ -9,6 +7,7 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.corpus_files import check_expected, corpus_files
 from toolbank.sources import document_parser as parse
 from toolbank.sources.document_parser import Loader
 from toolbank.sources.documents import Documents
@@ -30,7 +29,6 @@ documents = st.dictionaries(texts, values, max_size=4) | st.lists(values, max_si
 
 
 def parse_document(data, where):
-    """What a document holds, in which no key is repeated."""
     value, repeated = parse.parse_document(data, where)
     assert not repeated
     return value
@@ -67,56 +65,12 @@ def test_anything_else_is_refused_by_a_message_that_names_it(data):
         assert isinstance(value, dict | list)
 
 
-def test_yaml_says_no_more_than_json_could():
-    text = """
-    since: 2024-01-31
-    on: yes
-    codes: {200: fine, true: 1, null: 2}
-    numbers: [007, 1:30, 1_000, 0x1F, 1e3, .5, .inf, +3, 0x11111222223333344444]
-    bytes: !!binary aGVsbG8=
-    set: !!set {a, b}
-    """
-    assert parse_document(text.encode(), "a.yaml") == {
-        "since": "2024-01-31",
-        "on": "yes",
-        "codes": {"200": "fine", "true": 1, "null": 2},
-        "numbers": [
-            "007",
-            "1:30",
-            "1_000",
-            31,
-            1e3,
-            0.5,
-            ".inf",
-            3,
-            "0x11111222223333344444",
-        ],
-        "bytes": "aGVsbG8=",
-        "set": {"a": None, "b": None},
-    }
-
-
-def test_aliases_and_merged_mappings_are_read():
-    text = "base: &b {a: 1, b: 2}\nmore:\n  <<: *b\n  b: 3\nsame: *b\n"
-    assert parse_document(text.encode(), "a.yaml") == {
-        "base": {"a": 1, "b": 2},
-        "more": {"a": 1, "b": 3},
-        "same": {"a": 1, "b": 2},
-    }
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"a": 1, "b/c": [{"d": 1, "d": 2, "d": {"e": 3}}], "a": {"f": 1, "f": 2}}',
-        "a: 1\nb/c:\n- d: 1\n  d: 2\n  d: {e: 3}\na: {f: 1, f: 2}\n",
-    ],
-)
-def test_of_a_key_that_is_repeated_the_last_counts_and_its_place_is_told(text):
-    assert parse.parse_document(text.encode(), "a") == (
-        {"a": {"f": 2}, "b/c": [{"d": {"e": 3}}]},
-        ["/a", "/a/f", "/b~1c/0/d"],
-    )
+@pytest.mark.parametrize("file", corpus_files("documents"), ids=lambda file: file.name)
+def test_a_document_is_read_as_expected(file, update_corpus):
+    value, repeated = parse.parse_document(file.read_bytes(), file.name)
+    expected = file.with_name(f"{file.name}.tools.json")
+    found = {"value": value, "repeated": repeated}
+    check_expected(expected, found, update=update_corpus)
 
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -153,10 +107,6 @@ def test_what_can_not_be_read_is_told_with_its_line(text, said):
         parse_document(text.encode(), "spec")
     assert str(caught.value).startswith("spec")
     assert said in str(caught.value)
-
-
-def test_half_a_character_becomes_a_question_mark():
-    assert parse_document(rb'{"a": "x\ud800y"}', "a.json") == {"a": "x?y"}
 
 
 def write(folder, **files):
@@ -196,14 +146,6 @@ def test_no_file_outside_of_the_folder_is_read(tmp_path):
     ):
         with pytest.raises(InputError, match=r"outside of .*`root:`"):
             documents.follow(spec, reference)
-
-
-def test_root_widens_where_files_may_lie(tmp_path):
-    write(tmp_path, shared={"b": 2})
-    write(tmp_path / "api", spec={})
-    documents = Documents(root=tmp_path)
-    spec = documents.open(str(tmp_path / "api" / "spec.json"))
-    assert documents.follow(spec, "../shared.json").content == {"b": 2}
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,3 @@
-"""Lists of functions, in every form and file in which they come."""
-
-from __future__ import annotations
-
-from pathlib import Path
-
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -13,11 +7,10 @@ from tests.corpus_files import CORPUS, check_collected, corpus_files
 from toolbank.bank.function_reader import find_functions, read_entry
 from toolbank.sources import SOURCES
 from toolbank.sources.functions import FunctionsSource
-from toolbank.sources.kind import ToolCollection
 from toolbank.system.errors import InputError
 
 
-def read(path: Path) -> ToolCollection:
+def read(path):
     kind = SOURCES.find("functions", "")
     return kind.read(FunctionsSource(path=path), path.parent)
 

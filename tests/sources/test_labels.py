@@ -1,5 +1,3 @@
-"""What sources are called in the bank: one label for one place, whatever is read there."""
-
 import asyncio
 import json
 import shlex
@@ -26,7 +24,6 @@ from toolbank.system.errors import InputError
 
 
 def write_api(path, server="", operations=("getTide",), version="1", **paths):
-    """A description of one title, with these operations at a server."""
     read = {"responses": {"200": {"description": "Fine."}}}
     content = {
         "openapi": "3.0.3",
@@ -75,9 +72,7 @@ def hosts():
 def test_a_call_goes_to_the_server_of_its_own_file(tmp_path, hosts, files):
     sources = [
         OpenApiSource(spec=str(write_api(tmp_path / file, address)), prefix=prefix)
-        for file, prefix, (address, _) in zip(
-            files.split(), ("n", "s"), hosts, strict=True
-        )
+        for file, prefix, (address, _) in zip(files.split(), "ns", hosts, strict=True)
     ]
     tools = collect_tools(sources, tmp_path).tools
     proposed = describe_permissions(make_caller(tools, {}), tools)[0]
@@ -93,14 +88,11 @@ def test_a_call_goes_to_the_server_of_its_own_file(tmp_path, hosts, files):
         assert (len(came), len(other[1])) == (before[0] + 1, before[1])
 
 
-def test_a_label_is_the_end_of_a_path_that_differs():
+def test_labels_of_one_kind_are_told_apart(tmp_path):
     files = ["api.json", "test/api.json", "test/old/api.json"]
     assert assigned(*(FunctionsSource(path=Path("/x", file)) for file in files)) == [
         *("functions:./api.json", "functions:test/api.json", "functions:old/api.json")
     ]
-
-
-def test_addresses_of_one_path_are_told_apart_without_their_queries():
     one, other = (
         OpenApiSource(spec=f"https://api.example/openapi.json?key={key}")
         for key in ("secret-1", "secret-2")
@@ -109,9 +101,6 @@ def test_addresses_of_one_path_are_told_apart_without_their_queries():
     assert len({*labels}) == 2
     assert "secret" not in str(labels)
     assert assigned(one, one) == [one.label, one.label]
-
-
-def test_commands_of_one_program_are_told_apart(tmp_path):
     sources = [
         McpSource(command=("docker", "run", "-i", image), prefix=prefix)
         for image, prefix in (("tides", "t"), ("ports", None), ("ships", None))
@@ -157,9 +146,7 @@ def test_operations_at_another_server_need_a_target_of_their_own(tmp_path, hosts
 
     def call(tool, *keys):
         urls = {"openapi:tides.json": address, f"openapi:tides.json {uploads}": uploads}
-        targets = {
-            key: Target(url=urls[key], private=True) for key in urls if key in keys
-        }
+        targets = {key: Target(url=urls[key], private=True) for key in keys}
         caller = make_caller(tools, targets)
         asyncio.run(caller.call(tool, {}))
         return describe_permissions(caller, tools)
@@ -195,9 +182,7 @@ def test_servers_of_one_name_in_two_client_files_are_two(tmp_path, monkeypatch):
     assert not any(map(caller.find_target, tools))
 
 
-def test_a_pack_in_which_two_files_share_a_label_is_called_by_the_server_alone(
-    tmp_path,
-):
+def test_of_two_files_with_one_label_the_server_of_the_target_is_called(tmp_path):
     """As banks of 0.7.0 have it."""
     sources = [
         OpenApiSource(spec=str(write_api(tmp_path / f"{n}.json", url)), prefix=n)

@@ -1,5 +1,3 @@
-"""What a command's author can use to steer it is shown; what is only secret is hidden."""
-
 import json
 import shlex
 
@@ -17,7 +15,6 @@ from toolbank.system.errors import InputError
 
 
 def read_cases(name):
-    """Commands, their variables, and what has to be shown, or hidden."""
     file = CORPUS / "mcp_commands" / f"{name}.jsonl"
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 

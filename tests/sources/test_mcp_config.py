@@ -1,11 +1,6 @@
-"""Servers of a client's own file, which is full of secrets."""
-
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 import yaml
@@ -15,7 +10,6 @@ from tests.servers.named import GRANTS, read_line
 from tests.sources.mcp_servers import (
     FAULTS,
     KIND,
-    TOOLS,
     answering,
     grants,
     light,
@@ -38,7 +32,6 @@ SECRETS = {
 
 @pytest.fixture
 def write(tmp_path, monkeypatch):
-    """Writes a client's file; its commands may be started."""
 
     def write(entries, granted=True, **settings):
         file = list_servers(tmp_path, entries)
@@ -48,7 +41,7 @@ def write(tmp_path, monkeypatch):
     return write
 
 
-def write_recipe(folder: Path, file: str = "servers.json") -> Path:
+def write_recipe(folder, file="servers.json"):
     recipe = folder / "mine.yaml"
     source = {"type": "mcp", "config": file}
     generate = {"engine": "rules", "queries": 10}
@@ -58,9 +51,7 @@ def write_recipe(folder: Path, file: str = "servers.json") -> Path:
     return recipe
 
 
-@pytest.mark.parametrize(
-    "file", corpus_files("mcp_clients"), ids=lambda file: file.name
-)
+@pytest.mark.parametrize("file", corpus_files("mcp_clients"), ids=lambda one: one.name)
 def test_a_file_is_read_as_expected(file, monkeypatch, update_corpus):
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("MY_TOKEN", "value-of-my-token")
@@ -80,9 +71,7 @@ def test_a_file_is_read_as_expected(file, monkeypatch, update_corpus):
 def test_only_wanted_servers_are_started(write, tmp_path):
     entries = {"a": light(tmp_path, "a"), "Two words": light(tmp_path, "b")}
     read = KIND.read(write(entries, servers=("Two words",)), tmp_path)
-    assert [t.name for t in read.tools] == sorted(
-        f"Two words/{t['name']}" for t in TOOLS
-    )
+    assert [t.name for t in read.tools] == sorted(f"Two words/t{n}" for n in range(12))
     assert {t.source for t in read.tools} == {"mcp:Two words"}
     assert read.tools[0].call.source == "Two words"
     assert not (tmp_path / "a.json.pid").exists()
@@ -155,7 +144,7 @@ def test_nothing_of_a_file_is_copied_or_said(write, tmp_path, capfd, caplog):
         ({"env": {"TOKEN": "t0k3n"}, "args": ["-e", "TOKEN"]}, "TOKEN", "TOKEN"),
     ],
 )
-def test_what_a_server_says_again_of_its_secrets_is_hidden(
+def test_what_a_server_repeats_of_secrets_is_hidden(
     write, tmp_path, given, secret, shown
 ):
     schema = {"type": "object", "properties": {f"p_{secret}": {"enum": [secret]}}}
@@ -193,13 +182,10 @@ def test_what_a_server_says_again_of_its_secrets_is_hidden(
         ("", "--seat=7A"),
     ],
 )
-def test_every_value_is_shown_and_another_one_is_asked_for(
-    write, tmp_path, monkeypatch, name, value
-):
+def test_each_value_is_shown_and_permitted(write, tmp_path, monkeypatch, name, value):
     token = SECRETS["env"]
-    entry = light(
-        tmp_path, "a", env={"TOKEN": token, **({name: value} if name else {})}
-    )
+    more = {name: value} if name else {}
+    entry = light(tmp_path, "a", env={"TOKEN": token, **more})
     entry["args"] += [] if name else [value]
     source = write({"a": entry}, granted=False)
     shown = refusal(source, tmp_path)
@@ -208,9 +194,8 @@ def test_every_value_is_shown_and_another_one_is_asked_for(
     monkeypatch.setenv(GRANTS, read_line(shown))
     assert KIND.read(source, tmp_path).tools
     for old in (value, token):
-        list_servers(
-            tmp_path, json.loads(json.dumps({"a": entry}).replace(old, f"{old}1"))
-        )
+        changed = json.dumps({"a": entry}).replace(old, f"{old}1")
+        list_servers(tmp_path, json.loads(changed))
         refusal(source, tmp_path)
 
 
@@ -243,9 +228,7 @@ def test_a_value_with_a_line_of_its_own_can_not_fake_the_question(write, tmp_pat
         ({"command": "ROOT=/data"}, "ROOT=/data"),
     ],
 )
-def test_what_reads_like_another_command_is_refused_whatever_was_trusted(
-    write, tmp_path, monkeypatch, given, told
-):
+def test_what_reads_as_other_command_refused(write, tmp_path, monkeypatch, given, told):
     entry = {**light(tmp_path, "a"), **given}
     source = write({"a": entry})
     line = shlex.join([entry["command"], *entry["args"]])

@@ -1,13 +1,4 @@
-"""Commands start only with the user's permission."""
-
-from __future__ import annotations
-
-import os
-import pty
 import shlex
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import yaml
@@ -16,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.servers.named import GRANTS, read_line
 from tests.sources.mcp_servers import KIND, light, refusal
+from tests.terminal_session import answer_on_terminal
 from toolbank.sources.mcp.settings import McpSource, Server
 from toolbank.system.consent import is_granted
 
@@ -39,26 +31,10 @@ def test_what_the_message_says_to_type_gives_the_word(source, tmp_path, monkeypa
     assert KIND.read(source, tmp_path).tools
 
 
-def run_on_a_terminal(recipe: Path, typed: str) -> tuple[int, str]:
+def run_on_a_terminal(recipe, answer):
     """Read the sources of a recipe on a terminal: exit code, and what was shown."""
-    theirs, ours = pty.openpty()
-    os.write(theirs, typed.encode())
-    command = ["-m", "toolbank", "run", str(recipe), "--until", "sources", "--out"]
-    done = subprocess.run(
-        [sys.executable, *command, str(recipe.with_suffix(""))],
-        stdin=ours,
-        stderr=ours,
-        stdout=subprocess.PIPE,
-    )
-    os.close(ours)
-    shown = b""
-    try:
-        while piece := os.read(theirs, 4096):
-            shown += piece
-    except OSError:
-        pass  # the end of a terminal
-    os.close(theirs)
-    return done.returncode, " ".join(shown.decode().split())
+    command = ["run", recipe, "--until", "sources", "--out", recipe.with_suffix("")]
+    return answer_on_terminal(command, answer)
 
 
 def test_on_a_terminal_it_is_asked_with_the_whole_command(source, tmp_path):

@@ -1,14 +1,9 @@
-"""Tools of MCP servers at an address, and what is answered there instead."""
-
-from __future__ import annotations
-
 import json
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -28,7 +23,7 @@ JSON = {"Content_Type": "application/json"}
 
 
 @contextmanager
-def serving(way: str) -> Iterator[str]:
+def serving(way):
     process = subprocess.Popen([*COMMAND, way], stdout=subprocess.PIPE, text=True)
     try:
         yield process.stdout.readline().strip()
@@ -59,7 +54,6 @@ def test_a_file_may_name_a_server_of_earlier_versions(tmp_path):
 
 
 def answer_without_tools(request):
-    """The answers of a server without tools that knows only the protocol of 2025."""
     answer = {"jsonrpc": "2.0", "id": request.get("id")}
     if request["method"] == "initialize":
         about = {"protocolVersion": "2025-06-18", "capabilities": {}}
@@ -90,9 +84,7 @@ HTML = b"<html><body>Welcome</body></html>"
         (202, b"", {}, "returned an error"),
     ],
 )
-def test_what_is_no_mcp_server_is_one_clear_message(
-    tmp_path, capfd, status, body, headers, said
-):
+def test_what_is_no_mcp_server_is_named(tmp_path, capfd, status, body, headers, said):
     with answering(status, body, **headers) as (url, _):
         source = McpSource(url=url, timeout_s=20)
         message = refusal(source, tmp_path, None, ToolbankError)
@@ -154,7 +146,7 @@ def test_a_redirect_to_another_host_gets_nothing(tmp_path, monkeypatch):
         with answering(307, Location=location) as (url, requests):
             monkeypatch.setenv("TOOLBANK_GRANTS", grant_of(url, "MY_TOKEN"))
             source = McpSource(url=url, token_env="MY_TOKEN")
-            message = refusal(source, tmp_path, "another address, http://localhost:")
+            message = refusal(source, tmp_path, "another address, on localhost")
         assert requests and not requests_there
         assert "pass" not in message and "sesame" not in message
 

@@ -1,7 +1,3 @@
-"""Many servers of one file: at most eight of them at once, and none is left running."""
-
-from __future__ import annotations
-
 import os
 import pty
 import signal
@@ -18,9 +14,8 @@ from tests.sources.mcp_servers import KIND, grants, is_gone, light, list_servers
 from toolbank.sources.mcp.settings import McpSource
 
 
-def children() -> set[str]:
-    """The processes that this one has started."""
-    found: set[str] = set()
+def children():
+    found = set()
     for task in Path("/proc/self/task").glob("*/children"):
         try:
             found |= {*task.read_text().split()}
@@ -39,7 +34,7 @@ def test_at_most_eight_servers_run_at_once(tmp_path, monkeypatch):
     monkeypatch.setenv("TOOLBANK_GRANTS", grants(*entries.values()))
     counts, before, stop = [0], children(), threading.Event()
 
-    def watch() -> None:
+    def watch():
         while not stop.wait(0.002):
             counts.append(len(children() - before))
 

@@ -1,7 +1,3 @@
-"""Tools of MCP servers that are started, and what servers do wrong."""
-
-from __future__ import annotations
-
 import os
 
 import pytest
@@ -22,19 +18,15 @@ from toolbank.system.errors import ToolbankError
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """Makes the source of a light server that may be started with these variables."""
 
     def start(fault="", tools=TOOLS, env=(), **settings):
         entry = light(tmp_path, "a", fault, tools)
-        allowed = (
-            os.environ.get("TOOLBANK_GRANTS", ""),
-            grants(entry | {"env": dict(env)}),
-        )
+        before = os.environ.get("TOOLBANK_GRANTS", "")
+        allowed = before, grants(entry | {"env": dict(env)})
         monkeypatch.setenv("TOOLBANK_GRANTS", "\n".join(allowed))
         command = (entry["command"], *entry["args"])
-        return McpSource(
-            command=command, env=tuple(env), **{"timeout_s": 20, **settings}
-        )
+        settings = {"timeout_s": 20, **settings}
+        return McpSource(command=command, env=tuple(env), **settings)
 
     return start
 
@@ -67,14 +59,9 @@ def test_a_server_that_misbehaves_is_one_clear_message(start, tmp_path, fault, c
 
 @pytest.mark.parametrize(
     ("fault", "said", "tools"),
-    [
-        ("repeats a cursor", "its cursor repeats", 5),
-        ("pages for ever", "endless pages", 1),
-    ],
+    [("repeats a cursor", "cursor repeats", 5), ("pages for ever", "endless pages", 1)],
 )
-def test_of_pages_without_end_those_that_are_new_are_read(
-    start, tmp_path, fault, said, tools
-):
+def test_of_endless_pages_the_new_ones_are_read(start, tmp_path, fault, said, tools):
     read = KIND.read(start(fault), tmp_path)
     assert [t.call.tool for t in read.tools] == [t["name"] for t in TOOLS[:tools]]
     [problem] = read.problems
@@ -100,9 +87,7 @@ def test_a_program_that_is_not_there_is_named(tmp_path, monkeypatch):
     refusal(source, tmp_path, "cannot be started: No such file.*: no such program; ")
 
 
-def test_a_command_sees_the_variables_that_the_recipe_names_and_no_others(
-    start, tmp_path, monkeypatch
-):
+def test_a_command_sees_the_variables_of_its_recipe(start, tmp_path, monkeypatch):
     token = {"TOKEN": "s3cret-token-value"}
     monkeypatch.setenv("TOKEN", token["TOKEN"])
     refusal(start("dies at start"), tmp_path, "no licence in here", ToolbankError)

@@ -1,35 +1,25 @@
-"""Whatever stands in a description: sound tools come of it, or a message."""
-
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.sources.openapi_specs import assert_sound
-from toolbank.sources.kind import ToolCollection
 from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.settings import OpenApiSource
 from toolbank.system.errors import InputError
 
 
-def pick(words: str) -> st.SearchStrategy[str]:
+def pick(words):
     return st.sampled_from(words.split())
 
 
-def fields(
-    needed: dict[str, st.SearchStrategy[Any]], **optional: st.SearchStrategy[Any]
-) -> st.SearchStrategy[dict[str, Any]]:
+def fields(needed, **optional):
     return st.fixed_dictionaries(needed, optional=optional)
 
 
-def named(
-    names: st.SearchStrategy[str], values: st.SearchStrategy[Any], least: int = 0
-) -> st.SearchStrategy[dict[str, Any]]:
+def named(names, values, least=0):
     return st.dictionaries(names, values, min_size=least, max_size=2)
 
 
@@ -52,7 +42,7 @@ KEYS = NAMES | pick(
 VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(-2, 3), st.floats(allow_nan=False), WORDS
 )
-ANYTHING: st.SearchStrategy[Any] = st.recursive(
+ANYTHING = st.recursive(
     VALUES,
     lambda inner: (
         st.lists(inner, max_size=3)
@@ -67,7 +57,7 @@ OFTEN = pick(
 )
 REFERENCES = st.builds(lambda target: {"$ref": target}, OFTEN | OFTEN | TARGETS)
 PLAIN = st.sampled_from([{"type": "string"}, {"type": "object"}])
-SCHEMAS: st.SearchStrategy[Any] = st.recursive(
+SCHEMAS = st.recursive(
     REFERENCES | REFERENCES | ANYTHING | PLAIN,
     lambda inner: st.one_of(
         fields(
@@ -142,7 +132,7 @@ FUZZ = settings(
 )
 
 
-def read(description: Any) -> ToolCollection | None:
+def read(description):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "any.json"
         file.write_text(json.dumps(description), "utf-8")
@@ -156,9 +146,7 @@ def read(description: Any) -> ToolCollection | None:
 
 @FUZZ
 @given(version=VERSIONS, description=DESCRIPTIONS)
-def test_a_description_gives_sound_tools_and_every_operation_is_accounted_for(
-    version, description
-):
+def test_tools_are_sound_and_all_operations_are_counted(version, description):
     collected = read(version | description)
     if collected is None:
         return

@@ -1,9 +1,4 @@
-"""Large and deep descriptions: what tools share stands once, and all of it is bounded."""
-
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import pytest
 
@@ -20,12 +15,11 @@ from toolbank.sources.openapi.settings import OpenApiSource
 from toolbank.system.errors import InputError
 
 
-def refer(name: str) -> dict[str, str]:
+def refer(name):
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def posts(bodies: list[Any], **schemas: Any) -> dict[str, Any]:
-    """A description of an operation for each of these bodies."""
+def posts(bodies, **schemas):
     paths = {
         f"/p{n}": {"post": operation(requestBody=json_body(b))}
         for n, b in enumerate(bodies)
@@ -42,7 +36,7 @@ def test_tools_share_the_objects_of_what_they_share(tmp_path):
 
 
 def test_an_output_that_refers_to_all_there_is_has_the_nearest(tmp_path):
-    schemas: dict[str, Any] = {
+    schemas = {
         f"S{number}": {
             "title": f"The {number}th",
             "description": "word " * 2_000,
@@ -67,9 +61,7 @@ def test_an_output_that_refers_to_all_there_is_has_the_nearest(tmp_path):
     assert "over 100,000 characters" in collected.notes[0]
 
 
-def test_what_all_tools_refer_to_is_bounded_in_sum_and_each_has_the_nearest(
-    tmp_path, monkeypatch
-):
+def test_the_sum_of_references_is_bounded_and_the_nearest_stay(tmp_path, monkeypatch):
     ring = {
         f"S{number}": {"properties": {"next": refer(f"S{after}")}}
         for number, after in enumerate([*range(1, 40), 0])
@@ -104,7 +96,7 @@ def test_an_api_of_millions_of_parameters_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize("keyword", ["properties", "items"])
 @pytest.mark.parametrize(("depth", "is_read"), [(150, True), (400, False)])
 def test_what_is_nested_too_deep_is_named(tmp_path, keyword, depth, is_read):
-    deep: dict[str, Any] = {}
+    deep = {}
     for _ in range(depth):
         deep = {keyword: {"a": deep} if keyword == "properties" else deep}
     file = tmp_path / "pets.json"

@@ -1,88 +1,37 @@
-"""Descriptions of many files, and what stands for their content."""
-
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
+import shutil
 
 import pytest
 
-from tests.sources.openapi_specs import (
-    assert_sound,
-    described,
-    json_body,
-    operation,
-)
+from tests.corpus_files import CORPUS, check_collected
+from tests.sources.openapi_specs import assert_sound, described, json_body, operation
 from tests.sources.sphinx_server import SiteServer
-from toolbank.sources.kind import ToolCollection
 from toolbank.sources.openapi import KIND
 from toolbank.sources.openapi.settings import OpenApiSource
 
+FILES = CORPUS / "openapi_files"
+
 
 @pytest.fixture
-def spec(tmp_path: Path) -> Path:
+def spec(tmp_path):
     """A description whose paths, parameters and schemas stand in files of their own."""
-    folder = tmp_path / "api"
-    (folder / "paths").mkdir(parents=True)
-    (folder / "paths" / "pets.yaml").write_text(
-        """
-post:
-  parameters: [{$ref: '../parameters.json#/limit'}]
-  requestBody: {content: {application/json: {schema: {$ref: ../schemas/Pet.json}}}}
-  responses:
-    "201": {content: {application/json: {schema: {$ref: ../openapi.json#/components/schemas/Id}}}}
-"""
-    )
-    limit = {"name": "limit", "in": "query", "schema": {"type": "integer"}}
-    pets = {"type": "array", "items": {"$ref": "./Pet.json#"}}
-    properties = {
-        "owner": {"$ref": "common.json#/definitions/Owner"},
-        "mother": {"$ref": "Pet.json"},
-    }
-    files = {
-        "openapi": described(
-            {"/pets": {"$ref": "paths/pets.yaml"}},
-            components={"schemas": {"Id": {"type": "integer"}}},
-        ),
-        "parameters": {"limit": limit},
-        "schemas/Pet": {"properties": properties},
-        "schemas/common": {"definitions": {"Owner": {"properties": {"pets": pets}}}},
-    }
-    for name, content in files.items():
-        write(folder / f"{name}.json", content)
-    return folder / "openapi.json"
+    read_as = shutil.ignore_patterns("*.tools.json")
+    return shutil.copytree(FILES, tmp_path / "api", ignore=read_as) / "openapi.json"
 
 
-def write(file: Path, content: Any) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
+def write(file, content):
     file.write_text(json.dumps(content), "utf-8")
 
 
-def read(spec: Path, **options: Any) -> ToolCollection:
+def read(spec, **options):
     collected = KIND.read(OpenApiSource(spec=str(spec), **options), spec.parent)
     for tool in collected.tools:
         assert_sound(tool)
     return collected
 
 
-def test_files_are_read_as_if_they_were_one(spec):
-    collected = read(spec)
-    assert not collected.problems and not collected.notes
-    (tool,) = collected.tools
-    pet = {
-        "properties": {
-            "owner": {"$ref": "#/$defs/Owner"},
-            "mother": {"$ref": "#/$defs/Pet"},
-        }
-    }
-    pets = {"type": "array", "items": {"$ref": "#/$defs/Pet"}}
-    assert tool.parameters == {
-        "type": "object",
-        "properties": {"limit": {"type": "integer"}, **pet["properties"]},
-        "$defs": {"Owner": {"properties": {"pets": pets}}, "Pet": pet},
-    }
-    assert tool.output_schema == {"type": "integer"}
+def test_files_are_read_as_if_they_were_one(spec, update_corpus):
+    check_collected(FILES / spec.name, read(spec), spec, update=update_corpus)
 
 
 def test_a_change_of_any_file_is_one_of_the_content(spec):
@@ -112,9 +61,7 @@ def test_files_outside_the_folder_are_named_and_not_read(spec):
     assert widened.tools[0].parameters["$defs"]["secret"]["description"] == "secret"
 
 
-def test_files_of_a_site_are_asked_for_once_and_read_as_those_of_a_folder(
-    spec,
-):
+def test_files_of_a_site_are_asked_for_once_and_read_as_those_of_a_folder(spec):
     (of_folder,) = read(spec).tools
     with SiteServer(spec.parent) as site:
         source = OpenApiSource(spec=f"{site.url}openapi.json")

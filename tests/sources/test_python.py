@@ -1,5 +1,3 @@
-"""Packages of tests/corpus/python are read as expected there, with each of their options."""
-
 import json
 import subprocess
 import sys
@@ -17,7 +15,7 @@ from toolbank.system.errors import InputError
 INFO = ("left_out", "left_out_examples", "undocumented")
 
 
-def read(package: str, options: str = "{}") -> dict[str, object]:
+def read(package, options="{}"):
     """What is read of a package, or the error, without its name."""
     given = json.loads(options.replace("PKG", package))
     try:

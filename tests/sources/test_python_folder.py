@@ -1,10 +1,5 @@
-"""Folders of Python source: what is read of them, and that nothing of them is run."""
-
-from __future__ import annotations
-
 import ast
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,17 +8,16 @@ from hypothesis import strategies as st
 from tests.corpus_files import CORPUS, check_expected, corpus_files
 from tests.sources.cases import read_cases
 from toolbank.sources import SOURCES
-from toolbank.sources.kind import ToolCollection
 from toolbank.sources.python.settings import PythonSource
 from toolbank.system.errors import InputError
 
 
-def read(folder: Path, **more: object) -> ToolCollection:
+def read(folder, **more):
     kind = SOURCES.find("python", "")
     return kind.read(PythonSource.model_validate({"folder": folder, **more}), folder)
 
 
-def write(folder: Path, **files: str) -> Path:
+def write(folder, **files):
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text)

@@ -1,125 +1,40 @@
-"""Crawling a Sphinx site: names, what a tool carries, and what goes wrong."""
-
 import pytest
 
-from tests.sources.references import tool
-from tests.sources.sphinx_server import (
-    PAGE,
-    SiteServer,
-    described,
-    listing,
-    signed,
-    write_inventory,
-)
+from tests.corpus_files import CORPUS, check_expected
+from tests.sources.sphinx_server import PAGE, SiteServer, copy_site, described
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.sphinx.crawl import count, crawl_site
 from toolbank.sources.sphinx.settings import SphinxSource
 from toolbank.system.errors import InputError, ToolbankError
 
-YAML = """
-base_url: https://sample.example/doc/
-objects:
-  roles: [function, class, data, module]
-  parents: [sample, sample.sub]
-  exclude: [sample.private]
-tables: [reference.html, more/*.html]
-"""
+YAML = (CORPUS / "sites" / "sample.yaml").read_text("utf-8")
 
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
     """A site of two functions, one of them under two names, an object, a constant, a module."""
-    folder = tmp_path / "site"
-    for part in ("api", "more"):
-        (folder / part).mkdir(parents=True)
-    same = '<p>Add, under another name.</p><p class="rubric">Examples</p><pre>plus(1)</pre>'
-    grid = '<em class="property"> = &lt;sample.Grid object&gt;</em>'
-    box = "<p>Holds things.</p>" + described("sample.Box.open", "<p>Open it.</p>")
-    sub = (
-        '<tr><td><a class="reference" href="../api/sub.html#module-sample.sub">'
-        "<code>sub</code></a></td></tr></tbody>"
-    )
-    more = listing("sample.grid", "sample.pi", "sample.Box")
-    pages = {
-        "reference.html": listing(
-            *("sample.add", "sample.sub.plus", "sample.plus", "sample.dead")
-        ),
-        "more/rest.html": more.replace('href="', 'href="../').replace("</tbody>", sub),
-        "api/sub.html": '<section id="module-sample.sub"><h1>sub</h1><p>Tools for more.</p>'
-        "<section><h2>Inner</h2><p>Not read.</p></section></section>",
-    }
-    for name, *said in (
-        ("sample.add", "<p>Add.</p>", signed("a", "*", "mode='fast'")),
-        ("sample.plus", same, signed("a")),
-        ("sample.sub.plus", same, signed("a")),
-        ("sample.grid", "<p>Indexed.</p>", grid, "data"),
-        ("sample.pi", "<p>3.14</p>", '<em class="property"> = 3.14</em>', "data"),
-        ("sample.Box", box, signed("size=3"), "class"),
-    ):
-        pages[f"api/{name}.html"] = described(name, *said)
-    for name, body in pages.items():
-        (folder / name).write_text(PAGE.format(body), encoding="utf-8")
-    names = {
-        "function": "add plus sub.plus dead unlisted private.secret",
-        "method": "Box.open",
-        "class": "Box",
-        "data": "grid pi",
-    }
-    objects = [
-        (f"py:{role}", f"sample.{name}", f"api/sample.{name}.html#$")
-        for role, listed in names.items()
-        for name in listed.split()
-    ]
-    objects += [
-        ("py:module", "sample.sub", "api/sub.html#module-$"),
-        ("std:doc", "reference", "reference.html"),
-        ("std:doc", "more/rest", "more/rest.html"),
-        ("std:doc", "more/deep/rest", "more/deep/rest.html"),
-        ("py:function", "sample.Inner.add", "api/sample.add.html#sample.add"),
-        ("py:function", "elsewhere.thing", "api/elsewhere.thing.html#$"),
-    ]
-    write_inventory(folder, objects)
+    copy_site("sample", tmp_path / "site")
     (tmp_path / "crawlers").mkdir()
     (tmp_path / "crawlers" / "sample.yaml").write_text(YAML)
     monkeypatch.chdir(tmp_path)
-    with SiteServer(folder) as server:
+    with SiteServer(tmp_path / "site") as server:
         yield server
 
 
 def crawl(server, tmp_path):
-    return crawl_site(
-        SphinxSource(site="sample", base_url=server.url), tmp_path / "cache"
-    )
+    source = SphinxSource(site="sample", base_url=server.url)
+    return crawl_site(source, tmp_path / "cache")
 
 
-def test_an_object_is_a_tool_another_name_or_skipped_with_its_reason(site, tmp_path):
+def test_objects_of_a_site_are_read_as_expected(site, tmp_path, update_corpus):
     result = crawl(site, tmp_path)
-    box = tool(result, "sample.Box")
-    assert box.description == "", "the words of its methods are not its own"
-    assert box.url == "https://sample.example/doc/api/sample.Box.html#sample.Box"
-    assert tool(result, "sample.plus").aliases == ("sample.sub.plus",)
-    assert tool(result, "sample.add").signature == "sample.add(a, *, mode='fast')"
-    assert tool(result, "sample.add").source == "sphinx:Sample 1.2"
-    assert [(t.name, t.kind) for t in result.tools] == [
-        ("sample.Box", "class"),
-        ("sample.add", "function"),
-        ("sample.grid", "object"),
-        ("sample.plus", "function"),
-        ("sample.sub", "module"),
-    ]
+    tools = [tool.model_dump(exclude_defaults=True) for tool in result.tools]
     info = count(result)
-    assert info["left_out"] == {
-        "a constant": 1,
-        "in no table": 1,
-        "not of the py domain": 3,
-        "page failed: HTTP status 404": 1,
-        "parent not listed": 2,
-        "excluded": 1,
-        "role method": 1,
-    }
-    assert info["objects"] == 16
-    assert info["tools"] + info["aliases"] + sum(info["left_out"].values()) == 16
-    assert info["failed_pages"] == {"api/sample.dead.html": "HTTP status 404"}
+    expected = CORPUS / "sites" / "sample.tools.json"
+    found = {"tools": tools, "info": info}
+    check_expected(expected, found, update=update_corpus)
+    counted = info["aliases"] + sum(info["left_out"].values())
+    assert info["objects"] == len(tools) + counted == 16
 
 
 def test_a_page_that_would_take_minutes_is_named(site, tmp_path):
@@ -171,9 +86,9 @@ def test_a_site_that_is_down_is_told(site, tmp_path):
     site.stop()
     with pytest.raises(
         ToolbankError, match=f"{site.url}.*: no answer.*refused"
-    ) as raised:
+    ) as told:
         crawl(site, tmp_path)
-    assert raised.value.exit_code == 1
+    assert told.value.exit_code == 1
 
 
 def test_an_inventory_that_lies_elsewhere_is_told(site, tmp_path):
@@ -185,10 +100,10 @@ def test_an_inventory_that_lies_elsewhere_is_told(site, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("objects:", "objekts:", r"yaml, line 3: unknown key 'objekts'; .*'objects'"),
+        ("objects:", "objekts:", r"yaml, line 2: unknown key 'objekts'; .*'objects'"),
         ("[sample, sample.sub]", "[nowhere]", "no object of its inventory became"),
         ("https://", "https://me:hunter2@", "base_url: .*password"),
-        ("function", "funktion", r"line 3: objects: no role 'funktion'.*function,"),
+        ("function", "funktion", r"line 2: objects: no role 'funktion'.*function,"),
         ("https://", "ftp://", "base_url: .*no site's address"),
         ("objects:", "objects: [", r"sample.yaml, line \d+: not valid YAML"),
         ("more/*", "less/*", None),

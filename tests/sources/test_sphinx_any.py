@@ -1,5 +1,3 @@
-"""Sites that no rules were written for, from any of their addresses."""
-
 from pathlib import Path
 
 import pytest
@@ -7,11 +5,9 @@ import yaml
 from typer.testing import CliRunner
 
 from tests.sources.sphinx_server import (
-    PAGE,
     SiteServer,
-    described,
+    copy_site,
     pack_inventory,
-    signed,
     write_inventory,
 )
 from toolbank.bank.files import read_tools
@@ -22,37 +18,7 @@ from toolbank.system.files import read_json
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A site in /en/latest/ that its front page leads to."""
-    folder = tmp_path / "site" / "en" / "latest"
-    folder.mkdir(parents=True)
-    (tmp_path / "site" / "index.html").write_text(
-        '<html><head><meta http-equiv="refresh" content="0; url=en/latest/"></head></html>'
-    )
-    (folder / "index.html").write_text(PAGE.format("<h1>Welcome</h1>"))
-    body = (
-        described("pkg.load", "<p>Load a file.</p>", signed("path"))
-        + described("pkg._low", "<p>Low level.</p>", signed())
-        + described(
-            "pkg.Box",
-            "<p>Holds things.</p>"
-            + described("pkg.Box.open", "<p>Open it.</p>", signed(), "method"),
-            signed("size=3"),
-            "class",
-        )
-    )
-    (folder / "api.html").write_text(PAGE.format(body))
-    write_inventory(
-        folder,
-        [
-            ("py:function", "pkg.load", "api.html#$"),
-            ("py:function", "pkg._low", "api.html#$"),
-            ("py:function", "pkg.gone", "api.html#$"),
-            ("py:class", "pkg.Box", "api.html#$"),
-            ("py:method", "pkg.Box.open", "api.html#$"),
-            ("py:attribute", "pkg.Box.size", "api.html#$"),
-            ("std:doc", "api", "api.html"),
-        ],
-    )
+    copy_site("guessed", tmp_path / "site")
     monkeypatch.chdir(tmp_path)
     with SiteServer(tmp_path / "site") as server:
         yield server

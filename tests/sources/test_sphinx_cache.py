@@ -1,5 +1,3 @@
-"""What a crawl keeps of a site, and when it asks again."""
-
 import os
 import time
 from pathlib import Path
@@ -23,7 +21,6 @@ def kept():
 
 
 def age(days):
-    """Make everything that is kept so much older."""
     for path in kept():
         checked = path.stat().st_mtime - days * DAY
         os.utime(path, (checked, checked))
@@ -51,16 +48,6 @@ def test_that_a_site_has_no_robots_txt_to_show_is_kept(small, status):
     small.asked.clear()
     assert names(crawl_small(small)) == ALL
     assert small.asked == []
-
-
-def test_a_page_serves_for_a_week_unless_another_age_is_given(small):
-    crawl_small(small)
-    age(6.9)
-    small.asked.clear()
-    crawl_small(small)
-    assert small.asked == ["/robots.txt"], "what the site allows is a day old at most"
-    crawl_small(small, max_age_h=24)
-    assert sorted(small.asked) == sorted(PAGES)
 
 
 def test_what_has_not_changed_is_renewed_and_not_sent_again(small):
@@ -153,7 +140,14 @@ def test_a_damaged_page_is_asked_for_again(small):
     assert sorted(small.asked) == sorted(PAGES)
 
 
-def test_a_file_of_the_future_is_not_trusted(small):
+def test_a_page_serves_for_a_week_or_another_age_and_none_of_the_future(small):
+    crawl_small(small)
+    age(6.9)
+    small.asked.clear()
+    crawl_small(small)
+    assert small.asked == ["/robots.txt"], "what the site allows is a day old at most"
+    crawl_small(small, max_age_h=24)
+    assert sorted(small.asked) == sorted(PAGES)
     crawl_small(small)
     age(-1)
     small.asked.clear()

@@ -1,5 +1,3 @@
-"""Where a crawl does not go: other sites, private addresses, those that prove nothing."""
-
 import re
 from pathlib import Path
 from urllib.parse import quote
@@ -117,9 +115,7 @@ def public_url(small, monkeypatch):
         *("::ffff:127.0.0.1", "fe80::1"),
     ],
 )
-def test_no_public_name_leads_to_an_address_of_a_private_network(
-    small, public_url, monkeypatch, address
-):
+def test_no_public_name_leads_to_a_private_one(small, public_url, monkeypatch, address):
     resolve_to(monkeypatch, "docs.example", [address, "127.0.0.1"])
     with pytest.raises(InputError, match=f"at a private address, {re.escape(address)}"):
         crawl_small(small, public_url)
@@ -133,9 +129,7 @@ def test_a_public_site_is_read(small, public_url, monkeypatch):
     assert all(agent.startswith("toolbank/") for agent in small.agents)
 
 
-def test_a_connection_refused_is_told_as_such_after_an_address_was(
-    small, public_url, monkeypatch
-):
+def test_a_refused_connection_is_no_refused_address(small, public_url, monkeypatch):
     list_only("f0", "f1", "f2")
     crawl_small(small, public_url, private_addresses=True, delay_s=0)
     forget(FIRST)
@@ -157,9 +151,7 @@ def test_numbers_that_stand_for_an_address_are_no_way_around(small):
     assert small.connections == 0
 
 
-def test_a_redirect_from_a_public_name_to_this_machine_is_refused(
-    small, public_url, tmp_path
-):
+def test_a_redirect_to_this_machine_is_refused(small, public_url, tmp_path):
     list_only("f0", "f1", "f2")
     with SiteServer(tmp_path / "site") as inside:
         small.redirects[FIRST] = f"{inside.url}small.f0.html"
@@ -176,16 +168,12 @@ def test_a_proxy_of_the_environment_is_used(small, monkeypatch):
     # What a proxy is asked for is the whole address.
     with pytest.raises(InputError, match="no inventory there"):
         crawl_small(small, "http://docs.example/")
-    assert small.asked == [
-        "http://docs.example/robots.txt",
-        "http://docs.example/objects.inv",
-    ]
+    files = ("robots.txt", "objects.inv")
+    assert small.asked == [f"http://docs.example/{file}" for file in files]
 
 
 @pytest.mark.parametrize("name", ["docs.example", "docs.internal", "docs"])
-def test_a_certificate_that_no_one_vouches_for_is_told(
-    small, tmp_path, monkeypatch, name
-):
+def test_a_certificate_of_nobody_is_refused(small, tmp_path, monkeypatch, name):
     small.use_own_certificate(tmp_path)
     resolve_to(monkeypatch, name, ["127.0.0.1"])
     url = small.url.replace("http:", "https:").replace("127.0.0.1", name)

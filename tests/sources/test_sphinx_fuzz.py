@@ -1,5 +1,3 @@
-"""Damaged inventories, pages and types: told or read, never a crash."""
-
 import json
 
 import pytest
@@ -24,9 +22,8 @@ SITE = Site(
     objects=Objects(roles=("function", "module")),
     tables=("*.html",),
 )
-WORDS = st.text(
-    st.characters(exclude_characters="<>&\0", exclude_categories=["Cs", "Cc"])
-)
+SIGNS = st.characters(exclude_characters="<>&\0", exclude_categories=["Cs", "Cc"])
+WORDS = st.text(SIGNS)
 PYTHON_ROLES = st.sampled_from(site.ROLES["py"])
 FORMS = [
     (title.partition(": ")[2].partition(" ")[0], html)

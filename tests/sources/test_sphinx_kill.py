@@ -1,5 +1,3 @@
-"""kill -9 of a crawl at any moment: the next one goes on, and writes the same bytes."""
-
 import os
 import signal
 import subprocess
@@ -72,9 +70,7 @@ def test_a_crawl_that_was_killed_goes_on_to_the_same_bytes(tmp_path, monkeypatch
     ("wait", "number"),
     [("for the site", signal.SIGINT), ("for an answer", signal.SIGTERM)],
 )
-def test_an_interrupt_ends_a_crawl_at_once_and_the_next_one_goes_on(
-    wait, number, tmp_path, monkeypatch
-):
+def test_an_interrupted_crawl_is_continued(wait, number, tmp_path, monkeypatch):
     write_small_site(tmp_path)
     monkeypatch.chdir(tmp_path)
     with SiteServer(tmp_path / "site") as server:
@@ -105,8 +101,6 @@ def test_an_interrupt_ends_a_crawl_at_once_and_the_next_one_goes_on(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("site", ["numpy", "pandas", "boto3"])
-def test_a_crawl_of_real_pages_that_was_killed_goes_on_to_the_same_bytes(
-    site, tmp_path
-):
+def test_a_killed_crawl_of_real_pages_goes_on_to_the_same_bytes(site, tmp_path):
     with serve(site, tmp_path) as server:
         check_kills(server, site, tmp_path, at=[5, 250, -5])

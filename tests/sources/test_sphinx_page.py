@@ -1,5 +1,3 @@
-"""Pages of tests/corpus/sphinx are read as expected there, and others in time."""
-
 import tarfile
 from pathlib import Path
 
@@ -7,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.corpus_files import check_expected, corpus_files
+from tests.corpus_files import CORPUS, check_expected, corpus_files
 from tests.shared import shared
 from tests.sources.cases import read_cases
 from toolbank.sources.sphinx.pages.fields import read_syntax
@@ -55,27 +53,10 @@ def test_what_would_take_the_parser_minutes_is_refused(html):
         Page(html, "api.html")
 
 
-def test_syntax_with_escapes_comments_and_recursion():
-    text = """response = client.f(
-        A='it\\'s'|'b|c',  # a comment
-        B={'... recursive ...'},
-        C=[{'D': 123.0}|{'E': 1}],
-        F=EventStream({'G': 'string'}),
-        H=-1
-    )"""
-    assert read_syntax(text) == {
-        "type": "object",
-        "properties": {
-            "A": {"type": "string", "enum": ["it's", "b|c"]},
-            "B": {"type": "object", "properties": {}},
-            "C": {
-                "type": "array",
-                "items": {"type": "object", "properties": {"D": {"type": "number"}}},
-            },
-            "F": {"type": "object", "properties": {"G": {"type": "string"}}},
-            "H": {"type": "integer"},
-        },
-    }
+def test_syntax_with_escapes_comments_and_recursion(update_corpus):
+    file = CORPUS / "types" / "syntax" / "escapes.txt"
+    found = read_syntax(file.read_text("utf-8"))
+    check_expected(file.with_suffix(".tools.json"), found, update=update_corpus)
 
 
 def _as_list(item):
@@ -140,7 +121,6 @@ def test_every_method_of_a_real_service_has_what_its_page_shows():
 
 
 def _marks(schema):
-    """How many members are required, at every level."""
     inner = [*schema.get("properties", {}).values()]
     inner += [schema[key] for key in ("items", "additionalProperties") if key in schema]
     return len(schema.get("required", [])) + sum(map(_marks, inner))

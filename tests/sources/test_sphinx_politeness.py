@@ -1,7 +1,4 @@
-"""How a crawl behaves on a site: who asks, when, and when no more."""
-
 import re
-from collections import Counter
 from email.utils import formatdate
 from pathlib import Path
 
@@ -52,13 +49,25 @@ def test_a_public_site_is_asked_gently_and_a_private_one_at_full_speed(small):
     assert CrawlSettings(small.url, CrawlPolicy(delay_s=1)).delay_s == 1
 
 
-def test_obeys_robots_txt(small):
-    robots = Path("site/robots.txt")
-    robots.write_text(f"User-agent: toolbank\nDisallow: {FIRST}\n\nUser-agent: *\n")
-    result = crawl_small(small)
+@pytest.mark.parametrize(
+    ("rules", "more"),
+    [
+        (f"User-agent: toolbank\nDisallow: {FIRST}\n\nUser-agent: *\n", ""),
+        # One without end, of which the beginning counts.
+        (f"User-agent: *\nDisallow: {FIRST}\n", "Disallow: /else/where\n" * 200_000),
+    ],
+    ids=["own rules", "endless"],
+)
+def test_obeys_robots_txt(small, rules, more):
+    robots = f"{rules}{more}".encode()
+    small.answers["/robots.txt"] = answer(robots, content_type="text/plain")
+    result = crawl_small(small, page_mb=1)
     assert failure(result) == "forbidden by robots.txt"
     assert FIRST not in small.asked
     assert names(result) == REST
+    small.asked.clear()
+    assert names(crawl_small(small, page_mb=1)) == REST
+    assert small.asked == []
 
 
 def test_keeps_the_delay_that_robots_txt_asks_for(small, hours):
@@ -80,26 +89,12 @@ def test_keeps_the_delay_that_robots_txt_asks_for(small, hours):
         ),
     ],
 )
-def test_does_not_crawl_by_a_robots_txt_that_asks_too_much_or_fails(
-    small, robots, kind, why
-):
+def test_a_robots_txt_that_fails_or_asks_too_much_forbids(small, robots, kind, why):
     small.answers["/robots.txt"] = robots
     with pytest.raises(ToolbankError, match=f"robots.txt .*{why}") as caught:
         crawl_small(small, retries=0, page_mb=1)
     assert type(caught.value) is kind
     assert small.asked == ["/robots.txt"]
-
-
-def test_obeys_what_a_robots_txt_without_end_says_first(small):
-    rules = f"User-agent: *\nDisallow: {FIRST}\n"
-    endless = rules + "Disallow: /else/where\n" * 200_000
-    small.answers["/robots.txt"] = answer(endless.encode(), content_type="text/plain")
-    result = crawl_small(small, page_mb=1)
-    assert failure(result) == "forbidden by robots.txt"
-    assert names(result) == REST
-    small.asked.clear()
-    assert names(crawl_small(small, page_mb=1)) == REST
-    assert small.asked == []
 
 
 def test_a_robots_txt_that_is_cut_off_forbids_nothing_by_its_last_line(small):
@@ -154,9 +149,7 @@ def test_a_site_with_many_broken_pages_is_read_to_its_end(small):
 
 
 @pytest.mark.parametrize("limit", ["requests", "minutes"])
-def test_a_crawl_that_reaches_its_limit_says_so_and_goes_on_the_next_time(
-    small, hours, limit
-):
+def test_a_crawl_at_its_limit_says_so_and_goes_on_later(small, hours, limit):
     def take_an_hour(handler):
         hours.passed += 3600
         answer(GOOD)(handler)
@@ -177,10 +170,9 @@ def test_a_crawl_that_reaches_its_limit_says_so_and_goes_on_the_next_time(
 def test_a_crawl_that_has_ended_fails_for_every_further_page(small):
     list_only("f0", *(f"g{n}" for n in range(500)))
     result = crawl_small(small, concurrency=1, requests=3)
-    reasons = Counter(record(result)["failed_pages"].values())
-    assert reasons == {"not asked for: limit of 3 requests": 500}
     lost = "page failed: not asked for: limit of 3 requests"
     assert count(result)["left_out"] == {lost: 500}
+    assert len(record(result)["failed_pages"]) == 500
     assert names(result) == ["f0"]
 
 

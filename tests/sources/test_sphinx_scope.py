@@ -1,5 +1,4 @@
-"""objects.inv: what it lists, and which of its objects can be tools."""
-
+import json
 import re
 import tarfile
 
@@ -7,7 +6,9 @@ import pytest
 import sphobjinv
 import yaml
 
+from tests.corpus_files import check_expected, corpus_files
 from tests.shared import shared
+from tests.sources.cases import read_cases
 from tests.sources.sphinx_server import pack_inventory
 from toolbank.sources.documented import Documented
 from toolbank.sources.site import Objects, Site, narrowed
@@ -42,11 +43,6 @@ def site(**rules):
     return Site(base_url=URL, objects=objects, lowercase=lowercase)
 
 
-def chosen(site, *objects):
-    entries = select(inventory(*objects), site).entries.values()
-    return [entry.name for entry in entries]
-
-
 ALL = (
     listed("py:function", "pkg.load"),
     listed("py:function", "pkg.sub.save"),
@@ -57,79 +53,23 @@ ALL = (
 )
 
 
-@pytest.mark.parametrize(
-    ("rules", "names"),
-    [
-        ({"parents": ("pkg",)}, {"pkg.load"}),
-        ({"include": ("pkg.Box",)}, {"pkg.Box.open", "pkg.Box._secret"}),
-        ({"exclude": ("*._*", "other", "pkg.sub")}, {"pkg.load", "pkg.Box.open"}),
-        ({"pages": ("box*",)}, {"pkg.Box.open", "pkg.Box._secret"}),
-        ({"roles": ("method",), "exclude": ("*._*",)}, {"pkg.Box.open"}),
-    ],
-)
-def test_rules_choose_by_role_parent_name_and_page(rules, names):
-    assert set(chosen(site(**rules), *ALL)) == names
-
-
-def test_everything_left_out_has_its_reason():
-    scope = select(inventory(*ALL), site(include=("pkg",), exclude=("pkg.sub",)))
-    assert {
-        reason: [str(item) for item in items]
-        for reason, items in scope.left_out.items()
-    } == {
-        "excluded": ["py:function pkg.sub.save"],
-        "not included": ["py:function other.load"],
-    }
-
-
-def test_lowercase_names_are_what_the_rules_see():
-    client = listed("py:method", "EC2.Client.run_instances")
-    rules = site(lowercase=True, include=("ec2.client",))
-    assert chosen(rules, client) == ["ec2.client.run_instances"]
-
-
-def test_a_recipe_narrows_what_a_site_takes():
-    rules = narrowed(site(exclude=("pkg._low",)), ("pkg",), ("pkg.Box",))
-    assert set(chosen(rules, *ALL)) == {"pkg.load", "pkg.sub.save"}
-
-
-def test_without_rules_all_that_can_be_called_by_a_public_name_is_taken():
-    found = inventory(
-        *ALL,
-        listed("py:class", "pkg.Box"),
-        listed("py:exception", "pkg.Error"),
-        listed("py:property", "pkg.Box.size"),
-        listed("py:data", "pkg.ufunc"),
-        listed("std:doc", "api"),
-        listed("c:function", "pkg_load"),
-    )
-    entries = select(found, guess_site(found, URL)).entries.values()
-    assert {entry.name for entry in entries} == {
-        *("pkg.load", "pkg.sub.save", "pkg.Box.open", "other.load"),
-        *("pkg.Box", "pkg.ufunc"),
-    }
-
-
-@pytest.mark.parametrize(
-    ("objects", "domain", "names"),
-    [
-        ("js:function draw, std:doc a", "js", "draw"),
-        ("c:function f, c:function g, py:function h", "c", "f, g"),
-        (
-            "http:get /u/(id), http:delete /u/(id)",
-            "http",
-            "GET /u/(id), DELETE /u/(id)",
-        ),
-    ],
-)
-def test_the_domain_that_has_most_to_call_counts(objects, domain, names):
-    found = [
-        listed(*one.split(" "), f"{number}.html")
-        for number, one in enumerate(objects.split(", "))
-    ]
-    rules = guess_site(inventory(*found), URL)
-    assert rules.objects.domain == domain
-    assert ", ".join(chosen(rules, *found)) == names
+@pytest.mark.parametrize("file", corpus_files("inventories"), ids=lambda one: one.stem)
+def test_objects_are_chosen_as_expected(file, update_corpus):
+    """By each of the rules, which may be narrowed as by a recipe; null leaves them to a guess."""
+    case = read_cases(file)
+    read = read_inventory(pack_inventory(f"{case['objects']}\n"), URL)
+    found = {}
+    for line in case["rules"].splitlines():
+        given = json.loads(line)
+        narrow = given.pop("narrowed", None) if given else None
+        rules = guess_site(read, URL) if given is None else site(**given)
+        scope = select(read, narrowed(rules, *narrow) if narrow else rules)
+        found[line] = {
+            "chosen": [entry.name for entry in scope.entries.values()],
+            "left out": {why: [*map(str, of)] for why, of in scope.left_out.items()},
+        }
+    expected = file.with_name(f"{file.stem}.tools.json")
+    check_expected(expected, found, update=update_corpus)
 
 
 def test_the_guessed_rules_are_a_file_that_chooses_the_same():
@@ -140,22 +80,16 @@ def test_the_guessed_rules_are_a_file_that_chooses_the_same():
     again = Site.model_validate(yaml.safe_load(text))
     assert select(found, again).entries == scope.entries
     assert re.search(r"function 4, method 2, attribute 1", text)
-
-
-def test_a_project_name_stays_in_its_comment():
     found = Inventory("x\nobjects: {evil: 1}", "1\u2028y: z", ALL)
     text = site_yaml(select(found, guess_site(found, URL)))
     assert set(yaml.safe_load(text)) == {"base_url", "objects"}
 
 
-def test_a_site_of_prose_is_told_what_it_has():
+def test_what_makes_no_rules_is_told():
     found = inventory(listed("std:doc", "a"), listed("std:label", "b"))
     for one, said in ((found, "std:doc 1, std:label 1"), (inventory(), "it is empty")):
         with pytest.raises(InputError, match=rf"that can be called \({said}\)"):
             guess_site(one, URL)
-
-
-def test_a_role_of_another_domain_is_told():
     with pytest.raises(ValueError, match=r"no role 'get' in the py domain"):
         Objects(roles=("get",))
 
@@ -182,7 +116,7 @@ def test_names_of_one_object_are_told_from_set_phrases():
     }
 
 
-URL = "https://sample.example/objects.inv"
+INVENTORY_URL = "https://sample.example/objects.inv"
 
 
 @pytest.mark.parametrize("site", ["numpy", "pandas", "boto3"])
@@ -191,7 +125,7 @@ def test_reads_a_real_inventory_as_the_reference_library_does(site):
         file = pages.extractfile(f"{site}/objects.inv")
         assert file is not None
         data = file.read()
-    read = read_inventory(data, URL)
+    read = read_inventory(data, INVENTORY_URL)
     expected = sphobjinv.Inventory(zlib=data)
     assert (read.project, read.version) == (expected.project, expected.version)
     assert [
@@ -220,7 +154,7 @@ def test_reads_a_real_inventory_as_the_reference_library_does(site):
     ],
 )
 def test_a_line_is_an_object_or_kept_as_it_is(line, shown, place):
-    (found,) = read_inventory(pack_inventory(line), URL).objects
+    (found,) = read_inventory(pack_inventory(line), INVENTORY_URL).objects
     assert (str(found), f"{found.page}#{found.anchor}") == (shown, place)
 
 
@@ -234,11 +168,13 @@ def test_a_line_is_an_object_or_kept_as_it_is(line, shown, place):
     ],
 )
 def test_what_is_no_inventory_is_told_with_its_address(data, told):
-    with pytest.raises(InputError, match=rf"{URL}: not a Sphinx inventory \(.*{told}"):
-        read_inventory(data, URL)
+    with pytest.raises(
+        InputError, match=rf"{INVENTORY_URL}: not a Sphinx inventory \(.*{told}"
+    ):
+        read_inventory(data, INVENTORY_URL)
 
 
 def test_a_hostile_line_is_read_at_once():
     line = "a" + " " * 1_000_000 + "b " * 100_000
-    (found,) = read_inventory(pack_inventory(line), URL).objects
+    (found,) = read_inventory(pack_inventory(line), INVENTORY_URL).objects
     assert found.domain == ""

@@ -1,7 +1,8 @@
-"""Which tools are found to be twins: by their texts, as siblings, and by a file of the user's."""
+import json
 
 import pytest
 
+from tests.corpus_files import check_expected, corpus_files
 from toolbank.bank.records import Tool, find_first_twins
 from toolbank.config.assets import find_asset
 from toolbank.sources.collect import collect_tools, source_versions
@@ -10,89 +11,16 @@ from toolbank.sources.python.settings import PythonSource
 from toolbank.system.errors import InputError
 
 
-def twins(*tools, named=None):
-    marked = mark_twins(tools, named or [])
-    assert [tool.name for tool in marked] == [tool.name for tool in tools]
-    return {tool.name: set(tool.twins) for tool in marked if tool.twins}
-
-
-def member(name, summary="Detect gaps.", kind="method"):
-    return Tool(name=name, kind=kind, summary=summary)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Frame.isnull is an alias for Frame.isna.",
-        "This function is an alias of pd.Frame.isna.",
-        *("Detect gaps. This is an alias method for isna here.", "alias of isna"),
-        *("Alias for isna.", "Return alias for isna."),
-        "Detects gaps; isnull() is an alias for isna() since 1.0.",
-    ],
-)
-def test_a_text_that_calls_a_tool_the_alias_of_another_makes_them_twins(text):
-    other = member("pd.Frame.isnull", text)
-    expected = {"pd.Frame.isna": {other.name}, other.name: {"pd.Frame.isna"}}
-    assert twins(member("pd.Frame.isna", "Find gaps."), other) == expected
-    told = Tool(name=other.name, summary="Gaps.", notes=text)
-    assert twins(member("pd.Frame.isna", "Find gaps."), told) == expected
-
-
-def test_the_text_of_the_other_one_will_do():
-    divide = Tool(name="np.divide", notes="The true(x, y) function is an alias for it.")
-    told = Tool(name="np.divide", notes="true(x, y) is an alias for divide(x, y).")
-    other = Tool(name="np.true", summary="Divide.")
-    assert twins(divide, other) == {}
-    assert twins(told, other) == {"np.divide": {"np.true"}, "np.true": {"np.divide"}}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Deletes the account alias for user.",
-        "The option 'full' was made an alias of 'reduced'.",
-        *("reduced is an alias for full.", "Same as full."),
-        "is_it is an alias of nothing.",
-    ],
-)
-def test_other_talk_of_aliases_makes_none(text):
-    others = [Tool(name=f"np.{name}") for name in ("user", "full", "reduced")]
-    assert twins(*others, Tool(name="np.is_it", description=text)) == {}
-
-
-def test_siblings_of_the_same_summary_and_parameters_are_twins():
-    schema = {"type": "object", "properties": {"axis": {"type": "integer"}}}
-    other = member("pd.Index.isna").model_copy(update={"parameters": schema})
-    found = twins(
-        member("pd.Frame.isna"),
-        member("pd.Series.isna"),
-        other,
-        member("pd.Panel.isna", "Find gaps."),
-        member("pd.isna", kind="function"),
-        *(member("pd.Day.month", ""), member("pd.Year.month", "")),
-    )
-    assert found == {
-        "pd.Frame.isna": {"pd.Series.isna"},
-        "pd.Series.isna": {"pd.Frame.isna"},
-    }
-
-
-def test_a_twins_twin_is_one():
-    found = twins(
-        member("pd.Frame.isna"),
-        member("pd.Frame.isnull", "Alias of isna."),
-        member("pd.Series.isna"),
-        member("pd.Series.sum", "Add up."),
-        Tool(name="pd.isna"),
-        named=[["pd.isna", "pd.Series.isna", "pd.gone"], ["pd.Series.sum", "pd.lost"]],
-    )
-    four = {"pd.Frame.isna", "pd.Frame.isnull", "pd.Series.isna", "pd.isna"}
-    assert found == {name: four - {name} for name in four}
-
-
-def test_a_file_may_name_a_tool_by_another_name_of_it():
-    tools = Tool(name="np.absolute", aliases=("np.abs",)), Tool(name="np.fabs")
-    assert twins(*tools, named=[["np.abs", "np.fabs"]])["np.fabs"] == {"np.absolute"}
+@pytest.mark.parametrize("file", corpus_files("twins"), ids=lambda file: file.stem)
+def test_twins_are_found_as_expected(file, update_corpus):
+    found = []
+    for case in json.loads(file.read_text()):
+        tools = [Tool.model_validate(tool) for tool in case["tools"]]
+        marked = mark_twins(tools, case.get("named", []))
+        assert [tool.name for tool in marked] == [tool.name for tool in tools]
+        found.append({tool.name: sorted(tool.twins) for tool in marked if tool.twins})
+    expected = file.with_name(f"{file.name}.tools.json")
+    check_expected(expected, found, update=update_corpus)
 
 
 def test_the_first_twin_stands_for_all_in_whatever_order_they_are_named():
@@ -107,9 +35,7 @@ def test_the_first_twin_stands_for_all_in_whatever_order_they_are_named():
     assert find_first_twins(tools[:3]) == (0, 1, 2)
 
 
-def test_a_users_file_counts_and_reads_the_source_anew_when_it_changes(
-    make_package, tmp_path, monkeypatch
-):
+def test_a_users_file_of_twins_is_read_anew(make_package, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code = 'def a(): "Add."\ndef b(): "Sum up."\ndef c(): "Draw."'
     package = make_package({"__init__.py": code})
@@ -134,14 +60,11 @@ def test_a_users_file_counts_and_reads_the_source_anew_when_it_changes(
         collect_tools([source], tmp_path)
 
 
-def test_the_files_that_come_along_name_each_pair_of_tools_once():
+def test_the_files_that_come_along_name_twins_once(tmp_path):
     for api in ("numpy", "pandas"):
         lines = read_named(find_asset("crawlers", f"{api}.twins"))
         assert all(name.startswith(f"{api}.") for names in lines for name in names)
         assert len({frozenset(names) for names in lines}) == len(lines)
-
-
-def test_numpys_matmul_has_its_twin(tmp_path):
     tools = collect_tools([PythonSource(package="numpy")], tmp_path).tools
     found = {tool.name: tool.twins for tool in tools}
     assert found["numpy.matmul"] == ("numpy.linalg.matmul",)

@@ -16,9 +16,7 @@ from toolbank.system.net import (
 LOOPBACK = "http://127.0.0.1:8000/v1 http://[::1]:8000/v1 http://localhost:8000/v1"
 LOOPBACK += " https://127.8.9.1/ https://[::ffff:127.0.0.1]/ https://localhost./"
 LOOPBACK += " http://127.0.0.1./ https://docs.localhost/"
-PRIVATE = (
-    "http://192.168.1.20/v1 http://vllm:8000/v1 http://10.0.0.8/doc/ https://docs/"
-)
+PRIVATE = "http://192.168.1.20/v1 http://vllm:8000/v1 http://10.0.0.8/ https://docs/"
 PRIVATE += " http://169.254.169.254/ http://100.64.1.1/ http://docs.local./"
 PUBLIC = "https://api.openai.com/v1 http://8.8.8.8/v1 http://docs.example./ nowhere"
 
@@ -56,9 +54,7 @@ def proxies(monkeypatch):
     return monkeypatch.setenv
 
 
-def test_the_proxy_of_a_scheme_goes_before_that_of_all_and_some_hosts_have_none(
-    proxies,
-):
+def test_the_proxy_of_a_scheme_comes_first_and_some_hosts_have_none(proxies):
     assert proxy_of("https://docs.example/") is None
     proxies("ALL_PROXY", "inside.example:3128")
     proxies("HTTP_PROXY", "http://me:pass@plain.example")
@@ -99,6 +95,5 @@ NOW = 1_700_000_000.0
     ],
 )
 def test_a_wait_is_seconds_a_duration_or_a_moment(text, seconds):
-    assert read_seconds(text, NOW) == (
-        None if seconds is None else pytest.approx(seconds)
-    )
+    expected = None if seconds is None else pytest.approx(seconds)
+    assert read_seconds(text, NOW) == expected

@@ -3,13 +3,11 @@
 import asyncio
 import io
 import os
-import pty
 import re
 import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +18,7 @@ from yarl import URL
 from tests.commands.in_process import toolbank
 from tests.servers.chat import Answer, ChatServer
 from tests.servers.named import GRANTS, grant_of, name_host, read_line
+from tests.terminal_session import answer_on_terminal
 from tests.world import good, write_recipe
 from toolbank.run.plan import describe_plan
 from toolbank.run.recipe import load_recipe
@@ -138,9 +137,7 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize(("written", "url", "variable"), WRITTEN)
-def test_what_is_granted_is_a_variable_its_value_a_host_a_port_and_a_scheme(
-    written, url, variable, monkeypatch
-):
+def test_a_grant_is_of_a_value_and_one_address(written, url, variable, monkeypatch):
     monkeypatch.setenv("GROQ_KEY", "a")
     assert not may_go(url, variable)
     value = os.environ[variable]
@@ -196,9 +193,7 @@ LEFT = {
 
 
 @pytest.mark.parametrize("part", LEFT)
-def test_no_part_of_a_recipe_sends_the_default_key_to_a_host_that_was_not_named(
-    part, tmp_path
-):
+def test_no_part_of_a_recipe_sends_the_default_key_to_an_unnamed_host(part, tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(HEAD + LEFT[part].replace("URL", "https://api.example.invalid/v1"))
     recipe = load_recipe(str(path))
@@ -209,24 +204,17 @@ def test_no_part_of_a_recipe_sends_the_default_key_to_a_host_that_was_not_named(
     assert describe_plan(recipe, tmp_path / "out").count(line) == 1
 
 
-@pytest.mark.parametrize("variable", ["NOWHERE_SET", None])
-def test_without_a_key_any_host_is_asked(tmp_path, server, variable):
-    (sent,) = run(server, mine(tmp_path, server, api_key_env=variable))
-    assert sent is None or (variable and KEY not in sent)
-
-
-def test_the_default_key_is_kept_from_this_machine_until_that_is_named(
-    tmp_path, server
-):
+def test_this_machine_gets_no_key_until_it_is_named(tmp_path, server):
+    for variable in ("NOWHERE_SET", None):
+        (sent,) = run(server, mine(tmp_path, server, api_key_env=variable))
+        assert sent is None or (variable and KEY not in sent)
     path = mine(tmp_path, server)
     assert run(server, path) == {"Bearer none"}
     name_host(server.url)
     assert run(server, path) == {f"Bearer {KEY}"}
 
 
-def test_where_the_key_was_kept_back_and_is_wanted_the_line_to_set_is_told(
-    tmp_path, monkeypatch
-):
+def test_where_a_key_is_wanted_the_line_to_set_is_named(tmp_path, monkeypatch):
     with ChatServer(lambda call: Answer.error(401)) as server:
         monkeypatch.setenv(GRANTS, "")
         recipe = load_recipe(mine(tmp_path, server))
@@ -237,8 +225,7 @@ def test_where_the_key_was_kept_back_and_is_wanted_the_line_to_set_is_told(
 
 def test_what_the_user_types_is_named_for_that_command(tmp_path, server):
     path = write_recipe(tmp_path, base_url="https://x.invalid/v1", model="m", queries=3)
-    sent = run(server, path, f"generate.base_url={server.url}")
-    assert sent == {f"Bearer {KEY}"}
+    assert run(server, path, f"generate.base_url={server.url}") == {f"Bearer {KEY}"}
     assert not may_go(server.url)
 
 
@@ -275,51 +262,40 @@ def test_what_is_typed_counts_for_its_own_recipe_alone():
     assert not is_granted(grant)
 
 
+URL_X = "base_url: 'http://x'"
+
+
 @pytest.mark.parametrize(
-    "typed",
+    ("typed", "named"),
     [
-        "generate.parameters={base_url: 'http://x', headers: [1]}",
-        "generate.parameters={base_url: 'http://x', api_key_env: [1]}",
-        "generate.options={base_url: 'http://x', headers: {a: OPENAI_API_KEY}}",
+        (f"generate.parameters={{{URL_X}, headers: [1]}}", ()),
+        (f"generate.parameters={{{URL_X}, api_key_env: [1]}}", ()),
+        (f"generate.options={{{URL_X}, headers: {{a: OPENAI_API_KEY}}}}", ()),
+        ("generate.queries=20", ()),
+        (
+            "retrievers.1.decompose.base_url=https://x.invalid/v1",
+            ("https://x.invalid",),
+        ),
     ],
 )
-def test_what_is_typed_for_a_model_or_an_engine_is_no_endpoint(typed, tmp_path, server):
-    assert load_recipe(mine(tmp_path, server), [typed]).typed == ()
-
-
 @pytest.mark.parametrize("baselines", ["true", "false"])
-def test_a_host_that_was_typed_for_a_retriever_counts_for_it(baselines, tmp_path):
+def test_what_is_typed_counts_where_it_is_an_endpoint(
+    typed, named, baselines, tmp_path
+):
     path = tmp_path / "mine.yaml"
     text = LEFT["decompose"].replace("URL", "https://y.invalid/v1")
     path.write_text(HEAD.replace("false", baselines) + text)
-    typed = ["retrievers.1.decompose.base_url=https://x.invalid/v1"]
-    named = load_recipe(str(path), typed).typed
-    assert named == (("OPENAI_API_KEY", "https://x.invalid"),)
-    assert load_recipe(str(path), ["generate.queries=20"]).typed == ()
+    read = load_recipe(str(path), [typed]).typed
+    assert read == tuple((KEYED, host) for host in named)
 
 
 def preview(folder, said):
     """The command on a terminal; its exit code and what it prints there."""
-    command = [sys.executable, "-m", "toolbank", "preview", "mine.yaml", "--count", "1"]
-    theirs, ours = pty.openpty()
-    os.write(theirs, said.encode())
-    done = subprocess.run(
-        command, cwd=folder, stdin=ours, stderr=ours, stdout=subprocess.PIPE
-    )
-    os.close(ours)
-    told = b""
-    # A terminal ends with an error.
-    with suppress(OSError):
-        while piece := os.read(theirs, 4096):
-            told += piece
-    os.close(theirs)
-    return done.returncode, " ".join(told.decode().split())
+    return answer_on_terminal(["preview", "mine.yaml", "--count", 1], said, cwd=folder)
 
 
 @pytest.mark.slow
-def test_a_terminal_is_asked_once_and_the_answer_lies_with_the_users_settings(
-    tmp_path, server, monkeypatch
-):
+def test_a_terminal_is_asked_once_and_the_answer_is_kept(tmp_path, server, monkeypatch):
     def preview_without_a_terminal():
         return toolbank("preview", "mine.yaml", "--count", 1, cwd=tmp_path)
 
@@ -333,9 +309,8 @@ def test_a_terminal_is_asked_once_and_the_answer_lies_with_the_users_settings(
     code, told = preview(tmp_path, "y\n")
     place = server.url.removesuffix("/v1")
     assert code == 0 and "mine.yaml" in told and place in told
-    assert {call.headers["authorization"] for call in server.calls} == {
-        f"Bearer {OTHER}"
-    }
+    sent = {call.headers["authorization"] for call in server.calls}
+    assert sent == {f"Bearer {OTHER}"}
     kept = Path(os.environ["XDG_CONFIG_HOME"], "toolbank", "grants")
     assert f"{place} scrypt:" in kept.read_text().splitlines()[-1]
     assert OTHER not in kept.read_text() and kept.stat().st_mode & 0o777 == 0o600
@@ -358,9 +333,7 @@ def test_init_names_no_endpoint_and_says_how_to(url, tmp_path, monkeypatch):
     assert KEY not in (tmp_path / "mine.yaml").read_text()
 
 
-def test_a_plan_tells_the_one_line_that_names_all_that_a_run_would_ask_for(
-    tmp_path, monkeypatch
-):
+def test_a_plan_has_the_one_line_that_names_all_hosts(tmp_path, monkeypatch):
     monkeypatch.setenv(GRANTS, grant_of("https://z.invalid"))
     path = tmp_path / "mine.yaml"
     _, _, judge = LEFT["judge"].partition("\n")
@@ -393,9 +366,7 @@ GRANT = st.builds(
     Grant,
     st.sampled_from(["send", "start"]),
     st.lists(values(), max_size=3).map(tuple),
-    st.dictionaries(NAMES, values(), max_size=3).map(
-        lambda found: tuple(found.items())
-    ),
+    st.dictionaries(NAMES, values(), max_size=3).map(dict.items).map(tuple),
 )
 
 
@@ -450,13 +421,10 @@ def test_a_grant_is_shown_in_full_but_for_its_secrets(grant):
 def test_what_two_processes_are_answered_at_once_is_kept(tmp_path, monkeypatch):
     grants = [grant_to_send(KEYED, f"https://{n}.example", "") for n in "abcd"]
     command = (
-        "import sys; from toolbank.system import consent;"
-        "consent.confirm = lambda _: True;"
-        "consent.require_consent([consent.grant_to_send('OPENAI_API_KEY', sys.argv[1], '')], 'x')"
+        "import sys; from toolbank.system import consent as c; c.confirm = lambda _: True;"
+        "c.require_consent([c.grant_to_send('OPENAI_API_KEY', sys.argv[1], '')], 'x')"
     )
-    running = [
-        subprocess.Popen([sys.executable, "-c", command, grant.route[1]])
-        for grant in grants
-    ]
+    arguments = [[sys.executable, "-c", command, grant.route[1]] for grant in grants]
+    running = [subprocess.Popen(each) for each in arguments]
     assert [process.wait() for process in running] == [0] * 4
     assert find_missing(grants) == []

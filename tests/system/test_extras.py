@@ -12,7 +12,7 @@ import pytest
 
 import toolbank
 from tests.search.packed.packs import write_pack
-from tests.test_dependencies import imported
+from tests.test_dependencies import imported, normal
 from toolbank.system import extras
 from toolbank.system.errors import InputError
 from toolbank.system.extras import (
@@ -69,10 +69,6 @@ def run_without(missing, *arguments, code=COMMAND, folder=None):
         cwd=folder,
         timeout=240,
     )
-
-
-def normal(name):
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def parse(requirement):
@@ -151,9 +147,7 @@ def test_a_packed_finder_of_words_is_searched_without_any_extra(tmp_path):
         ("huggingface_hub", ["plan", "quickstart"], "train"),
     ],
 )
-def test_a_command_says_in_one_line_which_extra_it_needs(
-    missing, arguments, extra, tmp_path
-):
+def test_a_command_names_the_extra_that_it_needs(missing, arguments, extra, tmp_path):
     (tmp_path / "weather.json").write_text('{"openapi": "3.1.0", "paths": {}}')
     done = run_without({missing}, *arguments, folder=tmp_path)
     assert done.returncode == 2
@@ -162,9 +156,7 @@ def test_a_command_says_in_one_line_which_extra_it_needs(
     assert f"[{extra}]'" in line
 
 
-def test_a_missing_library_is_bad_input_unless_no_extra_brings_it(
-    tmp_path, monkeypatch
-):
+def test_a_missing_library_of_an_extra_is_bad_input(tmp_path, monkeypatch):
     (tmp_path / "bank.json").write_text("{}")
     (tmp_path / "tools.parquet").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "polars", None)

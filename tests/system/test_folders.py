@@ -103,9 +103,7 @@ def is_free(tree, mark, strange):
 @example({"deep/b.txt": "left", "deep/er/c.txt": "mine"}, "ours", set(), {"e.txt"}, 1)
 @example({"a.txt": "changed"}, "ours", set(), {"e.txt"}, False)
 @example({}, "other", set(), {"a.txt"}, False)
-def test_only_what_was_left_unchanged_is_ever_replaced(
-    tree, mark, strange, made, whole
-):
+def test_only_what_is_unchanged_is_ever_replaced(tree, mark, strange, made, whole):
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         replaceable = lay_tree(place, tree, mark, strange)
@@ -178,9 +176,7 @@ def test_a_mark_that_is_a_link_is_refused(tmp_path):
 def test_a_folder_of_another_kind_is_refused(tmp_path):
     with replacing(tmp_path, KIND) as made:
         lay(made / "a.txt", "new")
-    with pytest.raises(
-        InputError, match=r"holds a\.txt, and is not the folder of a ru"
-    ):
+    with pytest.raises(InputError, match=r"holds a\.txt, and is not the folder of a"):
         check_folder(tmp_path, RUN)
 
 

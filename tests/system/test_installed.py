@@ -13,10 +13,8 @@ from tests.search.packed.packs import write_pack
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
-HEAVY = (
-    "datasets fastapi pandas polars pyarrow scipy scrapy sentence-transformers torch"
-)
-HEAVY += " transformers"
+HEAVY = "datasets fastapi pandas polars pyarrow scipy scrapy sentence-transformers"
+HEAVY += " torch transformers"
 
 
 @pytest.fixture(scope="module")

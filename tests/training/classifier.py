@@ -24,8 +24,6 @@ class Killed(BaseException):
 
 
 class Rows(list):
-    """Rows that remember in which order they were read."""
-
     def __init__(self, rows):
         super().__init__(rows)
         self.read = []
@@ -108,6 +106,5 @@ class Classifier:
 
 
 def difference(one, other):
-    """The largest difference between two sets of weights."""
     assert one.keys() == other.keys()
     return max((one[name] - other[name]).abs().max().item() for name in one)

@@ -99,5 +99,4 @@ def read_weights(run, label="mlc"):
 
 
 def read_metrics(run):
-    """The figures of each retriever on each set."""
     return json.loads((run / "metrics.json").read_text())

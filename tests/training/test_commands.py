@@ -32,7 +32,6 @@ def start(*arguments, processes=1, module="toolbank"):
 
 
 def start_hasty(*arguments, processes=1):
-    """One that saves each step of a training."""
     return start(*arguments, processes=processes, module="tests.training.hasty")
 
 
@@ -87,9 +86,7 @@ IN_THE_FOLDS = [("*/first/fold-0/encoder", 8), ("*/first/fold-1/encoder", 8)]
     ],
     ids=["mlc", "refiner", "protip", "hard-negatives"],
 )
-def test_killed_methods_end_with_the_same_weights_and_metrics(
-    tmp_path, retrievers, moments
-):
+def test_killed_methods_end_with_the_same_weights(tmp_path, retrievers, moments):
     """The refiner's first stage is cross-fitted, and killed there in either fold too.
 
     Dropout is on, so this holds the state of the random generators too. At the same number of

@@ -38,9 +38,7 @@ def test_a_cpu_that_is_faster_in_bf16_trains_in_it(monkeypatch, capabilities, ex
     assert choose_precision(TrainingConfig(precision="fp32")) == "fp32"
 
 
-def test_requests_are_encoded_in_32_bits_while_an_encoder_is_trained_and_after(
-    tmp_path,
-):
+def test_requests_are_encoded_in_32_bits_in_a_training_and_after(tmp_path):
     encoder = load_model(str(tiny_encoder(tmp_path / "tiny")))
     seen = []
 

@@ -32,7 +32,6 @@ def train_killed(folder, checkpoints, values):
 
 @pytest.fixture(scope="module")
 def still(tmp_path_factory):
-    """An encoder without dropout."""
     path = tmp_path_factory.mktemp("still")
     Classifier(path, dropout=0)
     return path
@@ -40,7 +39,6 @@ def still(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(folder):
-    """A training that nothing stopped."""
     classifier = slow(folder)
     values = [0.1, 0.4, 0.6, 0.5]
     classifier.train(SHORT, FitContext(), scripted(classifier, values))
@@ -99,9 +97,7 @@ def test_rows_of_like_length_share_a_batch(folder):
 
 
 @pytest.mark.parametrize("killed_in", [0, 1, 2, 3])
-def test_if_no_epoch_is_better_the_weights_stay_as_they_were(
-    folder, tmp_path, killed_in
-):
+def test_if_no_epoch_is_better_the_weights_stay(folder, tmp_path, killed_in):
     values = [0.7, 0.4, 0.7, 0.5]
     context = FitContext(checkpoints=tmp_path)
     before = train_killed(folder, tmp_path, values[:killed_in])[0]

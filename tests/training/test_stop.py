@@ -20,7 +20,6 @@ def kill():
 
 @pytest.fixture(scope="module")
 def whole(folder):
-    """A training that nothing stopped."""
     classifier = Classifier(folder)
     classifier.train(CONFIG, FitContext(seed=2), improving())
     return classifier
@@ -29,7 +28,6 @@ def whole(folder):
 def train_killed(
     folder, context, step, validate=None, rows=None, config=CONFIG, step_s=PAUSE_S
 ):
-    """A training that is killed in one of its steps."""
     classifier = Classifier(folder, clock=Clock(step_s))
     classifier.rows = rows or classifier.rows
     classifier.on_step[step] = kill
@@ -50,9 +48,7 @@ def checkpoints(folder):
 
 # The first step, the ends of the epochs and what begins after them, and one amid each.
 @pytest.mark.parametrize("killed_in", [1, 2, 4, 5, 9, 11, 12])
-def test_a_training_killed_in_any_step_loses_that_step_and_ends_with_the_same_weights(
-    folder, whole, tmp_path, killed_in
-):
+def test_a_kill_in_any_step_loses_that_step(folder, whole, tmp_path, killed_in):
     context = FitContext(seed=2, checkpoints=tmp_path)
     figures = improving()
     first = train_killed(folder, context, killed_in, figures)
@@ -83,14 +79,11 @@ def test_within_accumulated_batches_too(folder, tmp_path, killed_in):
 
 
 def test_at_most_two_minutes_are_lost(folder, tmp_path):
+    Classifier(folder).train(CONFIG, FitContext(checkpoints=tmp_path), improving())
+    assert checkpoints(tmp_path) == []
     train_killed(folder, FitContext(checkpoints=tmp_path), 7, step_s=50)
     # After 150 s and 300 s, each the first step's end that is two minutes from the last save.
     assert checkpoints(tmp_path) == ["checkpoint-3", "checkpoint-6"]
-
-
-def test_a_short_training_is_not_saved(folder, tmp_path):
-    Classifier(folder).train(CONFIG, FitContext(checkpoints=tmp_path), improving())
-    assert checkpoints(tmp_path) == []
 
 
 def test_a_training_that_ended_is_kept_for_those_after_it(folder, tmp_path):
@@ -133,9 +126,7 @@ def train_in_turn(folder, context, length, killed_in=None):
         ),
     ],
 )
-def test_of_a_fit_of_short_trainings_two_minutes_are_lost_at_most(
-    folder, tmp_path, length, killed_in
-):
+def test_at_most_two_minutes_of_a_fit_are_lost(folder, tmp_path, length, killed_in):
     context = FitContext(checkpoints=tmp_path)
     before = train_in_turn(folder, context, length, killed_in)
     again = train_in_turn(folder, replace(context, saves=Saves()), length)
@@ -187,12 +178,9 @@ def test_saving_takes_a_twentieth_of_the_time_at_most(folder, tmp_path, save_s):
 
 
 @pytest.mark.parametrize(
-    ("number", "step"),
-    [(signal.SIGINT, 1), (signal.SIGTERM, 6), (signal.SIGINT, 8)],
+    ("number", "step"), [(signal.SIGINT, 1), (signal.SIGTERM, 6), (signal.SIGINT, 8)]
 )
-def test_a_signal_ends_it_when_the_step_is_done_and_kept(
-    folder, whole, tmp_path, capfd, number, step
-):
+def test_a_signal_ends_it_after_its_step(folder, whole, tmp_path, capfd, number, step):
     def interrupt(*_):
         pytest.fail("not asked")
 
@@ -217,9 +205,7 @@ def test_a_signal_ends_it_when_the_step_is_done_and_kept(
     assert difference(whole.weights(), second.weights()) == 0
 
 
-def test_a_signal_amid_a_write_to_stderr_is_taken_as_any_other(
-    folder, tmp_path, monkeypatch, capfd
-):
+def test_a_signal_amid_a_write_to_stderr_counts(folder, tmp_path, monkeypatch, capfd):
     class InterruptedByUserError(io.RawIOBase):
         def writable(self):
             return True
@@ -247,9 +233,7 @@ def test_a_signal_amid_a_write_to_stderr_is_taken_as_any_other(
         (300, None, 1, "Nothing is kept of train"),
     ],
 )
-def test_a_second_signal_and_one_amid_what_takes_long_end_it_at_once(
-    folder, tmp_path, step_s, step, signals, told
-):
+def test_further_signals_end_it_at_once(folder, tmp_path, step_s, step, signals, told):
     def interrupt():
         for _ in range(signals):
             signal.raise_signal(signal.SIGINT)

@@ -3,9 +3,7 @@ from hypothesis import strategies as st
 
 from toolbank.training.text import batches_by_length, pad, pad_id, tokenise
 
-IDS = st.lists(
-    st.lists(st.integers(1, 99), min_size=1, max_size=9), min_size=1, max_size=9
-)
+IDS = st.lists(st.lists(st.integers(1, 99), min_size=1), min_size=1, max_size=9)
 
 
 @given(IDS)

@@ -292,7 +292,8 @@ def _call_changes(old: Tool, new: Tool) -> Iterator[str]:
     """What a caller must know of, a line each."""
     before, after = _facts(old), _facts(new)
     for name, value in before.items():
-        if value != after[name]:
+        is_reworded = name == "deprecated" and value and after[name]
+        if value != after[name] and not is_reworded:
             yield f"{name}: {_differing(value, after[name])}"
     yield from _parameter_changes(old.parameters, new.parameters)
     if before["returns"] == after["returns"] and _structures(old) != _structures(new):
@@ -372,8 +373,11 @@ def _word_changes(old: Tool, new: Tool) -> Iterator[str]:
     before, after = _facts(old), _facts(new)
     texts = [
         name
-        for name in ("returns", "raises", "see_also")
-        if before.get(name) == after.get(name)
+        for name in ("deprecated", "returns", "raises", "see_also")
+        if (
+            before.get(name) == after.get(name)
+            or (name == "deprecated" and before[name] and after[name])
+        )
         and getattr(old, name) != getattr(new, name)
         and (name != "returns" or _structures(old) == _structures(new))
     ]

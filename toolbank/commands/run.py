@@ -17,9 +17,6 @@ from toolbank.commands.options import (
     echo,
     find_folder,
 )
-from toolbank.run.fit import leading, take_part
-from toolbank.run.recipe import load_recipe
-from toolbank.run.result import describe_result
 from toolbank.run.stages import STAGES
 from toolbank.run.stages.asks import AsksStage
 from toolbank.run.stages.fit import FitStage
@@ -83,7 +80,11 @@ def run_stages(
     from toolbank.training.ranks import rank
 
     if rank() > 0:
+        from toolbank.run.fit import take_part
+
         return take_part()
+    from toolbank.run.fit import leading
+    from toolbank.run.recipe import load_recipe
     from toolbank.run.run import run_recipe
 
     with leading():
@@ -100,6 +101,8 @@ def run_stages(
 
 def print_result(result: RunResult, *, everything: bool = False) -> None:
     """Print what came of a run; the command then ends with 3 if a batch is awaited."""
+    from toolbank.run.result import describe_result
+
     echo(describe_result(result, everything=everything))
     if result.waiting:
         raise typer.Exit(ReplyPendingError.exit_code)
@@ -142,6 +145,8 @@ def verify(
 
     If the recipe has no section `verify`, labels are checked without a model.
     """
+    from toolbank.run.recipe import load_recipe
+
     given = list(settings or ())
     if load_recipe(recipe, given).recipe.verify is None:
         given.append("verify={}")

@@ -12,7 +12,6 @@ import typer
 
 from toolbank.commands.options import echo
 from toolbank.config.assets import list_assets
-from toolbank.run.recipe import recipe_schema
 from toolbank.system.terminal import align
 
 # So many keys with the same meaning as in an earlier part are listed only once.
@@ -149,6 +148,8 @@ def schema(
     ] = False,
 ) -> None:
     """Print the JSON Schema of a recipe, for editors."""
+    from toolbank.run.recipe import recipe_schema
+
     found = recipe_schema()
     echo(describe_keys(found) if markdown else json.dumps(found, indent=2))
 

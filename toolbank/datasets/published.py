@@ -100,7 +100,7 @@ KIND = DatasetKind(PublishedConfig, read_published, published_files)
 
 
 class HubConfig(DatasetSettings):
-    """A dataset repository on huggingface.co, or on the hub that the environment variable HF_ENDPOINT names."""
+    """A dataset repository on huggingface.co, or on the hub that HF_ENDPOINT names."""
 
     type: Literal["hub"]
     name: str = Field(description="repository, OWNER/NAME")

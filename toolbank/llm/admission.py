@@ -229,8 +229,6 @@ class ConcurrencyLimit:
 
 
 _WEIGHT_OF_NEW = 0.05
-# Calls or tokens per minute.
-_NO_LIMIT = 1e12
 
 
 class TokenBucket:
@@ -269,26 +267,32 @@ class RateLimiter:
     """
 
     def __init__(self, config: EngineConfig, now: float) -> None:
-        self._calls = TokenBucket(config.rpm or _NO_LIMIT, now)
-        self._tokens = TokenBucket(config.tpm or _NO_LIMIT, now)
+        self._calls = TokenBucket(config.rpm, now) if config.rpm else None
+        self._tokens = TokenBucket(config.tpm, now) if config.tpm else None
         self._completion = FIRST_COMPLETION
 
     def estimate(self, request: ChatRequest) -> float:
-        """Estimate the tokens of a call."""
+        """Estimate the tokens of a call; 0 if there is no token limit."""
+        if self._tokens is None:
+            return 0.0
         return estimate_prompt(request) + self._completion
 
     def delay(self, tokens: float, now: float) -> float:
         """Compute the seconds until a call of so many tokens may be made."""
-        return max(self._calls.delay(1, now), self._tokens.delay(tokens, now))
+        delay = self._calls.delay(1, now) if self._calls else 0.0
+        return max(delay, self._tokens.delay(tokens, now)) if self._tokens else delay
 
     def take(self, tokens: float, now: float) -> None:
         """Note that a call of so many tokens is made."""
-        self._calls.take(1, now)
-        self._tokens.take(tokens, now)
+        if self._calls:
+            self._calls.take(1, now)
+        if self._tokens:
+            self._tokens.take(tokens, now)
 
     def correct(self, estimate: float, reply: ChatReply, now: float) -> None:
         """Correct the estimate of a call by the tokens that its reply reports."""
-        if cost := reply.prompt_tokens + reply.completion_tokens:
+        cost = reply.prompt_tokens + reply.completion_tokens
+        if self._tokens and cost:
             self._tokens.take(cost - estimate, now)
             new = reply.completion_tokens - self._completion
             self._completion += _WEIGHT_OF_NEW * new

@@ -52,6 +52,7 @@ async def ask_engine(
 
     Raises:
         ToolbankError: there is no answer.
+        TimeoutError: the engine's own time limit has passed.
     """
     try:
         reply: object = await engine.answer(request)
@@ -61,11 +62,12 @@ async def ask_engine(
     except ToolbankError as error:
         error.args = (hide(str(error), secrets),)
         raise
+    except TimeoutError:
+        raise
     except Exception as error:
         raise EngineError(
             hide(f"{engine.name}: {type(error).__name__}: {error}", secrets),
             reason="engine-error",
-            retryable=isinstance(error, TimeoutError),
         ) from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import platform
 from collections.abc import Sequence
@@ -10,13 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from toolbank.llm.caller import ask_engine
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
+from toolbank.llm.config import hide_in_reply
 from toolbank.llm.engines import find_engine
 from toolbank.system.cluster import describe_room, join
 from toolbank.system.consent import Route, command_of
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
+from toolbank.system.secrets import hide
 from toolbank.system.terminal import print_above_bars, print_message
 from toolbank.system.version import __version__
 
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
     from toolbank.llm.chat import Engine
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.engines.kind import EngineContext, EngineKind
+
+
+GATHER_S = 0.01
+"""Seconds that calls are collected for one message, which costs Ray a millisecond of CPU."""
+
+WorkerOutcome = ChatReply | ToolbankError
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,9 @@ class EngineWorker:
         self._kind = find_engine(config)
         self._config = config
         self._secrets = self._kind.find_secrets(config)
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._ended: list[tuple[int, WorkerOutcome]] = []
+        self._has_ended = asyncio.Event()
         self._engine: Engine | None = None
         self._problem: ToolbankError | None = None
         try:
@@ -73,18 +84,47 @@ class EngineWorker:
             _place(),
         )
 
-    async def answer(self, request: ChatRequest) -> ChatReply | ToolbankError:
-        """Answer one request, or return why there is no answer."""
-        assert self._engine is not None
-        try:
-            return await ask_engine(self._engine, request, self._secrets)
-        except ToolbankError as error:
-            return error
+    async def take(
+        self, calls: Sequence[tuple[int, ChatRequest]], given_up: Sequence[int]
+    ) -> None:
+        """Start calls, each with its own number, and cancel those that were given up."""
+        for number, request in calls:
+            task = asyncio.create_task(self._answer(number, request))
+            self._running[number] = task
+        for number in given_up:
+            if number in self._running:
+                self._running.pop(number).cancel()
+
+    async def collect(self) -> list[tuple[int, WorkerOutcome]]:
+        """Wait for outcomes, and return all since the last time."""
+        await self._has_ended.wait()
+        await asyncio.sleep(GATHER_S)
+        self._has_ended.clear()
+        ended, self._ended = self._ended, []
+        return ended
 
     async def close(self) -> None:
         """Close the engine."""
         if self._engine is not None:
             await self._engine.close()
+
+    async def _answer(self, number: int, request: ChatRequest) -> None:
+        outcome = await self._ask(request)
+        self._running.pop(number, None)
+        self._ended.append((number, outcome))
+        self._has_ended.set()
+
+    async def _ask(self, request: ChatRequest) -> WorkerOutcome:
+        assert self._engine is not None
+        try:
+            reply = await self._engine.answer(request)
+            return hide_in_reply(reply, self._secrets)
+        except ToolbankError as error:
+            error.args = (hide(str(error), self._secrets),)
+            return error
+        except Exception as error:
+            message = f"{self._engine.name}: {type(error).__name__}: {error}"
+            return EngineError(hide(message, self._secrets), reason="engine-error")
 
     def _check_secrets(self, routes: Sequence[Route]) -> None:
         for variable, _ in routes:
@@ -100,14 +140,119 @@ def _place() -> str:
     return f"{os.getpid()} on {platform.node()}"
 
 
-@dataclass(eq=False)
-class RemoteWorker:
-    """A worker's actor, where it runs once that is known, and how many calls it has."""
+class WorkerLostError(Exception):
+    """A worker has ended; `calls` is how many it had in flight."""
 
-    actor: Any
-    place: str = "not ready yet"
-    in_flight: int = 0
-    is_lost: bool = False
+    def __init__(self, why: object, calls: int) -> None:
+        super().__init__(str(why))
+        self.calls = calls
+
+
+class RemoteWorker:
+    """Sends calls to a worker's actor, several per message, and receives their outcomes.
+
+    `place` is where the worker runs, once it is known.
+    """
+
+    def __init__(self, actor: Any) -> None:
+        self.actor = actor
+        self.place = ""
+        self.is_lost = False
+        self._numbers = itertools.count()
+        self._waiting: dict[int, asyncio.Future[ChatReply]] = {}
+        self._calls: list[tuple[int, ChatRequest]] = []
+        self._given_up: list[int] = []
+        self._has_mail = asyncio.Event()
+
+    @property
+    def in_flight(self) -> int:
+        """The number of calls that the worker has."""
+        return len(self._waiting)
+
+    async def introduce(self) -> WorkerInfo:
+        """Get information about the worker once it has started.
+
+        Raises:
+            ToolbankError: it can't create an engine.
+            WorkerLostError: it has ended.
+        """
+        try:
+            who: WorkerInfo | ToolbankError = await self.actor.introduce.remote()
+        except Exception as error:
+            self.is_lost = True
+            raise WorkerLostError(error, 0) from error
+        if isinstance(who, ToolbankError):
+            raise who
+        self.place = who.place
+        return who
+
+    async def answer(self, request: ChatRequest) -> ChatReply:
+        """Answer one request by the worker.
+
+        Raises:
+            ToolbankError: the engine there raised it.
+            WorkerLostError: the worker has ended.
+        """
+        if self.is_lost:
+            raise WorkerLostError("it has ended", 0)
+        number = next(self._numbers)
+        reply: asyncio.Future[ChatReply] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = reply
+        # Engines with workers only read the messages, and the tools of a task are many bytes.
+        self._calls.append((number, replace(request, task=None)))
+        self._has_mail.set()
+        try:
+            return await reply
+        except asyncio.CancelledError:
+            self._given_up.append(number)
+            self._has_mail.set()
+            raise
+        finally:
+            self._waiting.pop(number, None)
+
+    async def carry(self) -> None:
+        """Send calls and receive outcomes until the worker ends.
+
+        Raises:
+            WorkerLostError: it has ended; all waiting calls raise it too.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._send())
+                group.create_task(self._receive())
+        except ExceptionGroup as errors:
+            lost = WorkerLostError(errors.exceptions[0], self.in_flight)
+            raise lost from errors
+        finally:
+            self.is_lost = True
+            for reply in self._waiting.values():
+                if not reply.done():
+                    reply.set_exception(WorkerLostError("it has ended", 1))
+
+    async def close(self) -> None:
+        """Close the worker's engine, unless the worker has ended."""
+        with suppress(Exception):
+            await self.actor.close.remote()
+
+    async def _send(self) -> None:
+        while True:
+            await self._has_mail.wait()
+            await asyncio.sleep(GATHER_S)
+            self._has_mail.clear()
+            calls, self._calls = self._calls, []
+            given_up, self._given_up = self._given_up, []
+            await self.actor.take.remote(calls, given_up)
+
+    async def _receive(self) -> None:
+        while True:
+            for number, outcome in await self.actor.collect.remote():
+                reply = self._waiting.get(number)
+                if reply is None or reply.done():
+                    continue
+                if isinstance(outcome, ChatReply):
+                    reply.set_result(outcome)
+                else:
+                    reply.set_exception(outcome)
 
 
 # The most workers that end without a reply in between, and with the same call in flight.
@@ -139,10 +284,7 @@ class ClusterEngine:
         import ray
 
         self._actors = ray.remote(EngineWorker).options(
-            num_cpus=1,
-            num_gpus=kind.gpus(config),
-            scheduling_strategy="SPREAD",
-            max_concurrency=config.most_in_flight + 1,
+            num_cpus=1, num_gpus=kind.gpus(config), scheduling_strategy="SPREAD"
         )
         self._arguments = (
             config.model_copy(update={"executor": "local", "workers": 1}),
@@ -157,7 +299,7 @@ class ClusterEngine:
         self._most_attempts = 4 * config.most_in_flight
         self._lost_in_a_row = 0
         self._failure: EngineError | None = None
-        self._starts: set[asyncio.Task[None]] = set()
+        self._keepers: list[asyncio.Task[None]] = []
         self._is_closed = False
         try:
             who = self._wait_for_first()
@@ -172,31 +314,15 @@ class ClusterEngine:
         Raises:
             EngineError: there is no answer.
         """
-        import ray
-        from ray.exceptions import RayError
-
-        if not self._starts:
-            for worker in self._workers:
-                self._introduce(worker)
+        if not self._keepers:
+            places = range(len(self._workers))
+            self._keepers = [asyncio.create_task(self._keep(at)) for at in places]
         for _ in range(_MOST_LOST_OF_A_CALL):
             worker = await self._choose_worker(request.attempt)
-            worker.in_flight += 1
-            # Engines with workers only read the messages, and the tools of a task are many bytes.
-            call = worker.actor.answer.remote(replace(request, task=None))
-            try:
-                outcome: ChatReply | ToolbankError = await call
-            except asyncio.CancelledError:
-                ray.cancel(call)
-                raise
-            except RayError as error:
-                self._replace(worker, error)
-                continue
-            finally:
-                worker.in_flight -= 1
-            if isinstance(outcome, ToolbankError):
-                raise outcome
-            self._lost_in_a_row = 0
-            return outcome
+            with suppress(WorkerLostError):
+                reply = await worker.answer(request)
+                self._lost_in_a_row = 0
+                return reply
         raise EngineError(
             f"ray: {count(_MOST_LOST_OF_A_CALL, 'worker')} ended with this call in flight.",
             reason="worker-lost",
@@ -208,12 +334,13 @@ class ClusterEngine:
         if self._is_closed:
             return
         self._is_closed = True
-        for start in self._starts:
-            start.cancel()
-        closing = [worker.actor.close.remote() for worker in self._ready]
+        for keeper in self._keepers:
+            keeper.cancel()
+        await asyncio.gather(*self._keepers, return_exceptions=True)
+        closing = [worker.close() for worker in self._ready]
         with suppress(TimeoutError):
             async with asyncio.timeout(_LONGEST_CLOSE_S):
-                await asyncio.gather(*closing, return_exceptions=True)
+                await asyncio.gather(*closing)
         self._leave()
 
     def _start(self) -> RemoteWorker:
@@ -281,29 +408,25 @@ class ClusterEngine:
             del self._worker_of[next(iter(self._worker_of))]
         return worker
 
-    def _introduce(self, worker: RemoteWorker) -> None:
-        self._starts.add(asyncio.create_task(self._wait_for(worker)))
+    async def _keep(self, at: int) -> None:
+        """Keep one place filled: if its worker ends, start another one."""
+        while self._failure is None:
+            worker = self._workers[at]
+            try:
+                self._accept(await worker.introduce(), self.identity)
+                self._ready.append(worker)
+                self._is_ready.set()
+                await worker.carry()
+            except ToolbankError as error:
+                self._fail(str(error))
+            except WorkerLostError as error:
+                self._note_loss(worker, error)
+                try:
+                    self._workers[at] = self._start()
+                except Exception as reason:
+                    self._fail(f"ray: no other worker can be started ({reason}).")
 
-    async def _wait_for(self, worker: RemoteWorker) -> None:
-        """Use a worker once it has started; if it ends before, start another one."""
-        try:
-            who: WorkerInfo | ToolbankError = await worker.actor.introduce.remote()
-            if isinstance(who, ToolbankError):
-                raise who
-            worker.place = self._accept(who, self.identity).place
-        except ToolbankError as error:
-            self._fail(str(error))
-        except Exception as error:
-            self._replace(worker, error)
-        else:
-            self._ready.append(worker)
-            self._is_ready.set()
-
-    def _replace(self, worker: RemoteWorker, error: Exception) -> None:
-        """Start another worker in place of one that has ended, unless that is done."""
-        if worker.is_lost:
-            return
-        worker.is_lost = True
+    def _note_loss(self, worker: RemoteWorker, error: WorkerLostError) -> None:
         if worker in self._ready:
             self._ready.remove(worker)
         self._lost_in_a_row += 1
@@ -313,17 +436,11 @@ class ClusterEngine:
                 f"a reply in between. Ray says of the last one: {error}"
             )
             return
+        calls = count(error.calls, "call")
         print_above_bars(
-            f"a worker ({worker.place}) has ended, and another is started; the calls that it had "
-            "in flight are repeated."
+            f"a worker ({worker.place or 'not ready yet'}) has ended, and another is started; "
+            f"{calls} that it had in flight {'is' if error.calls == 1 else 'are'} repeated."
         )
-        try:
-            new = self._start()
-        except Exception as reason:
-            self._fail(f"ray: no other worker can be started ({reason}).")
-            return
-        self._workers[self._workers.index(worker)] = new
-        self._introduce(new)
 
     def _fail(self, message: str) -> None:
         self._failure = EngineError(message, reason="workers-ended", fatal=True)

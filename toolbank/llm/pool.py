@@ -159,6 +159,10 @@ class Pool:
                 # Attempts may have been cancelled while replies still wait to be written.
                 await self._journal.flush()
                 await self.engine.close()
+        if self.stop.error is not None and self.stop.cause == "interrupt":
+            raise ToolbankError(
+                f"{self.stop.error} (It came while the run was ended by an interrupt.)"
+            ) from self.stop.error
         if self.stop.error is not None:
             raise self.stop.error
 

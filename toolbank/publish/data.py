@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from toolbank.bank.bank import (
     group_labels,
     read_labels,
 )
-from toolbank.bank.files import make_frame, read_records
+from toolbank.bank.files import make_frame, read_column, read_frames, read_records
 from toolbank.bank.records import Ask, Query, Record, Split, Tool
 from toolbank.datasets.published import ASIDE, shard_name
 
@@ -309,12 +309,19 @@ def _write_corpus(data: Path, path: Path) -> dict[str, str]:
 
 
 def _read_grades(data: Path) -> dict[str, dict[str, int]]:
-    """Read the grades of tools by query with merged labels."""
-    grades: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for label in _read_shards(data, "labels", Label):
-        given = NEEDED if label.grade == "needed" else ALTERNATIVE
-        known = grades[label.query]
-        known[label.tool] = max(given, known.get(label.tool, 0))
+    """Read the grades of tools by test query with merged labels."""
+    import polars as pl
+
+    shards = sorted(data.glob("test-*.parquet"))
+    tested = {name for shard in shards for name in read_column(shard, "id")}
+    grades: dict[str, dict[str, int]] = {}
+    for shard in sorted(data.glob("labels-*.parquet")):
+        for frame in read_frames(shard):
+            rows = frame.filter(pl.col("query").is_in(list(tested)))
+            for query, tool, grade in rows["query", "tool", "grade"].iter_rows():
+                of = grades.setdefault(query, {})
+                given = NEEDED if grade == "needed" else ALTERNATIVE
+                of[tool] = max(given, of.get(tool, 0))
     return grades
 
 

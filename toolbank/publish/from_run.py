@@ -64,14 +64,18 @@ class RunResults:
     @property
     def writer(self) -> str:
         """The engine and the model that wrote the requests; "" without."""
-        made = self.info.get("generate") or {}
-        return " ".join(filter(None, (made.get("engine"), made.get("model"))))
+        made = self.info.get("generate")
+        if not isinstance(made, dict):
+            return ""
+        return " ".join(str(made[k]) for k in ("engine", "model") if made.get(k))
 
     @property
     def sources(self) -> list[str]:
         """The sources of the tools."""
-        listed = (self.info.get("sources") or {}).get("sources") or ()
-        return [str(one["source"]) for one in listed]
+        found = self.info.get("sources")
+        listed = found.get("sources") if isinstance(found, dict) else None
+        named = [one.get("source") for one in listed or () if isinstance(one, dict)]
+        return [str(name) for name in named if name]
 
 
 def read_story(recipe: Recipe, run: RunFolder) -> RunResults:

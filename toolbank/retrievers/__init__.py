@@ -40,11 +40,19 @@ def create_retriever(config: RetrieverConfig) -> Retriever:
     """Create a retriever of the configured method; it still has to be fitted.
 
     Raises:
-        InputError: a library that it needs is missing.
+        InputError: a library that it needs is missing, or its class is not a Retriever.
     """
+    from toolbank.retrievers.base import Retriever
+
+    kind = RETRIEVERS.find(config.type, "retrievers")
     with naming_extras():
-        kind = RETRIEVERS.find(config.type, "retrievers").find_class()
-        retriever: Retriever = kind(config)
+        made = kind.find_class()
+        if not (isinstance(made, type) and issubclass(made, Retriever)):
+            raise InputError(
+                f"retrievers: {config.type} is not a Retriever ({kind.retriever}). Update the "
+                "package that provides it, or uninstall it."
+            )
+        retriever: Retriever = made(config)
     return retriever
 
 

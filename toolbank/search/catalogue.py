@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from toolbank.bank.records import Tool, name_functions
 from toolbank.retrievers.lexical import LexicalIndex
+from toolbank.search.folder import refusing_damage
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, read_text, write_text
 
@@ -44,10 +46,13 @@ class _ToolLines(Sequence[Tool]):
     """Tools on disk, mapped into memory and parsed on demand."""
 
     def __init__(self, folder: Path) -> None:
-        self._offsets: NDArray[np.int64] = np.load(folder / _OFFSETS, mmap_mode="r")
+        self._path = folder / _TOOLS
+        self._offsets: NDArray[np.int64] = open_memmap(  # type: ignore[no-untyped-call]
+            folder / _OFFSETS, mode="r"
+        )
         self._text: Any = b""
         if len(self):
-            with (folder / _TOOLS).open("rb") as file:
+            with self._path.open("rb") as file:
                 self._text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
     def __len__(self) -> int:
@@ -56,7 +61,13 @@ class _ToolLines(Sequence[Tool]):
     def __getitem__(self, index: Any) -> Any:
         place = range(len(self))[index]
         start, end = self._offsets[place], self._offsets[place + 1]
-        return Tool.model_validate_json(self._text[start:end])
+        with refusing_damage(self._path):
+            return Tool.model_validate_json(self._text[start:end])
+
+    def holds(self, n_tools: int) -> bool:
+        """Whether the files are complete, with as many tools."""
+        fits = self._offsets.shape == (n_tools + 1,)
+        return fits and bool(self._offsets[-1] == len(self._text))
 
 
 class ToolCatalogue(Sequence[Tool]):
@@ -72,10 +83,20 @@ class ToolCatalogue(Sequence[Tool]):
 
     @classmethod
     def read(cls, folder: Path, names: Sequence[str]) -> Self:
-        """Open what `write` wrote; the folder may be deleted afterwards."""
-        catalogue = cls(_ToolLines(folder), names)
-        catalogue._called = read_json(folder / _CALLED)
-        catalogue._facets = read_json(folder / _FACETS)
+        """Open what `write` wrote; the folder may be deleted afterwards.
+
+        Raises:
+            ValueError: it is damaged, or has other tools than `names`.
+        """
+        catalogue = cls(lines := _ToolLines(folder), names)
+        called = catalogue._called = read_json(folder / _CALLED)
+        facets = catalogue._facets = read_json(folder / _FACETS)
+        if not (
+            lines.holds(len(names))
+            and called.keys() >= {"functions", "exact", "endings"}
+            and facets.keys() >= {*_KEYS}
+        ):
+            raise ValueError("the tools are not those of the retrievers")
         return catalogue
 
     def write(self, folder: Path) -> None:
@@ -223,8 +244,8 @@ class NearRequest:
 class RequestIndex:
     """A BM25 index of requests, built by the first search."""
 
-    def __init__(self, lines: str) -> None:
-        self._lines = lines
+    def __init__(self, lines: str, path: Path = Path(_FILE)) -> None:
+        self._lines, self._path = lines, path
 
     @classmethod
     def of(cls, requests: Requests) -> Self:
@@ -236,11 +257,19 @@ class RequestIndex:
     def read(cls, folder: Path) -> Self | None:
         """Read what `write` wrote; None if there is nothing."""
         path = folder / _FILE
-        return cls(read_text(path)) if path.is_file() else None
+        return cls(read_text(path), path) if path.is_file() else None
 
     def write(self, folder: Path) -> None:
         """Write the requests."""
         write_text(folder / _FILE, self._lines)
+
+    def prepare(self) -> None:
+        """Build the index now instead of in the first `nearest`.
+
+        Raises:
+            InputError: the file is damaged.
+        """
+        _ = self._index
 
     def nearest(self, query: str, n: int) -> list[NearRequest]:
         """Find the n nearest requests, best first; fewer if fewer share a word with it."""
@@ -255,6 +284,7 @@ class RequestIndex:
 
     @cached_property
     def _index(self) -> tuple[list[tuple[str, tuple[str, ...]]], LexicalIndex]:
-        rows = map(json.loads, filter(None, self._lines.split("\n")))
-        found = [(row["query"], tuple(row["tools"])) for row in rows]
+        with refusing_damage(self._path):
+            rows = map(json.loads, filter(None, self._lines.split("\n")))
+            found = [(str(row["query"]), tuple(map(str, row["tools"]))) for row in rows]
         return found, LexicalIndex.of([query for query, _ in found])

@@ -56,8 +56,6 @@ _ADDED = (
     "tools were added since it was calibrated. To calibrate it again, pack a run that has them: "
     "toolbank pack RUN --out DIR."
 )
-# One for all finders, so that a finder can be copied and pickled.
-_CHANGING = Lock()
 # The folder has no option in Python.
 _SAVED = replace(FINDER, option="")
 
@@ -108,7 +106,16 @@ class Finder:
         if not isinstance(tools, ToolCatalogue):
             tools = ToolCatalogue(tuple(tools))
         self._state = FinderState(retrievers, tools, requests=requests)
+        self._changing = Lock()
         self.packed, self.version = packed, ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the lock, for a copy or a pickle."""
+        return {k: v for k, v in self.__dict__.items() if k != "_changing"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._changing = Lock()
 
     @classmethod
     def open(
@@ -185,7 +192,7 @@ class Finder:
                 read; or the asks are invalid or of another tool. Then none is added.
         """
         added, asks = make_tools(tools), check_asks(asks)
-        with _CHANGING:
+        with self._changing:
             now = self._state
             grown = {
                 label: one.add_tools(added, asks)
@@ -212,7 +219,7 @@ class Finder:
             if not isinstance(name, str):
                 raise InputError(f"{name!r} is not the name of a tool. Give tool.name.")
         absent = set(gone)
-        with _CHANGING:
+        with self._changing:
             now = self._state
             fewer = {
                 label: one.remove_tools(gone) for label, one in now.retrievers.items()
@@ -231,7 +238,7 @@ class Finder:
         Raises:
             InputError: there is no tool of this name.
         """
-        with _CHANGING:
+        with self._changing:
             tools = self._state.tools
             for name in names:
                 if name not in tools.places:

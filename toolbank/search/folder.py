@@ -219,6 +219,26 @@ def check_version(
             )
 
 
+@contextmanager
+def refusing_damage(path: Path) -> Iterator[None]:
+    """Report what the block can't read as damage of a finder.
+
+    Raises:
+        InputError: the content is not what toolbank writes.
+    """
+    try:
+        yield
+    except (
+        AttributeError,
+        FileNotFoundError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        why = str(error).partition("\n")[0]
+        raise InputError(f"{path}: damaged ({why}). {AGAIN}") from error
+
+
 def _list_files(folder: Path) -> set[str]:
     """List all files of a version but its manifest."""
     with reading(folder):

@@ -18,11 +18,13 @@ from toolbank.search.folder import (
     CALIBRATION,
     RETRIEVERS,
     UNCALIBRATED,
+    Manifest,
     check_version,
     is_former_save,
     read_manifest,
     read_uncalibrated,
     read_version,
+    refusing_damage,
     version_folder,
 )
 from toolbank.search.state import FinderState
@@ -57,6 +59,14 @@ def read_state(
     version = read_version(folder)
     place = version_folder(folder, version)
     manifest = read_manifest(place)
+    with refusing_damage(place):
+        state = _read_version(folder, place, manifest, retriever, one=one)
+    return state, version, manifest.packed
+
+
+def _read_version(
+    folder: Path, place: Path, manifest: Manifest, retriever: str | None, *, one: bool
+) -> FinderState:
     labels = manifest.retrievers
     _check_label(folder, retriever, labels)
     if one:
@@ -84,15 +94,20 @@ def read_state(
         for label in labels
         if manifest.packed and label not in uncalibrated
     }
-    state = FinderState(
+    tools = ToolCatalogue.read(place, retrievers[labels[0]].tools)
+    if any(loaded.tools != tools.names for loaded in retrievers.values()):
+        raise ValueError("its retrievers have different tools")
+    requests = RequestIndex.read(place)
+    if requests is not None and not one:
+        requests.prepare()
+    return FinderState(
         retrievers,
-        ToolCatalogue.read(place, retrievers[labels[0]].tools),
+        tools,
         calibrations,
         uncalibrated,
-        requests=RequestIndex.read(place),
+        requests=requests,
         networks=networks,
     )
-    return state, version, manifest.packed
 
 
 def _read_former_save(folder: Path, retriever: str | None) -> FinderState:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 _METASCHEMA = "https://json-schema.org/draft/2020-12/schema"
 _DEEPEST = 800
 """Levels of a schema. The stack of a thread, 512 kB on macOS, is full at about 1,500."""
-_DEEPEST_LOCATED = 200
-"""Levels of a schema whose error is located, which takes more stack than the check."""
+_MOST_INVALID_NAMES = 100
 
 
 def explain_unsound(schema: dict[str, Any]) -> str:
@@ -29,12 +28,11 @@ def explain_unsound(schema: dict[str, Any]) -> str:
     try:
         if _metaschema().is_valid(schema):
             return ""
-        if is_too_deep(schema, _DEEPEST_LOCATED):
-            return ": it is unsound, and nested too deep to say where"
-        error = next(_metaschema().iter_errors(schema))
-    except ValueError as not_json:  # a key that is not a string
-        return f": {not_json}"
-    return "".join(f".{part}" for part in error.instance_path) + f": {error.message}"
+    except ValueError:  # a key that is not a string
+        pass
+    if place := _find_flood(schema):
+        return f": {place} lists over {_MOST_INVALID_NAMES} values that are not strings"
+    return _first_error(schema)
 
 
 def is_too_deep(schema: Any, levels: int) -> bool:
@@ -67,6 +65,46 @@ def _metaschema() -> Draft202012Validator:
     )
 
 
+def _first_error(schema: dict[str, Any]) -> str:
+    """What jsonschema finds wrong; its check takes hundreds of times longer."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    validator = Draft202012Validator(
+        Draft202012Validator.META_SCHEMA,
+        format_checker=Draft202012Validator.FORMAT_CHECKER,
+    )
+    try:
+        error = best_match(validator.iter_errors(schema))
+    except RecursionError:
+        return ": it is unsound, and nested too deep to say where"
+    return (
+        "" if error is None else f"{error.json_path.removeprefix('$')}: {error.message}"
+    )
+
+
+def _find_flood(schema: Any) -> str:
+    """The keyword of a list of names that has too many other values to be checked, or "".
+
+    jsonschema compares each of them with each other.
+    """
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, dict):
+            waiting += part.values()
+            for keyword in ("type", "required", "dependentRequired", "dependencies"):
+                value = part.get(keyword)
+                lists = value.values() if isinstance(value, dict) else [value]
+                for names in (one for one in lists if isinstance(one, list)):
+                    invalid = sum(not isinstance(name, str) for name in names)
+                    if invalid > _MOST_INVALID_NAMES:
+                        return keyword
+    return ""
+
+
 @cache
 def is_pattern(text: str) -> bool:
     """Check that Python can compile a regular expression."""
@@ -83,15 +121,18 @@ _HOLDERS = ("properties", "$defs")
 _EXAMPLE = '{"type": "object", "properties": {"city": {"type": "string"}}}'
 
 
-def check_tools(tools: Iterable[Tool], label: str) -> None:
+def check_tools(
+    tools: Iterable[Tool], label: str, check: SchemaCheck | None = None
+) -> None:
     """Refuse tools without a name, that JSON in UTF-8 can't hold, or with unsound parameters.
 
-    Parameters are a JSON Schema of an object.
+    Parameters are a JSON Schema of an object. Schemas that `check` knows are not checked again.
 
     Raises:
         InputError: names the source by its label, the tool, and what is wrong with it.
     """
-    written: dict[int, Any] = {}
+    check = check or SchemaCheck()
+    writer = _Writer()
     for tool in tools:
         if not tool.name.strip():
             text = (tool.summary or tool.description or "without description")[:_SHOWN]
@@ -99,54 +140,98 @@ def check_tools(tools: Iterable[Tool], label: str) -> None:
                 f"sources: {label}: a tool has no name ({text}). Give each tool its full name, "
                 "such as weather.forecast."
             )
-        if trouble := _explain_unwritable(tool, written):
+        if trouble := writer.explain(tool):
             raise InputError(
                 f"sources: {label}: the tool {tool.name[:_SHOWN]!a} cannot be written as JSON "
                 f"({trouble}). Remove values that JSON in UTF-8 does not have, such as NaN or half "
                 "a surrogate pair."
             )
-        if trouble := explain_parameters(tool.parameters):
+        if trouble := check.explain(tool.parameters):
             raise InputError(
                 f"sources: {label}: the parameters of {tool.name[:_SHOWN]} are not a JSON Schema "
                 f"of an object ({trouble}). Write them like {_EXAMPLE}."
             )
 
 
-def explain_parameters(parameters: dict[str, Any]) -> str:
-    """Say what is wrong with the schema of parameters, or ""."""
-    if parameters.get("type") != "object":
-        return 'its type is not "object"'
-    properties = parameters.get("properties")
-    for name, schema in properties.items() if isinstance(properties, dict) else ():
-        if not isinstance(schema, dict):
-            return f"properties.{name}: not an object"[:_SHOWN]
-    return explain_unsound(parameters).lstrip(".: ")[:_SHOWN]
+class SchemaCheck:
+    """Checks each schema once; tools share schemas as the same objects."""
+
+    def __init__(self) -> None:
+        # By identity. The objects are kept so that no other one gets the identity.
+        self._sound: dict[int, Any] = {}
+
+    def explain(self, parameters: dict[str, Any]) -> str:
+        """Say what is wrong with the schema of parameters, or ""."""
+        if parameters.get("type") != "object":
+            return 'its type is not "object"'
+        properties = parameters.get("properties")
+        for name, schema in properties.items() if isinstance(properties, dict) else ():
+            if not isinstance(schema, dict):
+                return f"properties.{name}: not an object"[:_SHOWN]
+        return self.explain_schema(parameters).lstrip(".: ")
+
+    def explain_schema(self, schema: dict[str, Any]) -> str:
+        """Say what is wrong with any JSON Schema, after its path, or ""."""
+        if id(schema) in self._sound:
+            return ""
+        parts = {
+            key: {k: v for k, v in part.items() if id(v) not in self._sound}
+            for key in _HOLDERS
+            if isinstance(part := schema.get(key), dict)
+        }
+        if trouble := explain_unsound({**schema, **parts}):
+            return trouble[:_SHOWN]
+        for part in (*parts.values(), {"": schema}):
+            self._sound |= {id(one): one for one in part.values()}
+        return ""
 
 
-def _explain_unwritable(tool: Tool, written: dict[int, Any]) -> str:
-    """Say which field can't be written as JSON in UTF-8 and why, or "".
+class _Writer:
+    """Writes the fields of tools as JSON; objects that tools share are written once."""
 
-    `written` has the schemas that tools share as the same objects, by identity: each is written
-    once.
-    """
-    for field in Tool.model_fields:
-        value = getattr(tool, field)
-        shared: dict[int, Any] = {}
-        for key in _HOLDERS if isinstance(value, dict) else ():
-            if isinstance(part := value.get(key), dict):
-                shared |= {id(one): one for one in part.values()}
-                new = {n: {} if id(one) in written else one for n, one in part.items()}
-                value = {**value, key: new}
-        try:
-            text = json.dumps(value, default=_dump, allow_nan=False, ensure_ascii=False)
-            text.encode()
-        except (TypeError, ValueError, RecursionError) as error:
-            return f"{field}: {error}"[:_SHOWN]
-        written |= shared
-    return ""
+    def __init__(self) -> None:
+        self._written: dict[int, Any] = {}
+
+    def explain(self, tool: Tool) -> str:
+        """Say which field can't be written and why, or ""."""
+        for field in Tool.model_fields:
+            value = getattr(tool, field)
+            try:
+                if isinstance(value, dict):
+                    _write(self._new_parts(value))
+                elif value:
+                    _write(_plain(value))
+            except (TypeError, ValueError, RecursionError) as error:
+                return f"{field}: {error}"[:_SHOWN]
+        return ""
+
+    def _new_parts(self, value: dict[str, Any]) -> list[Any]:
+        """The parts of a schema that were not written before."""
+        parts: list[Any] = []
+        for key, part in value.items():
+            if not isinstance(part, dict) or key not in _HOLDERS:
+                parts.append({key: part})
+                continue
+            parts.append([*part])
+            for inner in part.values():
+                if id(inner) not in self._written:
+                    self._written[id(inner)] = inner
+                    parts.append(inner)
+        return parts
 
 
-def _dump(value: Any) -> dict[str, Any]:
+def _plain(value: Any) -> Any:
     if isinstance(value, Record):
         return value.model_dump()
-    raise TypeError(f"a {type(value).__name__} is not JSON")
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _write(value: Any) -> None:
+    """Write a value.
+
+    Raises:
+        TypeError, ValueError: JSON in UTF-8 can't hold it.
+    """
+    if isinstance(value, str) and value.isascii():
+        return
+    json.dumps(value, allow_nan=False, ensure_ascii=False).encode()

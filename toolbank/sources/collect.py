@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Tool
+from toolbank.bank.records import HttpCall, McpCall, Tool
 from toolbank.config.assets import Asset, find_asset, has_asset
 from toolbank.config.explain import first_problem
 from toolbank.sources import SOURCES
@@ -298,12 +298,18 @@ def _describe_known(
     repeated = sorted(known)
     if not repeated:
         return []
+    own, sources = merged.labels[source], merged.sources
+    if not new and all(sources[one] == sources[source] for one in known.values()):
+        return [f"{own}: is listed as a source twice. Remove one of the entries"]
     labels = sorted({merged.labels[one] for one in known.values()})
+    there = [merged.tools[name] for name in repeated if name in merged.tools]
+    is_called = any(isinstance(tool.call, HttpCall | McpCall) for tool in there)
+    called = ", and calls go there. To keep both, give one a `prefix`"
     return [
-        f"{merged.labels[source]}: {len(repeated):,} of its {count(new + len(known), 'tool')} "
+        f"{own}: {len(repeated):,} of its {count(new + len(known), 'tool')} "
         f"{'is' if len(repeated) == 1 else 'are'} in {', '.join(labels)} too, such as "
-        f"{', '.join(repeated[:_EXAMPLES])}; each is kept once, and calls go there. To keep both, "
-        "give one a `prefix`"
+        f"{', '.join(repeated[:_EXAMPLES])}; each is kept once, from there"
+        f"{called if is_called else ''}"
     ]
 
 

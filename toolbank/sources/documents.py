@@ -30,6 +30,22 @@ _MAX_REDIRECTS = 5
 _ACCEPT = "application/json, application/yaml, application/openapi+json, */*;q=0.8"
 
 
+def _local_path(reference: str, said: str) -> str:
+    """Find the path in a reference to a file.
+
+    Raises:
+        InputError: it is another kind of address.
+    """
+    try:
+        parts = urlsplit(reference)
+    except ValueError as error:
+        raise InputError(f"{said}: is no address ({error}).") from error
+    # One letter is a drive of Windows.
+    if len(parts.scheme) > 1 and parts.scheme.lower() != "file":
+        raise InputError(f"{said}: {parts.scheme}: is not a supported scheme.")
+    return unquote(parts.path if parts.scheme.lower() == "file" else reference)
+
+
 @dataclass(frozen=True)
 class Document:
     """A parsed document; `address` is its name in messages, `place` its path or URL."""
@@ -56,6 +72,7 @@ class Documents:
         hosts: tuple[str, ...] = (),
         private_addresses: bool = False,
         most_s: float = 300.0,
+        most_mb: int = _MOST_MB,
     ) -> None:
         self._root = root
         self._hosts = frozenset(host.lower() for host in hosts)
@@ -66,6 +83,7 @@ class Documents:
         self._files = 0
         self._bytes = 0
         self._most_s = most_s
+        self._most_mb = most_mb
         self._ends = time.monotonic() + most_s
         self.repeated: list[str] = []
         """File and pointer of each repeated key of an object; the last value counts."""
@@ -111,9 +129,7 @@ class Documents:
         said = f"{base.address}: $ref to {target[:200]}"
         if is_url(base.place) or is_url(reference):
             return self._follow_url(base, reference, said)
-        if reference.lower().startswith("file:"):
-            reference = urlsplit(reference).path
-        found = Path(base.place).parent / unquote(reference)
+        found = Path(base.place).parent / _local_path(reference, said)
         try:
             resolved = found.resolve(strict=True)
         except (OSError, RuntimeError, ValueError) as error:
@@ -194,7 +210,7 @@ class Documents:
             )
         left_s = max(self._ends - time.monotonic(), 0.1)
         policy = CrawlPolicy(request_s=left_s, private_addresses=is_open)
-        most_bytes = _MOST_MB * 1_000_000 - self._bytes
+        most_bytes = self._most_mb * 1_000_000 - self._bytes
         return run(_send(url, policy, most_bytes))
 
     def _read_file(self, path: Path, said: str) -> Document:
@@ -220,8 +236,8 @@ class Documents:
         """Check the limits before another document is read."""
         if self._files >= _MOST_FILES:
             what = f"over {_MOST_FILES:,} files"
-        elif self._bytes + size > _MOST_MB * 1_000_000:
-            what = f"over {_MOST_MB} MB"
+        elif self._bytes + size > self._most_mb * 1_000_000:
+            what = f"over {self._most_mb} MB"
         elif time.monotonic() > self._ends:
             what = f"over {self._most_s:.0f} seconds"
         else:

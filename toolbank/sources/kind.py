@@ -3,10 +3,10 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import Field, StringConstraints
 
@@ -16,7 +16,10 @@ from toolbank.config.explain import reading_content
 from toolbank.system.files import reading
 from toolbank.system.net import is_url
 
-_MOST_BYTES = 64 * 1024 * 1024
+if TYPE_CHECKING:
+    from toolbank.sources.checks import SchemaCheck
+
+_MOST_MB = 64
 _MOST_S = 60.0
 
 
@@ -51,11 +54,11 @@ class Location:
         if self.is_url:
             from toolbank.sources.documents import Documents
 
-            return Documents(most_s=_MOST_S).download(self.text)[1]
+            return Documents(most_s=_MOST_S, most_mb=_MOST_MB).download(self.text)[1]
         if self.path is None or not self.path.is_file():
             return b""
         with reading(self.path), self.path.open("rb") as file:
-            return file.read(_MOST_BYTES)
+            return file.read(_MOST_MB * 2**20)
 
 
 _Name = Annotated[
@@ -109,7 +112,7 @@ class ToolCollection:
     (`undocumented`). `crawls` list what became of every object and page of a crawl. `problems` are
     messages on what could not be read, `notes` on what was skipped on purpose. If it is not
     `complete`, reading again may give more; `unread` are then the labels of the missing tools, by
-    default all labels of the source.
+    default all labels of the source. `check` knows the schemas that are already checked.
     """
 
     tools: tuple[Tool, ...]
@@ -119,6 +122,7 @@ class ToolCollection:
     notes: tuple[str, ...] = ()
     complete: bool = True
     unread: tuple[str, ...] = ()
+    check: "SchemaCheck | None" = None
 
 
 C = TypeVar("C", bound=SourceConfig)
@@ -167,8 +171,8 @@ class SourceKind(Generic[C]):
 
         with self._reading(config):
             collected = self.read_tools(config, cache)
-            check_tools(collected.tools, config.label)
-        return collected
+            check_tools(collected.tools, config.label, collected.check)
+        return replace(collected, check=None)
 
     def version(self, config: C) -> str:
         """Identify the content of a source.

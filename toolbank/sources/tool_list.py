@@ -7,7 +7,7 @@ from typing import Any
 
 from toolbank.bank.bank import SkipCounter
 from toolbank.bank.records import Tool
-from toolbank.sources.checks import explain_parameters, explain_unsound, is_too_deep
+from toolbank.sources.checks import SchemaCheck, is_too_deep
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
 
@@ -15,13 +15,13 @@ _DEEPEST = 60
 """Levels of a schema that is repaired: the time grows with their square."""
 
 
-def repair_parameters(schema: Any) -> tuple[dict[str, Any], str]:
+def repair_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], str]:
     """Make a JSON Schema of an object from parameters; also return what was wrong, or "".
 
     A text in place of a property's schema becomes its description. An unsound property keeps its
     sound keywords, at any depth. `required: true` within a property makes it required.
     """
-    if isinstance(schema, dict) and not explain_parameters(schema):
+    if isinstance(schema, dict) and not check.explain(schema):
         return schema, ""
     if schema is None:
         return _nothing(), "no schema"
@@ -37,11 +37,10 @@ def repair_parameters(schema: Any) -> tuple[dict[str, Any], str]:
     repaired = {
         **schema,
         "type": "object",
-        "properties": {n: _repair_property(p) for n, p in properties.items()},
+        "properties": {n: _repair_property(p, check) for n, p in properties.items()},
     }
-    trouble = "a partly unsound schema"
-    if not explain_parameters(repaired):
-        return repaired, trouble
+    if not check.explain(repaired):
+        return repaired, "a partly unsound schema"
     required = schema.get("required")
     names = required if isinstance(required, list) else []
     bare = {
@@ -49,26 +48,29 @@ def repair_parameters(schema: Any) -> tuple[dict[str, Any], str]:
         "properties": repaired["properties"],
         "required": [n for n in dict.fromkeys(map(str, names)) if n in properties],
     }
-    return (_nothing() if explain_parameters(bare) else bare), trouble
+    trouble = "a partly unsound schema"
+    return (_nothing() if check.explain(bare) else bare), trouble
 
 
-def _repair_property(schema: Any) -> dict[str, Any]:
+def _repair_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
     if isinstance(schema, str):
         return {"description": schema}
     if not isinstance(schema, dict):
         return {}
-    if not explain_unsound(schema):
+    if not check.explain_schema(schema):
         return schema
     nested = {**schema}
     if isinstance(schema.get("properties"), dict):
         nested = _with_required(schema)
         nested["properties"] = {
-            n: _repair_property(p) for n, p in schema["properties"].items()
+            n: _repair_property(p, check) for n, p in schema["properties"].items()
         }
     if isinstance(schema.get("items"), dict):
-        nested["items"] = _repair_property(schema["items"])
+        nested["items"] = _repair_property(schema["items"], check)
     return {
-        key: part for key, part in nested.items() if not explain_unsound({key: part})
+        key: part
+        for key, part in nested.items()
+        if not check.explain_schema({key: part})
     }
 
 
@@ -97,20 +99,21 @@ _LONGEST_NAME = 60
 class ToolList:
     """The tools of a list by name; of two tools with one name the first counts.
 
-    Unsound schemas are repaired. `left_out` counts entries that became no tool.
+    Unsound schemas are repaired. `left_out` counts entries that became no tool, and `check` knows
+    the schemas.
     """
 
     def __init__(self) -> None:
         self.tools: dict[str, Tool] = {}
         self.left_out = SkipCounter()
         self._repaired: dict[str, list[str]] = {}
+        self.check = SchemaCheck()
 
     def add(self, tool: Tool, parameters: Any, output: Any, place: str) -> None:
         """Add a tool with its schemas as listed; `place` is its place in the list."""
-        sound, trouble = repair_parameters(parameters)
+        sound, trouble = repair_parameters(parameters, self.check)
         troubles = [trouble] if trouble else []
-        is_sound = isinstance(output, dict) and not explain_unsound(output)
-        if output is not None and not is_sound:
+        if output is not None and not self._is_schema(output):
             output = None
             troubles.append("an unsound output schema")
         tool = tool.model_copy(update={"parameters": sound, "output_schema": output})
@@ -133,3 +136,6 @@ class ToolList:
                 f"{label}: {count(len(names), 'tool')} with {trouble}, such as "
                 f"{', '.join(shown)}; repaired"
             )
+
+    def _is_schema(self, value: Any) -> bool:
+        return isinstance(value, dict) and not self.check.explain_schema(value)

@@ -78,8 +78,19 @@ def confirm(question: str) -> bool | None:
     """Ask the user on the terminal; None if there is no terminal."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         return None
+    _drop_typed_ahead()
     print(f"{_lay_out(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _drop_typed_ahead() -> None:
+    """Drop what was typed before the question was shown, which is no answer to it."""
+    try:
+        import termios
+    except ImportError:  # Windows
+        return
+    with suppress(termios.error, OSError, ValueError):
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 def wrap(text: str, width: int, indent: int = 0) -> str:

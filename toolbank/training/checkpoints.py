@@ -30,6 +30,7 @@ class BestWeights:
     def __init__(self, model: torch.nn.Module) -> None:
         self._model = model
         self._weights = _copy_weights(model)
+        self._file: Path | None = None
         self.value: float | None = None
         self.is_of_an_epoch = False
 
@@ -40,14 +41,18 @@ class BestWeights:
         self.value = value
         if step:
             self._weights = _copy_weights(self._model)
-            self.is_of_an_epoch = True
+            self._file, self.is_of_an_epoch = None, True
 
-    def write(self, folder: Path) -> None:
-        """Write them to a folder, unless they are the initial ones."""
+    def write(self, folder: Path, place: Path) -> None:
+        """Write them to `folder`, which moves to `place` later; link them if they are on disk."""
         from safetensors.torch import save_file
 
-        if self.is_of_an_epoch:
-            save_file(self._weights, folder / BEST)
+        if not self.is_of_an_epoch:
+            return
+        path = folder / BEST
+        if self._file is None or not _link(self._file, path):
+            save_file(self._weights, path)
+        self._file = place / BEST
 
     def read(self, folder: Path, value: float, *, is_of_an_epoch: bool) -> None:
         """Read the best weights at the time of a checkpoint."""
@@ -55,7 +60,8 @@ class BestWeights:
 
         self.value, self.is_of_an_epoch = value, is_of_an_epoch
         if is_of_an_epoch:
-            self._weights = load_file(folder / BEST)
+            self._file = folder / BEST
+            self._weights = load_file(self._file)
 
     def put_back(self) -> None:
         """Copy these weights into the model."""
@@ -67,6 +73,15 @@ def _copy_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
         name: values.detach().to("cpu", copy=True).contiguous()
         for name, values in model.state_dict().items()
     }
+
+
+def _link(source: Path, target: Path) -> bool:
+    """Hard-link a file; False if the file system cannot."""
+    try:
+        os.link(source, target)
+    except OSError:
+        return False
+    return True
 
 
 STATE = "trainer_state.json"

@@ -150,7 +150,7 @@ class TrainerBase(Trainer):
                 super()._save_checkpoint(model, trial)
                 if rank() == 0:
                     if self.best is not None:
-                        self.best.write(aside / name)
+                        self.best.write(aside / name, folder / name)
                     if hasattr(self.rows, "save_epoch"):
                         write_json(aside / name / ROWS, self.rows.save_epoch())
             except (OSError, RuntimeError, SafetensorError) as error:

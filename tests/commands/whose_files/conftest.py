@@ -22,7 +22,6 @@ ASKED = '{"query": "middle value", "tools": ["statistics.median"]}\n'
 
 @pytest.fixture(scope="module", autouse=True)
 def home(tmp_path_factory):
-    """A home folder of the tests' own."""
     folder = tmp_path_factory.mktemp("home")
     (folder / "diary.txt").write_text("mine")
     with pytest.MonkeyPatch.context() as patch:
@@ -41,20 +40,18 @@ def world(tmp_path_factory):
     (folder / "small.yaml").write_text(SMALL)
     by_hand = "# My own words.\n" + recipe.read_text()
     texts = {
-        "recipe.yaml": by_hand,
         "asked.jsonl": ASKED,
-        "report.html": "<p>mine",
         "data/tools.jsonl": "{}\n",
         "data/deep/functions.json": "[]",
-        "byhand/recipe.yaml": by_hand,
-        "stages/recipe.yaml": by_hand,
         "stages/stages.json": '{"first": {"name": "mine"}}',
-        "hidden/.keep": "",
-        "locked/.lock": "mine",
-        "prompts/write.jinja": "mine",
-        "crawled/rules.yaml": "mine",
-        "crawled/cache/notes.txt": "mine",
     }
+    for name in ("recipe.yaml", "byhand/recipe.yaml", "stages/recipe.yaml"):
+        texts[name] = by_hand
+    for name in (
+        *("report.html", "hidden/.keep", "locked/.lock", "prompts/write.jinja"),
+        *("crawled/rules.yaml", "crawled/cache/notes.txt"),
+    ):
+        texts[name] = "mine"
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)

@@ -24,10 +24,11 @@ def seen(folder):
     return found
 
 
+RUN, SOURCES = ("run", "small.yaml"), ("--until", "sources")
 COMMANDS = {
-    "run": ("run", "small.yaml", "--until", "sources"),
+    "run": (*RUN, *SOURCES),
     "generate": ("generate", "data/../small.yaml"),
-    "other": ("run", "small.yaml", "--set", "name=other", "--until", "sources"),
+    "other": (*RUN, "--set", "name=other", *SOURCES),
     "plan": ("plan", "small.yaml"),
     "preview": ("preview", "small.yaml", "--count", "1"),
     "search": ("search", "runs/mine", "--queries", "asked.jsonl"),
@@ -35,15 +36,7 @@ COMMANDS = {
     "init": ("init", "new", "--package", "json", "--prompts"),
     "train": ("train", "small.yaml"),
     "judge": ("judge", "small.yaml"),
-    "replace": [
-        "run",
-        "small.yaml",
-        "--set",
-        "seed=7",
-        "--replace",
-        "--until",
-        "sources",
-    ],
+    "replace": (*RUN, "--set", "seed=7", "--replace", *SOURCES),
     "crawl": ("crawl", "--sphinx", "http://127.0.0.1:9/"),
     **{form: ("export", "runs/mine", "--format", form) for form in FORMATS},
 }
@@ -69,17 +62,12 @@ def read_by_others(pipe):
 def act(command, place, cwd):
     """Do it to a place; gives what a command ends with, or the kind of error that Python has."""
     place = os.environ["HOME"] if place == "~" else place
-    if command == "save":
-        return save(cwd, place)
     if command == "show":
         return toolbank("show", place, cwd=cwd)
-    return toolbank(*COMMANDS[command], "--out", place, cwd=cwd)
-
-
-def save(project, place):
-    finder = load(project / "runs/mine")
+    if command != "save":
+        return toolbank(*COMMANDS[command], "--out", place, cwd=cwd)
     try:
-        finder.save(project / place)
+        load(cwd / "runs/mine").save(cwd / place)
     except ToolbankError as error:
         return subprocess.CompletedProcess("save", 2, "", str(error))
     return subprocess.CompletedProcess("save", 0, "", "")

@@ -26,15 +26,13 @@ PLACES = (
 )
 
 
+SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 STEPS = st.tuples(
     st.sampled_from([*sorted(COMMANDS), "save", "show"]), st.sampled_from(PLACES)
 )
 
 
-@settings(
-    max_examples=25,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(max_examples=25, suppress_health_check=SLOW)
 @given(st.lists(STEPS, min_size=1, max_size=4))
 @example([("save", "data"), ("save", "runs/mine/bank"), ("save", "runs/linked")])
 @example([("replace", "byhand"), ("train", "stages"), ("judge", "hidden")])
@@ -57,10 +55,7 @@ def test_no_file_of_the_users_ever_changes(world, home, tmp_path_factory, steps)
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=12,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(max_examples=12, suppress_health_check=SLOW)
 @given(
     st.sampled_from(["run", "generate", "search", "evaluate", "jsonl", "toolbank"]),
     st.data(),
@@ -70,13 +65,7 @@ def test_what_was_edited_since_is_not_lost(world, tmp_path_factory, command, dat
     before = set(seen(project))
     assert act(command, "out.json", project).returncode == 0
     written = sorted(set(seen(project)) - before)
-    accounts = (
-        ".lock",
-        "journal.",
-        "stages.json",
-        "origin.json",
-        ".toolbank.json",
-    )
+    accounts = (".lock", "journal.", "stages.json", "origin.json", ".toolbank.json")
     own = [name for name in written if not any(part in name for part in accounts)]
     edited = data.draw(st.sampled_from(own))
     mine = b"edited by hand\n"

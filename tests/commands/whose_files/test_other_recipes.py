@@ -10,7 +10,7 @@ import pytest
 from tests.commands.in_process import do, sets, toolbank
 from tests.commands.whose_files.project import fresh, refused, seen
 from tests.small_disk import small_disk
-from tests.world import write_dataset
+from tests.world import write_dataset, write_dataset_recipe
 
 
 def test_a_recipe_that_was_written_by_hand_makes_no_run_of_its_folder(project):
@@ -28,10 +28,7 @@ def test_a_recipe_that_was_written_by_hand_makes_no_run_of_its_folder(project):
     [
         (["name=other"], ["name: mine there, other in this recipe"]),
         (["seed=7"], ["seed: 0 there, 7 in this recipe"]),
-        (
-            ["sources.0.package=csv"],
-            ["sources: {type: python, package: statistics}", "csv"],
-        ),
+        (["sources.0.package=csv"], ["{type: python, package: statistics}", "csv"]),
     ],
 )
 def test_another_recipe_does_not_take_over_a_folder(project, settings_, told):
@@ -50,20 +47,17 @@ def test_another_recipe_does_not_take_over_a_folder(project, settings_, told):
 
 def test_replace_keeps_all_that_the_other_recipe_made(project):
     earlier = seen(project / "runs/mine")
-    done = do(
-        project,
-        *("run", "mine.yaml", "--set", "seed=7", "--out", "runs/mine", "--replace"),
-    )
+    out = ("--out", "runs/mine", "--replace")
+    done = do(project, "run", "mine.yaml", "--set", "seed=7", *out)
     assert "runs/mine/replaced/1" in done.stderr
     kept = seen(project / "runs/mine/replaced/1")
     apart = (".toolbank.json", ".lock", ".lock.owner", "journal.sqlite")
     assert kept == {k: v for k, v in earlier.items() if k not in apart}
     assert (project / "runs/mine/journal.sqlite").is_file()
     assert "seed: 7" in (project / "runs/mine/recipe.yaml").read_text()
-    found = toolbank("search", "runs/mine/replaced/1", "middle value", cwd=project)
+    found = do(project, "search", "runs/mine/replaced/1", "middle value")
     assert "statistics.median" in found.stdout
-    again = toolbank("run", "runs/mine", cwd=project)
-    assert "done already" in again.stdout
+    assert "done already" in do(project, "run", "runs/mine").stdout
     refused(project, "run", "mine.yaml", told=["seed: 7 there, 0 in this recipe"])
 
 
@@ -125,10 +119,8 @@ def test_a_strangers_run_removes_no_file_outside_of_it(project, stage, name):
 def test_what_a_recipe_can_not_read_replaces_nothing(project, setting, told):
     recipe = "mine.yaml"
     if "retrievers" in setting:
-        recipe = "bad.yaml"
-        (project / recipe).write_text(
-            "name: bad\ndataset: {type: jsonl, path: bad}\nretrievers: [{type: bm25}]\n"
-        )
+        dataset = {"type": "jsonl", "path": "bad"}
+        recipe = write_dataset_recipe(project, "bad", dataset=dataset)
         query = {"query": "middle value", "tools": ["b"], "split": "test"}
         write_dataset(project / "bad", ["a"], [query])
     place = ("--out", "runs/mine", "--replace")
@@ -160,10 +152,7 @@ def write_tools(folder, *more):
 
 def test_a_dataset_may_move_and_grow_and_another_one_is_refused(tmp_path):
     write_tools(tmp_path / "data")
-    (tmp_path / "own.yaml").write_text(
-        "name: own\ndataset: {type: jsonl, path: data}\nretrievers: [{type: bm25}]\n"
-        "baselines: false\n"
-    )
+    write_dataset_recipe(tmp_path, "own")
     run = ("run", "own.yaml", "--until", "retrievers")
     do(tmp_path, *run)
     write_tools(tmp_path / "data", "send letters")
@@ -181,7 +170,5 @@ def test_a_finished_run_that_can_not_be_written_to_prints_its_table(world, tmp_p
     with small_disk(tmp_path / "disk", 20_000):
         place = fresh(world, tmp_path / "disk")
         subprocess.run(["mount", "-o", "remount,ro", tmp_path / "disk"], check=True)
-        done = toolbank("run", "mine.yaml", cwd=place)
-    assert done.returncode == 0, done.stderr
-    assert "R@5" in done.stdout
-    assert "done already" in done.stdout
+        said = do(place, "run", "mine.yaml").stdout
+    assert "R@5" in said and "done already" in said

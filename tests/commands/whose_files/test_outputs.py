@@ -10,12 +10,7 @@ import pytest
 
 from tests.commands.in_process import do, toolbank
 from tests.commands.whose_files.conftest import ASKED
-from tests.commands.whose_files.project import (
-    COMMANDS,
-    read_by_others,
-    refused,
-    seen,
-)
+from tests.commands.whose_files.project import COMMANDS, read_by_others, refused, seen
 from tests.tiny_models import tiny_encoder
 from toolbank.datasets.export import FORMATS
 
@@ -28,7 +23,6 @@ def count_labels(day): "Count the labels of a day."
 SCOPE = (
     "base_url: https://example.org/\nobjects: {roles: [function, data]}\ntables: []\n"
 )
-PRICES = "{}"
 OF_ALL_KINDS = """\
 name: pp
 sources: [{type: python, package: shipsdk_of_inputs}]
@@ -68,8 +62,7 @@ def test_a_file_is_written_over_where_that_is_said(project, command, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "command",
-    [COMMANDS["search"], COMMANDS["evaluate"], ("evaluate", "runs/mine")],
+    "command", [COMMANDS["search"], COMMANDS["evaluate"], ("evaluate", "runs/mine")]
 )
 def test_what_a_run_was_made_from_is_written_over_by_no_word(project, command):
     own = ("--set", "evaluate.on=[data/own.jsonl]", "--until", "sources")
@@ -92,7 +85,7 @@ def all_kinds(tmp_path_factory):
             "shipsdk_of_inputs/__init__.py": "from shipsdk_of_inputs._labels import *",
             "shipsdk_of_inputs/_labels.py": LABELS,
             "crawlers/shipsdk_of_inputs.yaml": SCOPE,
-            "prices.json": PRICES,
+            "prices.json": "{}",
             "asked.jsonl": ASKED,
         }.items():
             (folder / name).parent.mkdir(exist_ok=True)
@@ -174,15 +167,10 @@ def test_hits_go_where_the_shell_sends_them(project, to_file):
     command = [sys.executable, "-m", "toolbank", *COMMANDS["search"]]
     command += ["--out", "/dev/stdout"]
     path = project / "out.json"
-    path.touch()
-    with path.open("a" if to_file else "r") as file:
+    with path.open("w") as file:
+        stdout = file if to_file else subprocess.PIPE
         done = subprocess.run(
-            command,
-            cwd=project,
-            stdout=file if to_file else subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=True,
+            command, cwd=project, stdout=stdout, stderr=subprocess.PIPE, text=True
         )
     [line] = (path.read_text() if to_file else done.stdout).splitlines()
     assert "statistics.median" in json.loads(line)["tools"]
@@ -211,16 +199,10 @@ HITS = "runs/mine/hits/bm25.jsonl"
         (f"{EVALUATED} link.jsonl", ["link.jsonl", *READ]),
         (f"{EVALUATED} hard.jsonl", ["hard.jsonl", *READ]),
         (f"{EVALUATED} data/../asked.jsonl", ["data/../asked.jsonl", *READ]),
-        (
-            "search runs/mine --queries asked.jsonl --out nowhere/deep/h.jsonl",
-            ["nowhere/deep: no such folder", "mkdir -p"],
-        ),
+        (f"{EVALUATED} nowhere/deep/h.jsonl", ["nowhere/deep: no such", "mkdir -p"]),
         (f"run mine.yaml --set evaluate.on=[{HITS}]", [HITS, "which this run writes"]),
         ("search runs/mine --queries none.jsonl --out h.jsonl", ["none.jsonl"]),
-        (
-            "export runs/mine --format jsonl --out asked.jsonl",
-            ["asked.jsonl: a file, and an export needs a folder"],
-        ),
+        ("export runs/mine --format jsonl --out asked.jsonl", ["asked.jsonl: a file"]),
     ],
 )
 def test_a_wrong_place_or_file_is_refused(project, command, told):

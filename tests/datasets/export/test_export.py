@@ -25,25 +25,20 @@ def bank():
         returns=(ReturnValue(name="out", type="array"),),
         aliases=("np.add.reduce",),
     )
-    provenance = Provenance(
-        attempt=3, engine="recorded", model="m", prompt_hash="h", seed=0
+    made = Provenance(attempt=3, engine="recorded", model="m", prompt_hash="h", seed=0)
+    texts = {
+        "query": "Add <b>them</b> up\nplease",
+        "draft": "Sum.",
+        "explanation": "one",
+    }
+    first = Query(
+        **{"id": "1", **texts, "tools": ("np.sum", "np.mean"), "domain": "numpy"},
+        **{"split": "train", "provenance": made},
     )
-    queries = (
-        Query(
-            id="1",
-            query="Add <b>them</b> up\nplease",
-            draft="Sum.",
-            tools=("np.sum", "np.mean"),
-            explanation="one",
-            domain="numpy",
-            split="train",
-            provenance=provenance,
-        ),
-        Query(id="2", query="total", tools=("np.sum",), split="test"),
-        Query(id="3", query="no split yet", tools=("np.sum",)),
-    )
+    second = Query(id="2", query="total", tools=("np.sum",), split="test")
+    third = Query(id="3", query="no split yet", tools=("np.sum",))
     asks = (Ask(tool="np.sum", kind="terse", ask="add it up"),)
-    return Bank((tool,), queries, asks=asks)
+    return Bank((tool,), (first, second, third), asks=asks)
 
 
 def test_datasets_round_trip(bank, tmp_path):
@@ -54,9 +49,8 @@ def test_datasets_round_trip(bank, tmp_path):
     assert row["refined_instruction"] == bank.queries[0].query
     assert row["functions"] == ["np.sum", "np.mean"]
     assert row["explanation"] == "one"
-    assert (
-        Provenance.model_validate_json(row["provenance"]) == bank.queries[0].provenance
-    )
+    provenance = Provenance.model_validate_json(row["provenance"])
+    assert provenance == bank.queries[0].provenance
     assert loaded["validation"].features == loaded["train"].features
     card = (tmp_path / "out/README.md").read_text()
     assert card.startswith("---\n")
@@ -101,9 +95,7 @@ def files_under(folder):
         ("datasets", "mine", r"notes\.txt"),
     ],
 )
-def test_an_export_that_cannot_be_made_changes_nothing(
-    bank, tmp_path, form, name, told
-):
+def test_an_impossible_export_changes_nothing(bank, tmp_path, form, name, told):
     (tmp_path / "taken").write_text("")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("dear")
@@ -190,9 +182,8 @@ def test_functions_have_names_of_their_own_whatever_the_order(tmp_path):
     tools = tuple(Tool(name=name, summary="Do it.") for name in told)
     found = []
     for number, listed in enumerate((tools, tools[::-1])):
-        names, functions = export_bank(
-            Bank(listed), "functions", tmp_path / str(number)
-        )
+        folder = tmp_path / str(number)
+        names, functions = export_bank(Bank(listed), "functions", folder)
         by_function = json.loads(names.read_text())
         entries = [one["function"] for one in json.loads(functions.read_text())]
         called = [entry["name"] for entry in entries]

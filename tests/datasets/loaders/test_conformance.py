@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from tests.datasets.loaders.samples import MAKE, config
+from tests.datasets.loaders.samples import config, make
 from toolbank.bank.bank import SkipCounter
 from toolbank.bank.function_reader import describe_tool
 from toolbank.bank.records import Query
@@ -22,7 +22,7 @@ EVERY_CHECK = pytest.mark.parametrize("check", CHECKS, ids=lambda one: one.__nam
 # What lies on a hub is in no folder: `published` reads it, and tests/publish/ downloads it.
 @pytest.mark.parametrize("name", [name for name in DATASETS.own if name != "hub"])
 def test_own_formats(name, check, tmp_path):
-    MAKE[name](tmp_path)
+    make(name, tmp_path)
     check(DatasetCase(DATASETS.load(name), config(name, tmp_path)))
 
 

@@ -5,16 +5,8 @@ import json
 import datasets
 import pytest
 
-from tests.datasets.loaders.samples import (
-    API,
-    MAKE,
-    config,
-    make_conversations,
-    make_jsonl,
-    make_toolbank,
-    make_toolbench,
-    table,
-)
+from tests.corpus_files import CORPUS, check_expected
+from tests.datasets.loaders.samples import config, make
 from tests.shared import shared
 from tests.world import write_dataset, write_lines
 from toolbank.bank.bank import Bank, Label, SkipCounter
@@ -25,6 +17,8 @@ from toolbank.datasets.export import export_bank
 from toolbank.datasets.gather import gather
 from toolbank.system.errors import InputError
 
+CONVERSATIONS = "toolbench-conversations"
+
 
 def read(kind, folder, **more):
     return DATASETS.load(kind).read(config(kind, folder, **more))
@@ -34,57 +28,18 @@ def labels(dataset):
     return {q.query: (q.tools, q.split) for q in dataset.queries}
 
 
-COCKTAILS = ("Cocktails::List", "Cocktails::One")
-READ = {
-    "jsonl": (
-        ("a", "b"),
-        {"do a": (("a",), "train"), "do b": (("b", "a"), "test")},
-    ),
-    "toolbank": (
-        ("np.acos", "np.sum"),
-        {
-            "What is the train?": (("np.sum", "np.acos"), "train"),
-            "What is the test?": (("np.acos",), "test"),
-        },
-    ),
-    "toolbench": (
-        COCKTAILS,
-        {
-            'a "list"\tof them': (COCKTAILS, "train"),
-            "one of them": (COCKTAILS[1:], "test"),
-        },
-    ),
-    "toollens": (
-        ("Cocktails::List", "Other"),
-        {
-            "list them": (("Cocktails::List", "Other"), "train"),
-            "else": (("Other",), "test"),
-        },
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", READ)
-def test_tools_and_labels_are_read(tmp_path, kind):
-    MAKE[kind](tmp_path)
+@pytest.mark.parametrize(
+    "kind", ["jsonl", "toolbank", "toolbench", "toollens", CONVERSATIONS]
+)
+def test_a_dataset_is_read_as_expected(kind, tmp_path, update_corpus):
+    make(kind, tmp_path)
     dataset = read(kind, tmp_path)
-    assert (tuple(tool.name for tool in dataset.tools), labels(dataset)) == READ[kind]
-    merged = {"tool: named as another": 1} if kind == "toolbank" else {}
-    assert dataset.left_out.counts == merged
-
-
-def test_descriptions_and_parameters_are_read(tmp_path):
-    for kind in READ:
-        MAKE[kind](tmp_path / kind)
-    first, second = read("jsonl", tmp_path / "jsonl").tools
-    assert (first.summary, first.description) == ("Does a.", "At length.")
-    assert second.parameters["properties"] == {"n": {}}
-    for kind in ("toolbench", "toollens"):
-        tool = read(kind, tmp_path / kind).tools[0]
-        assert (tool.kind, tool.summary) == ("operation", "All of them.")
-        assert tool.parameters["required"] == ["q"]
-    tool = read("toolbench", tmp_path / "toolbench").tools[0]
-    assert tool.parameters["properties"]["n"]["type"] == "number"
+    found = {"left_out": dataset.left_out.counts}
+    for part in ("tools", "queries", "asks"):
+        rows = getattr(dataset, part)
+        found[part] = [row.model_dump(exclude_defaults=True) for row in rows]
+    expected = CORPUS / "datasets" / f"{kind}.json"
+    check_expected(expected, found, update=update_corpus)
 
 
 def test_jsonl_of_functions_as_models_are_told_of_them(tmp_path):
@@ -95,8 +50,7 @@ def test_jsonl_of_functions_as_models_are_told_of_them(tmp_path):
         {**said, "name": "sun", "inputSchema": schema, "aliases": ["shine"]},
     ]
     queries = [{"query": "is it dry?", "tools": ["rain", "shine"]}]
-    for name, rows in (("tools", tools), ("queries", queries)):
-        write_lines(tmp_path / f"{name}.jsonl", rows)
+    write_dataset(tmp_path, tools, queries)
     dataset = read("jsonl", tmp_path)
     assert [tool.summary for tool in dataset.tools] == ["Tell if it rains."] * 2
     assert all(tool.parameters == schema for tool in dataset.tools)
@@ -113,13 +67,9 @@ def test_any_schema_of_an_object_is_kept(tmp_path, key):
         {"anyOf": [place, {"type": "object", "required": ["zip"]}]},
         {"type": "object", "properties": {"anything": True}},
     ]
-    tools = [
-        {"name": f"t{n}", "description": "Do.", key: schema}
-        for n, schema in enumerate(schemas)
-    ]
-    make_jsonl(tmp_path)
-    write_lines(tmp_path / "tools.jsonl", tools)
-    write_lines(tmp_path / "queries.jsonl", [{"query": "do", "tools": ["t0"]}])
+    said = {"description": "Do."}
+    tools = [{"name": f"t{n}", **said, key: one} for n, one in enumerate(schemas)]
+    write_dataset(tmp_path, tools, [{"query": "do", "tools": ["t0"]}])
     assert [tool.parameters for tool in read("jsonl", tmp_path).tools] == schemas
 
 
@@ -129,9 +79,8 @@ def test_any_schema_of_an_object_is_kept(tmp_path, key):
 )
 @pytest.mark.parametrize("more", [{}, {"kind": "function"}])
 def test_what_is_no_schema_of_an_object_is_told(tmp_path, schema, more):
-    make_jsonl(tmp_path)
     tool = {"name": "a", "description": "Do.", "parameters": schema, **more}
-    write_lines(tmp_path / "tools.jsonl", [tool])
+    write_dataset(tmp_path, [tool], [])
     with pytest.raises(InputError, match=r'line 1: "parameters" is not a schema'):
         read("jsonl", tmp_path)
 
@@ -143,14 +92,9 @@ MADE = Provenance(
 )
 QUERIES = tuple(
     Query(
-        id=f"q{i}",
-        query=f"what of {i}?",
-        draft="Do.",
-        tools=("np.max", "np.sum"),
-        explanation="why",
-        domain="numpy",
+        **{"id": f"q{i}", "query": f"what of {i}?", "draft": "Do.", "domain": "numpy"},
+        **{"tools": ("np.max", "np.sum"), "explanation": "why", "provenance": MADE},
         split=split,
-        provenance=MADE,
     )
     for i, split in enumerate(("train", "validation", "test"))
 )
@@ -174,7 +118,7 @@ def test_functions_of_alike_names_are_read_back_with_their_queries(tmp_path):
 
 @pytest.mark.parametrize("kind", ["toolbench", "toollens"])
 def test_files_of_train_may_be_missing(tmp_path, kind):
-    MAKE[kind](tmp_path)
+    make(kind, tmp_path)
     whole = labels(read(kind, tmp_path))
     for path in [path for path in tmp_path.rglob("*") if "train" in path.name]:
         path.unlink()
@@ -183,14 +127,9 @@ def test_files_of_train_may_be_missing(tmp_path, kind):
 
 
 def test_documents_of_one_name_are_tools_of_their_own(tmp_path):
-    make_toolbench(tmp_path)
-    second = {**API, "api_description": "Newer."}
-    rows = [
-        ("docid", "document_content"),
-        (1, json.dumps(API)),
-        (2, json.dumps(second)),
-    ]
-    table(tmp_path / "corpus.tsv", rows)
+    make("toolbench", tmp_path)
+    corpus = tmp_path / "corpus.tsv"
+    corpus.write_text(corpus.read_text().replace('""One""', '""List""'))
     names = [tool.name for tool in read("toolbench", tmp_path).tools]
     assert names == ["Cocktails::List", "Cocktails::List #2"]
 
@@ -227,24 +166,11 @@ def test_what_can_not_be_used_is_counted_with_its_reason(tmp_path):
         "query: the same text is in the test": 1,
         "query: of the split 'test_hard'": 1,
     }
-    told = dataset.left_out.describe()["query: needs a tool that is not listed"]
-    assert told["examples"] == ["4: z"]
+    needs = "query: needs a tool that is not listed"
+    assert dataset.left_out.describe()[needs]["examples"] == ["4: z"]
     other = read("jsonl", tmp_path, test="test_hard")
     assert labels(other)["other exam"][1] == "test"
     assert other.left_out.counts["query: of the split 'test'"] == 1
-
-
-def test_tools_of_toolbank_may_be_a_list(tmp_path):
-    export_bank(Bank((SUM, MAX), QUERIES), "toolbank", tmp_path / "out")
-    described = tmp_path / "list.json"
-    rows = [{"name": tool.name, "description": tool.summary} for tool in (SUM, MAX)]
-    described.write_text(json.dumps(rows))
-    dataset = read("toolbank", tmp_path / "out", tools=described)
-    assert labels(dataset) == {q.query: (q.tools, q.split) for q in QUERIES}
-    assert [tool.summary for tool in dataset.tools] == ["Sum.", "Largest."]
-    described.write_text('[{"description": "no name"}]')
-    with pytest.raises(InputError, match='entry 1: no "name"'):
-        read("toolbank", tmp_path / "out", tools=described)
 
 
 @pytest.mark.parametrize("form", ["datasets", "toolbank"])
@@ -256,6 +182,15 @@ def test_what_export_writes_is_read_back(tmp_path, form):
     assert dataset.tools == (SUM, MAX)
     assert labels(dataset) == {q.query: (q.tools, q.split) for q in QUERIES}
     assert not dataset.left_out.counts
+    described = tmp_path / "list.json"
+    rows = [{"name": tool.name, "description": tool.summary} for tool in (SUM, MAX)]
+    described.write_text(json.dumps(rows))
+    listed = read("toolbank", tmp_path / "out", tools=described)
+    assert labels(listed) == labels(dataset)
+    assert [tool.summary for tool in listed.tools] == ["Sum.", "Largest."]
+    described.write_text('[{"description": "no name"}]')
+    with pytest.raises(InputError, match='entry 1: no "name"'):
+        read("toolbank", tmp_path / "out", tools=described)
 
 
 def test_a_bank_is_exported_and_read_back_with_its_asks_and_labels(tmp_path):
@@ -277,7 +212,7 @@ def test_a_bank_is_exported_and_read_back_with_its_asks_and_labels(tmp_path):
 
 
 def test_asks_that_can_not_be_used_are_counted_with_their_reason(tmp_path):
-    make_jsonl(tmp_path)
+    make("jsonl", tmp_path)
     asks = [
         {"tool": "a", "kind": "plain", "ask": "a please", "provenance": "our forum"},
         {"tool": "a", "ask": "a please"},
@@ -298,7 +233,7 @@ def test_asks_that_can_not_be_used_are_counted_with_their_reason(tmp_path):
 
 
 def test_toolbank_in_parquet_parts(tmp_path):
-    make_toolbank(tmp_path)
+    make("toolbank", tmp_path)
     row = {"refined_instruction": ["part?"], "functions": [["np.sum"]]}
     (tmp_path / "data").mkdir()
     part = tmp_path / "data" / "train-00000-of-00001.parquet"
@@ -333,7 +268,7 @@ QRELS = "query-id\tcorpus-id\tscore\n"
     ],
 )
 def test_a_broken_file_is_told_with_its_place(tmp_path, kind, name, content, told):
-    MAKE[kind](tmp_path)
+    make(kind, tmp_path)
     if content is None:
         (tmp_path / name).unlink()
     else:
@@ -345,7 +280,7 @@ def test_a_broken_file_is_told_with_its_place(tmp_path, kind, name, content, tol
 
 
 def test_a_dataset_without_descriptions_names_the_setting(tmp_path):
-    make_toolbank(tmp_path)
+    make("toolbank", tmp_path)
     with pytest.raises(InputError, match=r"dataset\.tools"):
         read("toolbank", tmp_path, tools=None)
 
@@ -386,36 +321,22 @@ def test_the_labels_of_a_request_count_together_or_not_at_all(given, kept):
     assert sum(dataset.left_out.counts.values()) == len(given) - kept
 
 
-CONVERSATIONS = "toolbench-conversations"
-
-
-def test_each_assistant_turn_is_a_step_and_finish_is_none(tmp_path):
-    make_conversations(tmp_path)
-    dataset = read(CONVERSATIONS, tmp_path)
-    both = ("list_for_cocktails", "one_for_cocktails")
-    assert tuple(tool.name for tool in dataset.tools) == both
-    assert "q" in dataset.tools[0].parameters["properties"]
-    train, test = dataset.queries
-    assert (train.split, test.split) == ("train", "test")
-    assert train.query.startswith("Which cocktails are there?")
-    assert train.tools == both
-    assert train.explanation.splitlines() == [
-        "Call list_for_cocktails First all.",
-        "Call one_for_cocktails",
-    ]
+@pytest.fixture
+def conversations(tmp_path):
+    """The file of the conversations to train on; that of the test lies in the same folder."""
+    make(CONVERSATIONS, tmp_path)
+    return tmp_path / "toolllama_G123_dfs_train.json"
 
 
 @pytest.mark.parametrize("row", [{"id": "x"}, "text"])
-def test_a_broken_conversation_is_named_by_its_place(tmp_path, row):
-    make_conversations(tmp_path)
-    file = tmp_path / "toolllama_G123_dfs_train.json"
-    file.write_text(json.dumps([*json.loads(file.read_text()), row]))
+def test_a_broken_conversation_is_named_by_its_place(tmp_path, conversations, row):
+    whole = json.loads(conversations.read_text())
+    conversations.write_text(json.dumps([*whole, row]))
     with pytest.raises(InputError, match=r"dfs_train.json, /1: not a conversation"):
         read(CONVERSATIONS, tmp_path)
 
 
-def test_of_a_conversation_that_stands_there_step_by_step_the_longest_counts(tmp_path):
-    make_conversations(tmp_path)
+def test_of_a_conversation_step_by_step_the_longest_counts(tmp_path, conversations):
     whole = read(CONVERSATIONS, tmp_path)
     for file in tmp_path.glob("*.json"):
         [row] = json.loads(file.read_text())
@@ -430,17 +351,16 @@ def test_of_a_conversation_that_stands_there_step_by_step_the_longest_counts(tmp
     assert [(q.query, q.tools, q.explanation) for q in dataset.queries] == [
         (q.query, q.tools, q.explanation) for q in whole.queries
     ]
-    told = "query: a conversation up to an earlier step"
-    assert dataset.left_out.counts[told] == 2 * (len(steps) - 1)
+    earlier = "query: a conversation up to an earlier step"
+    assert dataset.left_out.counts[earlier] == 2 * (len(steps) - 1)
 
 
-def test_a_list_of_apis_may_hold_others_and_a_broken_one_is_counted(tmp_path):
-    make_conversations(tmp_path)
-    file = tmp_path / "toolllama_G123_dfs_train.json"
-    text = file.read_text().replace("All of them.", "Such as [{}] and [{1: 2}].")
+def test_a_list_of_apis_may_hold_others_and_be_broken(tmp_path, conversations):
+    text = conversations.read_text()
+    text = text.replace("All of them.", "Such as [{}] and [{1: 2}].")
     broken = json.loads(text)[0]
     broken["conversations"][0]["value"] = "the following APIs: [{import os}]"
-    file.write_text(json.dumps([*json.loads(text), broken]))
+    conversations.write_text(json.dumps([*json.loads(text), broken]))
     dataset = read(CONVERSATIONS, tmp_path)
     assert dataset.tools[0].name == "list_for_cocktails"
     assert "[{1: 2}]" in (dataset.tools[0].summary + dataset.tools[0].description)

@@ -5,13 +5,17 @@ import json
 import polars as pl
 import pytest
 
-from tests.datasets.loaders.samples import FUNCTIONS, config
+from tests.datasets.loaders.samples import config
 from tests.shared import shared
 from tests.world import write_lines
 from toolbank.datasets import DATASETS, find_format
 from toolbank.datasets.function_calling import find_calls
 from toolbank.system.errors import InputError
 
+FUNCTIONS = [
+    {"name": "tide", "description": "List tides."},
+    {"name": "berth", "description": "Find berths."},
+]
 PORT = {"type": "object", "properties": {"port": {"type": "string"}}}
 TIDE = {"name": "tide", "description": "List tides.", "parameters": PORT}
 BERTH = {"name": "berth", "description": "Find berths.", "parameters": PORT}

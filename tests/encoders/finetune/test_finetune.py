@@ -27,14 +27,12 @@ def test_mined_negatives_are_the_nearest_by_the_encoder_and_not_random(tmp_path)
     again, _ = make_rows(config, training, texts, seed=0)
     np.testing.assert_array_equal(rows, again)
     encoder = load_encoder(config)
-    vectors = np.concatenate(
-        [encoder.encode_queries(QUERIES), encoder.encode_documents(TOOLS)]
-    )
+    queries, tools = encoder.encode_queries(QUERIES), encoder.encode_documents(TOOLS)
+    vectors = np.concatenate([queries, tools])
     for anchor, positive, negative in rows:
         same_kind = range(5) if positive < 5 else range(5, 8)
-        others = [
-            i for i in same_kind if not tools_of(texts, i) & tools_of(texts, anchor)
-        ]
+        own = tools_of(texts, anchor)
+        others = [i for i in same_kind if not tools_of(texts, i) & own]
         nearest = max(others, key=lambda i: float(vectors[anchor] @ vectors[i]))
         assert negative == nearest
 

@@ -77,29 +77,36 @@ def test_texts_that_share_a_tool_with_the_anchor_are_no_negatives():
     ]
 
 
+def measure_loss(loss, *given):
+    value = loss(*given)
+    value.backward()
+    gradients = (p.grad.flatten() for p in loss.parameters() if p.grad is not None)
+    return value.item(), torch.cat([*gradients])
+
+
+def check_same_loss(found, expected):
+    """Check that losses and gradients are the same, and the gradients not nothing."""
+    assert found[0] == pytest.approx(expected[0], rel=1e-5)
+    assert found[1].abs().max() > 1e-4
+    torch.testing.assert_close(found[1], expected[1], atol=1e-6, rtol=1e-3)
+
+
 @pytest.mark.parametrize("mini_batch", [1, 2, 5, 64])
 def test_gradient_caching_changes_neither_loss_nor_gradients(tmp_path, mini_batch):
     folder = tiny_encoder(tmp_path, "bert", dropout=0)
     texts = ["water the lawn", "read a book", "play a song", "drive the car", "go home"]
     rows = [[0, 1, 4], [2, 3, 0], [1, 0, 2], [3, 2, 4], [0, 3, 2]]
-    tools = [[0], [0], [1], [1], [2]]
+    shared = shared_tools(rows, [[0], [0], [1], [1], [2]])
     found = []
-    for make in (
-        lambda model, shared: MaskedRankingLoss(model, shared, 20.0),
-        lambda model, shared: CachedMaskedRankingLoss(model, shared, 20.0, mini_batch),
+    for kind, more in (
+        (MaskedRankingLoss, ()),
+        (CachedMaskedRankingLoss, [mini_batch]),
     ):
         model = SentenceTransformer(str(folder), device="cpu")
-        loss = make(model, shared_tools(rows, tools))
         features = [model.preprocess([texts[row[i]] for row in rows]) for i in range(3)]
-        value = loss(features, torch.arange(5))
-        value.backward()
-        gradients = torch.cat(
-            [p.grad.flatten() for p in model[0].parameters() if p.grad is not None]
-        )
-        found.append((value.item(), gradients))
-    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
-    assert found[0][1].abs().max() > 1e-4
-    torch.testing.assert_close(found[0][1], found[1][1], atol=1e-6, rtol=1e-3)
+        loss = kind(model, shared, 20.0, *more)
+        found.append(measure_loss(loss, features, torch.arange(5)))
+    check_same_loss(*found)
 
 
 def test_triplets_are_compared_by_cosine_as_the_search_does():

@@ -37,26 +37,21 @@ def test_rows_hold_context_chain_and_perturbations_of_different_kinds(config):
     triples = make_triples(config, PROBLEMS, 4, seed=0)
     assert triples.rows.shape == (len(PROBLEMS), 6)
     assert sum(triples.kinds.values()) == 4 * len(PROBLEMS)
-    for problem, (anchor, positive, *negatives) in zip(
-        PROBLEMS, triples.rows, strict=True
-    ):
+    for problem, (anchor, own, *negatives) in zip(PROBLEMS, triples.rows, strict=True):
         assert triples.texts[anchor] == problem.context
         chain = f"passage: {join_steps(problem.steps)}"
-        assert triples.texts[positive] == chain
+        assert triples.texts[own] == chain
         texts = {triples.texts[negative] for negative in negatives}
         assert chain not in texts
-        assert triples.same[[anchor, positive], 0].tolist() == [int(problem.id)] * 2
+        assert triples.same[[anchor, own], 0].tolist() == [int(problem.id)] * 2
         assert (triples.same[negatives] == -1).all()
 
 
-def test_kinds_come_again_where_few_apply(config):
+def test_kinds_come_again_where_few_apply_and_none_is_told(config):
     one = ReasoningProblem("a", "1", ("why?",), ("so",))
     triples = make_triples(config, [one], 3, seed=0)
     assert triples.rows.shape == (1, 5)
     assert {kind for kind, n in triples.kinds.items() if n} == {"duplicate"}
-
-
-def test_that_nothing_can_be_perturbed_is_told(config):
     with pytest.raises(InputError, match="No chain"):
         make_triples(config, [ReasoningProblem("a", "1", ("why?",), ())], 1, seed=0)
 

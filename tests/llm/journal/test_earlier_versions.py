@@ -28,22 +28,11 @@ WARM = '{"engine": "openai", "model": "m", "temperature": 0.9, "max_tokens": 409
 COOL = WARM.replace("0.9", "0.2")
 
 
-def config(**settings):
-    """The recipe of those runs."""
-    return GenerateConfig(
-        **{
-            "engine": "openai",
-            "model": "m",
-            "base_url": closed_url(),
-            "queries": 6,
-            "offered": 4,
-            "max_tools": 3,
-            "examples": 1,
-            "retries": 0,
-            "max_outage": 0,
-            **settings,
-        }
-    )
+def config():
+    """The recipe of those runs, with an endpoint that never answers."""
+    engine = {"engine": "openai", "model": "m", "base_url": closed_url()}
+    offers = {"queries": 6, "offered": 4, "max_tools": 3, "examples": 1}
+    return GenerateConfig(**engine, **offers, retries=0, max_outage=0)
 
 
 def unpack(name, path):
@@ -101,16 +90,10 @@ def content(path):
         return list(connection.iterdump())
 
 
-def change(path, *statements):
-    with closing(sqlite3.connect(path)) as connection:
-        for statement in statements:
-            connection.execute(statement)
-        connection.commit()
-
-
 def test_a_row_that_can_not_be_converted_leaves_the_file_as_it_was(tmp_path):
     path = unpack("layout_2.sqlite", tmp_path / "journal.sqlite")
-    change(path, "UPDATE replies SET messages = x'ffff' WHERE attempt = 2")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE replies SET messages = x'ffff' WHERE attempt = 2")
     before = content(path)
     with pytest.raises(ToolbankError, match="damaged"), Journal(path):
         pass

@@ -1,5 +1,6 @@
 import asyncio
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -40,10 +41,8 @@ def put_all(journal, requests):
     """Put a reply to each, under its place as key; gives the errors."""
 
     async def put():
-        puts = [
-            journal.put(str(i), "me", request, REPLY)
-            for i, request in enumerate(requests)
-        ]
+        rows = enumerate(requests)
+        puts = [journal.put(str(i), "me", request, REPLY) for i, request in rows]
         return await asyncio.gather(*puts, return_exceptions=True)
 
     return asyncio.run(asyncio.wait_for(put(), 30))
@@ -86,9 +85,8 @@ async def main(journal):
 with Journal(Path({str(path)!r})) as journal:
     asyncio.run(main(journal))
 """
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
-    ) as child:
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         for line in child.stdout:
             seen = int(line)
             if seen >= 25:
@@ -157,11 +155,8 @@ def test_nobody_waits_for_a_writer_that_died(path, monkeypatch):
     assert all(isinstance(error, ToolbankError) for error in got)
 
 
-def test_a_journal_that_another_process_holds_is_not_called_damaged(
-    tmp_path, monkeypatch
-):
+def test_a_journal_held_by_another_process_is_not_damaged(path, monkeypatch):
     monkeypatch.setattr("toolbank.llm.journal.store._LOCK_WAIT_S", 0.05)
-    path = tmp_path / "journal.sqlite"
     with Journal(path) as journal:
         holder = sqlite3.connect(path, isolation_level=None)
         holder.execute("BEGIN EXCLUSIVE")
@@ -182,10 +177,8 @@ def test_replies_that_are_on_their_way_when_the_disk_gets_full_are_kept(tmp_path
 
     async def put_until_full(journal):
         for number in count(step=10):
-            puts = [
-                journal.put(str(n), "me", request(n), reply())
-                for n in range(number, number + 10)
-            ]
+            numbers = range(number, number + 10)
+            puts = [journal.put(str(n), "me", request(n), reply()) for n in numbers]
             for error in await asyncio.gather(*puts, return_exceptions=True):
                 if error is not None:
                     return number + 10, error
@@ -217,9 +210,8 @@ def test_what_finds_no_room_even_in_reserve_is_said_to_be_lost(tmp_path):
 
 
 LATE = EngineError("late", reason="timeout")
-CHARGED = EngineError(
-    "cut", reason="timeout", prompt_tokens=40, completion_tokens=9, estimated=True
-)
+SPENT = {"prompt_tokens": 40, "completion_tokens": 9, "estimated": True}
+CHARGED = EngineError("cut", reason="timeout", **SPENT)
 
 
 def test_the_accounts_are_those_of_replies_and_failed_tries_by_step_and_model(path):
@@ -288,46 +280,34 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-def test_of_a_damaged_reply_only_that_is_lost_and_asked_for_again(
-    tmp_path, capsys, column
-):
-    path = tmp_path / "journal.sqlite"
+def test_of_a_damaged_reply_only_that_is_lost(path, capsys, column):
     with Journal(path) as journal:
         put_all(journal, [request(i) for i in range(4)])
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute(
-            "UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '') WHERE name = 'replies'"
-        )
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(
-            f"UPDATE replies SET {column} = {COLUMNS[column]} WHERE rowid = 3"
-        )
-        (key,) = connection.execute(
-            "SELECT key FROM replies WHERE rowid = 3"
-        ).fetchone()
+    schema = "UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '')"
+    _database(path, "PRAGMA writable_schema = ON", f"{schema} WHERE name = 'replies'")
+    _database(path, f"UPDATE replies SET {column} = {COLUMNS[column]} WHERE rowid = 3")
+    with closing(sqlite3.connect(path)) as connection:
+        [key] = connection.execute("SELECT key FROM replies WHERE rowid = 3").fetchone()
     with Journal(path, read_only=True) as journal:
         for _ in range(2):
             assert [entry.key for entry in journal.entries()] == ["0", "1", "3"]
         assert journal.get(key) is None
     (note,) = capsys.readouterr().err.splitlines()
     assert f"{path}: the reply with the key {key} is damaged" in note
+    again = ChatReply("again", "m")
     with Journal(path) as journal:
-        assert journal.get("2") is None
-        assert journal.get("1") == REPLY
-        asyncio.run(journal.put("2", "me", request(2), ChatReply("again", "m")))
-        assert journal.get("2") == ChatReply("again", "m")
+        assert (journal.get("1"), journal.get("2")) == (REPLY, None)
+        asyncio.run(journal.put("2", "me", request(2), again))
+        assert journal.get("2") == again
     with Journal(path) as journal:
-        assert journal.get("2") == ChatReply("again", "m")
+        assert journal.get("2") == again
 
 
 @pytest.mark.parametrize("earlier", [0, 1])
 def test_an_interrupted_wait_loses_no_reply(path, earlier):
     async def cancel_at_once(journal):
-        puts = [
-            asyncio.create_task(journal.put(f"k{i}", "me", request(i), REPLY))
-            for i in range(3)
-        ]
+        puts = [journal.put(f"k{i}", "me", request(i), REPLY) for i in range(3)]
+        puts = [asyncio.create_task(put) for put in puts]
         await asyncio.sleep(0)
         for put in puts:
             put.cancel()
@@ -364,10 +344,7 @@ def test_reading_the_journal_of_a_running_run_takes_nothing_from_it(tmp_path):
         enlarge()
         with Journal(path, read_only=True) as journal:
             assert journal.get("k") == reply
-        assert sorted(file.name for file in path.parent.iterdir()) == [
-            "filler",
-            "journal.sqlite",
-        ]
+        assert {file.name for file in path.parent.iterdir()} == {"filler", path.name}
 
 
 def test_what_a_kill_left_is_read_without_a_writer(tmp_path):
@@ -408,25 +385,23 @@ FOREIGN = {
     "folder": lambda path: path.mkdir(),
     "pipe": os.mkfifo,
     "link that leads nowhere": lambda path: path.symlink_to("new.sqlite"),
-    "without tables": lambda path: _database(path, "PRAGMA user_version = 2"),
-    "in write-ahead mode": lambda path: _database(
-        path, "PRAGMA journal_mode = WAL", "CREATE TABLE moz_places (url)"
-    ),
-    "with an application id": lambda path: _database(
-        path, "PRAGMA application_id = 0x47504B47", "CREATE TABLE replies (key, text)"
-    ),
-    "with tables of the same names": lambda path: _database(
-        path,
-        "CREATE TABLE replies (id, post, author, text)",
-        "CREATE TABLE failures (id, text)",
-        "PRAGMA user_version = 2",
-    ),
-    "of layout 1": lambda path: _database(
-        path,
-        "CREATE TABLE replies (key, attempt, stage, identity, messages, reply)",
-        "PRAGMA user_version = 1",
-    ),
     "left by a crash": _left_by_a_crash,
+}
+DATABASES = {
+    "without tables": """PRAGMA user_version = 2""",
+    "in write-ahead mode": """
+        PRAGMA journal_mode = WAL;
+        CREATE TABLE moz_places (url)""",
+    "with an application id": """
+        PRAGMA application_id = 0x47504B47;
+        CREATE TABLE replies (key, text)""",
+    "with tables of the same names": """
+        CREATE TABLE replies (id, post, author, text);
+        CREATE TABLE failures (id, text);
+        PRAGMA user_version = 2""",
+    "of layout 1": """
+        CREATE TABLE replies (key, attempt, stage, identity, messages, reply);
+        PRAGMA user_version = 1""",
 }
 
 
@@ -440,15 +415,18 @@ def _seen(folder):
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-@pytest.mark.parametrize("kind", FOREIGN)
+@pytest.mark.parametrize("kind", [*FOREIGN, *DATABASES])
 def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path, kind, read_only):
     path = tmp_path / "hers.sqlite"
-    FOREIGN[kind](path)
+    if kind in FOREIGN:
+        FOREIGN[kind](path)
+    else:
+        _database(path, *DATABASES[kind].split(";"))
     before = _seen(tmp_path)
     with (
-        pytest.raises(InputError, match=r"hers\.sqlite: not a journal") as told,
+        pytest.raises(InputError, match=r"hers\.sqlite: (?:not )?a journal") as told,
         Journal(path, read_only=read_only),
     ):
         pass
-    assert "Nothing in it was changed" in str(told.value)
+    assert re.search("Nothing in it was changed|--out", str(told.value))
     assert _seen(tmp_path) == before

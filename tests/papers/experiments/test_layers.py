@@ -1,5 +1,3 @@
-"""Questions whose contexts are found by hidden layers: figures by hand, and the command."""
-
 import json
 
 import numpy as np
@@ -55,18 +53,8 @@ def test_a_rank_is_the_place_among_the_hits_ties_and_all(scores, gold):
     ties = draw_ties(["a", "b", "c", "d"], tuple("uvwxyztsr"))
     hits, _ = rank_blocks(lambda rows: scores[rows], ties, 9)
     ranks = rank_gold(lambda rows: scores[rows], ties, np.array(gold))
-    assert ranks.tolist() == [
-        1 + list(row).index(g) for row, g in zip(hits, gold, strict=True)
-    ]
-
-
-def test_a_long_vector_is_near_by_cosine_and_far_by_euclid():
-    question = np.array([[1.0, 0.0]], np.float32)
-    documents = np.array([[50.0, 1.0], [0.8, 0.6]], np.float32)
-    [by_cosine] = compare(question, documents, "cosine")(slice(0, 1))
-    [by_euclid] = compare(question, documents, "euclidean")(slice(0, 1))
-    assert by_cosine.argmax() == 0
-    assert by_euclid.argmax() == 1
+    places = [1 + list(row).index(g) for row, g in zip(hits, gold, strict=True)]
+    assert ranks.tolist() == places
 
 
 @given(
@@ -88,7 +76,13 @@ def test_documents_go_from_one_a_title_to_one_a_context(titles, seed):
             [_] = {titles[n] for n in np.nonzero(found.of_context == document)[0]}
 
 
-def test_a_document_s_vector_is_the_mean_over_all_of_its_tokens():
+def test_vectors_are_compared_and_pooled_as_by_hand():
+    question = np.array([[1.0, 0.0]], np.float32)
+    documents = np.array([[50.0, 1.0], [0.8, 0.6]], np.float32)
+    [by_cosine] = compare(question, documents, "cosine")(slice(0, 1))
+    [by_euclid] = compare(question, documents, "euclidean")(slice(0, 1))
+    assert by_cosine.argmax() == 0
+    assert by_euclid.argmax() == 1
     documents = split_titles(["a", "a", "b"], 0.0, 0)
     vectors = np.array([[1.0], [4.0], [7.0]], np.float32)
     pooled = documents.pool(vectors, np.array([2, 1, 5]))
@@ -132,9 +126,7 @@ def test_the_command_leaves_its_tables_and_figure_the_same_each_time(data, tmp_p
         ("train", "new", [], "encoder evaluate layers"),
     ],
 )
-def test_what_is_wrong_is_told_before_a_model_is_read(
-    data, tmp_path, action, out, rows, told
-):
+def test_wrong_input_is_told_before_models(data, tmp_path, action, out, rows, told):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     write_lines(data / "queries.jsonl", rows)

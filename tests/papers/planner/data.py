@@ -19,7 +19,6 @@ TOOLS = tuple(
 
 
 def tiny_llama(folder):
-    """A causal language model with random weights, in a folder."""
     seed_weights(0)
     size = NewModelSize(vocabulary=400, width=32, layers=2, heads=2)
     texts = [f"Call {tool.name} to {tool.summary}" for tool in TOOLS]

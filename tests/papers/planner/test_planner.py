@@ -1,5 +1,3 @@
-"""`toolbank planner`, from a dataset to planner.json."""
-
 import json
 import re
 import shutil
@@ -63,7 +61,6 @@ planner:
 
 
 def write_plans(folder, count, planner, settings):
-    """This many requests, and a recipe with this planner."""
     write_data(folder, make_rows(count))
     text = RECIPE.replace("PLANNER", planner).replace("SETTINGS", settings)
     (folder / "plans.yaml").write_text(text)
@@ -75,7 +72,11 @@ def make_run(folder, planner, settings=SETTINGS):
 
 
 def plan(folder, *arguments, fails=False):
-    done = toolbank("planner", *arguments, cwd=folder)
+    return succeed(folder, "planner", *arguments, fails=fails)
+
+
+def succeed(folder, *arguments, fails=False):
+    done = toolbank(*arguments, cwd=folder)
     assert fails or done.returncode == 0, done.stderr
     return done
 
@@ -92,9 +93,7 @@ def copy_run(folder, name):
 
 
 def run_again(folder, *arguments):
-    done = toolbank("run", "plans.yaml", "--out", "run", *arguments, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    return done.stderr
+    return succeed(folder, "run", "plans.yaml", "--out", "run", *arguments).stderr
 
 
 @pytest.fixture(scope="module")
@@ -186,9 +185,7 @@ LAST = Prediction("Call print_room for Rome", is_last=True)
         ([Prediction("", is_last=True)], (), [], 1),
     ],
 )
-def test_a_plan_ends_with_its_last_step_or_the_most(
-    folder, monkeypatch, said, options, planned, asked
-):
+def test_a_plan_ends_with_a_step(folder, monkeypatch, said, options, planned, asked):
     script = Script(*said)
     monkeypatch.setattr(RunPlanner, "speaker", lambda *_: script)
     done = plan(folder, "use", "run", "find a room", "--json", *options)
@@ -205,9 +202,8 @@ def test_a_plan_ends_with_its_last_step_or_the_most(
 
 def test_batch_and_padding_change_nothing_that_is_said(folder):
     model = load_planner(folder / "run/planner/random-history")
-    prompts = [
-        model.tokenise(text) for text in ("Call", "Request: find a room", "x " * 40)
-    ]
+    texts = ("Call", "Request: find a room", "x " * 40)
+    prompts = list(map(model.tokenise, texts))
     assert model.say(prompts, 12) == [model.say([ids], 12)[0] for ids in prompts]
 
 
@@ -256,13 +252,11 @@ def test_a_plan_counts_the_trainings(folder):
 
 
 def test_a_search_needs_no_planner(folder):
-    copy_run(folder, "searched")
-    stages = folder / "searched/stages.json"
+    stages = copy_run(folder, "searched") / "stages.json"
     noted = json.loads(stages.read_text())
     del noted["planner/gold-alone"]
     stages.write_text(json.dumps(noted))
-    done = toolbank("search", "searched", "find a room", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    done = succeed(folder, "search", "searched", "find a room")
     assert "not finished" not in done.stderr
 
 
@@ -331,9 +325,7 @@ def read_prompt(call):
     return [name for name in tools if name not in done]
 
 
-def test_an_engine_plans_untrained_and_each_step_is_asked_for_once(
-    tmp_path, monkeypatch
-):
+def test_an_engine_plans_untrained_and_is_asked_once(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
 
     def script(call):
@@ -397,25 +389,24 @@ def test_what_is_missing_is_said_with_the_remedy(folder, monkeypatch, arguments,
     assert "Traceback" not in told
 
 
+BY_HEART = {"epochs": 60, "learning_rate": 3e-3}
+
+
 @pytest.mark.slow
 def test_a_hundred_plans_can_be_learnt_by_heart(tmp_path):
-    rows = [{**row, "split": "train"} for row in make_rows(100)]
-    bank = make_bank(rows)
+    bank = make_bank([{**row, "split": "train"} for row in make_rows(100)])
     examples = unroll(read_plans(bank, bank.split("train"))[0])
     setting = PlannerSetting(train="gold", test="gold")
-    training = {"epochs": 60, "batch_size": 16, "learning_rate": 3e-3}
     config = PlannerConfig.model_validate(
         {
             "model": {"new": {"vocabulary": 600, "width": 96, "layers": 3}},
             "response": 48,
-            "training": {**training, "max_length": 192},
+            "training": {**BY_HEART, "batch_size": 16, "max_length": 192},
             "settings": [setting],
         }
     )
-    candidates = CandidateSampler(bank, 10, seed=0)
-    prompts = PlannerPrompts(bank.tools)
-    chosen = candidates.choose("gold", examples)
-    shown = candidates.show(examples, chosen, history=True)
+    candidates, prompts = CandidateSampler(bank, 10, seed=0), PlannerPrompts(bank.tools)
+    shown = candidates.show(examples, candidates.choose("gold", examples), history=True)
     context = TrainingContext(checkpoints=tmp_path)
     model, _ = train_planner(examples, shown, prompts, config, context)
     speaker = partial(generate_steps, model, prompts, config)

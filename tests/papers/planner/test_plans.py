@@ -1,5 +1,3 @@
-"""Queries as plans, plans unrolled to examples, their candidates, and what fits into a prompt."""
-
 import json
 from dataclasses import replace
 
@@ -29,24 +27,20 @@ NAMES = [tool.name for tool in TOOLS]
 
 @given(st.lists(st.lists(st.sampled_from(NAMES), min_size=1, max_size=6), max_size=8))
 def test_unrolling_keeps_order_and_counts(chains):
-    rows = [
-        {
-            "id": str(number),
-            "query": f"request {number}",
-            "tools": list(dict.fromkeys(chain)),
-            "steps": steps_of(chain, "Rome"),
-            "split": "train",
-        }
+    queries = tuple(
+        Query(
+            id=str(number),
+            query=f"request {number}",
+            tools=tuple(dict.fromkeys(chain)),
+            explanation="\n".join(steps_of(chain, "Rome")),
+        )
         for number, chain in enumerate(chains)
-    ]
-    bank = make_bank(rows)
-    plans, left_out = read_plans(bank, bank.queries)
+    )
+    plans, left_out = read_plans(Bank(TOOLS, queries), queries)
     examples = unroll(plans)
     assert left_out == 0
-    assert len(examples) == sum(map(len, chains))
     assert [e.step.tool for e in examples] == [name for row in chains for name in row]
     for example in examples:
-        assert len(example.history) == example.number
         assert example.history == example.plan.steps[: example.number]
         assert example.is_last == (example.number + 1 == len(example.plan.steps))
 
@@ -64,16 +58,6 @@ def test_a_steps_tool_is_the_one_it_names_also_where_it_is_used_twice():
     assert plan.tools == ("a", "b")
 
 
-def test_lines_that_name_no_tool_are_counted_and_left_out():
-    said = "Think first\n\nCall a to x\nCall nobody to y"
-    query = Query(id="1", query="q", tools=("a",), explanation=said)
-    none = Query(id="2", query="r", tools=("a",), explanation="Think again")
-    bank = Bank((Tool(name="a"),), (query, none))
-    plans, left_out = read_plans(bank, bank.queries)
-    assert [len(plan.steps) for plan in plans] == [1]
-    assert left_out == 3
-
-
 @pytest.mark.parametrize(
     ("line", "text", "tool"),
     [
@@ -88,7 +72,14 @@ def test_a_step_is_read_without_its_number(line, text, tool):
     assert (step.text, step.tool) == (text, tool)
 
 
-def test_an_unordered_bank_has_no_plans():
+def test_what_makes_no_plan_is_counted_or_refused():
+    said = "Think first\n\nCall a to x\nCall nobody to y"
+    query = Query(id="1", query="q", tools=("a",), explanation=said)
+    none = Query(id="2", query="r", tools=("a",), explanation="Think again")
+    bank = Bank((Tool(name="a"),), (query, none))
+    plans, left_out = read_plans(bank, bank.queries)
+    assert [len(plan.steps) for plan in plans] == [1]
+    assert left_out == 3
     bank = make_bank(make_rows(4))
     bank.info["ordered"] = False
     with pytest.raises(InputError, match="ordered: true"):
@@ -120,7 +111,7 @@ def bm25():
     return retriever
 
 
-def test_the_plans_own_tools_are_among_random_ones_at_any_place():
+def test_random_and_gold_candidates_have_the_plans_own_tools():
     chosen = CANDIDATES.choose("random", EXAMPLES)
     assert chosen == CANDIDATES.choose("random", EXAMPLES)
     assert chosen != CandidateSampler(BANK, 6, seed=4).choose("random", EXAMPLES)
@@ -130,21 +121,18 @@ def test_the_plans_own_tools_are_among_random_ones_at_any_place():
         assert set(example.plan.tools) <= set(names)
         places.add(names.index(example.step.tool))
     assert len(places) > 3
-
-
-def test_gold_and_none():
     gold = CANDIDATES.choose("gold", EXAMPLES)
-    assert all(
-        sorted(n) == sorted(e.plan.tools) for n, e in zip(gold, EXAMPLES, strict=True)
-    )
+    own = [sorted(example.plan.tools) for example in EXAMPLES]
+    assert list(map(sorted, gold)) == own
     assert CANDIDATES.choose("none", EXAMPLES) == [[]] * len(EXAMPLES)
+    with pytest.raises(ValueError, match="bm25 needs its retriever"):
+        CANDIDATES.choose("bm25", EXAMPLES)
 
 
 def test_a_retrievers_train_candidates_have_the_plans_tools_put_in(bm25):
     narrow = CandidateSampler(BANK, 2, seed=0, retrievers={"bm25": bm25})
-    for names, example in zip(
-        narrow.choose_train("bm25", EXAMPLES), EXAMPLES, strict=True
-    ):
+    chosen = narrow.choose_train("bm25", EXAMPLES)
+    for names, example in zip(chosen, EXAMPLES, strict=True):
         assert set(example.plan.tools) <= set(names)
         assert len(names) == max(2, len(example.plan.tools))
 

@@ -7,7 +7,7 @@ from time import sleep
 import pytest
 
 from tests.servers.chat import Answer, ChatServer
-from tests.world import SHOP, asks_for, good
+from tests.world import SHOP, adds_up, asks_for, good
 from toolbank.bank.records import Tool, group_siblings
 from toolbank.llm.journal import Journal
 from toolbank.requests.asks import KINDS, AsksConfig
@@ -15,9 +15,7 @@ from toolbank.requests.asks.write import AskPrompts, Neighbours, ask_for_tools
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.system.errors import ToolbankError
 
-MANY = [
-    Tool(name=f"yard.lift{n}", summary=f"Lift the load number {n}.") for n in range(70)
-]
+MANY = [Tool(name=f"yard.lift{n}", summary=f"Lift the load {n}.") for n in range(70)]
 SISTERS = [
     Tool(name=f"cal.{kind}.is_open", kind="method", summary="Whether a day is open.")
     for kind in ("Bank", "Church", "Shop")
@@ -50,13 +48,9 @@ def expect(tools, writer=""):
     ]
 
 
-def adds_up(counts, per_tool=4):
-    return counts["groups"] * per_tool == (
-        counts["accepted"]
-        + counts["declined"]
-        + sum(counts["rejected"].values())
-        + sum(counts["failed"].values())
-    )
+def all_counted(written):
+    counts = written.value.content["counts"]
+    return adds_up({**counts, "attempts": 4 * counts["groups"]})
 
 
 def test_a_good_model_is_asked_once_a_tool_and_its_asks_are_the_banks(tmp_path):
@@ -65,7 +59,7 @@ def test_a_good_model_is_asked_once_a_tool_and_its_asks_are_the_banks(tmp_path):
     assert len(server.calls) == len(SHOP)
     assert told(written) == expect(SHOP)
     assert not (written.lacks or written.problems[1:])
-    assert adds_up(written.value.content["counts"])
+    assert all_counted(written)
 
 
 def test_where_an_ask_came_from_is_found_in_the_journal(tmp_path):
@@ -99,7 +93,7 @@ def test_of_a_reply_that_is_bad_in_parts_the_good_asks_stay(tmp_path):
     assert counts["rejected"] == {**dict.fromkeys(once, 1), "too-short": 2}
     assert counts["declined"] == 1
     assert counts["accepted"] == 4 * len(SHOP) - 7
-    assert adds_up(counts)
+    assert all_counted(written)
     lost = {(row["tool"], row["kind"]) for row in written.value.content["not_accepted"]}
     assert (second, "voiced") in lost
     assert lost.isdisjoint((tool, kind) for tool, kind, _ in told(written))
@@ -133,9 +127,8 @@ def test_an_ask_that_was_written_before_is_rejected_whoever_wrote_it_first(tmp_p
 
     with ChatServer(same) as server:
         written = ask(server, tmp_path, concurrency=16)
-    assert written.value.content["counts"]["rejected"] == {
-        "near-duplicate": len(SHOP) - 1
-    }
+    rejected = written.value.content["counts"]["rejected"]
+    assert rejected == {"near-duplicate": len(SHOP) - 1}
     plain = [tool for tool, kind, _ in told(written) if kind == "plain"]
     assert plain == [SHOP[0].name]
 
@@ -181,7 +174,7 @@ def test_calls_that_fail_are_counted_and_made_again_by_the_next_run(tmp_path):
         written = ask(server, tmp_path, retries=0)
         assert written.value.content["counts"]["failed"].keys() == {"http-500"}
         assert written.lacks == "asks for 2 of 16 tools"
-        assert adds_up(written.value.content["counts"])
+        assert all_counted(written)
         server.script = good
         before = len(server.calls)
         again = ask(server, tmp_path)
@@ -240,10 +233,8 @@ def test_the_order_is_that_of_every_score_and_equals_come_by_name():
     index = LexicalIndex.of(texts)
     for own in (0, 7, 39):
         [scores] = index.scores([texts[own]])
-        ranked = sorted(
-            (n for n in range(40) if n != own),
-            key=lambda n: (-scores[n], tools[n].name),
-        )
+        others = [n for n in range(40) if n != own]
+        ranked = sorted(others, key=lambda n: (-scores[n], tools[n].name))
         expected = [tools[n].name for n in ranked[:6] if scores[n] > 0]
         assert names(neighbours.find(tools[own], 6)) == expected
 
@@ -271,12 +262,8 @@ def test_a_prompt_shows_the_tool_and_what_it_could_be_taken_for():
 
 
 def test_a_prompt_says_on_how_many_other_classes_a_tool_is_the_same():
-    tools = [
-        tool(f"t.{kind}.is_open", "Whether a day is open.", "method")
-        for kind in ("Bank", "Shop", "Church")
-    ]
-    prompt = prompt_for(tools, 3)
-    assert "the same on 2 other classes, such as t.Shop.is_open" in prompt
+    same = "the same on 2 other classes, such as cal.Church.is_open"
+    assert same in prompt_for(SISTERS, 3)
 
 
 def test_the_users_own_prompt_is_used(tmp_path, monkeypatch):

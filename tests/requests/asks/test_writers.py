@@ -36,13 +36,11 @@ def lines_for(*tools):
 
 def test_recorded_asks_are_played_in_the_order_of_their_kinds(tmp_path):
     config = record(tmp_path, *lines_for(*SHOP))
-    assert by_tool(write(tmp_path, config)) == {
-        tool.name: asks_for(tool.name) for tool in SHOP
-    }
+    asks = {tool.name: asks_for(tool.name) for tool in SHOP}
+    assert by_tool(write(tmp_path, config)) == asks
     wanted = config.model_copy(update={"kinds": ("terse",), "per_tool": 1})
-    assert by_tool(write(tmp_path, wanted)) == {
-        tool.name: {"terse": asks_for(tool.name)["terse"]} for tool in SHOP
-    }
+    terse = {name: {"terse": kinds["terse"]} for name, kinds in asks.items()}
+    assert by_tool(write(tmp_path, wanted)) == terse
 
 
 def test_which_tools_are_siblings_is_what_the_file_says(tmp_path):
@@ -82,11 +80,8 @@ def test_a_file_that_cannot_be_played_is_refused(tmp_path, line, said):
 
 
 def test_rules_write_plain_and_terse_asks_and_say_that_they_write_no_other(tmp_path):
-    tools = [
-        Tool(name="box.sort", summary="Sort an array of letters by month."),
-        Tool(name="box.mute"),
-    ]
-    written = write(tmp_path, AsksConfig(engine="rules"), tools)
+    sort = Tool(name="box.sort", summary="Sort an array of letters by month.")
+    written = write(tmp_path, AsksConfig(engine="rules"), [sort, Tool(name="box.mute")])
     [(name, asks)] = by_tool(written).items()
     assert name == "box.sort"
     assert asks.keys() == {"plain", "terse"}
@@ -110,21 +105,15 @@ def numpy_tools(tmp_path_factory):
     return collect_tools((source,), tmp_path_factory.mktemp("cache")).tools
 
 
-def test_the_asks_that_a_model_wrote_for_numpy_pass_but_for_one_said_twice(
-    tmp_path, numpy_tools
-):
+def test_asks_that_a_model_wrote_for_numpy_pass_but_for_one(tmp_path, numpy_tools):
     config = AsksConfig(engine="recorded", replies=shared("asks/numpy.jsonl"))
     written = write(tmp_path, config, numpy_tools)
-    lost = [
-        (row["tool"], row["reason"]) for row in written.value.content["not_accepted"]
-    ]
-    assert lost == [("numpy.tensordot", "near-duplicate")]
+    [lost] = written.value.content["not_accepted"]
+    assert (lost["tool"], lost["reason"]) == ("numpy.tensordot", "near-duplicate")
     assert len(written.value.asks) == 4 * 536 - 1
 
 
-def test_rules_find_something_to_ask_for_nearly_every_tool_of_numpy(
-    tmp_path, numpy_tools
-):
+def test_rules_find_asks_for_nearly_every_tool_of_numpy(tmp_path, numpy_tools):
     written = write(tmp_path, AsksConfig(engine="rules"), numpy_tools)
     counts = written.value.content["counts"]
     assert counts["tools"] >= 520

@@ -108,9 +108,8 @@ def test_the_middle_and_the_ends_of_many():
 
 
 WORDS = st.sampled_from(["red", "blue", "green", "cold", "warm", "sea", "hill", "road"])
-TEXTS = st.lists(
-    st.lists(WORDS, min_size=1, max_size=9).map(" ".join), min_size=2, max_size=8
-)
+TEXT = st.lists(WORDS, min_size=1, max_size=9).map(" ".join)
+TEXTS = st.lists(TEXT, min_size=2, max_size=8)
 
 
 def by_nltk(texts):
@@ -154,14 +153,14 @@ def test_samples_are_of_one_size_and_of_no_order():
 
 
 def test_openings_are_the_first_three_words():
-    texts = ["I need to go.", "i need to, stay", "I NEED to", "Stay here", ""]
-    found = measure_openings(make_requests(bank(*((t, ["x"]) for t in texts))))
-    assert found.commonest == pytest.approx(
-        {"i need to": 0.6, "": 0.2, "stay here": 0.2}
-    )
+    def openings(*texts):
+        return measure_openings(make_requests(bank(*((t, ["x"]) for t in texts))))
+
+    found = openings("I need to go.", "i need to, stay", "I NEED to", "Stay here", "")
+    shares = {"i need to": 0.6, "": 0.2, "stay here": 0.2}
+    assert found.commonest == pytest.approx(shares)
     assert found.share == pytest.approx(1)
-    many = bank(*((f"{n} is one", ["x"]) for n in range(40)))
-    found = measure_openings(make_requests(many))
+    found = openings(*(f"{n} is one" for n in range(40)))
     assert (len(found.commonest), found.share) == (10, pytest.approx(10 / 40))
 
 
@@ -179,9 +178,8 @@ def test_overlap_by_hand_and_by_kind_of_asking():
     )
     tools = make_tools(shop)
     found = measure_overlap(make_requests(shop), make_asks(shop), tools)
-    assert [(one.kind, one.n) for one in found] == [
-        *(("requests", 2), ("plain", 1), ("terse", 1))
-    ]
+    counted = {one.kind: one.n for one in found}
+    assert [*counted.items()] == [("requests", 2), ("plain", 1), ("terse", 1)]
     requests, plain, terse = found
     assert requests.name == pytest.approx((2 / 3 + 0) / 2)
     assert requests.own == pytest.approx((3 / 4 + 0) / 2)
@@ -189,6 +187,5 @@ def test_overlap_by_hand_and_by_kind_of_asking():
     assert (terse.name, terse.own, terse.own_bins[-1]) == (1, 1, 1)
     assert (plain.name, plain.own) == (0, 0)
     nothing = bank(("heavy box", ["x"]), tools=())
-    assert not measure_overlap(
-        make_requests(nothing), make_asks(nothing), make_tools(nothing)
-    )
+    of = make_requests(nothing), make_asks(nothing), make_tools(nothing)
+    assert not measure_overlap(*of)

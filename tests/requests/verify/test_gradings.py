@@ -17,10 +17,8 @@ from toolbank.requests.verify.gradings import (
 )
 
 TOOLS = tuple(Tool(name=f"kit.t{number}") for number in range(4))
-BANK = Bank(
-    TOOLS,
-    tuple(Query(id=f"q{n}", query=f"do {n}", tools=("kit.t0",)) for n in range(4)),
-)
+QUERIES = [Query(id=f"q{n}", query=f"do {n}", tools=("kit.t0",)) for n in range(4)]
+BANK = Bank(TOOLS, tuple(QUERIES))
 
 
 def grade(query, kind, source, *needed, reason=""):

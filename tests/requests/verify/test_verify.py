@@ -25,13 +25,9 @@ TOOLS = (*SHOP, OLD, NICK)
 
 def request(number, *tools, explanation=""):
     said = f"Please see to the {' and the '.join(t.partition('_')[2] for t in tools)}"
-    return Query(
-        id=f"q{number}",
-        query=f"{said} of customer {number}.",
-        tools=tools,
-        split="train",
-        explanation=explanation,
-    )
+    text = f"{said} of customer {number}."
+    more = {"split": "train", "explanation": explanation}
+    return Query(id=f"q{number}", query=text, tools=tools, **more)
 
 
 BANK = Bank(
@@ -51,15 +47,8 @@ def verify(server, folder, bank=BANK, tools_id="tools", **settings):
     config = VerifyConfig(**{**engine, "candidates": 4, **settings})
     folder.mkdir(exist_ok=True)
     with Journal(folder / "journal.sqlite") as journal:
-        return verify_bank(
-            bank,
-            config,
-            folder=folder / "verify",
-            tools_id=tools_id,
-            domain="shop",
-            seed=0,
-            journal=journal,
-        )
+        place = {"folder": folder / "verify", "tools_id": tools_id, "journal": journal}
+        return verify_bank(bank, config, domain="shop", seed=0, **place)
 
 
 def verify_one(folder, bank, **reply):
@@ -162,13 +151,10 @@ def test_replies_that_say_what_cannot_be_are_counted_and_first_labels_stay(tmp_p
     assert found.value.content["dropped_alternatives"] == {"stands-for-nothing": 1}
     labelled = {label.query for label in found.value.labels}
     assert labelled == {query.id for query in (BANK.queries[2], *BANK.queries[4:])}
-    aside = [
-        row[1:] for row in rows(found, "grade", "query", "reason") if row[0] == "aside"
-    ]
-    assert aside == [
-        ("q4", "It has two readings."),
-        ("q5", "none of the candidates is needed"),
-    ]
+    labels = rows(found, "grade", "query", "reason")
+    aside = [row[1:] for row in labels if row[0] == "aside"]
+    nothing = "none of the candidates is needed"
+    assert aside == [("q4", "It has two readings."), ("q5", nothing)]
     agreement = found.value.content["agreement"]
     assert (agreement["requests"], agreement["aside"]) == (9, 2)
 
@@ -229,9 +215,7 @@ def checked(folder, *queries, **settings):
     return verify(None, folder, Bank(TOOLS, queries), engine="rules", **settings)
 
 
-def test_without_a_model_old_names_make_way_for_new_ones_and_stay_alternatives(
-    tmp_path,
-):
+def test_without_a_model_old_names_become_alternatives_of_new_ones(tmp_path):
     found = checked(
         tmp_path,
         request(0, "shop.tot", "shop.find_orders"),
@@ -279,16 +263,12 @@ def test_an_explanation_that_never_speaks_of_a_label_is_found(tmp_path):
     assert found.value.content["findings"]["unspoken"] == unspoken
     assert not found.value.labels
     aside = checked(tmp_path, *queries, set_aside=["unspoken"])
-    assert rows(aside, "query", "grade", "reason") == [
-        ("q1", "aside", "unspoken: shop.find_orders")
-    ]
+    [label] = rows(aside, "query", "grade", "reason")
+    assert label == ("q1", "aside", "unspoken: shop.find_orders")
 
 
 def test_a_request_that_nobody_would_find_by_its_label_fails_the_round_trip(tmp_path):
-    many = [
-        Tool(name=f"sea.sail{n}", summary=f"Sail the sea to port {n}.")
-        for n in range(80)
-    ]
+    many = [Tool(name=f"sea.sail{n}", summary=f"Sail to port {n}.") for n in range(80)]
     lost = Query(id="lost", query="Sail to a port by sea.", tools=("shop.tot",))
     good = Query(id="good", query="Total the prices, please.", tools=("shop.tot",))
     bank = Bank((*many, OLD), (lost, good))

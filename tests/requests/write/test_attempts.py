@@ -33,10 +33,7 @@ def answer(request):
 class Swift:
     """Answers at once what a script says: a reply, or an error to raise."""
 
-    name = "swift"
-    model = "m"
-    identity = "swift"
-    offers = None
+    name, model, identity, offers = "swift", "m", "swift", None
 
     def __init__(self, script=answer):
         self.script = script
@@ -63,9 +60,7 @@ def run(tmp_path, monkeypatch):
     return run_engine
 
 
-def test_a_budget_of_calls_makes_a_bank_of_the_attempts_that_have_ended_in_a_row(
-    run, tmp_path
-):
+def test_a_budget_of_calls_makes_a_bank_of_the_attempts_that_ended(run, tmp_path):
     engine = Swift()
     made = run(engine, queries=30, budget={"calls": 41}, concurrency=4)
     assert len(engine.calls) == count_replies(tmp_path / "run") == 40
@@ -104,9 +99,7 @@ class Uneven(Swift):
 @pytest.mark.parametrize(
     "budget", [{"calls": 200}, {"tokens": 3000}, {"dollars": 0.003}, {"minutes": 0.005}]
 )
-def test_attempts_that_a_budget_let_begin_are_finished(
-    run, tmp_path, monkeypatch, fails, budget
-):
+def test_attempts_that_began_are_finished(run, tmp_path, monkeypatch, fails, budget):
     monkeypatch.setattr("toolbank.llm.caller._FIRST_WAIT", 0.01)
     engine = Uneven(fails)
     price = {"input": 1, "output": 1}
@@ -120,12 +113,9 @@ def test_attempts_that_a_budget_let_begin_are_finished(
         assert 198 <= sum(engine.tries.values()) <= 200
 
 
-def test_a_budget_that_is_spent_before_any_query_says_so(run):
+def test_a_budget_that_is_just_enough_is_not_spent(run):
     with pytest.raises(ToolbankError, match="budget of 1 calls is spent"):
         run(Swift(), budget={"calls": 1})
-
-
-def test_a_budget_that_is_just_enough_is_not_spent(run):
     made = run(Swift(), budget={"calls": 40}, price={"input": 1, "output": 1})
     assert not made.lacks
     assert made.problems == ()
@@ -154,7 +144,7 @@ def test_reasons_of_rejected_and_failed_attempts_are_told_apart_often_first(run)
     message = str(told.value)
     assert message.splitlines()[2] == "  not-json 4 (2 in the polish), such as: What?"
     assert re.findall(r"^  (?:failed: )?cut-off 4", message, re.MULTILINE) == [
-        *("  cut-off 4", "  failed: cut-off 4"),
+        *("  cut-off 4", "  failed: cut-off 4")
     ]
     assert re.search(r"^  toolbank show /\S+ 0$", message, re.MULTILINE)
     assert "another --out" in message
@@ -167,10 +157,8 @@ def test_where_rules_decline_all_it_is_advised_to_request_single_tools(tmp_path)
 
 
 def test_problems_keep_what_was_rejected_apart_from_what_failed(run):
-    outcomes = {
-        1: ChatReply("What?", "m", 10, 5),
-        2: EngineError("it broke", reason="bad-request"),
-    }
+    broken = EngineError("it broke", reason="bad-request")
+    outcomes = {1: ChatReply("What?", "m", 10, 5), 2: broken}
     engine = Swift(lambda request: outcomes.get(request.attempt) or answer(request))
     made = run(engine, queries=3)
     assert made.problems[:3] == (
@@ -181,9 +169,7 @@ def test_problems_keep_what_was_rejected_apart_from_what_failed(run):
 
 
 @pytest.mark.parametrize("concurrency", [1, 64])
-def test_no_more_than_the_first_attempts_are_paid_for_where_none_is_accepted(
-    run, concurrency
-):
+def test_where_none_is_accepted_only_the_first_are_paid_for(run, concurrency):
     def script(request):
         """Of the drafts every other one passes, and no polish does."""
         is_odd = request.attempt % 2 or request.step == "polish"
@@ -252,9 +238,7 @@ def numbers(made):
     return Counter(len(query.tools) for query in made.value.queries)
 
 
-def test_a_bank_has_exactly_the_shares_that_are_set_and_no_call_is_for_nothing(
-    run_shares,
-):
+def test_a_bank_has_exactly_the_shares_and_no_call_is_for_nothing(run_shares):
     engine = Uneven(script=picky)
     made = run_shares(engine, concurrency=16)
     assert not made.lacks
@@ -270,9 +254,8 @@ def test_a_bank_has_exactly_the_shares_that_are_set_and_no_call_is_for_nothing(
 def test_the_bank_is_the_same_at_any_concurrency_and_after_it_was_stopped(run_shares):
     whole = run_shares(Uneven(script=picky), concurrency=1)
     many = run_shares(Uneven(script=picky), "many", concurrency=32)
-    stopped = run_shares(
-        Uneven(script=picky), "stopped", concurrency=8, budget={"calls": 31}
-    )
+    few = {"concurrency": 8, "budget": {"calls": 31}}
+    stopped = run_shares(Uneven(script=picky), "stopped", **few)
     assert stopped.lacks
     again = run_shares(Uneven(script=picky), "stopped", concurrency=8)
     for made in (many, again):

@@ -17,9 +17,8 @@ kinds = st.sampled_from(["accepted", "same", "declined", "rejected", "failed"])
 def attempt(number, kind, text="", detail=""):
     keys = {"attempt": number, "requests": (f"key {number}",)}
     if kind not in ("accepted", "same"):
-        return Attempt(
-            AttemptRecord(**keys, outcome=kind, reason="because", detail=detail)
-        )
+        keys |= {"outcome": kind, "reason": "because", "detail": detail}
+        return Attempt(AttemptRecord(**keys))
     text = text or ("a text that comes again" if kind == "same" else f"{number} " * 9)
     query = Query(id=str(number), query=text, draft=text, tools=("a",))
     return Attempt(AttemptRecord(**keys, outcome="accepted", query_id=query.id), query)

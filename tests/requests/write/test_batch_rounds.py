@@ -14,10 +14,10 @@ import pytest
 from tests.requests.write.writing import count_replies, write_by
 from tests.servers.batch import BatchServer, answer_file
 from tests.servers.chat import Answer, ChatServer
-from tests.world import adds_up, good
+from tests.world import adds_up, good, write_recipe
 from toolbank.commands.preview import preview_attempts
 from toolbank.llm.engines.batch import hosted
-from toolbank.run.recipe import Recipe
+from toolbank.run.recipe import load_recipe
 from toolbank.system.errors import ToolbankError
 
 
@@ -34,10 +34,7 @@ def numbered(call):
 
 def written(call):
     """What a model would say; some attempts are declined, some rejected."""
-    if call.asks_polish:
-        return good(call)
-    number = numbered(call)
-    if number % 5 == 0:
+    if not call.asks_polish and numbered(call) % 5 == 0:
         return Answer.text("I had rather write a poem.")
     return good(call)
 
@@ -81,16 +78,16 @@ def test_rounds_by_hand_give_the_bank_that_an_endpoint_gives(tmp_path, by_endpoi
     assert queries(made) == queries(by_endpoint)
     assert made.value.counts == by_endpoint.value.counts
     assert made.value.counts["rejected"]
-    names = [re.findall(r"round-\d+-(\w+)-\d+\.jsonl  ", text) for text in messages]
     # Writes; polishes of what was good, and writes to make up for what wasn't; and so on.
-    assert names[0] == ["write"]
-    assert names[1] == ["polish", "write"]
+    kinds = [re.findall(r"round-\d+-(\w+)-\d+\.jsonl  ", one) for one in messages]
+    assert kinds[:2] == [["write"], ["polish", "write"]]
     assert len(made.value.queries) == 12
 
 
-def submit(folder, **settings):
-    with BatchServer(written) as server:
-        return run(folder, "batch", server.url, options={"submit": True}, **settings)
+def submit(folder, on_create=lambda batch: None, options=(), **settings):
+    options = {"submit": True, **dict(options)}
+    with BatchServer(written, on_create=on_create) as server:
+        return run(folder, "batch", server.url, options=options, **settings)
 
 
 def test_a_hosted_batch_gives_the_bank_that_an_endpoint_gives(tmp_path, by_endpoint):
@@ -99,9 +96,7 @@ def test_a_hosted_batch_gives_the_bank_that_an_endpoint_gives(tmp_path, by_endpo
     assert queries(made) == queries(by_endpoint)
 
 
-def test_replies_of_an_endpoint_serve_a_batch_and_the_other_way_round(
-    tmp_path, by_endpoint
-):
+def test_replies_of_an_endpoint_serve_a_batch_and_vice_versa(tmp_path, by_endpoint):
     first, second = tmp_path / "first", tmp_path / "second"
     with ChatServer(written) as server:
         run(first, "openai", server.url)
@@ -115,15 +110,10 @@ def test_replies_of_an_endpoint_serve_a_batch_and_the_other_way_round(
     assert queries(made) == queries(by_endpoint)
 
 
-def test_replies_that_fail_at_first_cost_rounds_and_change_nothing(
-    tmp_path, by_endpoint
-):
+def test_failed_replies_cost_rounds_and_change_nothing(tmp_path, by_endpoint):
     seen = Counter()
-    faults = {
-        0: None,
-        1: Answer.error(503),
-        2: Answer(body=json.dumps({"page": "<html>"}).encode()),
-    }
+    page = json.dumps({"page": "<html>"}).encode()
+    faults = {0: None, 1: Answer.error(503), 2: Answer(body=page)}
 
     def script(call):
         seen[call.prompt] += 1
@@ -164,18 +154,12 @@ def test_an_interrupt_does_not_wait_for_a_batch_that_takes_a_day(tmp_path, by_en
 
 
 def test_a_preview_shows_the_prompts_and_how_to_see_replies(tmp_path):
-    recipe = Recipe.model_validate(
-        {
-            "name": "figures",
-            "sources": [{"type": "python", "package": "statistics"}],
-            "generate": {"engine": "batch", "model": "m"},
-        }
-    )
-    shown = list(preview_attempts(recipe, tmp_path, 2))
+    path = write_recipe(tmp_path, engine="batch", model="m")
+    shown = list(preview_attempts(load_recipe(path).recipe, tmp_path / "out", 2))
     assert len(shown) == 2
-    assert "You know statistics inside out" in shown[0]
+    assert "You know tools inside out" in shown[0]
     assert "--set generate.engine=openai" in shown[1]
-    assert not (tmp_path / "batch").exists()
+    assert not (tmp_path / "out").exists()
 
 
 def count_sent(folder):
@@ -231,12 +215,8 @@ def test_rates_do_not_slow_the_writing_of_files(tmp_path):
 
 
 def test_the_minutes_of_a_command_end_the_wait_for_a_batch(tmp_path):
-    with (
-        BatchServer(written, on_create=endless) as server,
-        pytest.raises(ToolbankError, match=r"budget of 0\.005 minutes"),
-    ):
-        options, budget = {"submit": True}, {"minutes": 0.005}
-        run(tmp_path, "batch", server.url, options=options, budget=budget)
+    with pytest.raises(ToolbankError, match=r"budget of 0\.005 minutes"):
+        submit(tmp_path, endless, budget={"minutes": 0.005})
 
 
 @pytest.mark.slow
@@ -244,18 +224,12 @@ def test_what_was_fetched_before_the_minutes_were_over_is_read(tmp_path):
     def slow(batch):
         batch.polls = 1 if batch.id == "batch_0" else 10**9
 
-    options = {"submit": True, "max_requests": 6}
-    with (
-        BatchServer(written, on_create=slow) as server,
-        pytest.raises(ToolbankError, match=r"budget of 0\.1 minutes"),
-    ):
-        run(tmp_path, "batch", server.url, options=options, budget={"minutes": 0.1})
+    with pytest.raises(ToolbankError, match=r"budget of 0\.1 minutes"):
+        submit(tmp_path, slow, {"max_requests": 6}, budget={"minutes": 0.1})
     assert count_replies(tmp_path) == 6
 
 
-def test_a_request_that_failed_for_good_is_a_failed_attempt_and_journaled_once(
-    tmp_path,
-):
+def test_a_request_that_failed_for_good_is_journaled_once(tmp_path):
     """Each command reads its file anew."""
 
     def script(call):

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.corpus_files import CORPUS
 from tests.shared import shared
 from toolbank.bank.records import Tool
 from toolbank.llm.chat import Rejection
@@ -36,11 +37,9 @@ def draft(*tools, text=TEXT):
 
 def reason(*tools, text=TEXT, at_most=3):
     checked = CHECKER.check_draft(draft(*tools, text=text), TOOLS[:5], at_most)
-    return (
-        checked.reason
-        if isinstance(checked, Rejection)
-        else [tool.name for tool in checked]
-    )
+    if isinstance(checked, Rejection):
+        return checked.reason
+    return [tool.name for tool in checked]
 
 
 MEAN, ABS, LOG = "numpy.mean", "numpy.absolute", "numpy.log2"
@@ -84,25 +83,21 @@ def test_a_draft_needs_the_exact_number_of_tools(tools, asked, expected):
 READINGS = "the three readings"
 
 
+IDENTIFIERS = "numpy.linalg.norm linalg.norm np.mean numpy.abs mean() log2 DataFrame"
+
+
 @pytest.mark.parametrize(
     ("text", "expected", "detail"),
     [
         ("Average them all.", "too-short", "3 words, at least 4"),
         ("the balance " * 80, "too-long", "160 words, at most 30"),
         ("Как далеко от нуля балансы моих счетов за месяц?", "not-english", ""),
-        (
-            f"Please use numpy.linalg.norm on {READINGS}.",
-            "identifier",
-            "numpy.linalg.norm",
+        *(
+            (text.replace("IT", name), "identifier", name)
+            for name in (*IDENTIFIERS.split(), "nan_to_num", "Nan_To_Num")
+            for text in (f"Please use IT on {READINGS}.", f"Put {READINGS} into IT!")
         ),
-        (f"Please use linalg.norm on {READINGS}.", "identifier", "linalg.norm"),
-        (f"Please use np.mean on {READINGS}.", "identifier", "np.mean"),
-        (f"Please take the mean() of {READINGS}.", "identifier", "mean()"),
-        (f"Take the log2 of {READINGS}.", "identifier", "log2"),
         (f"Put {READINGS} into a DataFrame.", "identifier", "DataFrame"),
-        (f"Put {READINGS} through nan_to_num.", "identifier", "nan_to_num"),
-        (f"Put {READINGS} through Nan_To_Num!", "identifier", "Nan_To_Num"),
-        (f"Please use numpy.abs on {READINGS}.", "identifier", "numpy.abs"),
     ],
 )
 def test_texts_are_rejected_with_the_reason(text, expected, detail):
@@ -147,33 +142,15 @@ def test_plain_names_that_stand_in_a_query_are_counted_for_its_own_tools_only():
     assert CHECKER.texts.leak_words(text, TOOLS[:1]) == ()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Ich habe die Messwerte von drei Sensoren und will wissen, an welchem Tag die "
-        "Summe am höchsten war.",
-        "J'ai trois capteurs dans le jardin et je voudrais savoir quel jour la somme "
-        "des mesures a été la plus haute.",
-        "Tengo tres sensores en el jardín y me gustaría saber qué día fue más alta la "
-        "suma de las medidas.",
-        "庭に三つのセンサーがあり、どの日の合計が最も高かったかを知りたいです。",
-        "12 34 56",
-    ],
+ENGLISH, OTHERS = (
+    (CORPUS / "languages" / file).read_text().splitlines()
+    for file in ("english.txt", "others.txt")
 )
-def test_other_languages_are_seen(text):
-    assert not is_english(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "zero-phase windowing: 256-point Hamming taper, halves swapped so the peak lands on 0",
-        "Café Müller sold 12 crèmes brûlées on Monday; what is that per opening hour?",
-        "sort asc?",
-    ],
-)
-def test_terse_and_accented_english_passes(text):
-    assert is_english(text)
+@pytest.mark.parametrize("text", [*ENGLISH, *OTHERS])
+def test_other_languages_are_seen_and_terse_and_accented_english_passes(text):
+    assert is_english(text) == (text in ENGLISH)
 
 
 @given(st.text())

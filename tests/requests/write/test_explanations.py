@@ -8,10 +8,7 @@ from tests.world import write_recipe
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.requests.quality.texts import (
-    check_explanations,
-    describe_explanations,
-)
+from toolbank.requests.quality.texts import check_explanations, describe_explanations
 from toolbank.requests.write.config import ExplanationsConfig
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
@@ -26,9 +23,8 @@ def encoder(tmp_path_factory):
 
 
 def query(name, explanation, *tools):
-    return Query(
-        id=name, query="do it now", draft="do it", tools=tools, explanation=explanation
-    )
+    more = {"query": "do it now", "draft": "do it", "tools": tools}
+    return Query(id=name, explanation=explanation, **more)
 
 
 def test_a_tool_that_no_step_speaks_of_is_told(encoder):

@@ -4,10 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.bank.records import Query
-from toolbank.requests.write.near_duplicates import (
-    NearDuplicates,
-    find_across_splits,
-)
+from toolbank.requests.write.near_duplicates import NearDuplicates, find_across_splits
 
 words = st.lists(st.sampled_from("abcdef"), max_size=14)
 # What is done to a text to get one that may be like it: words put in and taken out.
@@ -39,11 +36,8 @@ def texts(draw):
 def test_what_is_found_is_what_comparing_all_would_find(made, threshold):
     seen = NearDuplicates(threshold, made.__getitem__)
     for number, text in enumerate(made):
-        alike = [
-            earlier
-            for earlier in range(number)
-            if are_alike(text, made[earlier], threshold)
-        ]
+        before = range(number)
+        alike = [n for n in before if are_alike(text, made[n], threshold)]
         found = seen.find_like(f"{text.upper()}!")
         assert found == (alike[0] if alike else None)
         seen.add(text)

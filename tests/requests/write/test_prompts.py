@@ -2,21 +2,18 @@ import hashlib
 import itertools
 import json
 import re
+import shutil
 from collections import Counter
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.corpus_files import CORPUS
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.records import ReturnValue, Tool
 from toolbank.config.assets import shipped
 from toolbank.encoders.sentence import SentenceConfig
-from toolbank.requests.write.checks import (
-    Draft,
-    is_english,
-    read_draft,
-    read_polished,
-)
+from toolbank.requests.write.checks import Draft, is_english, read_draft, read_polished
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.requests.write.prompts import (
     WriterPrompts,
@@ -151,41 +148,15 @@ def test_tools_and_drafts_are_never_read_as_templates():
     assert text(polish).count(evil) == 3
 
 
-def test_all_that_a_template_may_use_is_there(user_file):
-    user_file("examples/cakes.jsonl", example("Bake it, crème?", ["mix", "bake"]))
-    user_file(
-        "write.j2",
-        """{{ domain }} {{ min_tools }} {{ at_most }} {{ instructions }}
-{% for tool in tools %}
-{{ loop.index }} {{ tool.name }}: {{ tool.summary }}|{{ tool.takes }}|{{ tool.gives }}
-{% endfor %}
-{% for example in examples %}
-{% for tool in example.tools %}
-{{ tool.name }} ({{ tool.description }}){{ "; " if not loop.last }}
-{%- endfor %}
-
-{{ example.query }} / {{ example.explanation }} / {{ example.answer }}
-{% endfor %}
-""",
-    )
-    user_file(
-        "polish.j2",
-        "{{ domain }}: {{ draft }} / {{ explanation }} / {{ tools[1].summary }}",
-    )
+def test_all_that_a_template_may_use_is_there(tmp_path, monkeypatch):
+    shutil.copytree(CORPUS / "prompts", tmp_path / "prompts")
+    monkeypatch.chdir(tmp_path)
     made = prompts(domain="cakes", instructions=" In pence. ")
-    assert text(made.write(0, TOOLS, 3)) == (
-        "cakes 2 3 In pence.\n"
-        "1 shop.nan_total: Add up values and leave gaps out.|values (What to add up)|The total\n"
-        "2 shop.sort: Order.||\n"
-        "3 shop.sort2: Again.||\n"
-        "mix (To mix.); bake (To bake.)\n"
-        "Bake it, crème? / It chains. / "
-        '{"declined": false, "reason": "", "tools": ["mix", "bake"], '
-        '"explanation": "It chains.", "draft": "Bake it, crème?"}'
-    )
-    assert text(made.polish(0, DRAFT, TOOLS[:2])) == (
-        "cakes: Order the sales. Then add them up. / Ordered, then added. / Order."
-    )
+    polish = made.polish(0, DRAFT, TOOLS[:2])
+    requests = {"write": made.write(0, TOOLS, 3), "polish": polish}
+    for name, request in requests.items():
+        expected = (CORPUS / "prompts" / f"{name}.txt").read_text()
+        assert text(request) == expected.removesuffix("\n")
 
 
 def test_a_users_own_template_wins_and_changes_the_hash(user_file):

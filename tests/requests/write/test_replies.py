@@ -136,9 +136,7 @@ def test_answers_are_of_the_wrong_schema_if_the_schema_says_so(draft, polished):
 
 
 @given(words, words, texts, st.lists(texts, max_size=4), texts, st.booleans())
-def test_a_valid_object_is_found_in_any_prose(
-    before, after, draft, tools, explanation, escaped
-):
+def test_any_prose_may_be_around_it(before, after, draft, tools, explanation, escaped):
     answer = {**DRAFT, "draft": draft, "tools": tools, "explanation": explanation}
     reply = before + json.dumps(answer, ensure_ascii=escaped) + after
     assert read_draft(reply) == Draft(draft, tuple(tools), explanation)

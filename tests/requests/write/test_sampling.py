@@ -23,9 +23,7 @@ def offers(n, offered, seed=0, sampling=None):
 
 
 @given(st.integers(2, 40), st.integers(2, 12), st.integers())
-def test_shuffled_tools_are_offered_equally_often_and_never_twice_at_once(
-    n, offered, seed
-):
+def test_shuffled_tools_are_offered_equally_often_and_once_each(n, offered, seed):
     offered = min(offered, n)
     made = offers(n, offered, seed)
     first = [made.offer(i) for i in range(n)]
@@ -99,12 +97,11 @@ def test_numbers_of_tools_are_drawn_by_their_shares_from_seed_and_attempt(sampli
 
 
 def test_the_tools_that_a_reference_links_meet_more_often_in_related_offers():
-    def link(n):
-        return Tool(
-            name=f"s.t{n}", summary="Work.", see_also=(SeeAlso(name=f"t{n ^ 1}"),)
-        )
-
-    linked = [link(n) for n in range(200)]
+    links = [(SeeAlso(name=f"t{n ^ 1}"),) for n in range(200)]
+    linked = [
+        Tool(name=f"s.t{n}", summary="Work.", see_also=link)
+        for n, link in enumerate(links)
+    ]
 
     def count_pairs(sampling):
         made = make_offers(linked, GenerateConfig(sampling=sampling), 0)
@@ -140,10 +137,8 @@ def test_siblings_count_as_one_in_the_deal_where_families_are_wanted(sampling):
     if sampling == "deck":
         counts = Counter(name for hand in lasts for name in hand)
         assert max(counts.values()) - min(counts.values()) <= 1
-    assert (
-        len(make_offers(CALENDAR, GenerateConfig(families=True), 0).offer(0).tools)
-        == 10
-    )
+    default = make_offers(CALENDAR, GenerateConfig(families=True), 0)
+    assert len(default.offer(0).tools) == 10
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)

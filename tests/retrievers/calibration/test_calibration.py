@@ -82,10 +82,6 @@ def test_of_further_requests_two_in_a_hundred_are_marked_at_most(n):
     assert 0.008 < refused < 0.0205
 
 
-def test_of_a_few_the_threshold_is_the_lowest():
-    assert choose_threshold(np.array([0.6, 0.4, 0.9])) == 0.4
-
-
 def test_what_is_said_of_an_example_hangs_on_others_alone():
     draw = np.random.default_rng(0)
     columns, fits = draw.normal(size=(60, 3)), draw.random(60) < 0.5
@@ -115,15 +111,14 @@ def test_where_other_domains_lie_is_told_by_what_was_packed(retriever, monkeypat
 @pytest.mark.parametrize("odds", [-1.0, 0.5, 3.0, 40.0])
 def test_a_hit_that_is_likelier_than_not_is_never_marked(retriever, monkeypatch, odds):
     # Requests that a retriever knows by heart all have a first hit that is all but sure.
-    monkeypatch.setattr(
-        fit, "_cross_fit", lambda columns, *_: np.full(len(columns), odds)
-    )
+    monkeypatch.setattr(fit, "_cross_fit", lambda rows, *_: np.full(len(rows), odds))
     calibration = fit_on_validation(retriever, make_bank())
     reached = calibration.best_chance(np.array(odds))
     assert calibration.threshold == min(reached, 0.5)
 
 
-def test_without_queries_to_learn_from_there_is_none(retriever):
+def test_of_few_requests_the_threshold_is_the_lowest_or_there_is_none(retriever):
+    assert choose_threshold(np.array([0.6, 0.4, 0.9])) == 0.4
     assert fit_on_validation(retriever, make_bank(10)) is None
 
 

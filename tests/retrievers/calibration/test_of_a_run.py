@@ -14,14 +14,10 @@ ASKED = {
     "open": (
         "open the {} of my flat",
         "Please open the {} of my flat!",
-        "let air in, {}",
+        "some air, {}",
     ),
     "sell": ("sell my {} online", "sell my {} online now", "turn the old {} into cash"),
-    "mend": (
-        "repair the {}",
-        "could you repair the {}",
-        "{} is kaputt, who looks at it",
-    ),
+    "mend": ("repair the {}", "could you repair the {}", "{} is kaputt, who helps"),
 }
 
 
@@ -34,13 +30,9 @@ def project(tmp_path):
         for thing, deed in pairs
     ]
     rows = [
-        {
-            "query": ASKED[deed][n].format(thing),
-            "tools": [f"{thing}.{deed}"],
-            "split": s,
-        }
-        for n, s in ((0, "train"), (1, "validation"), (2, "test"))
-        for thing, deed in pairs
+        {"query": ASKED[deed][n].format(x), "tools": [f"{x}.{deed}"], "split": split}
+        for n, split in ((0, "train"), (1, "validation"), (2, "test"))
+        for x, deed in pairs
     ]
     write_dataset(tmp_path / "data", tools, rows)
     people = [
@@ -48,9 +40,8 @@ def project(tmp_path):
         for n, row in enumerate(row for row in rows if row["split"] == "test")
     ]
     write_lines(tmp_path / "people.jsonl", people[:20])
-    write_lines(
-        tmp_path / "few.jsonl", [*people[:19], {"query": "fly", "tools": ["kite"]}]
-    )
+    unknown = {"query": "fly", "tools": ["kite"]}
+    write_lines(tmp_path / "few.jsonl", [*people[:19], unknown])
     (tmp_path / "house.yaml").write_text(
         "name: house\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
         "retrievers: [{type: bm25, requests: true}]\n"

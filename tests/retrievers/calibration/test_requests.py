@@ -1,3 +1,4 @@
+import json
 from zlib import crc32
 
 import numpy as np
@@ -5,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.corpus_files import CORPUS
 from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.datasets.jsonl import LabelledRequests
@@ -65,9 +67,7 @@ def file_of(n, name="mine", choices=(), tools=None, text="in my own words {}"):
 
 @pytest.mark.parametrize("asks", [False, True])
 @pytest.mark.parametrize(("near", "used"), [(0, 25), (4, 25), (5, 0), (25, 0)])
-def test_validation_requests_count_where_under_a_fifth_repeat_what_was_learnt(
-    near, used, asks
-):
+def test_validation_requests_count_where_under_a_fifth_are_copies(near, used, asks):
     chosen = choose(make_bank(near, asks=asks))
     assert len(chosen.queries) == used
     assert (chosen.near["validation"].n, chosen.near["validation"].near) == (25, near)
@@ -177,22 +177,9 @@ def test_there_are_twenty_requests_or_a_reason(near, n, labelled, choices):
     assert bool(chosen.queries) == (of_people or enough)
 
 
-@pytest.mark.parametrize(
-    ("train", "copy", "other"),
-    [
-        (
-            "Which invoices of the bakery are overdue since March?",
-            "Please, which invoices of the bakery are overdue since March? Thanks!",
-            "someone still owes us money for the bread",
-        ),
-        (
-            "scale the checkout deployment to five replicas",
-            "Could you scale the checkout deployment to five replicas",
-            "we need more copies of the till service before the sale",
-        ),
-    ],
-)
-def test_the_plain_encoder_tells_a_copy_from_another_way_to_ask(train, copy, other):
-    bank = Bank(TOOLS, (ask(0, train, "train"),))
-    requests = TrainRequests(bank, find_plain_encoder)
-    assert requests.measure([copy, other]).near == 1, requests.why_unknown
+def test_the_plain_encoder_tells_a_copy_from_another_way_to_ask():
+    for asked in json.loads((CORPUS / "orders" / "copies.json").read_text()):
+        bank = Bank(TOOLS, (ask(0, asked["train"], "train"),))
+        requests = TrainRequests(bank, find_plain_encoder)
+        near = requests.measure([asked["copy"], asked["other"]]).near
+        assert near == 1, requests.why_unknown

@@ -2,29 +2,26 @@
 
 import re
 
-from tests.servers.chat import Answer, Call
+from tests.servers.chat import Answer
 
 
-def shown(call: Call) -> dict[int, str]:
-    """What the prompt says of each tool, by its number."""
+def shown(call):
     listed = call.prompt.partition("<tools>\n")[2].partition("\n</tools>")[0]
     lines = (line.partition(". ") for line in listed.splitlines())
     return {int(number): said for number, _, said in lines}
 
 
-def asked(call: Call) -> str:
-    """The request that the prompt shows."""
+def asked(call):
     return call.prompt.partition("<request>\n")[2].partition("\n</request>")[0]
 
 
-def answer_by_words(call: Call) -> Answer:
+def answer_by_words(call):
     """The tools with most words of the request first; that of the music is left out."""
     words = set(re.findall(r"\w+", asked(call).lower()))
 
-    def key(item: tuple[int, str]) -> tuple[int, str]:
+    def key(item):
         return -len(words & set(re.findall(r"\w+", item[1].lower()))), item[1]
 
     tools = sorted(shown(call).items(), key=key)
-    return Answer.json(
-        {"tools": [number for number, said in tools if "song" not in said]}
-    )
+    chosen = [number for number, said in tools if "song" not in said]
+    return Answer.json({"tools": chosen})

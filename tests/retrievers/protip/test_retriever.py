@@ -22,7 +22,7 @@ from toolbank.system.errors import InputError
 def bank():
     return named_bank(
         name_query(
-            "please {} then {}", "train" if (a + 2 * b) % 5 else "validation", a, b
+            "please {} then {}", ("train" if (a + 2 * b) % 5 else "validation"), a, b
         )
         for a in range(8)
         for b in range(8)
@@ -91,9 +91,7 @@ def test_the_next_step_is_that_of_the_plan(bank, trained):
     assert (np.diff(scores[0]) <= 0).all()
 
 
-def test_without_validation_ranks_are_measured_on_plans_not_trained_on(
-    bank, trained, monkeypatch
-):
+def test_ranks_are_measured_on_plans_not_trained_on(bank, trained, monkeypatch):
     train = bank.split("train")
     asked = []
     search = ProtipRetriever._search
@@ -117,9 +115,7 @@ def test_without_validation_ranks_are_measured_on_plans_not_trained_on(
     assert learnt | set(measured) == {query.query for query in train}
 
 
-def test_an_epoch_is_judged_by_the_stop_that_a_search_would_have(
-    bank, tmp_path, monkeypatch
-):
+def test_an_epoch_is_judged_with_a_stop_of_its_own(bank, tmp_path, monkeypatch):
     stops = []
     validate = retriever_module.validation_recall
 
@@ -141,9 +137,7 @@ def test_plans_keep_the_order_and_repeat_no_tool(bank):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_encoder_trains_and_plans_the_same_once_loaded(
-    bank, kind, tmp_path
-):
+def test_every_kind_of_encoder_plans_the_same_once_loaded(bank, kind, tmp_path):
     retriever = fit(bank, encoder_at(tmp_path / "tiny", kind), negatives="hard")
     texts = [query.query for query in bank.split("validation")]
     retriever.save(tmp_path / "saved")
@@ -156,8 +150,6 @@ def test_every_kind_of_encoder_trains_and_plans_the_same_once_loaded(
     ("queries", "histories", "named"),
     [(["x"], [["nowhere"]], "nowhere"), (["x", "y"], [["rain"]], "1 histories")],
 )
-def test_a_history_must_fit_the_tools_and_the_requests(
-    trained, queries, histories, named
-):
+def test_a_history_must_fit_tools_and_requests(trained, queries, histories, named):
     with pytest.raises(InputError, match=named):
         trained.plan(queries, histories)

@@ -42,9 +42,8 @@ def test_the_loss_of_plans():
     positives, negatives = torch.zeros((2, 2, 2, 4), dtype=torch.bool)
     positives[[0, 0, 1], [0, 1, 0], [0, 1, 2]] = True
     negatives[0, :, 2:] = negatives[1, 0, 3] = True
-    loss = plan_loss(
-        queries, torch.tensor(VECTORS), plans, positives, negatives, margin=5.0
-    )
+    tools = torch.tensor(VECTORS)
+    loss = plan_loss(queries, tools, plans, positives, negatives, margin=5.0)
     # x_1 = (3, 5): a is 5 away; c sqrt(20), d past the margin.
     first = 12.5 + ((5 - 20**0.5) ** 2 / 2 + 0) / 2
     # x_2 = (0, 5): b is 1 away; c sqrt(17), d sqrt(29), past the margin.
@@ -58,9 +57,8 @@ def test_a_tool_that_lies_on_its_step_has_a_gradient_that_is_finite():
     queries = torch.tensor([[3.0, 0.0]], requires_grad=True)
     negatives = torch.tensor([[[False, True, True, True]]])
     first = torch.tensor([[0]])
-    loss = plan_loss(
-        queries, torch.tensor(VECTORS), first, ~negatives, negatives, margin=9.0
-    )
+    tools = torch.tensor(VECTORS)
+    loss = plan_loss(queries, tools, first, ~negatives, negatives, margin=9.0)
     loss.backward()
     assert torch.isfinite(queries.grad).all()
 
@@ -79,9 +77,8 @@ def test_search_takes_the_nearest_subtracts_it_and_goes_on():
 
 
 def test_no_tool_is_taken_twice_and_history_counts_as_taken():
-    steps = trace_search(
-        np.array([[30, 0]], np.float32), VECTORS, ties(1, 4), steps=9, depth=1
-    )
+    query = np.array([[30, 0]], np.float32)
+    steps = trace_search(query, VECTORS, ties(1, 4), steps=9, depth=1)
     assert steps.hits[0, 0, 0] == 0
     assert sorted(steps.hits[0, :, 0].tolist()) == [0, 1, 2, 3]
     query = np.array([[3, 4]], np.float32)
@@ -150,11 +147,10 @@ def test_a_batch_has_each_tool_once_and_the_others_as_negatives():
 
 def test_mined_negatives_are_those_of_their_step_alone():
     example = {"query": [1], "plan": ToolPlan("q", (4, 1)), "drawn": ()}
-    collate = PlanCollator([[i] for i in range(7)], pad_id=0)
-    batch = collate([{**example, "mined": [[5, 6], [2, 6]]}])
+    mined = [[5, 6], [2, 6]]
+    batch = PlanCollator([[i] for i in range(7)], 0)([{**example, "mined": mined}])
     own = batch["tools"]["input_ids"][:, 0]
-    found = [own[step].tolist() for step in batch["negatives"][0]]
-    assert found == [[5, 6], [2, 6]]
+    assert [own[step].tolist() for step in batch["negatives"][0]] == mined
 
 
 def test_an_ask_of_siblings_is_one_step_that_each_of_them_serves():
@@ -194,15 +190,12 @@ def test_siblings_are_drawn_to_the_request_alike():
     assert tools.grad.norm(dim=1).tolist() == pytest.approx([3, 0, 0.5, 1.5])
 
 
-def test_the_log_odds_of_ranks_never_rise():
+def test_hits_have_the_log_odds_of_their_ranks_which_never_rise():
     hits = np.array([[0, 1, 2], [3, 0, 4], [5, 6, 7]])
     plans = [(0, 2), (3, 4), (1,)]
     # Right are 2, 0 and 2 of 3.
     expected = np.log([2.5 / 1.5, 0.5 / 3.5, 0.5 / 3.5])
     np.testing.assert_allclose(measure_ranks(hits, plans), expected)
-
-
-def test_hits_have_the_log_odds_of_their_ranks_and_always_fall():
     scores = score_hits(np.array([[4, 1, 3]]), np.array([2.0, -1.0]), n_tools=5)
     assert scores[0, 4] > scores[0, 1] > scores[0, 3]
     np.testing.assert_allclose(scores[0, [4, 1, 3]], [2, -1, -1], atol=1e-3)
@@ -222,6 +215,8 @@ def test_blocks_of_requests_are_searched_as_all_at_once(monkeypatch):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
     none = trace_search(queries[:0], tools, ties(0, 5), steps=3, depth=4)
     assert none.hits.shape == (0, 3, 4)
+    indices, scores = interleave(none.hits, none.lengths(1.0), n_tools=5, k=3)
+    assert indices.shape == scores.shape == (0, 3)
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.8, 1.0, 1.2, 9.0])
@@ -264,13 +259,6 @@ def test_the_end_is_no_worse_than_any_other():
     best = mean_f1(choose_threshold(steps, plans))
     choices = np.quantile(steps.residuals, np.linspace(0, 1, 100), method="lower")
     assert best == pytest.approx(max(mean_f1(choice) for choice in choices))
-
-
-def test_without_requests_nothing_is_interleaved():
-    indices, scores = interleave(
-        np.zeros((0, 2, 3), np.int64), np.zeros(0, np.int64), n_tools=3, k=3
-    )
-    assert indices.shape == scores.shape == (0, 3)
 
 
 @given(st.data())

@@ -58,16 +58,13 @@ def test_near_scores_of_the_first_stage_are_told_apart_in_a_training_of_16_bits(
     assert near - far == pytest.approx(0.001 * slope, rel=0.01)
 
 
-def test_the_order_of_candidates_changes_nothing(model):
+def test_other_orders_and_other_requests_change_nothing(model):
     (row,) = make_rows([9])
     scores = judge(model, [row])[0]
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(6)
         moved = judge(model, [reorder(row, order)])[0]
         np.testing.assert_allclose(moved, scores[order], **TOLERANCE)
-
-
-def test_other_requests_in_the_batch_change_nothing(model):
     rows = make_rows([9, 30, 1, 4, 57])
     together = judge(model, rows)
     for row, scores in zip(rows, together, strict=True):
@@ -142,7 +139,7 @@ def test_every_weight_is_trained(model):
     assert without == []
 
 
-def test_an_encoder_of_another_kind_is_told(tmp_path):
+def test_an_encoder_of_another_kind_or_with_a_convolution_is_refused(tmp_path):
     from transformers import AutoConfig, AutoModel
 
     folder = tiny_encoder(tmp_path)
@@ -150,9 +147,6 @@ def test_an_encoder_of_another_kind_is_told(tmp_path):
     AutoModel.from_config(config).save_pretrained(folder)
     with pytest.raises(InputError, match=r"'distilbert'.*deberta-v2"):
         make_refiner(str(folder), DIMENSION)
-
-
-def test_a_convolution_is_refused(tmp_path):
     path = tiny_encoder(tmp_path, "deberta") / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "conv_kernel_size": 3}))
     with pytest.raises(InputError, match="convolution"):

@@ -37,9 +37,8 @@ def fit(config, bank, *needed):
 
 def refiner(encoder, **settings):
     training = RefinerTraining(epochs=2, batch_size=2)
-    return RefinerConfig(
-        encoder=encoder, **{"candidates": 4, "training": training, **settings}
-    )
+    settings = {"candidates": 4, "training": training} | settings
+    return RefinerConfig(encoder=encoder, **settings)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -57,9 +56,8 @@ def test_candidates_come_first_and_the_first_stages_other_hits_follow(fitted):
     indices, scores = fitted.search(REQUESTS, 100)
     assert indices.shape == scores.shape == (4, 6)
     assert (indices.dtype, scores.dtype) == (np.int64, np.float32)
-    np.testing.assert_array_equal(
-        np.sort(indices[:, :4], axis=1), np.sort(first[:, :4], axis=1)
-    )
+    candidates = (np.sort(hits[:, :4], axis=1) for hits in (indices, first))
+    np.testing.assert_array_equal(*candidates)
     np.testing.assert_array_equal(indices[:, 4:], first[:, 4:])
     assert (np.diff(scores, axis=1) <= 0).all()
     assert (np.diff(scores[:, 3:], axis=1) < 0).all()

@@ -23,7 +23,6 @@ def described(encoder, bank):
 
 
 def make_scale(values, holds):
-    """Slope and intercept by one tool's scores, and whether each query needs it."""
     described = DescriptionOdds()
     uses = np.where(holds, 0, -1)[:, None]
     scores = np.asarray(values, np.float32)[:, None]
@@ -42,9 +41,7 @@ def test_a_tool_is_found_by_the_words_of_its_description(encoder, bank, encodes)
 
 def test_chances_are_as_many_as_hold_for_tools_in_use(encoder):
     summaries = {f"t{i}": f"the number {i} and {i % 7}" for i in range(20)}
-    uses = [
-        (f"give number {i % 9} and {i % 7}", [f"t{i % 9}"], "train") for i in range(200)
-    ]
+    uses = [(f"give {i % 9} and {i % 7}", [f"t{i % 9}"], "train") for i in range(200)]
     bank = make_bank(summaries, uses)
     described = DescriptionOdds().fit(bank.tools, train_relevance(bank), encoder)
     odds = described.log_odds([q.query for q in bank.queries], encoder)[:, :9]
@@ -112,9 +109,7 @@ def test_with_one_query_per_tool_a_high_score_still_means_a_needed_tool(n_tools)
     assert np.median(odds.max(axis=1)) > -2
 
 
-def test_an_unseen_tool_has_the_score_of_a_seen_one_of_the_same_log_odds(
-    described, encoder
-):
+def test_an_unseen_tool_has_the_score_of_its_log_odds(described, encoder):
     described.scale = np.array([8.0, -3.0])
     scores = np.array([[0.5, 0.25, 0.1, 0, 0, 0]], np.float32)
     unseen = np.array([[False, True, False, False, False, True]])

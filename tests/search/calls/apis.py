@@ -8,47 +8,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @contextmanager
-def serving_api():
-    """The API's address, and the list of what came: method, path, headers, body."""
+def serving(answer):
+    """The address of an API, and the list of what came: method, path, headers, body.
 
-    def answer(path):
-        if "redirect" in path:
-            place = {"Location": "http://169.254.169.254/latest/meta-data"}
-            return 302, place, b""
-        if "slow" in path:
-            time.sleep(3)
-        body = (
-            b"x" * 3_000_000 if "huge" in path else json.dumps({"path": path}).encode()
-        )
-        return 500 if "broken" in path else 200, {}, body
-
-    came = []
-    with running(_make_handler(came, lambda: answer(came[-1][1]))) as address:
-        yield address, came
-
-
-@contextmanager
-def serving_answers(answer):
-    """The address of an API that answers all alike, and the list of the headers that came.
-
-    `answer` makes of what came, its headers, the status, headers and body of the answer.
+    `answer` takes these four and gives the status, headers and body of the answer.
     """
-    came, headers = [], []
+    came = []
 
-    def respond():
-        headers.append(came[-1][2])
-        return answer(headers[-1])
-
-    with running(_make_handler(came, respond)) as address:
-        yield address, headers
-
-
-def _make_handler(came, respond):
     class Handler(BaseHTTPRequestHandler):
         def answer(self):
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            came.append((self.command, self.path, dict(self.headers), body))
-            status, headers, content = respond()
+            request = (self.command, self.path, dict(self.headers), body)
+            came.append(request)
+            status, headers, content = answer(*request)
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(content))}.items():
                 self.send_header(name, value)
@@ -61,7 +33,24 @@ def _make_handler(came, respond):
         def log_message(self, *arguments):
             pass
 
-    return Handler
+    with running(Handler) as address:
+        yield address, came
+
+
+def serving_api():
+    """An API whose answer has the path, unless a word of the path asks for another one."""
+
+    def answer(_, path, *__):
+        if "redirect" in path:
+            place = {"Location": "http://169.254.169.254/latest/meta-data"}
+            return 302, place, b""
+        if "slow" in path:
+            time.sleep(3)
+        body = json.dumps({"path": path}).encode()
+        status = 500 if "broken" in path else 200
+        return status, {}, b"x" * 3_000_000 if "huge" in path else body
+
+    return serving(answer)
 
 
 @contextmanager

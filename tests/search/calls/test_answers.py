@@ -2,14 +2,17 @@
 
 import asyncio
 import gzip
+import json
 import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
+from threading import Event
+from time import monotonic
 
 import pytest
 
-from tests.search.calls.apis import serving_answers
+from tests.search.calls.apis import serving
 from tests.sources.resolving import resolve_to
 from toolbank.bank.records import HttpCall
 from toolbank.search.calls import CallError, Target, mcp
@@ -38,9 +41,7 @@ def call(port, tool="forecast", arguments=CITY, host="127.0.0.1", **target):
     return asyncio.run(send_to_mcp(tool, arguments, Target(**target)))
 
 
-def test_a_call_is_passed_on_to_one_of_several_addresses_that_answers(
-    ports, monkeypatch
-):
+def test_a_call_goes_to_one_of_several_addresses_that_answers(ports, monkeypatch):
     assert call(ports[0]) == RAIN
     if ports[1]:
         assert call(ports[1], host="[::1]") == RAIN
@@ -48,9 +49,7 @@ def test_a_call_is_passed_on_to_one_of_several_addresses_that_answers(
     assert call(ports[0], host="localhost") == RAIN
 
 
-def test_an_answer_is_bounded_in_size_and_time_and_a_private_address_needs_leave(
-    port, monkeypatch
-):
+def test_an_answer_is_bounded_and_a_private_address_needs_permission(port, monkeypatch):
     with pytest.raises(CallError, match="aborted: it sends more than 4 MB"):
         call(port, "flood", {})
     with pytest.raises(CallError, match="not public"):
@@ -91,22 +90,47 @@ def test_a_server_that_does_not_answer_is_given_up(monkeypatch, command, said):
         asyncio.run(send_to_mcp("forecast", {}, Target(command=command)))
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "shown"),
-    [
+def test_only_secrets_of_the_environment_are_hidden(monkeypatch):
+    command = (sys.executable, str(SERVER))
+    for variable, value, shown in (
         ("WEATHER_KEY", "hunter2-hunter2", "***"),
         ("WEATHER_ZONE", "Pacific/Auckland", "Pacific/Auckland"),
-    ],
-)
-def test_only_secrets_of_the_environment_are_hidden(
-    monkeypatch, variable, value, shown
-):
-    monkeypatch.setenv(variable, value)
-    target = Target(
-        command=(sys.executable, str(SERVER)), environment={"NAME": variable}
-    )
-    told = asyncio.run(send_to_mcp("forecast", {"city": "Oslo"}, target))
-    assert told == f"Rain in Oslo, says {shown}."
+    ):
+        monkeypatch.setenv(variable, value)
+        target = Target(command=command, environment={"NAME": variable})
+        told = asyncio.run(send_to_mcp("forecast", CITY, target))
+        assert told == f"Rain in Oslo, says {shown}."
+
+
+def test_a_call_ends_though_the_end_of_its_session_is_not_answered(monkeypatch):
+    done = Event()
+
+    def answer(method, path, headers, body):
+        asked = json.loads(body or "{}")
+        if method == "GET":
+            return 405, {}, b""
+        if method == "DELETE" or asked["method"] == "tools/call":
+            done.wait(20)
+        if asked.get("method") != "initialize":
+            return 202, {}, b""
+        result = {
+            "protocolVersion": asked["params"]["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "mute", "version": "1"},
+        }
+        headers = {"Content-Type": "application/json", "Mcp-Session-Id": "1"}
+        said = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+        return 200, headers, json.dumps(said).encode()
+
+    monkeypatch.setattr(mcp, "CALL_TIME", 0.5)
+    with serving(answer) as (address, came):
+        target = Target(mcp=address, private=True)
+        began = monotonic()
+        with pytest.raises(CallError, match=r"did not answer in 0\.5 s"):
+            asyncio.run(send_to_mcp("forecast", CITY, target))
+        done.set()
+    assert "DELETE" in [method for method, *_ in came]
+    assert monotonic() - began < 10
 
 
 UNPACKED = 50_000_000
@@ -116,8 +140,8 @@ BOMB = gzip.compress(b'"' + b"x" * UNPACKED + b'"', 1)
 @pytest.fixture(scope="module")
 def bombs():
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    with serving_answers(lambda _: (200, headers, BOMB)) as serving:
-        yield serving
+    with serving(lambda *_: (200, headers, BOMB)) as served:
+        yield served
 
 
 def test_an_mcp_server_may_not_compress(bombs):
@@ -125,7 +149,7 @@ def test_an_mcp_server_may_not_compress(bombs):
     target = Target(mcp=address, private=True)
     with pytest.raises(CallError, match="compressed"):
         asyncio.run(send_to_mcp("forecast", {}, target))
-    assert came[-1]["Accept-Encoding"] == "identity"
+    assert came[-1][2]["Accept-Encoding"] == "identity"
 
 
 def test_an_api_is_bounded_in_what_it_unpacks_to(bombs):

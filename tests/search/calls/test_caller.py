@@ -10,23 +10,15 @@ from toolbank.search.calls import CallError, Credential, Target, http, read_targ
 from toolbank.search.calls.caller import ToolCaller, describe_permissions
 from toolbank.system.errors import InputError
 
-NUMBER = {
-    "type": "object",
-    "properties": {"id": {"type": "string"}},
-    "required": ["id"],
-    "additionalProperties": False,
-}
-PATH = (Argument(property="id", place="path", name="id"),)
+NUMBER = {"type": "object", "properties": {"id": {"type": "string"}}}
+NUMBER |= {"required": ["id"], "additionalProperties": False}
+PLACE = {"path": "/pets/{id}", "server": "http://proposed.example"}
+PLACE["arguments"] = (Argument(property="id", place="path", name="id"),)
 
 
-def operation(name, method="GET", **more):
-    call = HttpCall(
-        method=method,
-        path="/pets/{id}",
-        arguments=PATH,
-        server="http://proposed.example",
-    )
-    return Tool(name=name, source="pets", parameters=NUMBER, call=call, **more)
+def operation(name, method="GET", source="pets"):
+    call = HttpCall(method=method, **PLACE)
+    return Tool(name=name, source=source, parameters=NUMBER, call=call)
 
 
 GET, DELETE = operation("getPet"), operation("deletePet", "DELETE")
@@ -59,7 +51,6 @@ def test_a_call_is_passed_on(api, monkeypatch):
     assert came[-1][:2] == ("DELETE", "/pets/1")
 
 
-OTHER = operation("other").model_copy(update={"source": "other"})
 REFUSED = [
     (GET, {"id": "1"}, {"patterns": ("put*",)}, "may not be called"),
     (DELETE, {"id": "1"}, {}, "may change something"),
@@ -71,7 +62,7 @@ REFUSED = [
     (GET, {"id": "1"}, {"private": False}, "not public"),
     (GET, {"id": "1"}, {"credential": {"variable": "NO_SUCH_KEY"}}, "NO_SUCH_KEY: "),
     (Tool(name="f", call=PythonCall(path="os.system")), {}, {}, "over a network"),
-    (OTHER, {"id": "1"}, {}, "no target"),
+    (operation("other", source="other"), {"id": "1"}, {}, "no target"),
     (
         GET.model_copy(update={"parameters": {"$ref": "ADDRESS/schema.json"}}),
         *({"id": "1"}, {}, "schema cannot be checked"),
@@ -172,10 +163,8 @@ def test_a_wrong_file_is_told_what_is_wrong(tmp_path, target, said):
 
 def call_mcp(name, tool, pattern, **target):
     """Call an MCP server's tool by a command that isn't there, so that nothing is found to do."""
-    hinted = {"readOnlyHint": True}
-    called = Tool(
-        name=name, annotations=hinted, call=McpCall(source="notes", tool=tool)
-    )
+    mcp = McpCall(source="notes", tool=tool)
+    called = Tool(name=name, annotations={"readOnlyHint": True}, call=mcp)
     targets = {"notes": Target(command=("/no/such/program",), **target)}
     asyncio.run(ToolCaller([pattern], targets, writes=False).call(called, {}))
 

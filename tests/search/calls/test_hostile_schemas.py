@@ -2,17 +2,15 @@
 
 import asyncio
 import json
-import signal
 import sys
 import threading
 import time
-from contextlib import ExitStack, contextmanager, suppress
-from http.server import BaseHTTPRequestHandler
+from contextlib import ExitStack, contextmanager
 
 import pytest
 import yaml
 
-from tests.search.calls.apis import running
+from tests.search.calls.apis import serving as serving_requests
 from tests.search.packed.packs import TOOLS, write_pack
 from tests.search.serve.servers import KEY, serving
 from toolbank.bank.records import McpCall, Tool
@@ -55,6 +53,7 @@ SCHEMAS = {
 
 
 RPC = {"jsonrpc": "2.0"}
+JSON = {"Content-Type": "application/json"}
 
 
 @contextmanager
@@ -64,63 +63,42 @@ def answering(schemas, keyword, kind="application/json", raw=b""):
     `raw` is what it answers to a call, as `kind`, with the call's id for ID.
     """
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def answer(method, _, __, body):
+        if method != "POST":
+            return 405, JSON, b""
+        asked = json.loads(body)
+        if "id" not in asked:
+            return 202, JSON, b""
+        if raw and asked["method"] == "tools/call":
+            said = raw.replace(b"ID", str(asked["id"]).encode())
+            if kind.startswith("text/event-stream"):
+                said = b"data: " + said + b"\n\n"
+            return 200, {"Content-Type": kind}, said
+        said = {
+            **RPC,
+            "id": asked["id"],
+            **respond(asked["method"], asked.get("params")),
+        }
+        return 200, JSON, json.dumps(said).encode()
 
-        def do_POST(self):
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            if "id" not in asked:
-                return self.answer(202, b"")
-            if raw and asked["method"] == "tools/call":
-                body = raw.replace(b"ID", str(asked["id"]).encode())
-                if kind.startswith("text/event-stream"):
-                    body = b"data: " + body + b"\n\n"
-                return self.answer(200, body, kind)
-            said = {**RPC, "id": asked["id"]}
-            made = getattr(self, asked["method"].replace("/", "_"), None)
-            if made is None:
-                said["error"] = {"code": -32601, "message": "no such method"}
-            else:
-                said["result"] = made(asked.get("params", {}))
-            return self.answer(200, json.dumps(said).encode())
-
-        def initialize(self, params):
-            return {
-                "protocolVersion": params["protocolVersion"],
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "cruel", "version": "1"},
-            }
-
-        def tools_list(self, params):
-            return {
-                "tools": [
-                    {"name": name, "inputSchema": {"type": "object"}, keyword: schema}
-                    for name, (schema, _) in schemas.items()
-                ]
-            }
-
-        def tools_call(self, params):
+    def respond(method, params):
+        if method == "initialize":
+            server = {"name": "cruel", "version": "1"}
+            about = {"capabilities": {"tools": {}}, "serverInfo": server}
+            return {"result": {"protocolVersion": params["protocolVersion"], **about}}
+        if method == "tools/list":
+            tools = [
+                {"name": name, "inputSchema": {"type": "object"}, keyword: schema}
+                for name, (schema, _) in schemas.items()
+            ]
+            return {"result": {"tools": tools}}
+        if method == "tools/call":
             content = [{"type": "text", "text": "done"}]
             structured = schemas[params["name"]][1]
-            return {"content": content, "structuredContent": structured}
+            return {"result": {"content": content, "structuredContent": structured}}
+        return {"error": {"code": -32601, "message": "no such method"}}
 
-        def do_GET(self):
-            self.answer(405, b"")
-
-        do_DELETE = do_GET  # noqa: N815
-
-        def answer(self, status, body, kind="application/json"):
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            with suppress(OSError):
-                self.wfile.write(body)
-
-        def log_message(self, *arguments):
-            pass
-
-    with running(Handler) as address:
+    with serving_requests(answer) as (address, _):
         yield f"{address}/mcp"
 
 
@@ -138,7 +116,6 @@ def passing_on(folder, target, tools):
 
 
 def call(server, name, arguments):
-    """What a call of a tool gives, and whether it failed."""
     given = {"name": "call_tool", "arguments": {"name": name, "arguments": arguments}}
     content = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": given}
     accept = "application/json, text/event-stream"
@@ -148,15 +125,7 @@ def call(server, name, arguments):
     return result["content"][0]["text"], result.get("isError", False)
 
 
-def end(server):
-    """Stop a server that still answers, as an administrator does; how it ended."""
-    assert server.ask("/healthz").status == 200
-    server.process.send_signal(signal.SIGTERM)
-    return server.process.wait(20)
-
-
 def make_tools(names, source=""):
-    """Tools of an MCP server, or each of a server of its own name."""
     return [
         Tool(name=name, summary=name, call=McpCall(source=source or name, tool=name))
         for name in names
@@ -169,7 +138,8 @@ def test_no_answer_is_held_against_the_servers_own_schema(tmp_path):
         passing_on(tmp_path, address, make_tools(SCHEMAS, "cruel")) as server,
     ):
         said = {name: call(server, name, {}) for name in SCHEMAS}
-        assert end(server) == 0
+        assert server.ask("/healthz").status == 200
+        server.end()
     assert said == dict.fromkeys(SCHEMAS, ("done", False))
 
 
@@ -231,8 +201,8 @@ def call_floods(folder, targets):
             found = server.ask("/search?q=song", Authorization=f"Bearer {KEY}")
             assert found.status == 200
             time.sleep(0.1)
-        assert end(server) == 0
-        assert "Traceback" not in server.process.stderr.read()
+        assert server.ask("/healthz").status == 200
+        assert "Traceback" not in server.end()
     return said
 
 

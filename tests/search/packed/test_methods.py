@@ -22,13 +22,8 @@ from toolbank.search.finder import Finder
 
 METHODS = "bm25 descriptions nearest tool2vec tuned-tool2vec mlc mlc-frozen refiner nnn protip fusion"
 METHODS = tuple(METHODS.split())
-QUERIES = [
-    "water my dry lawn",
-    "where is my package",
-    "play jazz",
-    "money back",
-    "zebra",
-]
+QUERIES = ["water my dry lawn", "where is my package", "play jazz", "money back"]
+QUERIES.append("zebra")
 BLOCKED = """
 import json, sys
 class Blocked:
@@ -60,11 +55,10 @@ def run(code, *arguments):
 
 
 def search_without_torch(folder):
+    found = json.loads(run(SEARCH, folder, json.dumps(QUERIES)))
     return {
         label: (np.array(indices), np.array(scores, float))
-        for label, (indices, scores) in json.loads(
-            run(SEARCH, folder, json.dumps(QUERIES))
-        ).items()
+        for label, (indices, scores) in found.items()
     }
 
 
@@ -126,10 +120,7 @@ def test_those_with_networks_are_also_written_in_8_bits(fitted, bank, tmp_path):
         assert list(threads.map(search, QUERIES * 20)) == alone * 20
 
 
-def test_methods_that_find_by_the_words_of_requests_pack_none_of_their_texts(
-    bank,  # noqa: F811
-    tmp_path,
-):
+def test_lexical_methods_pack_no_text_of_requests(bank, tmp_path):  # noqa: F811
     fitted = {config.label: create_retriever(config) for config in FURTHER}
     for retriever in fitted.values():
         retriever.fit(bank)
@@ -193,11 +184,7 @@ def hits_of(finder):
         for label in (*METHODS, "words", "near")
     ],
 )
-def test_tools_come_and_go_in_a_pack_as_in_what_it_was_packed_from(
-    bank,  # noqa: F811
-    tmp_path,
-    label,
-):
+def test_tools_come_and_go_in_a_pack_as_before(bank, tmp_path, label):  # noqa: F811
     configs = configure(encoder_for(tmp_path / "encoder", bank, *QUERIES))
     configs |= {"nearest": NearestConfig(encoder=configs["mlc"].encoder)}
     configs |= {config.label: config for config in FURTHER}

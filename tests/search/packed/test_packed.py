@@ -87,16 +87,12 @@ def test_a_tool_is_a_function_whose_name_is_its_own_and_leads_back(tmp_path):
 
 
 def test_only_wanted_tools_are_hits(finder):
-    assert names(finder.answer("lock the house, city", wanted=WEATHER)) == [
-        name
-        for name in names(finder.answer("lock the house, city", k=8))
-        if name in ("get_weather", "GET /storms")
-    ]
+    every = names(finder.answer("lock the house, city", k=8))
+    found = names(finder.answer("lock the house, city", wanted=WEATHER))
+    assert found == [name for name in every if name in ("get_weather", "GET /storms")]
     both = ToolFilter(sources=frozenset({"home"}), tags=frozenset({"sound"}))
-    assert set(names(finder.answer("a song of a house", wanted=both))) <= {
-        "music.play",
-        "music.stop",
-    }
+    found = set(names(finder.answer("a song of a house", wanted=both)))
+    assert found <= {"music.play", "music.stop"}
     nothing = ToolFilter(kinds=frozenset({"operation"}), tags=frozenset({"sound"}))
     assert not finder.answer("get_weather", wanted=nothing).hits
     with pytest.raises(InputError, match=r"'zebra'; there are: sound"):
@@ -106,16 +102,14 @@ def test_only_wanted_tools_are_hits(finder):
 def test_what_is_below_min_score_is_no_hit(finder):
     every = finder.answer("song house city", k=8, min_score=0).hits
     least = every[1].score
-    assert [hit.score for hit in finder.answer("song house city", 8, least).hits] == [
-        hit.score for hit in every if hit.score >= least
-    ]
+    found = finder.answer("song house city", 8, least).hits
+    assert list(found) == [hit for hit in every if hit.score >= least]
     assert not finder.answer("zebra", min_score=0.9).hits
 
 
 def test_the_nearest_requests_are_there_where_they_were_packed(finder, tmp_path):
-    assert [near.query for near in finder.nearest_requests("rain in Rome?")] == [
-        "will it rain in Oslo"
-    ]
+    [near] = finder.nearest_requests("rain in Rome?")
+    assert near.query == "will it rain in Oslo"
     lines = [("one\u2028line, one request", ("music.play",))]
     write_pack(tmp_path / "lines", requests=lines)
     assert Finder.open(tmp_path / "lines").nearest_requests("one line")
@@ -136,7 +130,6 @@ def test_a_new_version_lies_beside_the_old_one(tmp_path):
     assert not Finder.open(tmp_path).answer("send a letter").hits
     third = write_pack(tmp_path, TOOLS[4:])
     assert versions() == {second, third}
-    # What is open is searched all the same.
     assert old.tools.facets["source"] == ["home", "post", "weather"]
     assert names(old.answer("forecast", wanted=WEATHER)) == ["get_weather"]
     assert old.nearest_requests("rain in Rome?")
@@ -144,9 +137,8 @@ def test_a_new_version_lies_beside_the_old_one(tmp_path):
 
 def test_min_score_0_always_gives_k(finder):
     answer = finder.answer("zebra", k=3, min_score=0)
-    assert [(hit.tool, hit.score) for hit in answer.hits] == [
-        (tool, 0) for tool in TOOLS[:3]
-    ]
+    found = [(hit.tool, hit.score) for hit in answer.hits]
+    assert found == [(tool, 0) for tool in TOOLS[:3]]
     assert answer.fits is None
     some = finder.answer("send a letter", k=20, min_score=0)
     assert sorted(names(some)) == sorted(tool.name for tool in TOOLS)
@@ -208,9 +200,7 @@ def calibrated(tmp_path):
     return Finder.open(tmp_path)
 
 
-def test_hits_are_returned_whatever_the_threshold_which_only_marks_the_answer(
-    calibrated,
-):
+def test_the_threshold_marks_an_answer_and_takes_no_hit(calibrated):
     for asked, fits in ((FITTING, True), (UNFITTING, False)):
         for answer in calibrated.answer_many(asked):
             assert answer.fits is fits and answer.hits
@@ -225,7 +215,6 @@ def test_hits_are_returned_whatever_the_threshold_which_only_marks_the_answer(
     assert high.fits is True and not high.hits
     assert calibrated.answer("zebra").fits is False, "no tool is found"
     assert calibrated.answer("mail.send").fits is True, "an exact name"
-    # The mark is of the tools that are wanted.
     for source, fits in (("home", True), ("post", False)):
         wanted = ToolFilter(sources=frozenset({source}))
         assert calibrated.answer("play a song", wanted=wanted).fits is fits

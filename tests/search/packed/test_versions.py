@@ -1,15 +1,30 @@
 """The versions of a packed finder: what is deleted, what is refused, what goes on."""
 
+import io
 import json
 import os
 from contextlib import contextmanager
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from tests.search.packed.packs import TOOLS, write_pack
+from tests.search.packed.packs import REQUESTS, TOOLS, write_pack
+from toolbank.bank.bank import Bank
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.settings import Bm25Config
+from toolbank.search.catalogue import RequestIndex
 from toolbank.search.finder import Finder
-from toolbank.search.folder import check_free, is_finder
+from toolbank.search.folder import (
+    check_free,
+    is_finder,
+    read_manifest,
+    switch,
+    version_folder,
+    write_manifest,
+)
 from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.files import sha256_file
 
 
 @pytest.mark.parametrize("name", ["letter.txt", "versions/1.0/letter.txt"])
@@ -28,7 +43,6 @@ def test_what_a_pack_that_was_broken_off_left_is_cleared_away(tmp_path):
     version = write_pack(tmp_path)
     left = sorted(one.name for one in (tmp_path / "versions").iterdir())
     assert left == [".lock", version]
-    # What somebody put there is not.
     (tmp_path / "versions/mine").mkdir()
     (tmp_path / "versions/notes.txt").write_text("mine")
     for tools in (TOOLS[:4], TOOLS[4:]):
@@ -49,8 +63,7 @@ def test_the_same_content_packed_again_is_left_or_repaired(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "mark",
-    ['{"version": "12', "{", "{}", "null", "[]", "[" * 100_000],
+    "mark", ['{"version": "12', "{", "{}", "null", "[]", "[" * 100_000]
 )
 def test_a_pack_whose_mark_is_damaged_can_be_packed_again(tmp_path, mark):
     version = write_pack(tmp_path)
@@ -84,9 +97,7 @@ def test_a_file_of_the_marks_name_is_not_written_over(tmp_path, text):
         ("retrievers/bm25/tools.json", b"mail", b"mine"),
     ],
 )
-def test_a_damaged_version_is_refused_with_the_file_and_a_remedy(
-    tmp_path, name, old, new
-):
+def test_a_damaged_version_is_refused_with_a_remedy(tmp_path, name, old, new):
     path = tmp_path / "versions" / write_pack(tmp_path) / name
     if new is None:
         path.unlink()
@@ -94,6 +105,52 @@ def test_a_damaged_version_is_refused_with_the_file_and_a_remedy(
         path.write_bytes(path.read_bytes().replace(old, new) if old else new)
     with pytest.raises(InputError, match=f"{name}: .*toolbank pack RUN"):
         Finder.open(tmp_path)
+
+
+def save_array(array):
+    made = io.BytesIO()
+    np.save(made, array)
+    return made.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("offsets.npy", lambda _: save_array(np.arange(4))),
+        ("offsets.npy", lambda _: save_array(np.array([{}] * 9))),
+        ("offsets.npy", lambda _: b"PK\3\4"),
+        ("tools.jsonl", lambda old: old[:-9]),
+        ("tools.jsonl", lambda old: b"x" * len(old)),
+        ("tools.jsonl", lambda _: b""),
+        ("facets.json", lambda _: b"[]"),
+        ("called.json", lambda _: b"{}"),
+        ("requests.jsonl", lambda _: b"[1]\n"),
+        ("requests.jsonl", lambda _: b"{\n"),
+        ("uncalibrated.json", lambda _: b"[1]"),
+        ("retrievers/other/tools.json", lambda old: old.replace(b"mail", b"mine")),
+        ("pack.json", None),
+    ],
+)
+def test_a_version_with_the_right_hashes_of_wrong_files_is_refused(
+    tmp_path, name, change
+):
+    retriever = create_retriever(Bm25Config())
+    retriever.fit(Bank(TOOLS))
+    both = {"bm25": retriever, "other": retriever}
+    version = Finder(both, TOOLS, RequestIndex.of(REQUESTS)).pack(tmp_path)
+    place = version_folder(tmp_path, version)
+    manifest = read_manifest(place)
+    if change is None:
+        manifest = replace(manifest, retrievers=())
+    else:
+        (place / name).write_bytes(change((place / name).read_bytes()))
+        files = [(one, sha256_file(place / one)) for one, _ in manifest.files]
+        manifest = replace(manifest, files=tuple(files))
+    write_manifest(place, manifest)
+    place.rename(version_folder(tmp_path, manifest.version))
+    switch(tmp_path, manifest.version)
+    with pytest.raises(InputError, match=r"damaged .*Pack it again"):
+        Finder.open(tmp_path).search("send a letter")
 
 
 def test_another_layout_is_named_and_written_over(tmp_path):

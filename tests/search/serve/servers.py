@@ -51,8 +51,14 @@ class Server:
         finally:
             connection.close()
 
+    def end(self):
+        """Stop it, as an administrator does; what it said on stderr."""
+        self.process.terminate()
+        said = self.process.stderr.read()
+        assert self.process.wait(60) == 0
+        return said
+
     def read_errors(self):
-        """What it says on stderr, a line at a time."""
         for line in self.process.stderr:
             self.errors.append(line)
             yield line

@@ -123,9 +123,7 @@ def test_blanks_around_a_key_do_not_count():
         ("{pack} --mcp --port 0", "", "--port", ""),
     ],
 )
-def test_what_cannot_be_served_is_refused(
-    tmp_path, monkeypatch, given, key, place, remedy
-):
+def test_a_wrong_option_is_refused(tmp_path, monkeypatch, given, key, place, remedy):
     monkeypatch.setenv("TOOLBANK_API_KEY", key)
     write_pack(tmp_path / "pack")
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -38,7 +38,6 @@ def test_choices_become_labelled_requests(tmp_path):
             assert server.ask("/feedback", wrong).error == "not_found"
         assert server.ask("/feedback", {"search": 3}).error == "bad_request"
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
-    # A choice counts once, however often it is sent.
     first, nothing, choice, other = read(log)
     assert first["event"] == "search" and first["found"] == ["mail.send", "mail.read"]
     assert nothing["found"] == []
@@ -82,12 +81,8 @@ def test_a_log_that_is_no_file_of_its_own_is_refused(tmp_path, kind):
     path, other = tmp_path / "log.jsonl", tmp_path / "other"
     other.write_text("mine")
     other.chmod(0o644)
-    if kind == "link":
-        path.symlink_to(other)
-    elif kind == "pipe":
-        os.mkfifo(path)
-    else:
-        path = {"device": Path("/dev/null"), "nowhere": tmp_path / "no/log"}[kind]
+    path.symlink_to(other) if kind == "link" else os.mkfifo(path)
+    path = {"device": Path("/dev/null"), "nowhere": tmp_path / "no/log"}.get(kind, path)
     with pytest.raises(InputError, match=path.name):
         FeedbackLog(path, with_text=False)
     assert stat.S_IMODE(other.stat().st_mode) == 0o644

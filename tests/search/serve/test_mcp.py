@@ -11,6 +11,7 @@ import anyio
 import pytest
 import yaml
 
+from tests.commands.in_process import toolbank
 from tests.search.packed.packs import FITTING, TOOLS, UNFITTING, write_pack
 from tests.search.serve.servers import KEY, serving
 from toolbank.bank.records import McpCall, Tool
@@ -63,12 +64,9 @@ async def asking(where):
 
         async def ask(tool, **arguments):
             result = await client.call_tool(tool, arguments)
-            text = result.content[0].text if result.content else ""
-            return (
-                text
-                if result.is_error or result.structured_content is None
-                else result.structured_content
-            )
+            if result.is_error or result.structured_content is None:
+                return result.content[0].text if result.content else ""
+            return result.structured_content
 
         yield client, ask
 
@@ -162,11 +160,8 @@ def test_what_an_agent_calls_counts_as_chosen(calling, tmp_path):
 
 def test_over_http_calls_need_a_key(tmp_path):
     write_pack(tmp_path)
-    with (
-        pytest.raises(AssertionError, match="Set TOOLBANK_API_KEY"),
-        serving(tmp_path, "--call", "*"),
-    ):
-        pass
+    refused = toolbank("serve", tmp_path, "--call", "*", "--port", "0", cwd=tmp_path)
+    assert "Set TOOLBANK_API_KEY" in refused.stderr
     with serving(tmp_path, "--call", "get_*", key=KEY) as server:
         assert server.ask("/mcp", {}).status == 401
 

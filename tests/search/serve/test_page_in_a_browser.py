@@ -99,6 +99,11 @@ def test_what_is_typed_is_found_and_lies_in_the_address(chromium, address):
         page.reload()
         expect(page.locator("#q")).to_have_value("lock the door of my house")
         expect(first.locator(".name")).to_have_text("door.lock")
+        page.locator("#q").fill("zebra")
+        expect(page.locator("#said")).to_contain_text("No tool is found")
+        page.locator("#q").fill("will it rain in Bergen")
+        expect(page.locator("#near")).to_contain_text("will it rain in Oslo")
+        expect(page.locator("#near")).to_contain_text("get_weather")
         # What is typed before the server has answered stays.
         held = []
         page.route("**/facets", lambda route: held.append(route))
@@ -111,15 +116,12 @@ def test_what_is_typed_is_found_and_lies_in_the_address(chromium, address):
 
 
 def test_without_a_mouse(chromium, address):
-    with opened(
-        chromium, f"{address}?q=song", permissions=["clipboard-write", "clipboard-read"]
-    ) as page:
-        expect(page.locator(".hit").first).to_be_visible()
-        page.keyboard.press("ArrowDown")
-        page.keyboard.press("ArrowDown")
-        page.keyboard.press("ArrowUp")
-        page.keyboard.press("Enter")
+    permissions = ["clipboard-write", "clipboard-read"]
+    with opened(chromium, f"{address}?q=song", permissions=permissions) as page:
         first = page.locator(".hit").first
+        expect(first).to_be_visible()
+        for key in ("ArrowDown", "ArrowDown", "ArrowUp", "Enter"):
+            page.keyboard.press(key)
         expect(first.locator("button").first).to_have_attribute("aria-expanded", "true")
         expect(first.locator("pre").last).to_contain_text('"type": "function"')
         page.keyboard.press("c")
@@ -148,14 +150,6 @@ def test_filters_and_two_retrievers_side_by_side(chromium, address):
         expect(page.locator(".hits")).to_have_count(2)
 
 
-def test_no_tool_is_found_and_the_requests_nearest(chromium, address):
-    with opened(chromium, f"{address}?q=zebra") as page:
-        expect(page.locator("#said")).to_contain_text("No tool is found")
-        page.locator("#q").fill("will it rain in Bergen")
-        expect(page.locator("#near")).to_contain_text("will it rain in Oslo")
-        expect(page.locator("#near")).to_contain_text("get_weather")
-
-
 def test_the_mark_stands_above_the_hits_and_does_not_contradict_them(chromium, marking):
     address = f"http://{marking.host}:{marking.port}/"
     for asked, mark in ((FITTING, ""), (UNFITTING, "Probably none of these tools")):
@@ -171,26 +165,20 @@ def test_texts_of_strangers_are_shown_as_text(chromium, address):
     with opened(chromium, f"{address}?q=song&k=10") as page:
         names = page.locator(".hit .name")
         expect(names.first).to_be_visible()
-        shown = names.all_text_contents()
-        assert {tool.name for tool in HOSTILE} <= set(shown)
-        for at, name in enumerate(shown):
-            if name in {tool.name for tool in HOSTILE}:
-                page.locator(".hit > button").nth(at).click()
-                expect(page.locator(".hit").nth(at).locator("pre").last).to_be_visible()
+        assert {tool.name for tool in HOSTILE} <= set(names.all_text_contents())
+        for hit in page.locator(".hit").all():
+            hit.locator("> button").click()
+            expect(hit.locator("pre").last).to_be_visible()
         assert page.locator("img, svg, main script, main a").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 @pytest.mark.parametrize("width", [320, 390, 1280])
 def test_it_fits_a_phone_and_the_dark(chromium, address, width):
+    at = f"{address}?q=song&k=10&beside=others"
     options = {"viewport": {"width": width, "height": 800}}
     for scheme in ("light", "dark"):
-        with opened(
-            chromium,
-            f"{address}?q=song&k=10&beside=others",
-            **options,
-            color_scheme=scheme,
-        ) as page:
+        with opened(chromium, at, **options, color_scheme=scheme) as page:
             expect(page.locator(".hit").first).to_be_visible()
             page.locator(".hit > button").first.click()
             expect(page.locator(".hit pre").first).to_be_visible()
@@ -200,9 +188,7 @@ def test_it_fits_a_phone_and_the_dark(chromium, address, width):
             assert (light < 100) == (scheme == "dark")
 
 
-def test_a_server_with_a_key_asks_for_it_once_and_again_only_at_a_search(
-    chromium, tmp_path
-):
+def test_a_server_with_a_key_asks_again_only_at_a_search(chromium, tmp_path):
     with (
         serving(pack(tmp_path, TOOLS), "--host", "0.0.0.0", key=KEY) as server,
         opened(

@@ -70,10 +70,8 @@ def test_a_batch_lets_others_have_their_turn(pool, monkeypatch):
 
     async def ask():
         monkeypatch.setattr(pools, "MOST_WAITING", 200)
-        batches = [
-            asyncio.ensure_future(pool.run_each([lambda n=n: work(n)] * 50))
-            for n in range(2)
-        ]
+        works = [pool.run_each([lambda n=n: work(n)] * 50) for n in range(2)]
+        batches = [asyncio.ensure_future(one) for one in works]
         await asyncio.sleep(0)
         single = asyncio.ensure_future(pool.run(lambda: work("single")))
         await asyncio.sleep(0)

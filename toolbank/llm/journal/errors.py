@@ -68,14 +68,21 @@ def full_but_kept(path: Path, error: Exception) -> ToolbankError:
     )
 
 
-def foreign(path: Path) -> InputError:
+def foreign(path: Path, why: str) -> InputError:
     """The file is no journal, and was not touched."""
     return InputError(
-        f"{path}: not a journal of replies, or a damaged one. Nothing in it was changed. If it "
-        "belongs to another program, choose another file for the replies. If it is a journal of a "
-        "version before 0.7, run the command once with toolbank 0.7, which converts it. If it was "
-        f"a journal, move it away, with {path.name}-wal and {path.name}-shm; its replies are then "
+        f"{path}: not a journal of replies, or a damaged one: {why}. Nothing in it was changed. "
+        "If it belongs to another program, choose another file for the replies. If it was a "
+        f"journal, move it away, with {path.name}-wal and {path.name}-shm; its replies are then "
         "requested again."
+    )
+
+
+def too_old(path: Path) -> InputError:
+    """The file has the layout before the first that is converted."""
+    return InputError(
+        f"{path}: a journal of layout 1, which this version of toolbank can't read. Run the command "
+        "once with toolbank 0.7, which converts it, or use another --out folder."
     )
 
 

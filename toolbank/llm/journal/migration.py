@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import shutil
 import sqlite3
+import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tqdm import tqdm
 
-from toolbank.llm.chat import ChatReply
+from toolbank.llm.chat import ChatReply, count_tokens
 from toolbank.llm.journal import errors
 from toolbank.llm.journal.layout import (
     APPLICATION_ID,
     LAYOUT,
     REPLIES,
     SCHEMA,
+    decode,
     make_row,
 )
 from toolbank.system.errors import ToolbankError
 
 _MAGIC = b"SQLite format 3\0"
+_USER_VERSION = slice(60, 64)
 _APPLICATION_ID = slice(68, 72)
 _HEADER = 100
-# Layouts that are converted. Layout 2 had no application id, and these columns.
+# Layouts that are converted. Layouts 1 and 2 had no application id, and these columns.
 _EARLIER = (2, 3)
+_LAYOUT_1 = {"key", "attempt", "stage", "identity", "messages", "reply"}
 _LAYOUT_2 = {"key", "attempt", "stage", "identity", "messages", "dictionary", "text"}
 # Earlier layouts have the same names.
 _INDEXES = ("replies_by_attempt", "replies_by_latency", "failures_by_attempt")
@@ -51,19 +57,34 @@ def check_journal(path: Path) -> None:
         InputError: it is no journal.
     """
     try:
-        if not path.is_file():
-            if path.exists() or path.is_symlink():
-                raise errors.foreign(path)
-            return
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            what = "a folder" if stat.S_ISDIR(mode) else "no regular file"
+            raise errors.foreign(path, f"it is {what}")
         with path.open("rb") as file:
             header = file.read(_HEADER)
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise errors.foreign(path, "it is a link that leads nowhere") from None
+        return
     except OSError as error:
         raise errors.unusable(path, error) from error
-    if not header.startswith(_MAGIC) or len(header) < _HEADER:
-        raise errors.foreign(path)
+    if not header:
+        raise errors.foreign(path, "it is empty")
+    if not header.startswith(_MAGIC):
+        raise errors.foreign(path, "it is no SQLite file")
+    if len(header) < _HEADER:
+        raise errors.foreign(path, "it is cut short")
     number = int.from_bytes(header[_APPLICATION_ID])
-    if number != APPLICATION_ID and (number or not _read_columns(path) >= _LAYOUT_2):
-        raise errors.foreign(path)
+    if number == APPLICATION_ID:
+        return
+    columns = set() if number else _read_columns(path)
+    if columns >= _LAYOUT_1:
+        raise errors.too_old(path)
+    if not columns >= _LAYOUT_2:
+        layout = int.from_bytes(header[_USER_VERSION])
+        what = f"it is the database of another program (application {number}, layout {layout})"
+        raise errors.foreign(path, what)
 
 
 def is_journal(path: Path) -> bool:
@@ -79,31 +100,30 @@ def create(path: Path, source: sqlite3.Connection | None = None) -> None:
     """Create an empty journal or a copy of `source`, whole or not at all; never replace a file.
 
     Raises:
-        ToolbankError: it can't be created there.
         sqlite3.Error: it can't be written.
+        OSError: it can't be put in its place.
     """
+    made = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-            made = Path(folder, path.name)
-            with closing(sqlite3.connect(made, isolation_level=None)) as connection:
-                # Two or three replies a page; a page of the usual 4 kB would be half empty.
-                connection.execute("PRAGMA page_size = 8192")
-                if source is not None:
-                    source.backup(connection)
-                prepare(connection, path)
-                connection.execute("PRAGMA journal_mode = WAL")
-            try:
-                # Unlike a move, it never takes the place of what another process has just made.
-                os.link(made, path)
-            except FileExistsError:
-                pass
-            except OSError:
-                # Some file systems have no links.
-                if not path.exists():
-                    made.rename(path)
-    except OSError as error:
-        raise errors.unusable(path, error) from error
+        with closing(sqlite3.connect(made, isolation_level=None)) as connection:
+            # Two or three replies a page; a page of the usual 4 kB would be half empty.
+            connection.execute("PRAGMA page_size = 8192")
+            if source is not None:
+                source.backup(connection)
+            prepare(connection, path)
+            connection.execute("PRAGMA journal_mode = WAL")
+        try:
+            # Unlike a move, it never takes the place of what another process has just made.
+            os.link(made, path)
+        except FileExistsError:
+            pass
+        except OSError:
+            # Some file systems have no links.
+            if not path.exists():
+                made.rename(path)
+    finally:
+        for left in ("", "-wal", "-shm", "-journal"):
+            made.with_name(f"{made.name}{left}").unlink(missing_ok=True)
 
 
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
@@ -160,7 +180,7 @@ def _convert(connection: sqlite3.Connection, layout: int) -> None:
 def _make_rows(
     connection: sqlite3.Connection, layout: int
 ) -> Iterator[tuple[object, ...]]:
-    """Make the rows of this layout."""
+    """Make the rows of this layout, and estimate the tokens of paid replies that have none."""
     total = connection.execute("SELECT count(*) FROM old_replies").fetchone()[0]
     # Layout 3 says which replies have estimated tokens.
     estimated = "old.estimated" if layout > 2 else "0"
@@ -177,27 +197,44 @@ def _make_rows(
         content = zlib.decompressobj(zdict=like or b"").decompress(packed)
         columns[-1] = bool(columns[-1])
         reply = ChatReply(*columns)
+        is_paid = reply.latency > 0 or _names_model(identity)
+        if is_paid and not (reply.prompt_tokens or reply.completion_tokens):
+            prompt = "\n".join(message["content"] for message in decode(content))
+            reply = count_tokens(reply, prompt, 0)
         yield identity, *make_row(key, attempt, step, reply, content)
+
+
+def _names_model(identity: str) -> bool:
+    """Whether an engine's identity names a model."""
+    try:
+        settings = json.loads(identity)
+    except ValueError:
+        return False
+    return isinstance(settings, dict) and bool(settings.get("model"))
 
 
 def _read_columns(path: Path) -> set[str]:
     """Read the columns of `replies` in a SQLite file, without a change to it or its folder."""
+    columns = _columns(path)
     log = path.with_name(f"{path.name}-wal")
-    # With `immutable` SQLite creates no files of its own.
-    mode = "mode=ro&immutable=1"
-    with TemporaryDirectory() as folder:
-        if log.is_file() and path.stat().st_size <= _MOST_COPIED:
-            # A journal of layout 2 may have been killed before its tables left this file.
+    if not columns and log.is_file() and path.stat().st_size <= _MOST_COPIED:
+        # A new journal of layout 2 that was killed before its tables left the write-ahead file.
+        with TemporaryDirectory() as folder:
             copy = Path(folder, path.name)
             shutil.copyfile(path, copy)
-            shutil.copyfile(log, f"{copy}-wal")
-            path, mode = copy, "mode=rw"
-        uri = f"{path.absolute().as_uri()}?{mode}"
-        with closing(sqlite3.connect(uri, uri=True)) as connection:
-            columns = connection.execute(
-                "SELECT name FROM pragma_table_info('replies')"
-            ).fetchall()
-    return {name for (name,) in columns}
+            shutil.copyfile(log, copy.with_name(f"{copy.name}-wal"))
+            columns = _columns(copy, "mode=rw")
+    return columns
+
+
+def _columns(path: Path, how: str = "mode=ro&immutable=1") -> set[str]:
+    # With `immutable` SQLite creates no files of its own.
+    uri = f"{path.absolute().as_uri()}?{how}"
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        rows: Sequence[tuple[str]] = connection.execute(
+            "SELECT name FROM pragma_table_info('replies')"
+        ).fetchall()
+    return {name for (name,) in rows}
 
 
 def _layout(connection: sqlite3.Connection) -> int:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import sqlite3
 import zlib
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import TracebackType
 from typing import Any, Self
 
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
@@ -34,17 +35,6 @@ from toolbank.system.errors import ToolbankError
 from toolbank.system.terminal import print_above_bars
 
 _PERCENTILES = (50, 90, 99)
-# Numbers in the first column order all replies before all failures.
-_USAGE = """
-SELECT stage, identity, sum(is_reply), sum(prompt_tokens), sum(completion_tokens), sum(estimated)
-FROM (
-    SELECT rowid AS place, 1 AS is_reply, stage, identity, prompt_tokens, completion_tokens,
-        estimated FROM replies
-    UNION ALL
-    SELECT rowid + (1 << 60), 0, stage, identity, prompt_tokens, completion_tokens, estimated
-        FROM failures
-) GROUP BY stage, identity ORDER BY min(min(place)) OVER (PARTITION BY stage), identity
-"""
 
 
 def read_usage(connection: sqlite3.Connection) -> tuple[StepUsage, ...]:
@@ -52,44 +42,79 @@ def read_usage(connection: sqlite3.Connection) -> tuple[StepUsage, ...]:
 
     Steps with nothing but failed tries come last.
     """
-    failed: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)
-    for step, identity, reason, tries in connection.execute(
-        "SELECT stage, identity, reason, count(*) FROM failures "
-        "GROUP BY stage, identity, reason ORDER BY reason"
-    ):
-        failed[step, identity][reason] = tries
-    latencies: dict[tuple[str, int], list[float]] = defaultdict(list)
-    for step, identity, latency in connection.execute(
-        "SELECT stage, identity, latency FROM replies WHERE latency > 0 ORDER BY latency"
-    ):
-        latencies[step, identity].append(latency)
-    names = dict(connection.execute("SELECT id, identity FROM identities"))
-    return tuple(
-        StepUsage(
-            step,
-            names[identity],
-            replies,
-            prompt,
-            completion,
-            failed[step, identity],
-            _summarise(latencies[step, identity]),
-            estimated,
+    sums = {
+        (step, identity): numbers
+        for step, identity, *numbers in connection.execute(
+            "SELECT stage, identity, count(*), sum(prompt_tokens), sum(completion_tokens), "
+            "sum(estimated), sum(latency > 0), max(latency) FROM replies "
+            "GROUP BY stage, identity"
         )
-        for step, identity, replies, prompt, completion, estimated in connection.execute(
-            _USAGE
-        )
-    )
-
-
-def _summarise(ordered: Sequence[float]) -> dict[str, float]:
-    """Find the smallest latencies that a share does not exceed (nearest rank), and the largest."""
-    if not ordered:
-        return {}
-    points = {
-        f"p{percent}": ordered[math.ceil(len(ordered) * percent / 100) - 1]
-        for percent in _PERCENTILES
     }
-    return {**points, "max": ordered[-1]}
+    failed: dict[tuple[str, int], dict[str, int]] = {}
+    charged: Counter[tuple[str, int, int]] = Counter()
+    for step, identity, reason, tries, *tokens in connection.execute(
+        "SELECT stage, identity, reason, count(*), sum(prompt_tokens), sum(completion_tokens), "
+        "sum(estimated) FROM failures GROUP BY stage, identity, reason ORDER BY reason"
+    ):
+        failed.setdefault((step, identity), {})[reason] = tries
+        charged.update({(step, identity, n): one for n, one in enumerate(tokens)})
+    names = dict(connection.execute("SELECT id, identity FROM identities"))
+    used = []
+    places = _places(connection)
+    found = {*sums, *failed}
+    for step, identity in sorted(found, key=lambda one: (places[one[0]], one[1])):
+        replies, *tokens, measured, longest = sums.get(
+            (step, identity), (0, 0, 0, 0, 0, 0.0)
+        )
+        prompt, completion, estimated = (
+            one + charged[step, identity, n] for n, one in enumerate(tokens)
+        )
+        latency = {
+            f"p{percent}": _percentile(connection, step, identity, percent, measured)
+            for percent in _PERCENTILES
+            if measured
+        }
+        if measured:
+            latency["max"] = longest
+        used.append(
+            StepUsage(
+                step,
+                names[identity],
+                replies,
+                prompt,
+                completion,
+                failed.get((step, identity), {}),
+                latency,
+                estimated,
+            )
+        )
+    return tuple(used)
+
+
+def _places(connection: sqlite3.Connection) -> dict[str, int]:
+    """Number the steps in the order of their first calls."""
+    rows = [
+        row
+        for table in ("replies", "failures")
+        for row in connection.execute(
+            f"SELECT stage FROM {table} GROUP BY stage ORDER BY min(rowid)"  # noqa: S608
+        )
+    ]
+    names = dict.fromkeys(name for (name,) in rows)
+    return {name: place for place, name in enumerate(names)}
+
+
+def _percentile(
+    connection: sqlite3.Connection, step: str, identity: int, percent: int, of: int
+) -> float:
+    """Find the smallest latency that `percent` per cent do not exceed (nearest rank)."""
+    rank = math.ceil(of * percent / 100)
+    (latency,) = connection.execute(
+        "SELECT latency FROM replies WHERE stage = ? AND identity = ? AND latency > 0 "
+        "ORDER BY latency LIMIT 1 OFFSET ?",
+        (step, identity, rank - 1),
+    ).fetchone()
+    return float(latency)
 
 
 _LOCK_WAIT_S = 5.0
@@ -129,7 +154,12 @@ class Journal:
             self._open = stack.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._reader = None
         self._open.close()
 
@@ -238,16 +268,25 @@ class Journal:
             return read_usage(connection)
 
     def _open_to_write(self, stack: ExitStack) -> None:
-        if not self.path.exists():
-            create(self.path)
-        with closing(_connect_to_write(self.path)) as connection:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if not self.path.exists():
+                create(self.path)
+        except OSError as error:
+            raise errors.unusable(self.path, error) from error
+        connection = _connect_to_write(self.path)
+        with ExitStack() as if_it_fails:
+            if_it_fails.callback(connection.close)
             prepare(connection, self.path)
-        self._reader = stack.enter_context(closing(_connect(self.path)))
-        names = self._reader.execute("SELECT identity FROM identities")
-        self._identities = {identity for (identity,) in names}
+            self._identities = {
+                identity
+                for (identity,) in connection.execute("SELECT identity FROM identities")
+            }
+            if_it_fails.pop_all()
         # Its thread closes the connection.
-        self._writer = Writer(self.path, _connect_to_write(self.path))
+        self._writer = Writer(self.path, connection)
         stack.callback(self._writer.close)
+        self._reader = stack.enter_context(closing(_connect(self.path)))
 
     def _open_to_read(self, stack: ExitStack) -> None:
         reader = stack.enter_context(closing(_connect(self.path)))
@@ -308,7 +347,11 @@ def copy_journal(source: Path, target: Path) -> None:
     with errors.explained(source):
         check_journal(source)
         with closing(_connect(source)) as connection:
-            create(target, connection)
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                create(target, connection)
+            except OSError as error:
+                raise errors.unusable(target, error) from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:

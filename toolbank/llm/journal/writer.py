@@ -11,10 +11,11 @@ import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import monotonic, sleep
-from typing import IO, NamedTuple
+from typing import IO
 
 from toolbank.llm.journal import errors
 from toolbank.llm.journal.layout import TABLES, Table
@@ -74,8 +75,10 @@ _ROWS_IN_A_STATEMENT = 64
 _BETWEEN_COMMITS_S = 0.02
 
 
-class _Item(NamedTuple):
+@dataclass(frozen=True)
+class _Item:
     rows: tuple[Row, ...]
+    loop: asyncio.AbstractEventLoop
     done: asyncio.Future[None]
 
 
@@ -106,7 +109,8 @@ class Writer:
         Raises:
             ToolbankError: they can't be written, or the writer is closed.
         """
-        item = _Item(rows, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        item = _Item(rows, loop, loop.create_future())
         with self._lock:
             if not self._is_open:
                 raise errors.closed(self._path)
@@ -206,7 +210,7 @@ def _wake(items: Sequence[_Item], outcomes: Sequence[ToolbankError | None]) -> N
     """Settle the futures of all items, with one call per loop."""
     by_loop = defaultdict(list)
     for item, error in zip(items, outcomes, strict=True):
-        by_loop[item.done.get_loop()].append((item.done, error))
+        by_loop[item.loop].append((item.done, error))
     for loop, settled in by_loop.items():
         # The loop of an aborted run is closed, and nobody waits in it.
         with suppress(RuntimeError):

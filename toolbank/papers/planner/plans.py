@@ -18,7 +18,7 @@ from toolbank.bank.ranking import Hits, top_k
 from toolbank.bank.records import Query
 from toolbank.llm.chat import ChatRequest, Message, number_from_text
 from toolbank.llm.templates import PromptTemplate
-from toolbank.papers.planner.config import NONE, RANDOM, TEMPLATE
+from toolbank.papers.planner.config import GOLD, NONE, RANDOM, TEMPLATE
 from toolbank.retrievers.base import FitContext, Retriever, title_and_summary
 from toolbank.run.fit import load_fitted
 from toolbank.system.errors import InputError
@@ -251,6 +251,8 @@ class CandidateSampler:
             others = [name for name in self.bank.tool_names if name not in own]
             free = max(0, self.k - len(names))
             names += random.sample(others, min(free, len(others)))
+        elif source != GOLD:
+            raise ValueError(f"{source} needs its retriever")
         return random.sample(names, len(names))
 
 

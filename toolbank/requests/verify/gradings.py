@@ -438,7 +438,7 @@ def _read_replies(journal: Journal, bank: Bank) -> tuple[list[Grading], set[str]
     order = [one.identity for one in journal.usage() if one.step == _STEP]
     found = []
     files = set()
-    for query in bank.queries:
+    for query in bank.queries if order else ():
         of = [
             one
             for one in journal.entries(number_from_text(query.query))

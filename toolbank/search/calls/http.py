@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import aiohttp
 from yarl import URL
@@ -105,6 +105,8 @@ def prepare_request(
             raise CallError(f"{name}: may change the method of the request.")
     if query:
         url += "?" + urlencode(query, quote_via=quote, safe="")
+    if urlsplit(url).netloc != urlsplit(base).netloc:
+        raise CallError("The path leads to another host.")
     return HttpRequest(method, url, headers, data)
 
 

@@ -30,16 +30,17 @@ async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -
     connection = Connection(
         largest=_MOST_BYTES, most_bytes=_MOST_BYTES, most_values=_MOST_VALUES
     )
+    limit = asyncio.timeout(CALL_TIME)
     try:
         async with (
-            asyncio.timeout(CALL_TIME),
+            limit,
             _open_transport(target, connection) as transport,
             _connect(transport) as client,
         ):
             result = await client.call_tool(tool, dict(arguments))
     # The client raises many kinds of exceptions, in groups.
     except Exception as error:
-        raise CallError(_explain(error, connection)) from error
+        raise CallError(_explain(error, connection, limit.expired())) from error
     text = "\n".join(getattr(part, "text", f"[{part.type}]") for part in result.content)
     if not text and result.structured_content is not None:
         try:
@@ -54,12 +55,12 @@ async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -
     return text
 
 
-def _explain(error: BaseException, connection: Connection) -> str:
+def _explain(error: BaseException, connection: Connection, is_late: bool) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if connection.fault:
         return f"The call was aborted: {connection.fault}."
-    if isinstance(error, TimeoutError):
+    if is_late:
         return f"The server did not answer in {CALL_TIME:g} s."
     if isinstance(error, ServerError):
         return f"The server cannot be called: {error}."
@@ -89,7 +90,7 @@ async def _open_transport(target: Target, connection: Connection) -> AsyncIterat
     async with httpx2.AsyncClient(
         headers=target.credential.headers() if target.credential else {},
         follow_redirects=False,
-        timeout=None,  # the whole call has a limit
+        timeout=CALL_TIME,  # also of the end of the session, after that of the call
         trust_env=False,
         transport=BoundedTransport(connection, guards=not target.private),
     ) as http:

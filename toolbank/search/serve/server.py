@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import resource
+import errno
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -59,11 +59,19 @@ def open_socket(host: str, port: int) -> socket.socket:
         listening.bind(address)
         listening.listen(_BACKLOG)
     except OSError as error:
-        raise InputError(
-            f"{host}:{port}: cannot listen there ({error.strerror}). Give another --host or --port."
-        ) from error
+        raise InputError(f"{host}:{port}: {_explain(error)}") from error
     listening.setblocking(False)
     return listening
+
+
+def _explain(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "in use already. Stop the other program, or give another --port."
+    if error.errno == errno.EACCES:
+        return "not allowed. Ports below 1024 are reserved; give another --port."
+    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        return "not an address of this machine. Give another --host."
+    return f"cannot listen ({error.strerror})."
 
 
 def run_app(
@@ -100,6 +108,10 @@ def find_most_connections() -> int:
 
     The reserve is kept free; if there are few descriptors, half are for connections.
     """
+    try:
+        import resource
+    except ImportError:  # a system without such limits
+        return _MOST_CONNECTIONS
     used = _count_descriptors()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_CONNECTIONS + _RESERVE + 2 * used

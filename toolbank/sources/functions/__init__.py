@@ -77,6 +77,7 @@ def _read_tools(config: FunctionsSource, _: Path) -> ToolCollection:
             *found.describe_repairs(config.label),
             *([_describe_repeated(config.label, repeated)] if repeated else []),
         ),
+        check=found.check,
     )
 
 

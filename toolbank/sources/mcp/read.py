@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -32,7 +33,6 @@ from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.http import PrivateAddressError
 from toolbank.system.numbers import count
-from toolbank.system.secrets import without_users
 from toolbank.system.terminal import one_line
 from toolbank.system.text import find_control_character
 from toolbank.system.version import __version__
@@ -103,19 +103,18 @@ def _explain_http(
     status, kind = connection.status, connection.content_type.partition(";")[0].strip()
     may_pass = status >= 429
     if status in (401, 403):
+        in_file = "add it to its `headers` in that file"
+        where = "set `token_env` or `headers`" if server.is_open else in_file
         reason = (
-            f"it refuses access (HTTP status {status}); if it requires a token, add the token to "
-            "`headers`"
+            f"it refuses access (HTTP status {status}); if it requires a token, {where}"
         )
     elif 300 <= status < 400:
-        # What follows the host may be a secret.
-        place = "/".join(connection.location.partition("?")[0].split("/")[:3])
-        reason = (
-            f"it redirects to another address, {server.quote(without_users(place), 100)}; give that address if it "
-            "is correct"
-        )
+        place = _host(server.hide(connection.location))
+        reason = f"it redirects to another address{place}; give that address if it is correct"
+    elif status in (404, 405, 406, 410):
+        reason = f"there is no MCP server at that address (HTTP status {status})"
     elif status >= 400:
-        reason = f"it returned HTTP status {status}; check the address"
+        reason = f"it returned HTTP status {status}"
     elif status and kind not in ("application/json", "text/event-stream", ""):
         reason = f"it returned {server.quote(kind, 50)}, which no MCP server does; check the address"
     elif isinstance(error, ValidationError | MCPError):
@@ -125,6 +124,15 @@ def _explain_http(
     else:
         reason, may_pass = "the connection was lost", True
     return ServerError(reason, may_pass=may_pass)
+
+
+def _host(location: str) -> str:
+    """Name the host alone: what follows it, or stands before it, may be a secret."""
+    try:
+        host = urlsplit(location).hostname
+    except ValueError:
+        host = None
+    return f", on {one_line(host, 100)}" if host else ""
 
 
 # Pages in a row without a new name.
@@ -188,14 +196,19 @@ def _hide_secrets(listing: ToolListing, server: Server) -> ToolListing:
 @contextmanager
 def silence_loggers() -> Iterator[None]:
     """Silence the libraries: they log addresses, headers and messages of servers."""
-    levels = {one: one.level for one in map(logging.getLogger, _LOGGERS)}
-    for logger in levels:
-        logger.setLevel(logging.CRITICAL + 1)
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    before = [logger.propagate for logger in loggers]
+    # Their children may have levels of their own, so it is not enough to set these.
+    silent = logging.NullHandler()
+    for logger in loggers:
+        logger.propagate = False
+        logger.addHandler(silent)
     try:
         yield
     finally:
-        for logger, level in levels.items():
-            logger.setLevel(level)
+        for logger, propagates in zip(loggers, before, strict=True):
+            logger.propagate = propagates
+            logger.removeHandler(silent)
 
 
 async def _list_tools(
@@ -402,6 +415,7 @@ def _collect(config: McpSource, read: ServerResults) -> ToolCollection:
         notes=(*notes, *found.describe_repairs(config.label)),
         complete=not read.failed,
         unread=() if config.config is None else tuple(f"mcp:{n}" for n in read.failed),
+        check=found.check,
     )
 
 

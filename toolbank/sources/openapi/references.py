@@ -255,6 +255,32 @@ def _named(root: Node) -> Iterator[tuple[str, Node]]:
             waiting += reversed([*node.elements()])
 
 
+_OTHERS = {
+    "asyncapi": "AsyncAPI",
+    "arazzo": "Arazzo",
+    "overlay": "an OpenAPI overlay",
+    "discoveryVersion": "a description of Google's discovery service",
+    "swaggerVersion": "Swagger 1",
+    "mcpServers": "a configuration of MCP servers",
+    "__schema": "a schema of GraphQL",
+}
+"""Keys by which other documents are recognised."""
+
+
+def _guess(content: Any) -> str:
+    """Say what a document is instead."""
+    if not isinstance(content, dict):
+        return "it is a list" if isinstance(content, list) else "it is no object"
+    for key, name in _OTHERS.items():
+        if key in content:
+            return f"it looks like {name}"
+    if "postman" in str(content.get("info")):
+        return "it looks like a Postman collection"
+    if "paths" in content:
+        return "it has `paths`, but no `openapi` with the version"
+    return "it has neither `openapi` nor `swagger`"
+
+
 def _read_version(root: Node, findings: Findings) -> tuple[int, int]:
     """Read the version of a document, major and minor.
 
@@ -266,8 +292,7 @@ def _read_version(root: Node, findings: Findings) -> tuple[int, int]:
     key = "openapi" if root.get("openapi") is not None else "swagger"
     if not isinstance(content, dict) or key not in content:
         raise InputError(
-            f"{address}: it is not an OpenAPI description: it has neither `openapi` nor `swagger`. "
-            f"{versions}."
+            f"{address}: it is not an OpenAPI description: {_guess(content)}. {versions}."
         )
     said = str(content[key])
     found = re.match(r"(\d{1,4})(?:\.(\d{1,4}))?", said)

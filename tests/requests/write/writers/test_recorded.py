@@ -11,11 +11,8 @@ from toolbank.requests.write.checks import Checker, read_draft, read_polished
 from toolbank.requests.write.config import GenerateConfig
 from toolbank.system.errors import InputError
 
-TOOLS = (
-    Tool(name="shop.total", aliases=("shop.sum",)),
-    Tool(name="shop.sort"),
-    Tool(name="shop.scale"),
-)
+TOTAL = Tool(name="shop.total", aliases=("shop.sum",))
+TOOLS = (TOTAL, Tool(name="shop.sort"), Tool(name="shop.scale"))
 LINE = {
     "id": "shop-1",
     "offered": ["shop.sort", "shop.sum", "shop.gone", "shop.total"],
@@ -29,9 +26,8 @@ LINE = {
 
 def engine(folder, *lines):
     path = folder / "replies.jsonl"
-    path.write_text(
-        "\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines)
-    )
+    texts = [one if isinstance(one, str) else json.dumps(one) for one in lines]
+    path.write_text("\n".join(texts))
     return create(replies=path)
 
 
@@ -49,11 +45,8 @@ def test_the_offers_are_the_files_and_hold_the_banks_own_names(tmp_path):
     first, second = made.offers.offer(0), made.offers.offer(1)
     assert first.tools == second.tools == ("shop.sort", "shop.total")
     assert (first.at_most, second.at_most) == (2, 4)
+    assert made.missing == {"shop.gone": 2}
     assert made.offers.offer(2) is None
-
-
-def test_offered_tools_that_the_bank_lacks_are_counted_by_name(tmp_path):
-    assert engine(tmp_path, LINE, LINE).missing == {"shop.gone": 2}
 
 
 def test_replies_go_through_the_same_reading_and_checks_as_a_models(tmp_path):
@@ -67,15 +60,12 @@ def test_replies_go_through_the_same_reading_and_checks_as_a_models(tmp_path):
     assert read_polished(play(made, "polish"), draft.draft) == LINE["query"]
 
 
-def test_a_draft_recorded_without_a_change_is_marked_good(tmp_path):
-    made = engine(tmp_path, {**LINE, "query": LINE["draft"]})
+def test_a_draft_may_be_recorded_without_a_change_or_as_declined(tmp_path):
+    declined = {**LINE, "draft": "", "query": "", "tools": []}
+    made = engine(tmp_path, {**LINE, "query": LINE["draft"]}, declined)
     assert json.loads(play(made, "polish"))["already_good"]
     assert read_polished(play(made, "polish"), LINE["draft"]) == LINE["draft"]
-
-
-def test_a_line_without_draft_and_tools_was_declined(tmp_path):
-    made = engine(tmp_path, {**LINE, "draft": "", "query": "", "tools": []})
-    assert read_draft(play(made, "write")).declined
+    assert read_draft(play(made, "write", 1)).declined
 
 
 @pytest.mark.parametrize(

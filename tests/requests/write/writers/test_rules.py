@@ -50,9 +50,8 @@ def write(engine, tools, attempt):
     by_name = {tool.name: tool for tool in tools}
     offer = engine.offers.offer(attempt)
     offered = tuple(by_name[name] for name in offer.tools)
-    draft = read_draft(
-        answer("write", WriteTask(offered, offer.at_most, offer.at_least))
-    )
+    task = WriteTask(offered, offer.at_most, offer.at_least)
+    draft = read_draft(answer("write", task))
     if draft.declined:
         return offer, draft, None
     used = tuple(by_name[name] for name in draft.tools)

@@ -47,10 +47,8 @@ def test_sentences_that_lean_on_code_are_left_out(sentence):
 
 
 def test_code_blocks_are_no_sentences():
-    assert split_sentences("Sort it.\n\n>>> sort(x)\n\nThen look.") == [
-        "Sort it.",
-        "Then look.",
-    ]
+    sentences = split_sentences("Sort it.\n\n>>> sort(x)\n\nThen look.")
+    assert sentences == ["Sort it.", "Then look."]
 
 
 @given(st.text(max_size=200))

@@ -125,7 +125,10 @@ class Folder:
         self.notes: list[str] = []
         self._model = model
         files = path.glob("[!.]*.jsonl")
-        self._files = sorted(file for file in files if file.is_file())
+        self._files = sorted(
+            (file for file in files if file.is_file()),
+            key=lambda file: (read_round(file.name), file.name),
+        )
         rounds = [read_round(file.name) for file in self._files]
         self.last_round = max(rounds, default=0)
         for file in self._files:

@@ -162,7 +162,8 @@ def make_body(
 def read_completion(body: Any, *, model: str) -> ChatReply:
     """Read the reply in a chat-completions body, bytes or JSON.
 
-    `model` is the requested one, for bodies that name none. An answer that was cut, refused or left empty is a reply too, and its `finish` says so.
+    `model` is the requested one, for bodies that name none. An answer that was cut, refused or left
+    empty is a reply too, and its `finish` says so.
 
     Raises:
         CompletionError: the body is no chat completion. Nothing else is raised.

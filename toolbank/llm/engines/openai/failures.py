@@ -247,8 +247,7 @@ def transfer_error(error: Exception, url: str, credentials: Credentials) -> Engi
 
 
 _UNUSABLE = {
-    "web-page": "the answer is a web page, such as a login or a maintenance page.{quote} "
-    "`base_url` has to be the address of the API, which mostly ends in /v1{hint}.",
+    "web-page": "the answer is a web page, such as a login or a maintenance page.{quote}{advice}",
     "error-in-reply": "the answer is an error in place of a completion.{quote}",
     "stream-in-reply": "the answer is a stream of events, which was not requested.{quote} Check "
     "the settings of the server, and of a proxy in front of it.",
@@ -271,8 +270,14 @@ def unusable_reply(
     usual = urlsplit(url)._replace(path="/v1").geturl()
     hint = "" if url.rstrip("/") == usual else f", here {usual}"
     fatal = error.reason == "web-page" and is_sure
+    advice = (
+        f" There were only web pages so far: set `base_url` to the address of the API, which mostly "
+        f"ends in /v1{hint}."
+        if fatal
+        else ""
+    )
     return EngineError(
-        f"{url}: {_UNUSABLE.get(error.reason, _INCOMPLETE).format(quote=quote, hint=hint)}",
+        f"{url}: {_UNUSABLE.get(error.reason, _INCOMPLETE).format(quote=quote, advice=advice)}",
         reason=error.reason,
         retryable=not fatal,
         fatal=fatal,
