@@ -36,7 +36,7 @@ class FunctionCallingConfig(DatasetConfig):
 
 
 @dataclass(frozen=True)
-class _Row:
+class _CallRow:
     query: str
     functions: list[Any]
     calls: list[str]
@@ -59,7 +59,7 @@ def read_function_calling(config: FunctionCallingConfig) -> Dataset:
         InputError: a file can't be read, or no row has one of these forms.
     """
     left_out = SkipCounter()
-    catalogue = _Catalogue()
+    catalogue = _RowTools()
     queries: list[Query] = []
     for path in _row_files(config):
         answers = dict(_read_answers(_answer_file(path)))
@@ -131,7 +131,7 @@ def _explain(error: Exception) -> str:
     return str(error) if type(error) is ValueError else "not in the form of its dataset"
 
 
-class _Catalogue:
+class _RowTools:
     """The tools of all rows."""
 
     def __init__(self) -> None:
@@ -154,16 +154,16 @@ class _Catalogue:
         return named
 
 
-def _parse_row(row: Mapping[str, Any], answers: Mapping[str, list[str]]) -> _Row:
+def _parse_row(row: Mapping[str, Any], answers: Mapping[str, list[str]]) -> _CallRow:
     if "api_list" in row:
         pairs = _decode(row["relevant APIs"])
         names = ["::".join(map(str, pair[:2])) for pair in pairs]
-        return _Row(_text(row["query"]), _decode(row["api_list"]), names)
+        return _CallRow(_text(row["query"]), _decode(row["api_list"]), names)
     if "question" in row and "function" in row:
         return _parse_bfcl(row, answers)
     if "answers" in row and "tools" in row:
         calls = [call["name"] for call in _decode(row["answers"])]
-        return _Row(_text(row["query"]), _decode(row["tools"]), calls)
+        return _CallRow(_text(row["query"]), _decode(row["tools"]), calls)
     if "messages" in row and "tools" in row:
         return _parse_messages(_decode(row["messages"]), _decode(row["tools"]))
     if "system" in row and "conversations" in row:
@@ -173,7 +173,7 @@ def _parse_row(row: Mapping[str, Any], answers: Mapping[str, list[str]]) -> _Row
     raise ValueError(f"not in a form of {_FORMS}")
 
 
-def _parse_bfcl(row: Mapping[str, Any], answers: Mapping[str, list[str]]) -> _Row:
+def _parse_bfcl(row: Mapping[str, Any], answers: Mapping[str, list[str]]) -> _CallRow:
     turns = _decode(row["question"])
     if isinstance(turns, str):
         turns = [[{"role": "user", "content": turns}]]
@@ -188,10 +188,10 @@ def _parse_bfcl(row: Mapping[str, Any], answers: Mapping[str, list[str]]) -> _Ro
     calls = answers.get(str(row["id"]), [])
     if given is not None:
         calls = [name for call in _decode(given) for name in _name_calls(call)]
-    return _Row(_text(text), functions, calls)
+    return _CallRow(_text(text), functions, calls)
 
 
-def _parse_messages(messages: list[Any], functions: list[Any]) -> _Row:
+def _parse_messages(messages: list[Any], functions: list[Any]) -> _CallRow:
     """The first request, and the calls of the assistant before the next one."""
     query, calls = "", []
     for message in messages:
@@ -205,7 +205,7 @@ def _parse_messages(messages: list[Any], functions: list[Any]) -> _Row:
             calls += [call.get("function", call)["name"] for call in made]
             if not made and isinstance(content, str):
                 calls += find_calls(content)
-    return _Row(query, functions, calls)
+    return _CallRow(query, functions, calls)
 
 
 def find_calls(text: str) -> list[str]:
