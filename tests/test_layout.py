@@ -127,17 +127,17 @@ def test_a_source_imports_from_no_other():
 
 # Most files and code lines of each package. Whoever needs more says in the commit what went for it.
 BUDGETS = {
-    "bank": (8, 1_490),
+    "bank": (8, 1_500),
     "commands": (21, 3_150),
     "config": (6, 640),
-    "datasets": (9, 1_120),
+    "datasets": (13, 1_520),
     "encoders": (12, 1_260),
     "evaluation": (5, 690),
-    "llm": (34, 5_480),
+    "llm": (34, 5_640),
     "papers": (23, 2_980),
     "publish": (5, 790),
     "report": (10, 1_490),
-    "requests": (27, 5_130),
+    "requests": (27, 5_200),
     "retrievers": (32, 5_130),
     "run": (26, 4_480),
     "search": (20, 3_350),

@@ -71,6 +71,34 @@ def test_auto_begins_with_eight_and_doubles_up_to_what_is_ever_used():
     assert {8, 16, 32, 64, 128, 256, 512, 1024} == set(seen)
 
 
+def one_slot(in_flight, _):
+    """A server that answers one call at a time, in 40 s, and queues the others."""
+    seconds = 40.0 * in_flight
+    return (seconds, "") if seconds <= 120 else (120.0, "timeout")
+
+
+def test_a_server_with_one_slot_gets_few_calls_at_a_time():
+    for concurrency, first in (("auto", 1), ("auto", 8), (32, 1)):
+        seen = serve(ConcurrencyLimit(concurrency, first), one_slot, 400)
+        # Three in flight are answered in time.
+        assert max(seen[60:]) <= 4
+        assert sum(seen[60:]) <= 3.2 * len(seen[60:])
+
+
+def test_from_one_call_it_comes_soon_to_many():
+    seen = serve(ConcurrencyLimit("auto", 1), fast, 200)
+    assert seen[0] == 1
+    assert seen[-1] >= 64
+
+
+def test_a_few_calls_that_time_out_among_many_decrease_it_little():
+    def script(_, random):
+        return (120.0, "timeout") if random.random() < 0.01 else (latency(random), "")
+
+    seen = serve(ConcurrencyLimit(256), script, 20_000)
+    assert min(seen) > 128
+
+
 def test_it_does_not_grow_while_fewer_calls_are_made_than_may_be():
     limit = ConcurrencyLimit("auto")
     for _ in range(1000):

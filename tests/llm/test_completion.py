@@ -11,8 +11,10 @@ from toolbank.llm.chat import (
     ChatRequest,
     Message,
     PolishTask,
+    check_finish,
     count_tokens,
     estimate_tokens,
+    find_answer,
 )
 from toolbank.llm.engines.openai.completion import (
     CompletionError,
@@ -112,6 +114,81 @@ def test_a_body_is_read_from_bytes_and_from_json(body, expected):
     assert read_completion(body, model="m") == expected
 
 
+ANSWER = {"query": "What is {x}?"}
+ANSWER_TEXT = json.dumps(ANSWER)
+CALL = {"function": {"name": "polish", "arguments": ANSWER_TEXT}}
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"message": {"content": ANSWER}},
+        {"message": {"content": None, "reasoning_content": ANSWER_TEXT}},
+        {"message": {"content": " ", "reasoning": f"So it is {ANSWER_TEXT}"}},
+        {
+            "message": {"content": None, "tool_calls": [CALL]},
+            "finish_reason": "tool_calls",
+        },
+        {"message": {"tool_calls": [{"function": {"arguments": ANSWER}}]}},
+        {"message": {"content": "", "function_call": CALL["function"]}},
+        {"text": ANSWER_TEXT, "finish_reason": "eos"},
+    ],
+)
+def test_the_answer_is_read_wherever_a_provider_puts_it(choice):
+    reply = read_completion(completion(**choice), model="m")
+    assert find_answer(reply.text, ["query"]) == ANSWER
+    assert reply.finish == "stop"
+
+
+def test_reasoning_without_an_answer_is_no_answer():
+    message = {"content": None, "reasoning_content": "Let me think about it."}
+    reply = read_completion(completion(message=message), model="m")
+    rejection = check_finish(reply)
+    assert rejection.reason == "empty"
+    assert "reasoning" in rejection.detail
+    cut = {"content": None, "reasoning_content": ANSWER_TEXT}
+    reply = read_completion(completion(message=cut, finish_reason="length"), model="m")
+    assert (reply.text, reply.finish) == ("", "cut-off")
+
+
+@pytest.mark.parametrize("finish", ["error", "abort", "insufficient_system_resource"])
+def test_an_answer_that_the_server_broke_off_is_a_failed_try(finish):
+    body = completion(message={"content": ANSWER_TEXT[:9]}, finish_reason=finish)
+    with pytest.raises(CompletionError) as caught:
+        read_completion(body, model="m")
+    assert caught.value.reason == f"finish-{finish}"
+    assert caught.value.prompt_tokens == 7
+
+
+@pytest.mark.parametrize("finish", ["content_filter", "SAFETY", "sensitive", "refusal"])
+def test_a_filter_has_many_names(finish):
+    body = completion(message={"content": ANSWER_TEXT}, finish_reason=finish)
+    assert read_completion(body, model="m").finish == "content-filter"
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("", "</think>"),
+        ("<thinking>", "</thinking>"),
+        ("<thought>", "</thought>"),
+        ("<seed:think>", "</seed:think>"),
+        ("<reasoning>", "</reasoning>"),
+        ("[THINK]", "[/THINK]"),
+        ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+        (
+            "<|channel|>analysis<|message|>",
+            "<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>",
+        ),
+        ("analysis", "assistantfinal"),
+    ],
+)
+def test_thoughts_are_cut_in_the_marks_of_every_model(begin, end):
+    text = f'{begin}Perhaps {{"query": "a first try"}}? No.{end}{ANSWER_TEXT}'
+    assert find_answer(text, ["query"]) == ANSWER
+
+
 @pytest.mark.parametrize(
     ("body", "reason", "said"),
     [
@@ -138,6 +215,7 @@ def test_what_is_no_completion_has_a_reason(body, reason, said):
 NAMES = (
     *("choices", "message", "content", "refusal", "error", "usage", "model", "text"),
     *("finish_reason", "prompt_tokens", "status_code", "body", "code"),
+    *("tool_calls", "function", "arguments", "reasoning", "function_call"),
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),

@@ -69,6 +69,11 @@ def test_a_reply_comes_back_with_the_servers_model_and_the_tokens_it_cost():
         (Answer.error(401, f"Incorrect key: {KEY}"), "refused-key", False, True),
         (Answer.error(403), "refused-key", False, True),
         (Answer.error(404, "asked-model"), "no-such-model", False, True),
+        (Answer.error(403, "Input was flagged"), "content-filter", False, False),
+        (Answer.error(400, "data_inspection_failed"), "content-filter", False, False),
+        (Answer.error(424), "http-424", True, False),
+        (Answer.error(498), "http-498", True, False),
+        (Answer.error(529), "http-529", True, False),
         (Answer.error(402), "no-credit", False, True),
         (Answer.error(418, f"teapot {KEY}"), "http-418", False, False),
     ],
@@ -78,6 +83,29 @@ def test_every_failure_has_a_name_that_can_be_counted(answer, reason, retryable,
     assert error.reason == reason
     assert error.retryable == retryable
     assert error.fatal == fatal
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_one_refused_prompt_ends_no_run_and_many_in_a_row_do(status):
+    def script(call):
+        return GOOD if call.number == 0 else Answer.error(status, "not this")
+
+    (reply, *errors), _ = answers(script, times=20)
+    assert reply.text == '{"query": "fine"}'
+    assert [error.fatal for error in errors] == [False] * 16 + [True] * 3
+    assert {error.reason for error in errors[:16]} == {f"http-{status}"}
+
+
+def test_a_router_that_has_no_provider_for_a_form_gets_the_next():
+    def script(call):
+        if "response_format" in call.body:
+            said = "No endpoints found that can handle the requested parameters."
+            return Answer.error(404, said)
+        return GOOD
+
+    replies, calls = answers(script, times=2)
+    assert [reply.text for reply in replies] == ['{"query": "fine"}'] * 2
+    assert len(calls) == 4
 
 
 def test_nobody_listening_is_a_connection_failure_that_may_pass():

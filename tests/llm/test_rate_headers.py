@@ -49,6 +49,34 @@ def test_a_refused_call_waits_as_long_as_the_headers_say(headers, seconds):
     assert wait == (None if seconds is None else pytest.approx(seconds))
 
 
+ROUTED = '{"error": {"metadata": {"headers": {"Retry-After": "9"}, "raw": "wait 2 s"}}}'
+
+
+@pytest.mark.parametrize(
+    ("body", "seconds"),
+    [
+        ('[{"error": {"details": [{"retryDelay": "34.07s"}]}}]', 34.07),
+        ('{"error": {"message": "slow", "retry_after": 2.5}}', 2.5),
+        ('{"detail": "x", "retryAfter": "12"}', 12),
+        (ROUTED, 9),
+        ("Rate limit reached. Please try again in 7m12.48s. Visit", 432.48),
+        ("Please try again in 20ms.", 0.02),
+        ("Please retry after 8 seconds.", 8),
+        ("Please wait 1 minute before the next request", 60),
+        ("Please retry your request in 1 hour", 3600),
+        ("Please retry in 3.211s.", 3.211),
+        ("You have 3 retries left", None),
+        ("Too many requests, try again later (limit: 20 a minute)", None),
+        ('{"error": {"message": "busy", "code": 429}}', None),
+        ("[" * 100_000, None),
+    ],
+)
+def test_without_headers_it_waits_as_long_as_the_body_says(body, seconds):
+    wait = read_wait({}, body)
+    assert wait == (None if seconds is None else pytest.approx(seconds))
+    assert read_wait({"retry-after": "5"}, body) == 5
+
+
 def test_a_date_is_a_wait_from_now():
     then = time.time() + 100
     soon = formatdate(then, usegmt=True)

@@ -84,6 +84,48 @@ def test_what_the_endpoint_asks_one_to_wait_all_wait():
     assert min(times[4:]) >= 21
 
 
+def limited(most, window, told=True):
+    """An endpoint with a rate limit: `most` replies in any `window` seconds."""
+    replied = []
+
+    def script(request, now):
+        replied[:] = [moment for moment in replied if moment > now - window]
+        if len(replied) < most:
+            replied.append(now)
+            return good()
+        wait = replied[0] + window - now + 0.01 if told else None
+        return broken(reason="http-429", retry_after=wait)
+
+    return script
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_rate_limit_uses_up_no_try_and_is_no_outage(told, capsys):
+    engine = Endpoint(limited(3, 8.0, told), seconds=0.1)
+    pool, _, got = ask_all(engine, 40, concurrency=16, retries=1)
+    assert kinds(got) == [ChatReply] * 40
+    assert "down" not in capsys.readouterr().err
+    assert pool.counts.failures == {}
+
+
+def test_after_a_pause_calls_are_released_one_at_a_time(capsys):
+    engine = Endpoint(limited(4, 30.0), seconds=0.1)
+    _, _, got = ask_all(engine, 60, concurrency=32)
+    assert kinds(got) == [ChatReply] * 60
+    # 15 windows of four: the first refuses those in flight, the others those released too early.
+    assert len(engine.calls) - 60 <= 28 + 14 * 5
+    assert capsys.readouterr().err.count("asks to wait") == 1
+
+
+def test_a_rate_limit_that_lets_nothing_through_ends_the_run():
+    engine = Endpoint(failing(reason="http-429", retry_after=20.0))
+    pool, _, got = ask_all(engine, 3, concurrency=1, max_outage=100)
+    assert kinds(got) == [StoppedError] * 3
+    with pytest.raises(ToolbankError, match="max_outage"):
+        raise pool.stop.error
+    assert engine.calls[-1][0] == pytest.approx(100, abs=25)
+
+
 def test_a_reply_can_ask_for_a_pause_too():
     replies = iter([ChatReply("{}", "m", pause=7.0)])
     engine = Endpoint(lambda *_: next(replies, good()))

@@ -27,7 +27,7 @@ _TYPE_NAMES = {name: name for name in (*_TYPES, "null")} | {
     **dict.fromkeys(("dict", "map"), "object"),
     **dict.fromkeys(("float", "double"), "number"),
     **dict.fromkeys(("int", "long"), "integer"),
-    **dict.fromkeys(("list", "tuple"), "array"),
+    **dict.fromkeys(("list", "tuple", "set"), "array"),
     **dict.fromkeys(("str", "any"), "string"),
     "bool": "boolean",
     "none": "null",
@@ -135,7 +135,7 @@ def _schema(
     schema = row[key]
     if isinstance(schema, dict):
         if _are_properties(schema):
-            return {"type": "object", "properties": schema}
+            return _wrap_properties(schema)
         if isinstance(schema.get("properties"), dict):
             return schema
         if "properties" not in schema and schema.get("type", "object") in _OBJECTS:
@@ -144,6 +144,21 @@ def _schema(
         f'"{key}" is not a schema of an object; remove it, or write it as '
         '{"type": "object", "properties": {"city": {"type": "string"}}}'
     )
+
+
+def _wrap_properties(properties: dict[str, Any]) -> dict[str, Any]:
+    """Make a schema of properties without one.
+
+    If any of them has a default or is called optional, the others are required (xLAM).
+    """
+    optional = {
+        name
+        for name, one in properties.items()
+        if "default" in one or "optional" in str(one.get("type")).lower()
+    }
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    required = [name for name in properties if name not in optional]
+    return {**schema, "required": required} if optional and required else schema
 
 
 def _are_properties(schema: dict[str, Any]) -> bool:
@@ -176,7 +191,11 @@ def _lower_types(schema: Any) -> Any:
 
 
 def _lower_name(kind: Any) -> Any:
-    return _TYPE_NAMES.get(kind.lower(), kind) if isinstance(kind, str) else kind
+    """A type of JSON Schema for a name such as "STRING", "List[int]" or "float, optional"."""
+    if not isinstance(kind, str):
+        return kind
+    bare = kind.lower().removeprefix("optional[").partition(",")[0].partition("[")[0]
+    return _TYPE_NAMES.get(bare.strip(" ]"), kind)
 
 
 def _name(entry: dict[str, Any]) -> str:

@@ -16,6 +16,8 @@ DATASETS = Registry(
     group="toolbank.datasets",
     kind=DatasetKind,
     own={
+        # Before `jsonl`, whose files it has, too.
+        "toolret": "toolbank.datasets.toolret:KIND",
         "jsonl": "toolbank.datasets.jsonl:KIND",
         # Before `toollens`, whose files a published folder has, too.
         "published": "toolbank.datasets.published:KIND",
@@ -24,6 +26,9 @@ DATASETS = Registry(
         "toolbench": "toolbank.datasets.toolbench:KIND",
         "toolbench-conversations": "toolbank.datasets.toolbench:CONVERSATIONS",
         "toollens": "toolbank.datasets.toollens:KIND",
+        "table": "toolbank.datasets.table:KIND",
+        # Last: it reads any folder with rows.
+        "function-calling": "toolbank.datasets.function_calling:KIND",
     },
 )
 """Formats by `dataset.type`; plug-ins add theirs by an entry point."""

@@ -11,14 +11,15 @@ from typing import Any, Literal
 from pydantic import Field
 
 from toolbank.bank.bank import SkipCounter
-from toolbank.bank.files import read_frame, read_tools
+from toolbank.bank.files import read_tools
 from toolbank.bank.function_reader import describe_tool, parse_function
 from toolbank.bank.records import Query, Split, Tool, function_name, hashed_name
 from toolbank.datasets.gather import Dataset, gather
 from toolbank.datasets.jsonl import read_tool_lines
 from toolbank.datasets.kind import SPLITS, DatasetConfig, DatasetKind
+from toolbank.datasets.rows import read_rows
 from toolbank.system.errors import InputError
-from toolbank.system.files import read_json, read_lines
+from toolbank.system.files import read_json
 from toolbank.system.text import replace_surrogates
 
 _STEM = re.compile(rf"({'|'.join(SPLITS)})(?:[-_.].*)?")
@@ -57,7 +58,7 @@ def read_toolbank(config: ToolbankConfig) -> Dataset:
     splits = (
         _read_dataset_dict(config.path)
         if _is_dataset_dict(config.path)
-        else ((split, _read_rows(path)) for split, path in _split_files(config.path))
+        else ((split, read_rows(path)) for split, path in _split_files(config.path))
     )
     for split, rows in splits:
         for place, row in rows:
@@ -180,16 +181,6 @@ def _read_dataset_dict(folder: Path) -> Iterator[tuple[Split, Iterable[_Row]]]:
             yield SPLITS[name], places
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{folder}: not a DatasetDict on disk ({error}).") from error
-
-
-def _read_rows(path: Path) -> Iterable[_Row]:
-    if path.suffix == ".jsonl":
-        return read_lines(path, lambda row, n: (f"{path}, line {n}", row))
-    is_parquet = path.suffix == ".parquet"
-    rows = read_frame(path).to_dicts() if is_parquet else read_json(path)
-    if not isinstance(rows, list):
-        raise InputError(f"{path}: not a list of queries.")
-    return [(f"{path}, row {n}", row) for n, row in enumerate(rows, start=1)]
 
 
 def _parse_query(row: Any, name: str, split: Split, place: str) -> Query:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from statistics import median
 from time import monotonic
@@ -97,14 +98,20 @@ class CircuitBreaker:
         self._probe_at = max(now, min(now + self._interval, self.since + self.longest))
 
 
-_FIRST = 8
+FIRST_LIMIT = 8
+"""The calls in flight at first to a hosted endpoint."""
 _SMALLEST_ROUND = 16
+# With few calls in flight, a round has so many times as many.
+_SMALL_ROUNDS = 4
+_TIMEOUT = "timeout"
 # A gain of throughput over the best so far that is more than chance.
 _GAIN = 1.1
 # How far beyond the best limit more calls in flight are tried.
 _BEYOND = 1.25
+RATE_LIMITED = "http-429"
+"""The reason of a call that a rate limit refused."""
 # Failures of an overloaded endpoint. Others may have other causes.
-_OVERLOAD = frozenset({"http-429", "http-503", "http-529", "timeout"})
+_OVERLOAD = frozenset({RATE_LIMITED, "http-503", "http-529", _TIMEOUT})
 # The usual share of other failures is learned over so many rounds. Up to twice this share, and up
 # to 40 % of all calls, are not attributed to the load.
 _ROUNDS_TO_LEARN = 10
@@ -118,14 +125,18 @@ class ConcurrencyLimit:
     decrease algorithms for congestion avoidance", 1989), with the slow start of TCP (RFC 5681,
     3.1), and a decrease in proportion to the share of congested calls (RFC 8257, 3.3). It changes
     once per round, which is as many ended calls as may be in flight. A number is both the start
-    and the bound. "auto" starts at 8 and stops where more calls in flight would only take longer:
-    throughput is limit / median latency (Little's law).
+    and the bound. "auto" starts at `first` and stops where more calls in flight would only take
+    longer: throughput is limit / median latency (Little's law). If most calls time out, it is
+    halved at once, because a server with few slots queues the others.
     """
 
-    def __init__(self, concurrency: int | Literal["auto"]) -> None:
+    def __init__(
+        self, concurrency: int | Literal["auto"], first: int = FIRST_LIMIT
+    ) -> None:
         self._is_auto = concurrency == "auto"
         self._bound = MOST_AUTO if concurrency == "auto" else concurrency
-        self._limit = float(min(_FIRST, self._bound) if self._is_auto else self._bound)
+        self._first = first
+        self._limit = float(min(first, self._bound) if self._is_auto else self._bound)
         self._threshold = float(self._bound)
         self._best = (0.0, self._limit)
         self._usual = 0.0
@@ -152,18 +163,21 @@ class ConcurrencyLimit:
             self._overloads += 1
         else:
             self._others += 1
+        if reason == _TIMEOUT and in_flight > 1 and 2 * self._overloads > self._ended:
+            self._limit = self._threshold = max(1.0, min(self._limit, in_flight / 2))
         self._end_call(in_flight)
 
     def restart(self) -> None:
         """Start again with few calls, and return quickly to the former number."""
         self._threshold = max(self._threshold, self._limit)
-        self._limit = min(self._limit, float(_FIRST))
+        self._limit = min(self._limit, float(self._first))
         self._begin_round()
 
     def _end_call(self, in_flight: int) -> None:
         self._ended += 1
         self._most = max(self._most, in_flight)
-        if self._ended >= max(self._limit, _SMALLEST_ROUND):
+        smallest = min(_SMALLEST_ROUND, _SMALL_ROUNDS * self._limit)
+        if self._ended >= max(self._limit, smallest):
             self._end_round()
             self._begin_round()
 
@@ -318,6 +332,7 @@ class Admission:
         self._fresh: deque[_Candidate] = deque()
         self._sleeping: set[asyncio.Future[bool]] = set()
         self._paused_until = 0.0
+        self._released = sys.maxsize
         self._timer: asyncio.TimerHandle | None = None
         stop.listen(self._send_home)
 
@@ -350,11 +365,20 @@ class Admission:
         self._admit()
 
     def pause(self, seconds: float) -> bool:
-        """Admit no call for so long; return whether there was no pause before."""
+        """Admit no call for so long, then one at a time; return whether there was no pause before.
+
+        Each reply after the pause lets one more call be in flight, as in the slow start of TCP.
+        """
         begun = monotonic()
         was_open = self._paused_until <= begun
         self._paused_until = max(self._paused_until, begun + seconds)
+        self._released = 1
         return was_open
+
+    def release(self) -> None:
+        """Let one more call be in flight after a reply."""
+        if self._released < self._limit.now:
+            self._released += 1
 
     def describe_hold(self) -> str:
         """Say in a few words why no call is made now; "" if calls are made."""
@@ -392,7 +416,7 @@ class Admission:
 
     def _may_go(self, tokens: float) -> bool:
         """Whether a call may be made now; if it has to wait, set a timer."""
-        if self.in_flight >= self._limit.now:
+        if self.in_flight >= min(self._limit.now, self._released):
             return False
         now = monotonic()
         probe = self._breaker.delay(now)

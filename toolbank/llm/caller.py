@@ -10,6 +10,8 @@ from time import monotonic, strftime
 from typing import TYPE_CHECKING, Any
 
 from toolbank.llm.admission import (
+    FIRST_LIMIT,
+    RATE_LIMITED,
     Admission,
     CircuitBreaker,
     ConcurrencyLimit,
@@ -27,6 +29,7 @@ from toolbank.llm.config import hide_in_reply
 from toolbank.llm.journal import Journal
 from toolbank.llm.stop import Stop, StoppedError
 from toolbank.system.errors import ToolbankError
+from toolbank.system.net import is_private
 from toolbank.system.secrets import hide
 from toolbank.system.terminal import print_above_bars
 
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 30.0
-# A message announces a pause of at least so many seconds.
+# A message announces a pause of at least so many seconds, and then one of twice the length.
 _LONG_PAUSE = 10.0
 
 
@@ -87,9 +90,13 @@ class Caller:
     def __post_init__(self) -> None:
         """Create the limits."""
         self._secrets = self.kind.find_secrets(self.config)
-        self.limit = ConcurrencyLimit(self.config.concurrency)
+        # A server on this machine or nearby may have one slot, and queue other calls.
+        first = 1 if is_private(self.config.base_url) else FIRST_LIMIT
+        self.limit = ConcurrencyLimit(self.config.concurrency, first)
         self._rates = RateLimiter(self.config, monotonic())
         self._breaker = CircuitBreaker(self.config.max_outage)
+        self._answered_at = monotonic()
+        self._next_announced = _LONG_PAUSE
         self.admission = Admission(self.limit, self._rates, self._breaker, self.stop)
 
     async def call(
@@ -104,7 +111,8 @@ class Caller:
 
         A retryable call is tried `retries` times more, after a random part of 0.5 s, 1 s, 2 s ...
         at most 30 s (Brooker, "Exponential backoff and jitter", AWS, 2015: full jitter). Tries
-        while the endpoint is down do not count. If it asks one call to wait, all wait.
+        while the endpoint is down do not count, nor do those that it refuses by a rate limit. If it
+        asks one call to wait, all wait.
         `has_begun`: the attempt has made a call before.
 
         Raises:
@@ -115,7 +123,7 @@ class Caller:
         """
         config, breaker = self.config, self._breaker
         tokens = self._rates.estimate(request)
-        tries, spent = 0, 0.0
+        tries, refusals, spent = 0, 0, 0.0
         random: Random | None = None
         while True:
             is_probe = await self.admission.enter(tokens, has_begun=has_begun)
@@ -139,11 +147,16 @@ class Caller:
             finally:
                 self.admission.leave(is_probe=is_probe)
             if breaker.is_open or breaker.number != outages:
-                tries, spent, wait = 0, 0.0, 0.0
+                tries, refusals, spent, wait = 0, 0, 0.0, 0.0
             else:
                 random = random or Random(key)
-                wait = random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**tries))
-                tries += 1
+                longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** (tries + refusals))
+                wait = random.uniform(0, longest)
+                if failed.reason == RATE_LIMITED:
+                    refusals += 1
+                    wait = wait if failed.retry_after is None else 0.0
+                else:
+                    tries += 1
                 spent += monotonic() - begun + wait
             is_final = (
                 not failed.retryable
@@ -195,8 +208,9 @@ class Caller:
         return error
 
     def _note_reply(self, reply: ChatReply, tokens: float, begun: float) -> None:
-        now = monotonic()
+        now = self._answered_at = monotonic()
         self._note_life()
+        self.admission.release()
         self.limit.answer(reply.latency or now - begun, self.admission.in_flight)
         self._rates.correct(tokens, reply, now)
         if reply.pause:
@@ -204,9 +218,12 @@ class Caller:
 
     def _note_failure(self, error: EngineError) -> None:
         now, breaker = monotonic(), self._breaker
-        if not error.retryable:
+        if not error.retryable or error.reason == RATE_LIMITED:
             self._note_life()
-        elif not breaker.is_open:
+        if error.reason == RATE_LIMITED:
+            self.limit.fail(error.reason, self.admission.in_flight)
+            self._note_rate_limit(error, now)
+        elif error.retryable and not breaker.is_open:
             self.limit.fail(error.reason, self.admission.in_flight)
             if breaker.fail(self.limit.now, now):
                 print_above_bars(
@@ -227,6 +244,18 @@ class Caller:
         elif error.retry_after:
             self._pause(error.retry_after, f" ({error.reason})")
 
+    def _note_rate_limit(self, error: EngineError, now: float) -> None:
+        """End the run if rate limits have refused every call for too long."""
+        silence = now - self._answered_at
+        if silence >= self.config.max_outage:
+            self.stop.fail(
+                ToolbankError(
+                    f"{error}\nRate limits refused all calls of {silence:.0f} s, so the run stops. "
+                    "The replies that came are kept; run the same command again later. To wait "
+                    f"longer, set `{self.config.section}.max_outage`."
+                )
+            )
+
     def _note_life(self) -> None:
         """Note a reply or a refusal, which show that the endpoint is up."""
         if self._breaker.answer():
@@ -246,5 +275,6 @@ class Caller:
                     "the same command again then."
                 )
             )
-        elif self.admission.pause(seconds) and seconds >= _LONG_PAUSE:
+        elif self.admission.pause(seconds) and seconds >= self._next_announced:
+            self._next_announced = 2 * seconds
             print_above_bars(f"{request}; all calls wait.")

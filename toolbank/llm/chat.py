@@ -73,7 +73,8 @@ class ChatRequest:
     """One call: the rendered messages and the JSON Schema that the answer must follow.
 
     `step` is its purpose, such as "write", and the name of the schema. `task` has the same request
-    as data, for engines that read no prompts.
+    as data, for engines that read no prompts. A `stricter` schema is sent in place of `schema`, and
+    is not part of the key.
     """
 
     attempt: int
@@ -81,6 +82,12 @@ class ChatRequest:
     messages: tuple[Message, ...]
     schema: Mapping[str, Any]
     task: Task | None = None
+    stricter: Mapping[str, Any] | None = None
+
+    @property
+    def sent_schema(self) -> Mapping[str, Any]:
+        """The schema to send."""
+        return self.stricter or self.schema
 
     @property
     def prompt(self) -> str:
@@ -266,8 +273,15 @@ class EngineError(ToolbankError):
 
 
 MAX_REPLY_CHARACTERS = 100_000
-# Reasoning models close their thoughts with this tag, and may omit the opening one.
-_THOUGHTS = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)
+# How models close their thoughts, whose opening some omit: tags (DeepSeek, Gemma, Seed), [THINK]
+# (Magistral), triangles (Kimi), special tokens (Cohere), and the channels of gpt-oss, also without
+# their marks.
+_THOUGHTS = re.compile(
+    r"^.*(?:</(?:\w+:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection)>|\[/THINK\]"
+    r"|\u25c1/think\u25b7|<\|end_(?:of_)?(?:thinking|thought)\|>"
+    r"|<\|channel\|>final\s*(?:<\|constrain\|>\w+)?<\|message\|>|assistantfinal(?=\s*\{))",
+    re.DOTALL | re.IGNORECASE,
+)
 _OBJECT_START = re.compile(r"\{(?=\s*[\"}])")
 # The time of each is proportional to the length of the text.
 _MOST_FALSE_STARTS = 100
@@ -291,6 +305,8 @@ def check_finish(reply: ChatReply) -> Rejection | None:
     }
     if reply.finish == "stop":
         return None
+    if reply.finish == "empty" and reply.unread:
+        return Rejection("empty", "the model gave its reasoning and no answer")
     return Rejection(reply.finish, details.get(reply.finish, ""))
 
 
@@ -303,7 +319,7 @@ def find_answer(text: str, keys: Collection[str]) -> dict[str, Any] | Rejection:
     if len(text) > MAX_REPLY_CHARACTERS:
         detail = f"{len(text)} characters, at most {MAX_REPLY_CHARACTERS}"
         return Rejection("reply-too-long", detail)
-    found = list(_objects(_THOUGHTS.sub(" ", text)))
+    found = list(find_objects(_THOUGHTS.sub(" ", text)))
     # Other objects in the prose, such as {}, are no answer.
     answers = [item for item in found if not item.keys().isdisjoint(keys)]
     if not answers:
@@ -325,7 +341,7 @@ def _pairs_to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value if len(value) == len(pairs) else _RepeatedKeys(value)
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
+def find_objects(text: str) -> Iterator[dict[str, Any]]:
     """Find all outermost JSON objects of a text; their strings may have raw line breaks."""
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=_pairs_to_object)
     failures = 0

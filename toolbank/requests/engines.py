@@ -296,9 +296,11 @@ def _check_grades(row: Mapping[str, Any], query: str, names: Mapping[str, str]) 
         if isinstance(rows := grades.get(key), list):
             grades[key] = [_use_own_names(one, key, names) for one in rows]
     text = json_text(grades)
-    labels = read_grades(ChatReply(text, ""), query, names.keys())
-    if isinstance(labels, Rejection):
-        raise ValueError(f"{labels.reason}: {labels.detail}")
+    graded = read_grades(ChatReply(text, ""), query, names.keys())
+    # A person's file has to be right as a whole.
+    problems = [graded] if isinstance(graded, Rejection) else graded[1]
+    for problem in problems:
+        raise ValueError(f"{problem.reason}: {problem.detail}")
     return text
 
 

@@ -145,16 +145,43 @@ def test_replies_that_say_what_cannot_be_are_counted_and_first_labels_stay(tmp_p
     with ChatServer(script) as server:
         found = verify(server, tmp_path, concurrency=1)
     assert [row["reason"] for row in found.value.content["not_graded"]] == [
-        *("not-offered", "graded-twice", "stands-for-nothing", "wrong-schema")
+        *("not-offered", "graded-twice", "wrong-schema")
     ]
+    # One bad alternative costs no other label of its request.
+    assert found.value.content["dropped_alternatives"] == {"stands-for-nothing": 1}
     labelled = {label.query for label in found.value.labels}
-    assert labelled == {query.id for query in BANK.queries[4:]}
+    assert labelled == {query.id for query in (BANK.queries[2], *BANK.queries[4:])}
     labels = rows(found, "grade", "query", "reason")
     aside = [row[1:] for row in labels if row[0] == "aside"]
     nothing = "none of the candidates is needed"
     assert aside == [("q4", "It has two readings."), ("q5", nothing)]
     agreement = found.value.content["agreement"]
-    assert (agreement["requests"], agreement["aside"]) == (8, 2)
+    assert (agreement["requests"], agreement["aside"]) == (9, 2)
+
+
+def test_a_reply_may_name_only_the_candidates(tmp_path):
+    named = []
+
+    def script(call):
+        _, tools = shown(call)
+        schema = call.body["response_format"]["json_schema"]["schema"]["properties"]
+        for kind in ("needed", "alternatives"):
+            properties = schema[kind]["items"]["properties"]
+            named.append(
+                (
+                    tools,
+                    [
+                        properties[k].get("enum")
+                        for k in ("tool", "for")
+                        if k in properties
+                    ],
+                )
+            )
+        return Answer.json({"needed": [{"tool": tools[0], "why": ""}]})
+
+    with ChatServer(script) as server:
+        verify(server, tmp_path)
+    assert all(names == [tools] * len(names) for tools, names in named)
 
 
 def test_an_alternative_may_stand_for_a_tool_with_a_long_name(tmp_path):

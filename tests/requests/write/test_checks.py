@@ -175,3 +175,44 @@ def test_examples_and_nearly_all_of_a_language_models_good_replies_pass(domain, 
     # The only ones: "log2" in one draft, "MultiIndex" in four.
     assert {problem.reason for problem in checked if problem} <= {"identifier"}
     assert sum(map(bool, checked)) <= 4
+
+
+EXAMPLE = "Which of our shipments from Bergen were late in March, and who carried them?"
+CAREFUL = Checker(TOOLS, GenerateConfig(min_words=4), [EXAMPLE])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Sure, I can help you with that request today.", "assistant-phrase"),
+        ("Certainly! Which readings are above the limit?", "assistant-phrase"),
+        ("Here is the polished request: sort my readings.", "assistant-phrase"),
+        ("I'm sorry, but I can't find a request for these.", "assistant-phrase"),
+        ("As an AI language model I have no readings.", "assistant-phrase"),
+        ("Sort my readings by day, please.<|im_end|>", "chat-template"),
+        ("[INST] Sort my readings by day, please.", "chat-template"),
+        ("Assistant: sort my readings by day.", "chat-template"),
+        ("<think>Sort my readings by day</think>, please.", "chat-template"),
+        (EXAMPLE, "copies-example"),
+        (EXAMPLE.upper().replace(",", " "), "copies-example"),
+        (f"{EXAMPLE[:-1]} then?", "copies-example"),
+    ],
+)
+def test_a_text_of_an_assistant_and_a_copy_of_an_example_are_no_request(text, expected):
+    rejection = CAREFUL.check_text(text)
+    assert (rejection and rejection.reason) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Here are my readings of March; which ones are above the limit?",
+        "I can help at the desk on Monday if you tell me who is on leave.",
+        "Of course it has to fit on one page, so shorten the list for me.",
+        "Make sure, please, that no reading is counted twice in this list.",
+        "Which of our trucks from Oslo were late in May, and who drove them?",
+        "Here is a list of 12 names; put the longest first and send it back.",
+    ],
+)
+def test_people_who_write_like_an_assistant_are_not_rejected(text):
+    assert CAREFUL.check_text(text) is None

@@ -24,6 +24,7 @@ from toolbank.llm.chat import (
     Rejection,
     check_finish,
     find_answer,
+    find_objects,
     number_from_text,
 )
 from toolbank.llm.engines.kind import EngineContext
@@ -305,10 +306,19 @@ class AskStep(Step[Outcomes, AskSet]):
         super().__init__(config, len(self.groups))
         self._n_tools = len(tools) - len(withheld)
         self._prompts = AskPrompts(tools, config, domain, withheld, earlier)
-        self._checker = TextChecker(tools)
+        self._checker = TextChecker(tools, self._find_examples())
         self._seed = seed
         self._passed = 0
         self._lost_texts = 0
+
+    def _find_examples(self) -> list[str]:
+        """Find the asks that the template gives as examples, as JSON."""
+        if not self.groups:
+            return []
+        objects = find_objects(self.request(0).prompt)
+        return [
+            text for one in objects for text in map(str, one.values()) if " " in text
+        ]
 
     def request(self, number: int) -> ChatRequest:
         """Make the request of a group."""

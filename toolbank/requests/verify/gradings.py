@@ -160,13 +160,16 @@ NOTHING = "none of the candidates is needed"
 
 def read_grades(
     reply: ChatReply, query: str, candidates: Collection[str]
-) -> tuple[Label, ...] | Rejection:
+) -> tuple[tuple[Label, ...], list[Rejection]] | Rejection:
     """Read the labels of a request, by its id, or why the reply has none.
 
     Rejected as `check_finish` and `find_answer` do, and as `wrong-schema`, `not-offered` (a tool
-    that is no candidate), `graded-twice`, or `stands-for-nothing` (an alternative to a tool that is
-    not needed). An excluded request, and one that needs no candidate, has one label. No reply
-    raises an error.
+    that is no candidate) or `graded-twice`. An excluded request, and one that needs no candidate,
+    has one label. An alternative that is no candidate or is graded already, or whose needed tool is
+    not needed (`stands-for-nothing`), is dropped alone. No reply raises an error.
+
+    Returns:
+        The labels, and why alternatives were dropped.
     """
     answer = check_finish(reply) or find_answer(reply.text, ["needed", "aside"])
     if isinstance(answer, Rejection):
@@ -174,29 +177,36 @@ def read_grades(
     aside = answer.get("aside") or ""
     if not isinstance(aside, str):
         return Rejection("wrong-schema", f"aside is {one_line(str(aside), _EXCERPT)}")
-    needed, others = answer.get("needed") or [], answer.get("alternatives") or []
-    labels: list[Label] = []
-    for rows, grade in ((needed, "needed"), (others, "alternative")):
-        if not isinstance(rows, list):
-            return Rejection("wrong-schema", one_line(str(rows), _EXCERPT))
-        for row in rows:
-            label = _read(row, grade, query, candidates)
-            if isinstance(label, Rejection):
-                return label
-            labels.append(label)
+    labels: dict[str, Label] = {}
+    for row in _rows(answer.get("needed")):
+        label = _read(row, "needed", query, candidates)
+        if isinstance(label, Rejection):
+            return label
+        if label.tool in labels:
+            return Rejection("graded-twice", label.tool)
+        labels[label.tool] = label
     if said := one_line(aside, _REASON):
-        return (Label(query=query, grade="aside", reason=said),)
-    graded = [label.tool for label in labels]
-    if twice := [tool for tool in graded if graded.count(tool) > 1]:
-        return Rejection("graded-twice", twice[0])
-    wanted = {label.tool for label in labels if label.grade == "needed"}
-    for label in labels:
-        if label.grade == "alternative" and label.stands_for not in wanted:
-            return Rejection(
-                "stands-for-nothing",
-                f"{label.tool} for {one_line(label.stands_for, _EXCERPT)}",
-            )
-    return tuple(labels) or (Label(query=query, grade="aside", reason=NOTHING),)
+        return (Label(query=query, grade="aside", reason=said),), []
+    wanted = frozenset(labels)
+    dropped: list[Rejection] = []
+    for row in _rows(answer.get("alternatives")):
+        label = _read(row, "alternative", query, candidates)
+        if isinstance(label, Label) and label.tool in labels:
+            label = Rejection("graded-twice", label.tool)
+        if isinstance(label, Label) and label.stands_for not in wanted:
+            named = one_line(label.stands_for, _EXCERPT)
+            label = Rejection("stands-for-nothing", f"{label.tool} for {named}")
+        if isinstance(label, Rejection):
+            dropped.append(label)
+        else:
+            labels[label.tool] = label
+    return tuple(labels.values()) or (
+        Label(query=query, grade="aside", reason=NOTHING),
+    ), dropped
+
+
+def _rows(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value] if value else []
 
 
 def _read(
@@ -435,9 +445,10 @@ def _read_replies(journal: Journal, bank: Bank) -> tuple[list[Grading], set[str]
             if one.step == _STEP
         ]
         for entry in sorted(of, key=lambda one: order.index(one.identity)):
-            labels = read_grades(entry.reply, query.id, bank.index.keys())
-            if isinstance(labels, Rejection):
+            graded = read_grades(entry.reply, query.id, bank.index.keys())
+            if isinstance(graded, Rejection):
                 continue
+            labels, _ = graded
             source = model_of(entry.identity, entry.reply.model)
             if entry.identity.startswith(f"{RECORDED} "):
                 files.add(source)

@@ -86,7 +86,7 @@ class VerifyPrompts:
         names = [row.tool for row in candidates]
         Random(f"{self._seed}:verify:{query.id}").shuffle(names)
         tools = [self._bank.tools[self._bank.index[name]] for name in names]
-        return self._template.request(
+        request = self._template.request(
             number_from_text(query.query),
             "verify",
             VerifyTask(query.id, tuple(names)),
@@ -94,6 +94,20 @@ class VerifyPrompts:
             request=query.query,
             tools=[brief(tool) for tool in tools],
         )
+        return replace(request, stricter=_name_tools(request.schema, names))
+
+
+def _name_tools(schema: Any, names: Sequence[str]) -> Any:
+    """Allow only the candidates' names where the schema asks for a tool."""
+    if isinstance(schema, list):
+        return [_name_tools(one, names) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    named = {key: _name_tools(value, names) for key, value in schema.items()}
+    for key in ("tool", "for"):
+        if isinstance(named.get(key), dict):
+            named[key] = {**named[key], "enum": list(names)}
+    return named
 
 
 def sample_grades(
@@ -160,6 +174,7 @@ class GradeStep(Step[tuple[Label, ...], Grades]):
         self._tools = bank.index.keys() if brought is not None else None
         self._prompts = VerifyPrompts(bank, domain, seed)
         self._candidates = candidates
+        self._dropped: Counter[str] = Counter()
 
     def request(self, number: int) -> ChatRequest:
         """Make the request that grades a request."""
@@ -170,7 +185,12 @@ class GradeStep(Step[tuple[Label, ...], Grades]):
         """Read the labels of a request."""
         query = self._queries[number]
         tools = self._tools or {row.tool for row in self._candidates[query.id]}
-        return read_grades(reply, query.id, tools)
+        graded = read_grades(reply, query.id, tools)
+        if isinstance(graded, Rejection):
+            return graded
+        labels, dropped = graded
+        self._dropped.update(one.reason for one in dropped)
+        return labels
 
     def fold(self, run: StepRun) -> StepResult[Grades]:  # noqa: ARG002
         """Make a grading of each request whose reply can be read."""
@@ -189,14 +209,18 @@ class GradeStep(Step[tuple[Label, ...], Grades]):
             "model": self._source,
             "prompt_hash": self._prompts.hash,
             "not_graded": lost,
+            "dropped_alternatives": dict(sorted(self._dropped.items())),
         }
         gone = self.total - len(self.answers) + self.failures.total()
         why = join_reasons(Counter(row["reason"] for row in lost))
+        problems = [f"not graded, their labels are unchanged: {why}"] if why else []
+        if self._dropped:
+            problems.append(f"alternatives dropped: {join_reasons(self._dropped)}")
         return StepResult(
             Grades(gradings, content),
             "",
             f"grades of {gone:,} of {count(self.total, 'request')}" if gone else "",
-            (f"not graded, their labels are unchanged: {why}",) if why else (),
+            tuple(problems),
             join_reasons(self.failures),
         )
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from toolbank.bank.bank import Bank
 from toolbank.config.assets import shipped
 from toolbank.llm.chat import Rejection, find_answer
+from toolbank.requests.write.near_duplicates import ALIKE, word_grams
 from toolbank.system.text import find_control_character, replace_surrogates
 
 if TYPE_CHECKING:
@@ -30,6 +31,21 @@ _CALL = re.compile(r"\b([^\W\d]\w*)\(\)")
 _ENGLISH_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _CAMEL_CASE = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
 
+# Marks of chat templates, and the names of speakers.
+_CHAT_MARK = re.compile(
+    r"<\|[^|<>]{1,40}\|>|\[/?INST\]|</?s>|<(?:start|end)_of_turn>|<</?SYS>>|</?think(?:ing)?>"
+    r"|^\s*(?:assistant|system|user)\s*:",
+    re.IGNORECASE,
+)
+_ASSISTANT = re.compile(
+    r"(?:sure|certainly|of course|absolutely)\b ?[,!.:;-]"
+    r"|(?:here(?:'s| is| are)|below (?:is|are)) (?:the|an?|your|some|my|\d+)\b[^.?!:]{0,60}\b"
+    r"(?:request|query|queries|draft|polished|rewritten|revised|version)s?\b"
+    r"|(?:i can|i could|i'd be happy to|i would be happy to|i am happy to) (?:help|assist)(?: you| with|[,!.])"
+    r"|(?:as an ai|i am an ai|i'm an ai)\b"
+    r"|i(?:'m| am) sorry,? but i (?:can(?:no|')t|am unable)",
+    re.IGNORECASE,
+)
 _LATIN_SHARE = 0.8
 _ENGLISH_SHARE = 0.05
 _FEWEST_WORDS_TO_TELL = 10
@@ -56,9 +72,14 @@ class TextChecker:
     - a plain last part written as a call ("mean()").
 
     Aliases count as names. A plain last part used as a word ("mean") is allowed: see `leak_words`.
+
+    What a model writes to its reader is rejected as `chat-template` (marks such as "<|im_end|>") or
+    `assistant-phrase` ("Sure, here is the request"), and a text that repeats one of the prompt's
+    `examples` as `copies-example`.
     """
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    def __init__(self, tools: Sequence[Tool], examples: Iterable[str] = ()) -> None:
+        self._examples = {text: word_grams(text) for text in examples}
         names = {name for tool in tools for name in (tool.name, *tool.aliases)}
         self._last_parts = {_last_part(name) for name in names}
         self._dotted = {
@@ -81,8 +102,22 @@ class TextChecker:
             return Rejection("too-long", f"{words} words, at most {max_words}")
         if not is_english(text):
             return Rejection("not-english")
-        identifier = self.find_identifier(text)
-        return Rejection("identifier", identifier) if identifier else None
+        if identifier := self.find_identifier(text):
+            return Rejection("identifier", identifier)
+        if mark := _CHAT_MARK.search(text):
+            return Rejection("chat-template", mark[0].strip())
+        if phrase := _ASSISTANT.match(text):
+            return Rejection("assistant-phrase", phrase[0])
+        example = self._find_example(text)
+        return Rejection("copies-example", example) if example else None
+
+    def _find_example(self, text: str) -> str | None:
+        """Find the example that a text nearly repeats."""
+        grams = word_grams(text) if self._examples else set()
+        for example, other in self._examples.items():
+            if len(grams & other) >= ALIKE * len(grams | other):
+                return example
+        return None
 
     def find_identifier(self, text: str) -> str | None:
         """Find the first identifier of the bank in a text, or None."""
@@ -257,8 +292,13 @@ def _tidy(text: str) -> str:
 class Checker:
     """Check the drafts and queries of a bank; `texts` checks a text alone."""
 
-    def __init__(self, tools: Sequence[Tool], config: GenerateConfig) -> None:
-        self.texts = TextChecker(tools)
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        config: GenerateConfig,
+        examples: Iterable[str] = (),
+    ) -> None:
+        self.texts = TextChecker(tools, examples)
         self._tools = tools
         self._index = Bank(tuple(tools)).index
         self._config = config

@@ -124,12 +124,12 @@ class NearDuplicates:
 
     def find_like(self, text: str) -> int | None:
         """Find the number of the first similar text, counted from 0."""
-        grams = _grams(text)
+        grams = word_grams(text)
         sketch = _sketch(grams)
         most = floor(len(grams) * (1 - self._threshold) / self._threshold + _ROUNDING)
         for number, other in sorted(self._candidates(grams)):
             if (sketch ^ other).bit_count() <= most:
-                others = _grams(self._text_at(number))
+                others = word_grams(self._text_at(number))
                 if len(grams & others) / len(grams | others) >= self._threshold:
                     return number
         return None
@@ -140,7 +140,7 @@ class NearDuplicates:
         Raises:
             ToolbankError: the folder for temporary files is full.
         """
-        grams = _grams(text)
+        grams = word_grams(text)
         sketch = _sketch(grams)
         parts = self._parts([hash(gram) for gram in grams], self._group(len(grams)))
         try:
@@ -197,7 +197,8 @@ class NearDuplicates:
         return bisect_left(self._largest, size)
 
 
-def _grams(text: str) -> set[str]:
+def word_grams(text: str) -> set[str]:
+    """Return the 3-grams of a text's words, or the whole text if it has fewer than three."""
     words = _COMPARED_WORD.findall(text.lower())
     return {" ".join(words[i : i + 3]) for i in range(max(1, len(words) - 2))}
 

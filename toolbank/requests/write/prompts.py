@@ -191,6 +191,11 @@ class WriterPrompts:
         self._polish = PromptTemplate(POLISH_TEMPLATE)
         self._briefs: dict[str, dict[str, str]] = {}
 
+    @property
+    def example_queries(self) -> list[str]:
+        """The requests of all examples."""
+        return [str(one["query"]) for one in (*self._examples, *self._single)]
+
     def write(
         self,
         attempt: int,

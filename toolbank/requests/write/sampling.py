@@ -339,7 +339,7 @@ class Sampler:
         made = offers or make_offers(tools, config, seed)
         self.offer = lru_cache(_CACHED_OFFERS)(made.offer)
         self.prompts = WriterPrompts(domain, config, seed)
-        self.checker = Checker(tools, config)
+        self.checker = Checker(tools, config, self.prompts.example_queries)
         self._tools = {tool.name: tool for tool in tools}
 
     def write_request(self, number: int) -> ChatRequest:

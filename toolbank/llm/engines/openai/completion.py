@@ -27,6 +27,35 @@ _LONGEST_MODEL = 200
 _MOST_TOKENS = 10_000_000
 # The beginning of a stream of server-sent events.
 _EVENT = re.compile(r"\s*(data|event|id|retry)?:")
+# Reasons to finish, in lower case, of an answer that the server did not complete (vLLM, SGLang,
+# OpenRouter, DeepSeek), and of one that a filter stopped (Azure, Gemini, Zhipu, Bedrock).
+_ABORTED = frozenset(
+    (
+        "error",
+        "abort",
+        "aborted",
+        "cancelled",
+        "network_error",
+        "timeout",
+        "insufficient_system_resource",
+        "malformed_function_call",
+    )
+)
+_FILTERED = frozenset(
+    (
+        "content_filter",
+        "safety",
+        "prohibited_content",
+        "recitation",
+        "blocklist",
+        "spii",
+        "sensitive",
+        "refusal",
+        "guardrail_intervened",
+        "content_filtered",
+    )
+)
+_REASONING = ("reasoning_content", "reasoning")
 # Parameters that toolbank sets, or whose replies it can't read.
 _TAKEN = {
     "model": "use the setting `model`",
@@ -47,7 +76,8 @@ class CompletionError(Exception):
     """A body that is no chat completion.
 
     `reason` is a short name that is counted: `error-in-reply` (an error in place of the answer),
-    `stream-in-reply` (server-sent events), `web-page` or `not-json-response`. `said` is the
+    `stream-in-reply` (server-sent events), `web-page`, `not-json-response`, or `finish-` and the
+    reason why the server did not complete the answer. `said` is the
     beginning of the body, or the error's message. The tokens are those that the body reports; of
     a stream, one per event.
     """
@@ -122,7 +152,7 @@ def make_body(
         body["temperature"] = config.temperature
     body.update(config.parameters)
     if answer_as == "json_schema":
-        schema = {"name": request.step, "strict": True, "schema": request.schema}
+        schema = {"name": request.step, "strict": True, "schema": request.sent_schema}
         body["response_format"] = {"type": answer_as, "json_schema": schema}
     elif answer_as == "json_object":
         body["response_format"] = {"type": answer_as}
@@ -141,18 +171,26 @@ def read_completion(body: Any, *, model: str) -> ChatReply:
     try:
         completion = json.loads(body) if isinstance(body, bytes) else body
         choice = completion["choices"][0]
-        message = choice["message"]
+        # Completions of the older form have a text in place of a message.
+        message = choice.get("message") or {"content": choice["text"]}
         content = message.get("content")
-        finish = choice.get("finish_reason")
+        finish = str(choice.get("finish_reason")).lower()
         failed = choice.get("error") or (completion.get("error") and not content)
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         raise _problem(body) from None
     if failed:
         error = choice.get("error") or completion["error"]
         raise _problem({"error": error, "usage": completion.get("usage")})
+    if finish in _ABORTED:
+        raise CompletionError(
+            f"finish-{finish}", finish, *_read_usage(completion.get("usage"))[:2]
+        )
     refusal = message.get("refusal")
-    texts = (_text(content), refusal)
-    text = next((t for t in texts if isinstance(t, str)), "")
+    text = _text(content)
+    if not text.strip() and finish != "length":
+        text = _find_elsewhere(message) or text
+    if not text and isinstance(refusal, str):
+        text = refusal
     tokens_in, tokens_out, total = _read_usage(completion.get("usage"))
     named = completion.get("model")
     return ChatReply(
@@ -166,12 +204,31 @@ def read_completion(body: Any, *, model: str) -> ChatReply:
     )
 
 
-def _text(content: Any) -> Any:
-    """Join the text of a message; reasoning models may answer in parts."""
-    if not isinstance(content, list):
-        return content
-    parts = [part.get("text") for part in content if isinstance(part, dict)]
-    return "".join(part for part in parts if isinstance(part, str))
+def _text(content: Any) -> str:
+    """The text of a message, which may come in parts, or as an object that a gateway has parsed."""
+    if isinstance(content, dict):
+        return json.dumps(content)
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "".join(part for part in parts if isinstance(part, str))
+    return content if isinstance(content, str) else ""
+
+
+def _find_elsewhere(message: dict[str, Any]) -> str:
+    """The answer of a message without content: the arguments of its one call, or its reasoning.
+
+    vLLM puts structured output into the reasoning if its parser finds no end of the thoughts.
+    """
+    calls = message.get("tool_calls")
+    with suppress(LookupError, TypeError, ValueError):
+        [call] = (
+            calls
+            if isinstance(calls, list)
+            else [{"function": message["function_call"]}]
+        )
+        return _text(call["function"]["arguments"])
+    texts = (_text(message.get(name)) for name in _REASONING)
+    return next((text for text in texts if "{" in text), "")
 
 
 def _problem(body: Any) -> CompletionError:
@@ -203,11 +260,11 @@ def _shown(value: Any) -> str:
     return replace_surrogates(text[:_EXCERPT])
 
 
-def _finish(reason: Any, text: str, refused: bool) -> str:
+def _finish(reason: str, text: str, refused: bool) -> str:
     """Find `ChatReply.finish` of a choice; some servers give no reason."""
-    if reason == "content_filter" or refused:
+    if refused or reason in _FILTERED:
         return "content-filter"
-    if reason == "length":
+    if reason in ("length", "max_tokens"):
         return "cut-off"
     return "stop" if text.strip() else "empty"
 
@@ -238,5 +295,5 @@ def _count(counts: Any, name: str) -> int:
 
 def _count_reasoning(message: dict[str, Any]) -> int:
     """Count the characters of the reasoning next to the answer; two keys may have the same."""
-    texts = (message.get(name) for name in ("reasoning_content", "reasoning"))
+    texts = (message.get(name) for name in _REASONING)
     return max((count_visible(one) for one in texts if isinstance(one, str)), default=0)

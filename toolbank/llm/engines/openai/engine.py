@@ -239,10 +239,12 @@ def _parse(url: str) -> URL:
 _FORMATS: tuple[Format, ...] = ("json_schema", "json_object", "text")
 _ABOUT_FORMAT = re.compile(
     r"response.?format|schema|json.?object|json.?mode|structured|guided|grammar"
-    r"|additional.?properties|\bstrict\b",
+    r"|additional.?properties|\bstrict\b|requested parameters",
     re.IGNORECASE,
 )
 _NEWER_LIMIT: Limit = "max_completion_tokens"
+# Prompts refused in a row, after which the key or model is no longer accepted.
+_MOST_REFUSED = 16
 
 
 class OpenAIEngine:
@@ -265,6 +267,8 @@ class OpenAIEngine:
         self._credentials = read_credentials(config)
         self._endpoint = Endpoint(config, self._credentials)
         self._has_replied = False
+        # Calls without a reply in a row.
+        self._refused = 0
         self._has_seen_page = False
         # By step, since each has its own schema.
         self._formats: dict[str, int] = {}
@@ -292,12 +296,14 @@ class OpenAIEngine:
                 self._answered.add((request.step, form))
                 return self._read(answer, latency)
             if not self._adapt(answer, request, form, limit):
+                self._refused += answer.status in (403, 404)
                 raise status_error(
                     answer,
                     self._config.base_url,
                     self.model,
                     self._credentials,
                     body.keys() - {"model", "messages", "response_format"},
+                    is_sure=not self._has_replied or self._refused > _MOST_REFUSED,
                 )
 
     async def close(self) -> None:
@@ -308,7 +314,7 @@ class OpenAIEngine:
         self, answer: HttpResponse, request: ChatRequest, form: int, limit: Limit
     ) -> bool:
         """Adapt to a refusal; return whether the call can be made in another form."""
-        if answer.status not in (400, 415, 422, 500, 501):
+        if answer.status not in (400, 404, 415, 422, 500, 501):
             return False
         if _NEWER_LIMIT in answer.text and limit != _NEWER_LIMIT:
             self._limit = _NEWER_LIMIT
@@ -346,6 +352,7 @@ class OpenAIEngine:
                 is_sure=is_sure,
             ) from None
         self._has_replied = True
+        self._refused = 0
         return replace(
             reply,
             latency=latency,

@@ -9,8 +9,9 @@ import ssl
 import time
 import zlib
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from toolbank.llm.chat import EngineError
@@ -34,6 +35,18 @@ _RATE_LIMITS = (
 )
 
 
+_WAIT_FIELD = re.compile(
+    r'"retry_?(?:delay|after|in)(?:_?s|_?seconds)?"\s*:\s*"?([\d.]+s?)\b', re.IGNORECASE
+)
+_AMOUNT = re.compile(
+    r"(\d+(?:\.\d+)?)\s*(milliseconds?|ms|minutes?|mins?|seconds?|secs?|hours?|m|s|h)(?![a-z])\s*",
+    re.IGNORECASE,
+)
+_WAIT_SENTENCE = re.compile(
+    rf"(?:retry|try again|wait)[^.\d]{{0,30}}((?:{_AMOUNT.pattern})+)", re.IGNORECASE
+)
+
+
 def read_pause(headers: Mapping[str, str]) -> float:
     """Read the seconds until a used-up limit is reset; 0 if none is used up.
 
@@ -43,12 +56,18 @@ def read_pause(headers: Mapping[str, str]) -> float:
     return max(resets, default=0.0)
 
 
-def read_wait(headers: Mapping[str, str]) -> float | None:
+def read_wait(headers: Mapping[str, str], body: str = "") -> float | None:
     """Read the seconds that a refused call has to wait, at most a day; None if unknown.
 
     Retry-After (RFC 9110, 10.2.3) and its form in milliseconds come first, then the used-up
-    limit, then the limit that is reset first.
+    limit, then the limit that is reset first, then what the body says: a `retryDelay` (Google), the
+    headers of the provider behind a router (OpenRouter), or a sentence (OpenAI, Azure, Groq).
     """
+    wait = _read_headers(headers)
+    return _read_body(body) if wait is None else wait
+
+
+def _read_headers(headers: Mapping[str, str]) -> float | None:
     milliseconds = read_number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return _bounded(milliseconds / 1000)
@@ -57,6 +76,39 @@ def read_wait(headers: Mapping[str, str]) -> float | None:
         resets = [reset for _, reset in _limits(headers)]
         wait = read_pause(headers) or min(resets, default=None)
     return wait
+
+
+def _read_body(text: str) -> float | None:
+    if field := _WAIT_FIELD.search(text):
+        return _seconds(field[1])
+    with suppress(ValueError, RecursionError):
+        for inner in _find_headers(json.loads(text)):
+            if (wait := _read_headers(inner)) is not None:
+                return wait
+    if sentence := _WAIT_SENTENCE.search(text):
+        parts = _AMOUNT.findall(sentence[1])
+        return _bounded(sum(float(n) * _count_seconds(unit) for n, unit in parts))
+    return None
+
+
+def _count_seconds(unit: str) -> float:
+    unit = unit.lower()
+    if unit.startswith(("ms", "milli")):
+        return 0.001
+    return {"h": 3600.0, "m": 60.0, "s": 1.0}[unit[0]]
+
+
+def _find_headers(value: Any) -> Iterator[Mapping[str, str]]:
+    """The headers that an error quotes, with names in lower case."""
+    if isinstance(value, list):
+        for one in value:
+            yield from _find_headers(one)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            if key == "headers" and isinstance(one, dict):
+                yield {str(name).lower(): str(text) for name, text in one.items()}
+            else:
+                yield from _find_headers(one)
 
 
 def _limits(headers: Mapping[str, str]) -> Iterator[tuple[float | None, float]]:
@@ -94,9 +146,17 @@ class HttpResponse:
 
 
 _SHOWN = 300
+# What a moderation layer or a content filter says of a prompt (OpenRouter, Azure, Alibaba, Zhipu).
+_FILTERED = re.compile(
+    r"moderation|flagged|content.?(?:filter|polic|management)|data_?inspection|prohibited|sensitive"
+    r"|unsafe|guardrail|responsible.?ai",
+    re.IGNORECASE,
+)
 _CREDIT = re.compile(r"insufficient.?(quota|funds|credit|balance)", re.IGNORECASE)
 # Groq's name for an answer that is not the requested JSON.
 _BAD_GENERATION = "json_validate_failed"
+# 424 and 498 mean that a worker failed or had no capacity (Hugging Face, Groq).
+_RETRYABLE = frozenset({408, 409, 424, 425, 429, 498})
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 
 
@@ -106,14 +166,21 @@ def status_error(
     model: str,
     credentials: Credentials,
     parameters: Collection[str],
+    *,
+    is_sure: bool = True,
 ) -> EngineError:
     """Make the error of a call with another HTTP status than 200.
 
-    `parameters` are the names of the sampling settings that were sent.
+    `parameters` are the names of the sampling settings that were sent. If it is not `is_sure` that
+    every request meets the same error, a refusal (403, 404) concerns this prompt only.
     """
     status, text = answer.status, _read_message(answer)
     message = f"{url}: HTTP {status}.{_quote(text, credentials)}"
     reason = advice = ""
+    if status in (400, 403, 422, 451) and _FILTERED.search(answer.text):
+        return EngineError(message, reason="content-filter")
+    if status in (403, 404) and not is_sure:
+        return EngineError(message, reason=f"http-{status}")
     if status in (401, 403):
         reason = "refused-key"
         advice = (
@@ -149,8 +216,8 @@ def status_error(
     return EngineError(
         message,
         reason=f"http-{status}",
-        retryable=status in (408, 409, 425, 429) or status >= 500,
-        retry_after=read_wait(answer.headers),
+        retryable=status in _RETRYABLE or status >= 500,
+        retry_after=read_wait(answer.headers, answer.text),
     )
 
 
@@ -187,6 +254,9 @@ _UNUSABLE = {
     "not-json-response": "the answer is not a chat completion.{quote} Is this an "
     "OpenAI-compatible endpoint? `base_url` mostly ends in /v1.",
 }
+_INCOMPLETE = (
+    "the server did not complete the answer: its finish_reason says so.{quote}"
+)
 
 
 def unusable_reply(
@@ -207,7 +277,7 @@ def unusable_reply(
         else ""
     )
     return EngineError(
-        f"{url}: {_UNUSABLE[error.reason].format(quote=quote, advice=advice)}",
+        f"{url}: {_UNUSABLE.get(error.reason, _INCOMPLETE).format(quote=quote, advice=advice)}",
         reason=error.reason,
         retryable=not fatal,
         fatal=fatal,
@@ -241,7 +311,9 @@ def _describe_system(error: BaseException) -> str:
 def _read_message(answer: HttpResponse) -> str:
     """Read the message of an error in the form of OpenAI's API, else the whole text."""
     try:
-        error = json.loads(answer.body)["error"]
+        body = json.loads(answer.body)
+        # Gemini wraps it in a list.
+        error = (body[0] if isinstance(body, list) else body)["error"]
         message = error if isinstance(error, str) else error["message"]
     except (ValueError, RecursionError, LookupError, TypeError):
         return answer.text

@@ -145,7 +145,7 @@ class ModelThread:
         try:
             (call.id,) = llm.enqueue_chat(
                 [asdict(message) for message in call.request.messages],
-                make_sampling(call.config, call.request.schema, call.seed),
+                make_sampling(call.config, call.request.sent_schema, call.seed),
                 use_tqdm=False,
                 chat_template_kwargs=call.config.parameters.get("chat_template_kwargs"),
             )

@@ -1,0 +1,74 @@
+"""Read the rows of JSON, JSON Lines, parquet and CSV files."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from toolbank.bank.files import read_frame
+from toolbank.system.errors import InputError
+from toolbank.system.files import check_sound, read_json, read_lines, read_text, reading
+
+ENDINGS = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
+"""The files that `read_rows` reads."""
+
+
+def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Iterate over the rows of a file, each after its place, such as "data.json, row 3".
+
+    A .json file is a list of objects, or has an object per line. The first line of a table names
+    its columns.
+
+    Raises:
+        InputError: the file can't be read, or a row is not an object.
+    """
+    if path.suffix == ".jsonl" or (path.suffix == ".json" and _is_lines(path)):
+        yield from read_lines(path, lambda row, n: (f"{path}, line {n}", row))
+        return
+    if path.suffix in (".csv", ".tsv"):
+        yield from _read_csv(path)
+        return
+    is_parquet = path.suffix == ".parquet"
+    rows = read_frame(path).to_dicts() if is_parquet else read_json(path)
+    if not isinstance(rows, list):
+        raise InputError(f"{path}: not a list of rows.")
+    for number, row in enumerate(rows, start=1):
+        place = f"{path}, row {number}"
+        if not isinstance(row, dict):
+            raise InputError(f"{place}: not an object with columns.")
+        try:
+            check_sound(row)
+        except ValueError as error:
+            raise InputError(f"{place}: {error}.") from error
+        yield place, row
+
+
+def _is_lines(path: Path) -> bool:
+    """Whether a .json file has an object per line, as those of BFCL."""
+    lines = [line for line in read_text(path).splitlines() if line.strip()]
+    return len(lines) > 1 and all(
+        line.lstrip().startswith("{") and line.rstrip().endswith("}") for line in lines
+    )
+
+
+def _read_csv(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    csv.field_size_limit(sys.maxsize)
+    delimiter = "\t" if path.suffix == ".tsv" else ","
+    try:
+        with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, delimiter=delimiter, strict=True)
+            for row in reader:
+                place = f"{path}, line {reader.line_num}"
+                if None in row or None in row.values():
+                    raise InputError(
+                        f"{place}: not as many values as the first line has columns "
+                        f"({len(reader.fieldnames or ())})."
+                    )
+                yield place, row
+    except csv.Error as error:
+        raise InputError(
+            f"{path}, line {reader.line_num}: not a table ({error})."
+        ) from error
