@@ -217,6 +217,7 @@ def test_foreign_text_is_no_structure_of_the_card(tmp_path):
     ("info", "said"),
     [
         ({"generate": {"engine": 3}}, "Requests were written by 3."),
+        ({"generate": "by hand"}, "an engine without a name"),
         ({"sources": {"sources": [{"tools": 1}, "x", {"source": "a"}]}}, "from: a."),
         ({"sources": "a"}, "dataset of others"),
         ({"generate": {"engine": "rules"}, "counts": {"accepted": 1}}, "by rules."),

@@ -65,6 +65,8 @@ def load_writer(name: str) -> EngineKind[EngineConfig] | None:
 
 def has_copied_wording(info: Mapping[str, Any]) -> bool:
     """Whether a bank's queries use the reference's own words, according to its bank.json."""
-    made = info.get("generate") or {}
-    writer = load_writer(str(made.get("engine", "")))
+    made = info.get("generate")
+    writer = (
+        load_writer(str(made.get("engine", ""))) if isinstance(made, dict) else None
+    )
     return writer is not None and writer.copies_wording
