@@ -8,7 +8,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
 from unittest import mock
 
-from toolbank.commands.cli import main
+from toolbank.commands import cli
 
 
 def sets(*settings):
@@ -24,10 +24,12 @@ def toolbank(*arguments, cwd, **environment):
         redirect_stderr(err),
         mock.patch.dict(os.environ, {"COLUMNS": "80", **environment}),
         mock.patch.object(sys, "argv", ["toolbank", *map(str, arguments)]),
+        # A stopped command would end the tests' own process, with its exit code.
+        mock.patch.object(cli, "atexit"),
     ):
         code = 0
         try:
-            main()
+            cli.main()
         except SystemExit as end:
             code = end.code or 0
         finally:
