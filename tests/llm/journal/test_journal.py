@@ -380,12 +380,14 @@ def _left_by_a_crash(path):
 
 FOREIGN = {
     "empty": lambda path: path.touch(),
-    "text": lambda path: path.write_text("[remote]\nurl = git@example.org\n" * 20),
+    "no SQLite file": lambda path: path.write_text(
+        "[remote]\nurl = git@example.org\n" * 20
+    ),
     "cut short": lambda path: path.write_bytes(b"SQLite format 3\0xx"),
     "folder": lambda path: path.mkdir(),
-    "pipe": os.mkfifo,
+    "no regular file": os.mkfifo,
     "link that leads nowhere": lambda path: path.symlink_to("new.sqlite"),
-    "left by a crash": _left_by_a_crash,
+    "another program": _left_by_a_crash,
 }
 DATABASES = {
     "without tables": """PRAGMA user_version = 2""",
@@ -428,5 +430,17 @@ def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path, kind, read_only):
         Journal(path, read_only=read_only),
     ):
         pass
+    reason = kind if kind in FOREIGN else "another program|layout 1"
+    assert re.search(reason, str(told.value))
     assert re.search("Nothing in it was changed|--out", str(told.value))
     assert _seen(tmp_path) == before
+
+
+def test_a_journal_at_a_place_that_can_not_be_read_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(ToolbankError, match="journal can't be used") as told,
+        Journal(tmp_path / "file" / "journal.sqlite"),
+    ):
+        pass
+    assert "file/journal.sqlite" in str(told.value)
