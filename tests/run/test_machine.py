@@ -192,7 +192,7 @@ def run_machine(make, examples, steps, **more):
 def test_a_run_comes_out_the_same_whatever_was_done_to_it(make_machine):
     run_machine(
         lambda: make_machine(whole=False),
-        examples=5,
+        examples=3,
         steps=8,
         derandomize=True,
         database=None,

@@ -84,7 +84,7 @@ def test_a_budget_ends_a_run_whose_endpoint_reports_no_tokens(tmp_path, budget):
 
 def test_tries_that_time_out_count_as_they_may_have_been_charged_for(tmp_path):
     with ChatServer(silent) as server, pytest.raises(ToolbankError, match="budget"):
-        run(server.url, tmp_path, concurrency=2, timeout=0.2, budget={"tokens": 40_000})
+        run(server.url, tmp_path, concurrency=2, timeout=0.2, budget={"tokens": 20_000})
     assert 3 < len(server.calls) < 30
     with Journal(tmp_path / "journal.sqlite") as journal:
         usage = journal.usage()
