@@ -62,7 +62,8 @@ def test_a_file_is_read_as_expected(file, monkeypatch, update_corpus):
             for server in read.servers
         ],
         "wrong": read.wrong,
-        "disabled": read.disabled,
+        "skipped": read.skipped,
+        "notes": read.notes,
     }
     expected = file.with_name(f"{file.name}.tools.json")
     check_expected(expected, found, update=update_corpus)
@@ -241,7 +242,7 @@ def test_what_reads_as_other_command_refused(write, tmp_path, monkeypatch, given
     [
         *((text, '"mcpServers"') for text in ("[]", "{}", '{"mcpServers": []}')),
         *((text, "not valid JSON") for text in ("", "{")),
-        ('{"mcpServers": {"a": {"disabled": true}}}', r"disabled \(a\).*`servers`"),
+        ('{"mcpServers": {"a": {"disabled": true}}}', r"disabled.*\(a: .*`servers`"),
     ],
 )
 def test_a_file_without_servers_is_refused(tmp_path, text, said):

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections import Counter
+from contextlib import suppress
 from typing import Any, NoReturn
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -41,6 +42,97 @@ def explain_page(content: str, where: str) -> str:
             "swagger.json. For a Sphinx site, use `type: sphinx`."
         )
     return f"{where}: is a web page (HTML or XML), not JSON or YAML. {advice}"
+
+
+_CONVERT = "Convert it to OpenAPI 3, and give that file."
+_DESCRIBED = "Give the OpenAPI description that it refers to."
+_LIST = "List its functions as JSON, each with name, description and parameters."
+_PACKAGE = "Give the package's folder, or its import name if it is installed."
+_KINDS = (
+    ("asyncapi", "AsyncAPI", _LIST),
+    ("arazzo", "Arazzo", _DESCRIBED),
+    ("overlay", "an OpenAPI overlay", _DESCRIBED),
+    ("openapi", "an OpenAPI description", "Read it with `type: openapi`."),
+    ("swagger", "an OpenAPI description", "Read it with `type: openapi`."),
+    ("discoveryVersion", "a description of Google's discovery service", _CONVERT),
+    ("swaggerVersion", "Swagger 1", _CONVERT),
+    ("mcpServers", "a configuration of MCP servers", "Read it with `type: mcp`."),
+    ("__schema", "a schema of GraphQL", _LIST),
+    ("data.__schema", "a schema of GraphQL", _LIST),
+    ("info.schema item", "a Postman collection", _CONVERT),
+    ("info._postman_id", "a Postman collection", _CONVERT),
+    ("_postman_variable_scope", "a Postman environment", "Give its collection."),
+    ("__export_format resources", "an export of Insomnia", _CONVERT),
+    ("log.entries", "a log of HTTP requests (HAR)", _CONVERT),
+    ("baseUri title", "RAML", _CONVERT),
+    ("wsdl:definitions", "WSDL", _LIST),
+    ("definitions.@targetNamespace", "WSDL", _LIST),
+    ("lockfileVersion", "a lock file of npm", _LIST),
+    *(
+        (f"name version {key}", "a package of npm", _LIST)
+        for key in (
+            *("dependencies", "devDependencies", "peerDependencies", "main", "module"),
+            *("scripts", "exports", "bin", "engines", "license", "private"),
+        )
+    ),
+    ("require autoload", "a package of PHP", _LIST),
+    *(
+        (keys, "an entry of an MCP registry", "Give the server's command or URL.")
+        for keys in (
+            *("name packages", "name remotes", "name version_detail"),
+            *("server.name", "servers metadata"),
+        )
+    ),
+    ("name skills capabilities", "an agent's card (A2A)", _LIST),
+    ("name_for_model api", "a manifest of a plugin", _DESCRIBED),
+    ("jsonrpc error", "an error of a server", "Ask the server again for its tools."),
+    ("nbformat cells", "a notebook", _LIST),
+    (
+        "$schema properties",
+        "a JSON Schema",
+        f"{_LIST} It can be the parameters of one.",
+    ),
+    ("type properties", "a JSON Schema", f"{_LIST} It can be the parameters of one."),
+)
+"""Keys that another kind of document has (a dot leads into an object), its name, what to do."""
+_TEXTS = (
+    (r"#%RAML", "RAML", _CONVERT),
+    (r"<(\w+:)?definitions\b", "WSDL", _LIST),
+    (r"[\s\S]*^syntax *= *.proto", "a description of Protocol Buffers", _LIST),
+    (r"[\s\S]*^\[\[package\]\]", "a lock file", _PACKAGE),
+    (r"[\s\S]*^\[package\]", "a package of Cargo", _LIST),
+    (r"[\s\S]*^\[(project|build-system|tool\.poetry)\]", "a Python project", _PACKAGE),
+    (
+        r"[\s\S]*^(schema|type \w+|interface \w+|extend type \w+)\b[^{\n]*\{",
+        "a schema of GraphQL",
+        _LIST,
+    ),
+)
+
+
+def explain_other(content: Any) -> str:
+    """Say what another kind of document, parsed or as bytes, looks like and what to do, or ""."""
+    if isinstance(content, bytes):
+        text = content[:_MOST].decode("utf-8", "replace")
+        found = (one for one in _TEXTS if re.match(one[0], text, re.MULTILINE))
+        _, name, advice = next(found, ("", "", ""))
+        if name:
+            return f"it looks like {name}. {advice}"
+        with suppress(InputError):
+            content = parse_document(content[:_MOST], "")[0]
+    for keys, name, advice in _KINDS:
+        if all(_has(content, key.split(".")) for key in keys.split()):
+            return f"it looks like {name}. {advice}"
+    return ""
+
+
+def _has(content: Any, path: list[str]) -> bool:
+    """Whether objects have a path of keys."""
+    for key in path:
+        if not isinstance(content, dict) or key not in content:
+            return False
+        content = content[key]
+    return True
 
 
 def shown(url: str) -> str:
