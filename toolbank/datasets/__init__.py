@@ -35,12 +35,12 @@ DATASETS = Registry(
 
 
 def find_format(folder: Path) -> DatasetConfig:
-    """Find the first format whose files are all in a folder.
+    """Find the first format whose files are all in a folder, or whose rows are in a file.
 
     Raises:
         InputError: the folder is missing, or has the files of no format.
     """
-    if not folder.is_dir():
+    if not folder.exists():
         raise InputError(f"{folder}: no such folder. Name the folder of a dataset.")
     reasons = []
     for name in DATASETS.names:
