@@ -23,7 +23,21 @@ _OTHER_SCHEMAS = (
     *("args_schema", "fn_schema", "parameter_definitions", "input_variables"),
     *("args", "inputs"),
 )
-_LOOKS_LIKE_PARAMETERS = re.compile(r"param|arg|input|schema|propert", re.IGNORECASE)
+_LOOKS_LIKE_PARAMETERS = re.compile(
+    r"(?!.*(example|return|output|response)).*(param|arg|input|schema|propert)",
+    re.IGNORECASE,
+)
+# Keys of an object that is a function although it has no parameters.
+_SAID = {
+    "name",
+    "title",
+    "summary",
+    "description",
+    "annotations",
+    "tags",
+    "type",
+    "strict",
+}
 _OUTPUTS = ("outputSchema", "output_schema", "responseJsonSchema", "response")
 _ENVELOPES = ("function", "toolSpec", "data", "metadata")
 _MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties"})
@@ -105,8 +119,8 @@ def find_unread_parameters(row: dict[str, Any]) -> list[str]:
     return [
         key
         for key, value in row.items()
-        if value and isinstance(value, dict | list) and key not in read
-        if _LOOKS_LIKE_PARAMETERS.search(key) and "example" not in key.lower()
+        if value and key not in read and _LOOKS_LIKE_PARAMETERS.match(key)
+        if isinstance(value, dict | list) or key in _OTHER_SCHEMAS
     ]
 
 
@@ -166,7 +180,12 @@ def make_parameters(required: Any, optional: Any) -> dict[str, Any]:
         properties[name] = {
             "type": kind if kind in _TYPES else "string",
             "description": replace_surrogates(str(entry.get("description") or "")),
-            **{key: entry[key] for key in ("default", "enum") if _is_given(entry, key)},
+            # An empty text is no default.
+            **{
+                k: entry[k]
+                for k in ("default", "enum")
+                if entry.get(k) not in (None, "")
+            },
         }
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     names = [_name(entry) for entry in _entries(required)]
@@ -207,11 +226,12 @@ def _schema(
 
 
 def _other_schema(row: dict[str, Any]) -> dict[str, Any] | None:
-    """The schema at a key that may also hold something else."""
-    try:
-        return _schema(row, _OTHER_SCHEMAS)
-    except ValueError:
-        return None
+    """The schema at the first of the keys that may also hold something else."""
+    for key in _OTHER_SCHEMAS:
+        with suppress(ValueError):
+            if schema := _schema(row, (key,)):
+                return schema
+    return None
 
 
 def _read_parameter(entry: dict[str, Any]) -> dict[str, Any]:
@@ -293,12 +313,6 @@ def _lower_name(kind: Any) -> Any:
     return _TYPE_NAMES.get(bare.strip(" ]"), kind)
 
 
-def _is_given(entry: dict[str, Any], key: str) -> bool:
-    """Whether a parameter of ToolBench has a value at a key; an empty text is none."""
-    value = entry.get(key)
-    return isinstance(value, list) if key == "enum" else value not in (None, "")
-
-
 def _name(entry: dict[str, Any]) -> str:
     return replace_surrogates(str(entry["name"]))
 
@@ -309,7 +323,7 @@ def _entries(value: Any) -> list[dict[str, Any]]:
 
 
 _WRAPS = ("tools", "functions", "functionDeclarations", "function_declarations")
-_OUTER = ("result", "toolConfig", "functionSchema", "body")
+_OUTER = ("result", "toolConfig", "functionSchema", "body", "session")
 
 
 def find_functions(content: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
@@ -340,10 +354,10 @@ def find_functions(content: Any, pointer: str = "") -> Iterator[tuple[str, Any]]
 
 
 def is_function(content: dict[str, Any]) -> bool:
-    """Whether an object is a function."""
+    """Whether an object is a function, with parameters or with nothing but texts."""
     row = _unwrap(content)
-    keys = {"description", *_SCHEMAS, *_OTHER_SCHEMAS}
-    return isinstance(row.get("name"), str) and bool(keys & row.keys())
+    is_told = "kind" in row or ("description" in row and row.keys() <= _SAID)
+    return isinstance(row.get("name"), str) and (is_told or has_parameters(row))
 
 
 def _is_by_name(content: dict[str, Any]) -> bool:

@@ -21,11 +21,14 @@ ENDINGS = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
 
 
 def find_parts(folder: Path, name: str) -> list[Path]:
-    """List the files of a table: NAME.*, or its shards NAME-*.* or NAME/*.*, here or in data/."""
-    for pattern in (f"{name}.*", f"{name}-*.*", f"{name}/*.*"):
-        files = (*folder.glob(pattern), *folder.glob(f"data/{pattern}"))
-        if found := sorted(path for path in files if path.suffix in ENDINGS):
-            return found
+    """List the files of a table, all with one ending, here or in data/.
+
+    They are NAME.*, or its shards NAME-*.* or NAME/*.*.
+    """
+    for pattern in (f"{name}.*", f"{name}[-_]*.*", f"{name}/*.*"):
+        files = sorted((*folder.glob(pattern), *folder.glob(f"data/{pattern}")))
+        if found := [path for path in files if path.suffix in ENDINGS]:
+            return [path for path in found if path.suffix == found[0].suffix]
     return []
 
 

@@ -45,7 +45,9 @@ _ALIASES = {
 }
 # Objects in which clients hold a part of an entry.
 _HOLDERS = ("command", "transport", "config", "requestOptions")
-_MARKS = frozenset({*_ALIASES, *_HOLDERS, "url", "type", "enabled", "disabled"})
+_MARKS = frozenset(
+    ("command", "cmd", "url", "uri", "serverUrl", "httpUrl", "enabled", "disabled")
+)
 _UNREAD = ("envFile", "env_file", "headersHelper", "apiKey", "auth", "oauth")
 
 
@@ -91,7 +93,8 @@ def read_client_config(path: Path, requested: tuple[str, ...] | None) -> ClientC
             if not isinstance(entry, dict):
                 raise _EntryError("its entry is not a JSON object")
             entry = _write_plainly(entry)
-            if _is_disabled(entry) and requested is None:
+            is_off = entry.get("disabled") is True or entry.get("enabled") is False
+            if is_off and requested is None:
                 found.skipped[name] = "is disabled in the file"
             elif not entry.get("command") and _kind(entry) in _BUILT_IN:
                 found.skipped[name] = "is a part of the client"
@@ -185,13 +188,9 @@ def _choice(data: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 def _name_entries(entries: Any, disabled: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(entries, list):
-        pairs = [
-            (
-                str((isinstance(one, dict) and one.get("name")) or f"server {number}"),
-                one,
-            )
-            for number, one in enumerate(entries, 1)
-        ]
+        named = [one.get("name") if isinstance(one, dict) else "" for one in entries]
+        names = [str(name or f"server {n}") for n, name in enumerate(named, 1)]
+        pairs = [*zip(names, entries, strict=True)]
     else:
         pairs = [*entries.items()] if isinstance(entries, dict) else []
     off = disabled if isinstance(disabled, list) else []
@@ -220,10 +219,6 @@ def _write_plainly(entry: dict[str, Any]) -> dict[str, Any]:
     if token := plain.get("bearer_token_env_var"):
         headers["Authorization"] = f"Bearer ${{{token}}}"
     return {**plain, "env": env, "headers": headers}
-
-
-def _is_disabled(entry: Mapping[str, Any]) -> bool:
-    return entry.get("disabled") is True or entry.get("enabled") is False
 
 
 def _kind(entry: Mapping[str, Any]) -> Any:
