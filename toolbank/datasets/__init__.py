@@ -41,12 +41,16 @@ def find_format(folder: Path) -> DatasetConfig:
         InputError: the folder is missing, or has the files of no format.
     """
     if not folder.exists():
-        raise InputError(f"{folder}: no such folder. Name the folder of a dataset.")
+        raise InputError(
+            f"{folder}: no such file or folder. Name the folder of a dataset."
+        )
     reasons = []
     for name in DATASETS.names:
         kind: DatasetKind[Any] = DATASETS.load(name)
         try:
             config: DatasetConfig = kind.config(type=name, path=folder)
+            if folder.is_file() and kind.folder(config) == folder:
+                continue  # it reads folders
             kind.find_files(config)
         except ValidationError:
             # It needs further settings.
