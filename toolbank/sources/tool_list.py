@@ -69,8 +69,8 @@ def _list_properties(schema: dict[str, Any]) -> dict[str, Any]:
         return schema
     if is_too_deep(schema, _DEEPEST):
         return schema
-    whole, _ = as_object(schema)
-    if not whole["properties"].keys() - {*(schema.get("properties") or ())}:
+    whole, own = as_object(schema)[0], schema.get("properties")
+    if whole["properties"].keys() <= {*(own if isinstance(own, dict) else ())}:
         return schema
     parts = schema.get("allOf")
     rest = [
