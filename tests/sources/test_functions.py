@@ -54,63 +54,11 @@ def test_what_lists_no_function_is_refused(tmp_path, name, content, said):
         read(path)
 
 
-OTHERS = [
-    (
-        "package.json",
-        '{"name": "a", "version": "1", "description": "b", "bin": {}}',
-        "npm",
-    ),
-    ("lock.json", '{"name": "a", "lockfileVersion": 3, "packages": {}}', "lock file"),
-    (
-        "server.json",
-        '{"name": "io.x/a", "description": "b", "remotes": []}',
-        "registry",
-    ),
-    (
-        "page.json",
-        '{"servers": [{"server": {}}], "metadata": {"count": 1}}',
-        "registry",
-    ),
-    ("async.json", '{"asyncapi": "3.0.0", "servers": {"a": {"url": "b"}}}', "AsyncAPI"),
-    ("drive.json", '{"discoveryVersion": "v1", "kind": "discovery#a"}', "Google"),
-    ("calls.json", '{"info": {"_postman_id": "a"}, "item": []}', "Postman"),
-    (
-        "export.json",
-        '{"_type": "export", "__export_format": 4, "resources": []}',
-        "Insomnia",
-    ),
-    ("log.har.json", '{"log": {"version": "1.2", "entries": []}}', "HAR"),
-    ("schema.json", '{"data": {"__schema": {"types": []}}}', "GraphQL"),
-    (
-        "order.json",
-        '{"title": "Order", "type": "object", "properties": {}}',
-        "JSON Schema",
-    ),
-    (
-        "card.json",
-        '{"name": "a", "description": "b", "skills": [], "capabilities": {}}',
-        "A2A",
-    ),
-    (
-        "error.json",
-        '{"jsonrpc": "2.0", "id": 1, "error": {"code": -1}}',
-        "error of a server",
-    ),
-    ("spec.json", '{"swaggerVersion": "1.1", "apis": [{"path": "/a"}]}', "Swagger 1"),
-    ("async.yaml", "asyncapi: 2.6.0\nchannels: {}\n", "AsyncAPI"),
-    ("api.raml", "#%RAML 1.0\ntitle: a\n", "RAML"),
-    ("api.graphql", "# It.\ntype Query {\n  a: Int\n}\n", "GraphQL"),
-    ("pyproject.toml", '[project]\nname = "a"\n', "Python project"),
-    ("uv.lock", 'version = 1\n\n[[package]]\nname = "a"\n', "lock file"),
-]
-
-
-@pytest.mark.parametrize(("name", "text", "kind"), OTHERS, ids=[o[0] for o in OTHERS])
-def test_another_kind_of_file_is_refused_by_its_name(tmp_path, name, text, kind):
-    path = tmp_path / name
-    path.write_text(text)
-    with pytest.raises(InputError, match=rf"{path}: .*{kind}.*\. [A-Z].*\."):
-        read(recognise(str(path)).path)
+@pytest.mark.parametrize("file", corpus_files("others"), ids=lambda file: file.name)
+def test_another_kind_of_file_is_refused_by_its_name(file):
+    kind = json.loads((CORPUS / "others" / "kinds.tools.json").read_text())[file.name]
+    with pytest.raises(InputError, match=rf"{file}: .*{kind}.*\. [A-Z].*\."):
+        read(recognise(str(file)).path)
 
 
 def test_other_kinds_in_a_list_are_left_out(tmp_path):
