@@ -125,6 +125,17 @@ def test_files_of_clients_are_read_with_permission(tmp_path, monkeypatch, name, 
     assert SECRETS["env"] not in (tmp_path / "mine.yaml").read_text()
 
 
+def test_what_only_names_servers_is_no_file_of_a_client(tmp_path):
+    schema = {"type": "object", "properties": {"mcpServers": {"type": "object"}}}
+    tool = {"name": "mcp", "description": "It.", "parameters": schema}
+    contents = {"openapi": {"openapi": "3.1.0", "paths": {}, "a": schema}}
+    contents |= {"functions": {"mcp": tool, "servers": tool, "extensions": tool}}
+    for kind, content in contents.items():
+        file = tmp_path / f"{kind}.json"
+        file.write_text(json.dumps(content))
+        assert recognise(str(file)).type == kind
+
+
 @pytest.mark.parametrize("name", ["a.toml", "a.yaml", "a.jsonc"])
 def test_a_broken_file_is_named_without_its_content(tmp_path, name):
     file = tmp_path / name

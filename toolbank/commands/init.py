@@ -322,7 +322,7 @@ def init(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="A folder with tools and labelled requests that you have already.",
+            help="A folder or file with tools and labelled requests that you have already.",
         ),
     ] = None,
     base_url: Annotated[

@@ -16,6 +16,7 @@ from toolbank.sources.kind import Location, SourceKind, ToolCollection
 from toolbank.sources.mcp.client_config import (
     ClientConfig,
     list_names,
+    lists_servers,
     read_client_config,
 )
 from toolbank.sources.mcp.settings import McpSource, Server
@@ -150,12 +151,12 @@ def _lists_servers(location: Location) -> bool:
         is_sure = bool(_LISTS_SERVERS.search(head))
     else:
         may_be, is_sure = head[:1] in (b"{", b"/"), b'"mcpServers"' in head
-    if not may_be or is_sure:
-        return may_be
-    try:
-        return len(head) < _LARGEST_FILE and bool(list_names(location.path, None))
-    except InputError:
+    if not may_be or (len(location.content) > _LARGEST_FILE and not is_sure):
         return False
+    try:
+        return lists_servers(location.path)
+    except InputError:
+        return is_sure
 
 
 KIND = SourceKind(

@@ -77,6 +77,16 @@ def list_names(path: Path, requested: tuple[str, ...] | None) -> list[str]:
     return sorted(_read_entries(path, requested))
 
 
+def lists_servers(path: Path) -> bool:
+    """Whether a file has servers, or the key that most clients use for them.
+
+    Raises:
+        InputError: it can't be read.
+    """
+    data = _read_file(path)
+    return "mcpServers" in data or any(True for _ in _find_entries(data))
+
+
 def read_client_config(path: Path, requested: tuple[str, ...] | None) -> ClientConfig:
     """Read the servers of a client's file (JSON, YAML or TOML), or the requested ones.
 
