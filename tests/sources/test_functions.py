@@ -1,11 +1,18 @@
+import json
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.corpus_files import CORPUS, check_collected, corpus_files
-from toolbank.bank.function_reader import find_functions, read_entry
+from toolbank.bank.function_reader import (
+    find_functions,
+    find_unread_parameters,
+    read_entry,
+)
 from toolbank.sources import SOURCES
+from toolbank.sources.collect import recognise
 from toolbank.sources.functions import FunctionsSource
 from toolbank.system.errors import InputError
 
@@ -47,7 +54,25 @@ def test_what_lists_no_function_is_refused(tmp_path, name, content, said):
         read(path)
 
 
+@pytest.mark.parametrize("file", corpus_files("others"), ids=lambda file: file.name)
+def test_another_kind_of_file_is_refused_by_its_name(file):
+    kind = json.loads((CORPUS / "others" / "kinds.tools.json").read_text())[file.name]
+    with pytest.raises(InputError, match=rf"{file}: .*{kind}.*\. [A-Z].*\."):
+        read(recognise(str(file)).path)
+
+
+def test_other_kinds_in_a_list_are_left_out(tmp_path):
+    path = tmp_path / "mixed.json"
+    rain = {"name": "rain", "description": "Rain.", "version": "1", "license": "MIT"}
+    package = {**rain, "name": "sun"}
+    path.write_text(json.dumps([{**rain, "parameters": {}}, package]))
+    found = read(path)
+    assert [tool.name for tool in found.tools] == ["rain"]
+    assert "/1" in found.problems[0] and "npm" in found.problems[0]
+
+
 words = ["name", "description", "parameters", "function", "tools", "type"]
+words += ["args", "inputs", "result", "toolSpec", "required", "json"]
 keys = st.sampled_from(words) | st.text(max_size=3)
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -70,3 +95,4 @@ def test_any_json_is_read_to_tools_or_refused(content):
         else:
             assert tool.name.strip()
             assert isinstance(tool.parameters, dict)
+            find_unread_parameters(entry)

@@ -16,8 +16,10 @@ from tests.sources.mcp_servers import (
     list_servers,
     refusal,
 )
+from toolbank.commands.init import init
 from toolbank.run.recipe import load_recipe
 from toolbank.run.run import run_recipe
+from toolbank.sources.collect import recognise
 from toolbank.sources.mcp.client_config import read_client_config
 from toolbank.sources.mcp.settings import McpSource
 from toolbank.system.errors import InputError
@@ -62,10 +64,84 @@ def test_a_file_is_read_as_expected(file, monkeypatch, update_corpus):
             for server in read.servers
         ],
         "wrong": read.wrong,
-        "disabled": read.disabled,
+        "skipped": read.skipped,
+        "notes": read.notes,
     }
     expected = file.with_name(f"{file.name}.tools.json")
     check_expected(expected, found, update=update_corpus)
+
+
+CLIENTS = {
+    "settings.json": lambda c, args, env: (
+        "// Zed\n"
+        + json.dumps(
+            {
+                "context_servers": {
+                    "a": {"command": {"path": c, "args": args, "env": env}}
+                }
+            }
+        )
+    ),
+    "opencode.jsonc": lambda c, args, env: json.dumps(
+        {"mcp": {"a": {"type": "local", "command": [c, *args], "environment": env}}}
+    ),
+    "config.toml": lambda c, args, env: (
+        f"[mcp_servers.a]\ncommand = {json.dumps(c)}\nargs = {json.dumps(args)}\n"
+        f"env = {{ TOKEN = {json.dumps(env['TOKEN'])} }}\n"
+    ),
+    "goose.yaml": lambda c, args, env: yaml.safe_dump(
+        {"extensions": {"a": {"type": "stdio", "cmd": c, "args": args, "envs": env}}}
+    ),
+    "continue.yml": lambda c, args, env: yaml.safe_dump(
+        {"mcpServers": [{"name": "a", "command": c, "args": args, "env": env}]}
+    ),
+    ".claude.json": lambda c, args, env: json.dumps(
+        {
+            "projects": {
+                "/p": {"mcpServers": {"a": {"command": c, "args": args, "env": env}}}
+            }
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_files_of_clients_are_read_with_permission(tmp_path, monkeypatch, name, capfd):
+    env = {"TOKEN": SECRETS["env"]}
+    entry = light(tmp_path, "a", env=env)
+    file = tmp_path / name
+    file.write_text(CLIENTS[name](entry["command"], entry["args"], env))
+    source = recognise(str(file))
+    assert source == McpSource(config=file)
+    monkeypatch.setenv(GRANTS, "")
+    assert SECRETS["env"] not in refusal(source, tmp_path)
+    assert not (tmp_path / "a.json.pid").exists()
+    monkeypatch.chdir(tmp_path)
+    init(name="mine", api=name)
+    assert "starts a command" in capfd.readouterr().out
+    [written] = load_recipe("mine.yaml").recipe.sources
+    monkeypatch.setenv(GRANTS, grants(entry))
+    assert {tool.call.source for tool in KIND.read(written, tmp_path).tools} == {"a"}
+    assert SECRETS["env"] not in (tmp_path / "mine.yaml").read_text()
+
+
+def test_what_only_names_servers_is_no_file_of_a_client(tmp_path):
+    schema = {"type": "object", "properties": {"mcpServers": {"type": "object"}}}
+    tool = {"name": "mcp", "description": "It.", "parameters": schema}
+    contents = {"openapi": {"openapi": "3.1.0", "paths": {}, "a": schema}}
+    contents |= {"functions": {"mcp": tool, "servers": tool, "extensions": tool}}
+    for kind, content in contents.items():
+        file = tmp_path / f"{kind}.json"
+        file.write_text(json.dumps(content))
+        assert recognise(str(file)).type == kind
+
+
+@pytest.mark.parametrize("name", ["a.toml", "a.yaml", "a.jsonc"])
+def test_a_broken_file_is_named_without_its_content(tmp_path, name):
+    file = tmp_path / name
+    file.write_text("[mcp_servers.a]\nmcp_servers: *s3cret\n\ts3cret = s3cret")
+    said = refusal(McpSource(config=file), tmp_path, f"{name}.*: not valid")
+    assert "s3cret" not in said
 
 
 def test_only_wanted_servers_are_started(write, tmp_path):
@@ -241,7 +317,7 @@ def test_what_reads_as_other_command_refused(write, tmp_path, monkeypatch, given
     [
         *((text, '"mcpServers"') for text in ("[]", "{}", '{"mcpServers": []}')),
         *((text, "not valid JSON") for text in ("", "{")),
-        ('{"mcpServers": {"a": {"disabled": true}}}', r"disabled \(a\).*`servers`"),
+        ('{"mcpServers": {"a": {"disabled": true}}}', r"disabled.*\(a: .*`servers`"),
     ],
 )
 def test_a_file_without_servers_is_refused(tmp_path, text, said):

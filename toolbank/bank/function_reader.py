@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
@@ -10,14 +12,40 @@ from pydantic import ValidationError
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.config.explain import first_problem
 from toolbank.system.files import get_text, get_texts
-from toolbank.system.text import escape, replace_surrogates
+from toolbank.system.text import decode_json, escape, replace_surrogates
 
 _SCHEMAS = (
     *("parametersJsonSchema", "parameters_json_schema", "parameters"),
     *("inputSchema", "input_schema", "arguments"),
 )
-_OUTPUTS = ("outputSchema", "output_schema", "responseJsonSchema")
+# Of LangChain, LlamaIndex, Cohere, Semantic Kernel and smolagents; other lists use these names, too.
+_OTHER_SCHEMAS = (
+    *("args_schema", "fn_schema", "parameter_definitions", "input_variables"),
+    *("args", "inputs"),
+)
+_LOOKS_LIKE_PARAMETERS = re.compile(
+    r"(?!.*(example|return|output|response)).*(param|arg|input|schema|propert)",
+    re.IGNORECASE,
+)
+# Keys of an object that is a function although it has no parameters.
+_SAID = {
+    "name",
+    "title",
+    "summary",
+    "description",
+    "annotations",
+    "tags",
+    "type",
+    "strict",
+}
+_OUTPUTS = ("outputSchema", "output_schema", "responseJsonSchema", "response")
+_ENVELOPES = ("function", "toolSpec", "data", "metadata")
 _MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties"})
+_PARAMETER_KEYS = {
+    **dict.fromkeys(("is_required", "isRequired"), "required"),
+    **dict.fromkeys(("default_value", "defaultValue"), "default"),
+    "type_": "type",
+}
 _INNER = frozenset(
     {"items", "anyOf", "oneOf", "allOf", "not", "additionalProperties", "prefixItems"}
 )
@@ -32,6 +60,7 @@ _TYPE_NAMES = {name: name for name in (*_TYPES, "null")} | {
     "bool": "boolean",
     "none": "null",
 }
+_LIST_OF = re.compile(rf"list\[({'|'.join(_TYPE_NAMES)})\]", re.IGNORECASE)
 
 
 def describe_tool(
@@ -51,7 +80,7 @@ def describe_tool(
 def parse_tool(row: dict[str, Any]) -> Tool:
     """Read a tool of a bank (with `kind`) or a function, as `parse_function`.
 
-    The function may be at `function`, as in chat-completions APIs.
+    The function may be at `function`, as in chat-completions APIs, or in another envelope.
 
     Raises:
         ValueError: it is invalid.
@@ -64,17 +93,43 @@ def parse_tool(row: dict[str, Any]) -> Tool:
             return Tool.model_validate(known)
         except ValidationError as error:
             raise ValueError(first_problem(error)) from error
-    if "name" not in row and isinstance(row.get("function"), dict):
-        return parse_function(row["function"])
-    return parse_function(row)
+    return parse_function(_unwrap(row))
+
+
+def _unwrap(row: dict[str, Any]) -> dict[str, Any]:
+    """The function in an envelope, such as that of Bedrock, or the row."""
+    if "name" in row:
+        return row
+    found = (row[key] for key in _ENVELOPES if isinstance(row.get(key), dict))
+    return next(found, row)
+
+
+def has_parameters(entry: Any) -> bool:
+    """Whether an entry of `find_functions` has a key of parameters."""
+    keys = {*_SCHEMAS, *_OTHER_SCHEMAS, "required_parameters"}
+    return isinstance(entry, dict) and bool(keys & _unwrap(entry).keys())
+
+
+def find_unread_parameters(row: dict[str, Any]) -> list[str]:
+    """List the keys of a function that look like parameters and are not read."""
+    row = _unwrap(row)
+    read = {"required_parameters", "optional_parameters", *_SCHEMAS, *_OUTPUTS}
+    if _schema(row, _SCHEMAS) or _other_schema(row):
+        read |= {*_OTHER_SCHEMAS}
+    return [
+        key
+        for key, value in row.items()
+        if value and key not in read and _LOOKS_LIKE_PARAMETERS.match(key)
+        if isinstance(value, dict | list) or key in _OTHER_SCHEMAS
+    ]
 
 
 def parse_function(row: dict[str, Any]) -> Tool:
-    """Read a function of OpenAI, Anthropic, Gemini or MCP.
+    """Read a function of OpenAI, Anthropic, Gemini, MCP, Bedrock or an agent library.
 
-    Parameters are a JSON Schema of an object at `parameters`, `parametersJsonSchema`,
-    `inputSchema`, `input_schema` or `arguments`; the output is one at `outputSchema` or
-    `responseJsonSchema`. Without a `summary`, the first paragraph of the description is it.
+    Parameters are a JSON Schema of an object, its properties, or a list of named parameters, also
+    as JSON in a string, at one of the keys `_SCHEMAS` and `_OTHER_SCHEMAS`; the output is a schema
+    at one of `_OUTPUTS`. Without a `summary`, the first paragraph of the description is it.
     `aliases`, `twins`, `title` (or that of the annotations), `annotations` and `tags` are copied.
     Other keys are ignored.
 
@@ -100,21 +155,37 @@ def parse_function(row: dict[str, Any]) -> Tool:
         said["title"] = title or hints["title"]
     if hints:
         said["annotations"] = hints
-    if parameters := _schema(row, _SCHEMAS):
+    if parameters := _schema(row, _SCHEMAS) or _other_schema(row):
         said["parameters"] = _lower_types(parameters)
-    if output := _schema(row, _OUTPUTS):
+    if output := _read_output(row):
         said["output_schema"] = _lower_types(output)
     return tool.model_copy(update=said)
 
 
+def _read_output(row: dict[str, Any]) -> dict[str, Any] | None:
+    key = next((key for key in _OUTPUTS if row.get(key)), None)
+    if key is None:
+        kind = row.get("output_type")
+        return {"type": kind} if isinstance(kind, str) else None
+    if not isinstance(row[key], dict):
+        raise ValueError(f'"{key}" is not a JSON Schema; remove it')
+    return dict(row[key])
+
+
 def make_parameters(required: Any, optional: Any) -> dict[str, Any]:
-    """Make a JSON Schema of two lists of {name, type, description}; other entries are ignored."""
+    """Make a JSON Schema of two lists of {name, type, description, default, enum}."""
     properties = {}
     for entry in (*_entries(required), *_entries(optional)):
         name, kind = _name(entry), str(entry.get("type", "")).lower()
         properties[name] = {
             "type": kind if kind in _TYPES else "string",
             "description": replace_surrogates(str(entry.get("description") or "")),
+            # An empty text is no default.
+            **{
+                k: entry[k]
+                for k in ("default", "enum")
+                if entry.get(k) not in (None, "")
+            },
         }
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     names = [_name(entry) for entry in _entries(required)]
@@ -127,15 +198,23 @@ def _schema(
     """The JSON Schema of an object at the first of the keys with a value.
 
     With properties, the type may be another one: published data have "dict". Properties may also
-    be without a schema around them.
+    be without a schema around them, or be a list of parameters with names.
     """
     key = next((key for key in keys if row.get(key)), None)
     if key is None:
         return None
     schema = row[key]
+    if isinstance(schema, str):
+        with suppress(ValueError):
+            schema = decode_json(schema)
+    if isinstance(schema, list) and len(_entries(schema)) == len(schema):
+        schema = {_name(entry): _read_parameter(entry) for entry in schema}
     if isinstance(schema, dict):
+        inner = schema.get("json")
+        if key == "inputSchema" and isinstance(inner, dict) and "type" in inner:
+            schema = inner
         if _are_properties(schema):
-            return _wrap_properties(schema)
+            return _wrap_properties(schema, whole=key in ("args", "inputs"))
         if isinstance(schema.get("properties"), dict):
             return schema
         if "properties" not in schema and schema.get("type", "object") in _OBJECTS:
@@ -146,19 +225,50 @@ def _schema(
     )
 
 
-def _wrap_properties(properties: dict[str, Any]) -> dict[str, Any]:
+def _other_schema(row: dict[str, Any]) -> dict[str, Any] | None:
+    """The schema at the first of the keys that may also hold something else."""
+    for key in _OTHER_SCHEMAS:
+        with suppress(ValueError):
+            if schema := _schema(row, (key,)):
+                return schema
+    return None
+
+
+def _read_parameter(entry: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a parameter in a list, as Semantic Kernel and others write it."""
+    schema: dict[str, Any] = {}
+    for key, value in entry.items():
+        if key in ("schema", "schema_data", "json_schema"):
+            schema |= value if isinstance(value, dict) else {}
+        elif key != "name" and value not in (None, ""):
+            schema[_PARAMETER_KEYS.get(key, key)] = value
+    return schema
+
+
+def _wrap_properties(properties: dict[str, Any], *, whole: bool) -> dict[str, Any]:
     """Make a schema of properties without one.
 
-    If any of them has a default or is called optional, the others are required (xLAM).
+    Each may say whether it is `required`. Otherwise, if any of them has a default, may be null or
+    is called optional, the others are required (xLAM); of a `whole` function they always are.
     """
-    optional = {
-        name
+    flags = {name: one.get("required") for name, one in properties.items()}
+    if any(isinstance(flag, bool) for flag in flags.values()):
+        required = [name for name, flag in flags.items() if flag is True]
+    else:
+        optional = {
+            name
+            for name, one in properties.items()
+            if "default" in one
+            or one.get("nullable") is True
+            or "optional" in str(one.get("type")).lower()
+        }
+        required = [n for n in properties if n not in optional and (whole or optional)]
+    bare = {
+        name: {k: v for k, v in one.items() if k != "required" or isinstance(v, list)}
         for name, one in properties.items()
-        if "default" in one or "optional" in str(one.get("type")).lower()
     }
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
-    required = [name for name in properties if name not in optional]
-    return {**schema, "required": required} if optional and required else schema
+    schema: dict[str, Any] = {"type": "object", "properties": bare}
+    return {**schema, "required": required} if required else schema
 
 
 def _are_properties(schema: dict[str, Any]) -> bool:
@@ -174,6 +284,9 @@ def _lower_types(schema: Any) -> Any:
         return [_lower_types(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
+    if "type_" in schema and "type" not in schema:
+        # As the client of Vertex AI writes it.
+        schema = {"type" if key == "type_" else key: schema[key] for key in schema}
     lowered = {
         key: {name: _lower_types(one) for name, one in value.items()}
         if key in _MAPS and isinstance(value, dict)
@@ -183,6 +296,8 @@ def _lower_types(schema: Any) -> Any:
         for key, value in schema.items()
     }
     kind = schema.get("type")
+    if isinstance(kind, str) and (inner := _LIST_OF.match(kind)):
+        lowered.setdefault("items", {"type": _TYPE_NAMES[inner[1].lower()]})
     if isinstance(kind, list):
         lowered["type"] = [_lower_name(one) for one in kind]
     elif kind is not None:
@@ -202,20 +317,22 @@ def _name(entry: dict[str, Any]) -> str:
     return replace_surrogates(str(entry["name"]))
 
 
-def _entries(value: Any) -> Iterable[dict[str, Any]]:
+def _entries(value: Any) -> list[dict[str, Any]]:
     rows = value if isinstance(value, list) else ()
     return [row for row in rows if isinstance(row, dict) and row.get("name")]
 
 
 _WRAPS = ("tools", "functions", "functionDeclarations", "function_declarations")
+_OUTER = ("result", "toolConfig", "functionSchema", "body", "session")
 
 
 def find_functions(content: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
     """Iterate over the functions of a document, each after its JSON Pointer.
 
     Accepts a list of functions; an object or entry with a list at `tools`, `functions` or Gemini's
-    `functionDeclarations`; lines of BFCL, with a list at `function`; a tool of ToolBench, with its
-    `api_list`; and an object of functions or descriptions by name. Anything else has none.
+    `functionDeclarations`, also as JSON in a string or in the answer of a server; lines of BFCL,
+    with a list at `function`; a tool of ToolBench, with its `api_list`; and an object of functions
+    or descriptions by name. Anything else has none.
     """
     if isinstance(content, list):
         for number, entry in enumerate(content):
@@ -237,13 +354,10 @@ def find_functions(content: Any, pointer: str = "") -> Iterator[tuple[str, Any]]
 
 
 def is_function(content: dict[str, Any]) -> bool:
-    """Whether an object is a function."""
-    inner = content.get("function")
-    row = inner if isinstance(inner, dict) else content
-    return isinstance(row.get("name"), str) and any(
-        key in row
-        for key in ("description", "parameters", "inputSchema", "input_schema")
-    )
+    """Whether an object is a function, with parameters or with nothing but texts."""
+    row = _unwrap(content)
+    is_told = "kind" in row or ("description" in row and row.keys() <= _SAID)
+    return isinstance(row.get("name"), str) and (is_told or has_parameters(row))
 
 
 def _is_by_name(content: dict[str, Any]) -> bool:
@@ -275,11 +389,14 @@ def _find_inside(entry: Any, pointer: str) -> Iterator[tuple[str, Any]] | None:
     """The functions of a list in an object, or None."""
     if not isinstance(entry, dict):
         return None
-    for key in _WRAPS:
-        if isinstance(entry.get(key), list | dict):
-            return find_functions(entry[key], f"{pointer}/{key}")
-    if isinstance(entry.get("function"), list):
-        return find_functions(entry["function"], f"{pointer}/function")
+    for key in (*_WRAPS, "function"):
+        inner = _decode(entry.get(key))
+        if isinstance(inner, list) or (isinstance(inner, dict) and key != "function"):
+            return find_functions(inner, f"{pointer}/{key}")
+    for key in _OUTER:
+        found = _find_inside(entry.get(key), f"{pointer}/{key}")
+        if found is not None:
+            return found
     if isinstance(entry.get("api_list"), list):
         own = {
             "tool_name": entry.get("tool_name") or entry.get("title") or "",
@@ -294,6 +411,16 @@ def _find_inside(entry: Any, pointer: str) -> Iterator[tuple[str, Any]] | None:
             if isinstance(api, dict)
         )
     return None
+
+
+def _decode(value: Any) -> Any:
+    """A value that may be JSON in a string; text that is no JSON is one entry, which has no name."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
+        return value
+    try:
+        return decode_json(value)
+    except ValueError:
+        return [value]
 
 
 def read_api(api: dict[str, Any]) -> Tool:

@@ -121,22 +121,33 @@ def as_object(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
     object; those that the object or a part of `allOf` requires stay required.
     """
     said = [key for key in _REFUSED if key in schema]
+    seen: set[str] = set()
     parts = {
-        key: [_resolve(part, schema) for part in schema[key]]
+        key: [_resolve(part, schema, seen) for part in schema[key]]
         for key in _COMBINED
         if isinstance(schema.get(key), list)
     }
     whole = {k: v for k, v in schema.items() if k not in (*_REFUSED, "$ref")}
     if "$ref" in schema:
-        parts.setdefault("allOf", []).append(_resolve(schema, schema))
+        target = _resolve({"$ref": schema["$ref"]}, schema, seen)
+        parts.setdefault("allOf", []).append(target)
     whole = merge_all({**whole, "allOf": parts.get("allOf", [])})
     for key in (*_REFUSED, "$ref"):
         whole.pop(key, None)
+    if not isinstance(whole.get("properties", {}), dict):
+        del whole["properties"]
+    choices: dict[str, list[Any]] = {}
     for part in (*parts.get("anyOf", ()), *parts.get("oneOf", ())):
-        properties = part.get("properties") if isinstance(part, dict) else None
-        if isinstance(properties, dict):
-            whole["properties"] = {**properties, **whole.get("properties", {})}
-    whole = {**whole, "type": "object", "properties": whole.get("properties", {})}
+        found = as_object(part)[0]["properties"] if isinstance(part, dict) else {}
+        for name, one in found.items():
+            if one not in choices.setdefault(name, []):
+                choices[name].append(one)
+    properties = {
+        name: few[0] if len(few) == 1 else {"anyOf": few}
+        for name, few in choices.items()
+    }
+    properties |= whole.get("properties", {})
+    whole = {**whole, "type": "object", "properties": properties}
     return whole, f"at the top: {', '.join(said)}" if said else ""
 
 
@@ -148,26 +159,31 @@ def merge_all(schema: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(part, dict):
             continue
         for key, value in merge_all(part).items():
-            known = merged.get(key)
+            known = merged.setdefault(key, value)
+            if not isinstance(value, type(known)):
+                continue
             if key == "properties" and isinstance(known, dict):
                 merged[key] = {**value, **known}
             elif key == "required" and isinstance(known, list):
                 merged[key] = [*known, *(name for name in value if name not in known)]
-            else:
-                merged.setdefault(key, value)
     return merged
 
 
-def _resolve(part: Any, root: dict[str, Any]) -> Any:
-    """Merge the target of a reference into a part."""
-    seen: set[str] = set()
+def _resolve(part: Any, root: dict[str, Any], seen: set[str]) -> Any:
+    """Merge the targets of references into a part and its own parts, each target once."""
     while isinstance(part, dict) and isinstance(part.get("$ref"), str):
         pointer = part["$ref"]
         target = None if pointer in seen else find_target(root, pointer)
         seen.add(pointer)
         own = {key: value for key, value in part.items() if key != "$ref"}
         part = {**target, **own} if isinstance(target, dict) else own
-    return part
+    if not isinstance(part, dict):
+        return part
+    inner = {key: part[key] for key in _COMBINED if isinstance(part.get(key), list)}
+    return part | {
+        key: [_resolve(one, root, seen) for one in parts]
+        for key, parts in inner.items()
+    }
 
 
 _LONGEST_PARAMETER = 64

@@ -53,7 +53,10 @@ def describe_source(
 
 _BARE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-_ENDINGS = (".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".csv", ".tsv", ".parquet")
+_ENDINGS = (
+    *(".json", ".jsonc", ".jsonl", ".ndjson", ".yaml", ".yml", ".toml"),
+    *(".csv", ".tsv", ".parquet"),
+)
 
 
 def find_given(
@@ -319,7 +322,7 @@ def init(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="A folder with tools and labelled requests that you have already.",
+            help="A folder or file with tools and labelled requests that you have already.",
         ),
     ] = None,
     base_url: Annotated[

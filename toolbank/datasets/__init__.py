@@ -35,18 +35,22 @@ DATASETS = Registry(
 
 
 def find_format(folder: Path) -> DatasetConfig:
-    """Find the first format whose files are all in a folder.
+    """Find the first format whose files are all in a folder, or whose rows are in a file.
 
     Raises:
         InputError: the folder is missing, or has the files of no format.
     """
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder. Name the folder of a dataset.")
+    if not folder.exists():
+        raise InputError(
+            f"{folder}: no such file or folder. Name the folder of a dataset."
+        )
     reasons = []
     for name in DATASETS.names:
         kind: DatasetKind[Any] = DATASETS.load(name)
         try:
             config: DatasetConfig = kind.config(type=name, path=folder)
+            if folder.is_file() and kind.folder(config) == folder:
+                continue  # it reads folders
             kind.find_files(config)
         except ValidationError:
             # It needs further settings.

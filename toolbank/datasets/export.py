@@ -18,7 +18,7 @@ from toolbank.bank.bank import (
     group_labels,
     read_labels,
 )
-from toolbank.bank.files import read_records
+from toolbank.bank.files import read_asks, read_records
 from toolbank.bank.function_writer import gemini_name, wrap_functions, write_function
 from toolbank.bank.records import Ask, Query, Record, Split, Tool, name_functions
 from toolbank.system.errors import InputError
@@ -83,8 +83,8 @@ def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
     """Write a bank to a folder in one of `FORMATS`, and return the files.
 
     - datasets: a DatasetDict on disk (`datasets.load_from_disk`), its card README.md, the
-      tools as tools.jsonl, and the asks as asks.jsonl
-    - jsonl: tools.jsonl, queries.jsonl and asks.jsonl, all fields
+      tools as tools.jsonl, and the asks, if any, as asks.jsonl
+    - jsonl: tools.jsonl, queries.jsonl and, if there are asks, asks.jsonl, all fields
     - toolbank: train.json, validation.json and test.json, each a list of objects with the
       published columns refined_instruction, functions and explanation; asks.json, the same of
       requests for one tool, which are of no split
@@ -104,7 +104,7 @@ def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
     """
     if form not in FORMATS:
         raise InputError(f"No export format {form!r}; there are: {', '.join(FORMATS)}.")
-    return _write(folder, partial(FORMATS[form], bank))
+    return _write(folder, form, partial(FORMATS[form], bank))
 
 
 def export_folder(bank: Path, form: str, folder: Path) -> list[Path]:
@@ -117,21 +117,31 @@ def export_folder(bank: Path, form: str, folder: Path) -> list[Path]:
     """
     if form != "jsonl":
         return export_bank(Bank.load(bank), form, folder)
-    asks = bank / "asks.parquet"
     return _write(
         folder,
+        form,
         partial(
             _write_jsonl,
             tools=read_records(bank / "tools.parquet", Tool),
             read_queries=partial(read_records, bank / "queries.parquet", Query),
-            asks=read_records(asks, Ask) if asks.exists() else (),
+            asks=read_asks(bank / "asks.parquet"),
             labels=read_labels(bank / "labels.parquet"),
         ),
     )
 
 
-def _write(folder: Path, write: Callable[[Path], None]) -> list[Path]:
-    with replacing(folder, EXPORT) as made:
+_OPTIONAL = {
+    **dict.fromkeys(
+        ("datasets", "jsonl"), ("asks.jsonl", "labels.jsonl", "aside.jsonl")
+    ),
+    "toolbank": ("asks.json",),
+}
+"""Files of a form that only some banks have; those of an earlier export are removed."""
+
+
+def _write(folder: Path, form: str, write: Callable[[Path], None]) -> list[Path]:
+    optional = _OPTIONAL.get(form, ("cut.json",))
+    with replacing(folder, EXPORT, optional=optional) as made:
         write(made)
         names = sorted(path.name for path in made.iterdir())
     return [folder / name for name in names]
@@ -165,7 +175,8 @@ def _export_datasets(bank: Bank, folder: Path) -> None:
             progress.enable_progress_bar()
     write_text(folder / "README.md", dataset_card(bank))
     _write_lines(folder / "tools.jsonl", bank.tools)
-    _write_lines(folder / "asks.jsonl", bank.asks)
+    if bank.asks:
+        _write_lines(folder / "asks.jsonl", bank.asks)
     if bank.labels:
         _write_labels(folder, bank.labels, bank.queries, bank.verified)
 
@@ -178,7 +189,7 @@ def _write_jsonl(
     folder: Path,
     tools: Iterable[Tool],
     read_queries: Callable[[], Iterable[Query]],
-    asks: Iterable[Ask],
+    asks: Sequence[Ask],
     labels: Sequence[Label],
 ) -> None:
     verified = group_labels(labels)
@@ -189,7 +200,8 @@ def _write_jsonl(
     )
     _write_lines(folder / "tools.jsonl", tools)
     _write_lines(folder / "queries.jsonl", rows)
-    _write_lines(folder / "asks.jsonl", asks)
+    if asks:
+        _write_lines(folder / "asks.jsonl", asks)
     if labels:
         _write_labels(folder, labels, read_queries(), verified)
 
@@ -201,8 +213,9 @@ def _export_toolbank(bank: Bank, folder: Path) -> None:
             for query in select_split(bank, split)
         ]
         write_json(folder / f"{split}.json", rows)
-    asks = [_published(ask.ask, (ask.tool,)) for ask in bank.asks]
-    write_json(folder / "asks.json", asks)
+    if bank.asks:
+        asks = [_published(ask.ask, (ask.tool,)) for ask in bank.asks]
+        write_json(folder / "asks.json", asks)
 
 
 def _export_functions(bank: Bank, folder: Path, form: str = "openai") -> None:

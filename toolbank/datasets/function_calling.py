@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,16 +15,21 @@ from pydantic import Field
 
 from toolbank.bank.bank import SkipCounter
 from toolbank.bank.function_reader import read_entry
-from toolbank.bank.records import Query, Split, Tool
+from toolbank.bank.records import Query, Tool
 from toolbank.datasets.gather import Dataset, gather
-from toolbank.datasets.kind import SPLITS, DatasetConfig, DatasetKind
-from toolbank.datasets.rows import read_rows
+from toolbank.datasets.kind import SPLITS, DatasetConfig, DatasetKind, find_split
+from toolbank.datasets.rows import ENDINGS, read_rows
 from toolbank.system.errors import InputError
 from toolbank.system.text import decode_json
 
-_ENDINGS = (".json", ".jsonl", ".parquet")
 _ANSWERS = "possible_answer"
-_SPLIT = re.compile(rf"(?:^|[-_.])({'|'.join(SPLITS)})(?=$|[-_.])")
+_REQUESTS = ("query", "question", "instruction", "prompt", "request")
+_OFFERED = ("tools", "functions", "function")
+_CALLS = ("answers", "answer", "ground_truth", "calls", "tool_calls", "expected")
+_TURNS = ("messages", "conversations", "conversation")
+_TAGGED = re.compile(
+    r"<(tool_call|functioncall)>\s*(.*?)\s*(?:</\1>|<\|endoftext\|>|$)", re.DOTALL
+)
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", re.DOTALL)
 _FORMS = "BFCL, xLAM, ToolACE, ToolBench's instructions or chat messages"
 
@@ -33,6 +40,18 @@ class FunctionCallingConfig(DatasetConfig):
     type: Literal["function-calling"]
     path: Path = Field(description="a file of rows, or a folder of such files")
     ordered: bool = Field(default=True, description="whether tools are in call order")
+
+
+# Errors of Python's reader of literals, and of a row of another form.
+_BROKEN = (
+    ValueError,
+    SyntaxError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    MemoryError,
+)
 
 
 @dataclass(frozen=True)
@@ -49,8 +68,9 @@ def read_function_calling(config: FunctionCallingConfig) -> Dataset:
     A row of BFCL (v1 to v4) has `question` and `function`, and its answer is in the file of the
     same name in the folder possible_answer; one of xLAM has `query`, `tools` and `answers`; one of
     ToolACE `system` and `conversations`; one of ToolBench's instructions `query`, `api_list` and
-    "relevant APIs"; chat messages are `messages` and `tools`. Lists may be JSON in a string. Of a
-    conversation, the first request and the calls up to the next one are read.
+    "relevant APIs"; chat messages are `messages` and `tools`, also as ShareGPT and Hermes have them.
+    Lists may be JSON in a string. Of a conversation, the first request and the calls up to the next
+    one are read.
 
     The same function in several rows is one tool. If a name stands for several functions, all but
     the first end in a number. The split of a row is at `split`, or in the name of its file.
@@ -68,7 +88,7 @@ def read_function_calling(config: FunctionCallingConfig) -> Dataset:
             try:
                 parsed = _parse_row(row, answers)
                 tools = catalogue.add(parsed.functions)
-            except (ValueError, LookupError, TypeError, AttributeError) as error:
+            except _BROKEN as error:
                 left_out.add(f"row: {_explain(error)}", place)
                 continue
             unlisted = [name for name in parsed.calls if name not in tools]
@@ -77,7 +97,7 @@ def read_function_calling(config: FunctionCallingConfig) -> Dataset:
                 left_out.add(reason, f"{place}: {unlisted[0]}")
                 continue
             called = dict.fromkeys(tools[name] for name in parsed.calls)
-            split = SPLITS.get(str(row.get("split"))) or _find_split(path)
+            split = SPLITS.get(str(row.get("split"))) or find_split(path)
             queries.append(
                 Query(id=name, query=parsed.query, tools=tuple(called), split=split)
             )
@@ -87,18 +107,22 @@ def read_function_calling(config: FunctionCallingConfig) -> Dataset:
 def function_calling_files(config: FunctionCallingConfig) -> tuple[Path, ...]:
     """List the files that are read."""
     files = _row_files(config)
+    first = (row for path in files for _, row in islice(read_rows(path), 1))
+    if not any(map(_has_form, first)):
+        raise InputError(f"{config.path}: no row is in a form of {_FORMS}.")
     answers = [path for path in map(_answer_file, files) if path.is_file()]
     return (*files, *answers)
 
 
 def _row_files(config: FunctionCallingConfig) -> list[Path]:
     if not config.path.is_dir():
-        return [config.path]
-    files = (*config.path.glob("*.*"), *config.path.glob("data/*.*"))
-    found = sorted(path for path in files if path.suffix in _ENDINGS)
+        found = [config.path] if config.path.suffix in ENDINGS else []
+    else:
+        files = (*config.path.glob("*.*"), *config.path.glob("data/*.*"))
+        found = sorted(path for path in files if path.suffix in ENDINGS)
     if not found:
         raise InputError(
-            f"{config.path}: no .json, .jsonl or .parquet file with rows of {_FORMS}."
+            f"{config.path}: no {', '.join(ENDINGS)} file with rows of {_FORMS}."
         )
     return found
 
@@ -116,13 +140,12 @@ def _read_answers(path: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def _name_calls(call: Any) -> list[str]:
-    """The functions of a ground truth, which is {NAME: arguments} or the text of a call."""
-    return find_calls(f"[{call}]") if isinstance(call, str) else list(call)
-
-
-def _find_split(path: Path) -> Split | None:
-    found = _SPLIT.search(path.stem)
-    return SPLITS[found[1]] if found else None
+    """The functions of a call: {"name": NAME}, {NAME: arguments}, or a text of either kind."""
+    if isinstance(call, str):
+        return find_calls(f"[{call}]") or [call]
+    inner = call.get("function", call)
+    name = inner.get("name") if isinstance(inner, Mapping) else inner
+    return [name] if isinstance(name, str) else list(call)
 
 
 def _explain(error: Exception) -> str:
@@ -155,57 +178,87 @@ class _RowTools:
 
 
 def _parse_row(row: Mapping[str, Any], answers: Mapping[str, list[str]]) -> _CallRow:
+    if not _has_form(row):
+        raise ValueError(f"not in a form of {_FORMS}")
     if "api_list" in row:
         pairs = _decode(row["relevant APIs"])
         names = ["::".join(map(str, pair[:2])) for pair in pairs]
         return _CallRow(_text(row["query"]), _decode(row["api_list"]), names)
-    if "question" in row and "function" in row:
-        return _parse_bfcl(row, answers)
-    if "answers" in row and "tools" in row:
-        calls = [call["name"] for call in _decode(row["answers"])]
-        return _CallRow(_text(row["query"]), _decode(row["tools"]), calls)
-    if "messages" in row and "tools" in row:
-        return _parse_messages(_decode(row["messages"]), _decode(row["tools"]))
-    if "system" in row and "conversations" in row:
-        turns = _decode(row["conversations"])
-        messages = [{"role": turn["from"], "content": turn["value"]} for turn in turns]
-        return _parse_messages(messages, _find_list(row["system"]))
-    raise ValueError(f"not in a form of {_FORMS}")
+    offered = _decode(_first(row, _OFFERED))
+    functions = [offered] if isinstance(offered, Mapping) else offered
+    turns = _decode(_first(row, _TURNS))
+    if isinstance(turns, list):
+        return _parse_messages(row.get("system"), turns, functions)
+    given, question = _decode(_first(row, _CALLS)), _decode(_first(row, _REQUESTS))
+    if given is None:
+        given = answers.get(str(row.get("id")), [])
+    made = given if isinstance(given, list) else [given]
+    calls = [name for call in made for name in _name_calls(call)]
+    return _CallRow(_parse_question(question), functions, calls)
 
 
-def _parse_bfcl(row: Mapping[str, Any], answers: Mapping[str, list[str]]) -> _CallRow:
-    turns = _decode(row["question"])
+def _has_form(row: Mapping[str, Any]) -> bool:
+    """Whether a row has the keys of one of the forms; answers of BFCL are in another file."""
+    if "api_list" in row or _first(row, _TURNS) is not None:
+        return True
+    has_answer = "question" in row or _first(row, _CALLS) is not None
+    keys = _REQUESTS, _OFFERED
+    return has_answer and all(_first(row, some) is not None for some in keys)
+
+
+def _first(row: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((row[key] for key in keys if row.get(key) is not None), None)
+
+
+def _parse_question(turns: Any) -> str:
+    """A text, messages, or a list of turns of messages, as in BFCL."""
     if isinstance(turns, str):
-        turns = [[{"role": "user", "content": turns}]]
+        return _text(turns)
     if turns and isinstance(turns[0], Mapping):
         turns = [turns]
     if len(turns) != 1:
         raise ValueError("a conversation of several requests")
-    text = "\n".join(turn["content"] for turn in turns[0] if turn["role"] == "user")
-    offered = _decode(row["function"])
-    functions = [offered] if isinstance(offered, Mapping) else offered
-    given = row.get("ground_truth")
-    calls = answers.get(str(row["id"]), [])
-    if given is not None:
-        calls = [name for call in _decode(given) for name in _name_calls(call)]
-    return _CallRow(_text(text), functions, calls)
+    return _text("\n".join(t["content"] for t in turns[0] if t["role"] == "user"))
 
 
-def _parse_messages(messages: list[Any], functions: list[Any]) -> _CallRow:
+def _parse_messages(system: Any, turns: list[Any], functions: Any) -> _CallRow:
     """The first request, and the calls of the assistant before the next one."""
-    query, calls = "", []
-    for message in messages:
-        role, content = message["role"], message.get("content")
-        if role in ("user", "human"):
+    query, calls = "", list[str]()
+    for turn in turns:
+        role = turn.get("role", turn.get("from"))
+        content = turn.get("content", turn.get("value"))
+        if role == "system":
+            system = content
+        elif role in ("user", "human"):
             if query:
                 break
             query = _text(content)
+        elif query and role in ("function_call", "tool_call"):
+            calls += _read_calls(content)
         elif query and role in ("assistant", "gpt"):
-            made = message.get("tool_calls") or []
-            calls += [call.get("function", call)["name"] for call in made]
+            made = turn.get("tool_calls") or turn.get("function_call") or []
+            made = made if isinstance(made, list) else [made]
+            calls += [name for call in made for name in _name_calls(call)]
             if not made and isinstance(content, str):
+                tagged = [inner for _, inner in _TAGGED.findall(content)]
+                calls += [name for inner in tagged for name in _read_calls(inner)]
                 calls += find_calls(content)
-    return _CallRow(query, functions, calls)
+    return _CallRow(
+        query, _find_list(system) if functions is None else functions, calls
+    )
+
+
+def _read_calls(text: str) -> list[str]:
+    """The functions of calls as JSON, or as Python writes the same."""
+    try:
+        made = decode_json(text)
+    except ValueError:
+        made = ast.literal_eval(text)
+    return [
+        n
+        for call in (made if isinstance(made, list) else [made])
+        for n in _name_calls(call)
+    ]
 
 
 def find_calls(text: str) -> list[str]:
@@ -229,9 +282,9 @@ def find_calls(text: str) -> list[str]:
     return []
 
 
-def _find_list(system: str) -> list[Any]:
+def _find_list(system: Any) -> list[Any]:
     """The first list of objects in a text."""
-    start = system.find("[{")
+    start = system.find("[{") if isinstance(system, str) else -1
     if start < 0:
         raise ValueError("no list of functions in its system text")
     try:

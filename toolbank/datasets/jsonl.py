@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from toolbank.bank.function_reader import parse_tool
 from toolbank.bank.records import Ask, Provenance, Query, Tool
 from toolbank.datasets.gather import Dataset, gather
 from toolbank.datasets.kind import SPLIT_NAMES, SPLITS, DatasetConfig, DatasetKind
+from toolbank.datasets.rows import read_rows, split_names
 from toolbank.system.errors import InputError
 from toolbank.system.files import get_id, get_text, get_texts, read_lines, reading
 
@@ -149,20 +150,33 @@ class LabelledRequests:
 
 
 def read_labelled(path: Path) -> LabelledRequests:
-    """Read a JSONL file whose lines have `query` and `tools`, and may have `id`.
+    """Read a file whose lines or rows have `query` and `tools`, and may have `id`.
 
-    Its name is the file's stem. Other keys are ignored. A line without tools may have a blank
-    request.
+    It is JSONL, or a table as the dataset format `table` reads it. Its name is the file's stem.
+    Other keys are ignored. A line without tools may have a blank request.
 
     Raises:
         InputError: the file can't be read, is empty, or has broken lines.
     """
-    rows = read_lines(path, _parse_labelled)
+    if path.suffix in (".csv", ".tsv", ".parquet"):
+        rows = list(_read_labelled_table(path))
+    else:
+        rows = read_lines(path, _parse_labelled)
     if not rows:
         raise InputError(f'{path}: no lines. Each should have "query" and "tools".')
     queries = tuple(query for query, _ in rows if query.tools)
     choices = frozenset(query.id for query, is_choice in rows if is_choice)
     return LabelledRequests(path.stem, queries, len(rows) - len(queries), choices)
+
+
+def _read_labelled_table(path: Path) -> Iterator[tuple[Query, bool]]:
+    for number, (place, row) in enumerate(read_rows(path), 1):
+        names = [] if row.get("tools") is None else split_names(row["tools"])
+        fields = {key: value for key, value in row.items() if key != "id" or value}
+        try:
+            yield _parse_labelled({**fields, "tools": names}, number)
+        except ValueError as error:
+            raise InputError(f"{place}: {error}.") from error
 
 
 def _parse_labelled(row: dict[str, Any], number: int) -> tuple[Query, bool]:
@@ -221,35 +235,32 @@ def read_table(
 
 
 def read_relevance(
-    path: Path,
-    columns: Sequence[str],
+    rows: Iterable[tuple[str, Sequence[Any]]],
     queries: Collection[str],
     tools: Mapping[str, Tool],
     left_out: SkipCounter,
-    *,
-    header: bool,
 ) -> dict[str, list[str]]:
     """Read the names of the tools that are labelled as relevant, by query.
 
-    The first column has the query's id, the last two the document's id and its label, above 0 if it
-    is relevant. A document without a tool is named by its id.
+    A row has its place, and the query's id, the document's id and its label, above 0 if it is
+    relevant. A document without a tool is named by its id.
 
     Raises:
-        InputError: as `read_table` does, or a label is not a whole number.
+        InputError: a label is not a number.
     """
     used: dict[str, list[str]] = defaultdict(list)
-    for number, (query, *_, document, label) in read_table(
-        path, columns, header=header
-    ):
-        if not label.strip().removeprefix("-").isdecimal():
+    for place, (query, document, label) in rows:
+        try:
+            is_relevant = float(label) > 0
+        except (TypeError, ValueError) as error:
             raise InputError(
-                f"{path}, line {number}: the {columns[-1]} {label!r} is not a whole number."
-            )
-        if query not in queries:
-            left_out.add("label: of no query", f"{path.name}, line {number}")
-        elif int(label) <= 0:
-            left_out.add("label: 0", f"{path.name}, line {number}")
+                f"{place}: the label {label!r} is not a number."
+            ) from error
+        if str(query) not in queries:
+            left_out.add("label: of no query", place)
+        elif not is_relevant:
+            left_out.add("label: 0", place)
         else:
-            tool = tools.get(document)
-            used[query].append(tool.name if tool else f"document {document}")
+            tool = tools.get(str(document))
+            used[str(query)].append(tool.name if tool else f"document {document}")
     return used

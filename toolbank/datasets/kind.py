@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
@@ -25,7 +26,14 @@ SPLITS: dict[str, Split] = {
     "test": "test",
 }
 """The meaning of a dataset's names of splits."""
+_SPLIT = re.compile(rf"(?:^|[-_.])({'|'.join(SPLITS)})(?=$|[-_.])")
 SPLIT_NAMES = "Recognised splits: train, validation (valid, val, dev) and test."
+
+
+def find_split(path: Path) -> Split | None:
+    """Find the split that the name of a file has, if any."""
+    found = _SPLIT.search(path.stem)
+    return SPLITS[found[1]] if found else None
 
 
 class DatasetSettings(Config):

@@ -5,15 +5,47 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from toolbank.bank.files import read_frame
+from toolbank.bank.function_reader import describe_tool, read_entry
+from toolbank.bank.records import Tool
 from toolbank.system.errors import InputError
 from toolbank.system.files import check_sound, read_json, read_lines, read_text, reading
+from toolbank.system.text import decode_json
 
 ENDINGS = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
 """The files that `read_rows` reads."""
+
+
+def find_parts(folder: Path, name: str) -> list[Path]:
+    """List the files of a table, all with one ending, here or in data/.
+
+    They are NAME.*, or its shards NAME-*.* or NAME/*.*.
+    """
+    for pattern in (f"{name}.*", f"{name}[-_]*.*", f"{name}/*.*"):
+        files = sorted((*folder.glob(pattern), *folder.glob(f"data/{pattern}")))
+        if found := [path for path in files if path.suffix in ENDINGS]:
+            return [path for path in found if path.suffix == found[0].suffix]
+    return []
+
+
+def read_document(content: Any, name: str) -> Tool:
+    """Read a document: a function, also as JSON, or a text about the tool of this name."""
+    with suppress(ValueError):
+        return read_entry(decode_json(content) if isinstance(content, str) else content)
+    return describe_tool(name, str(content))
+
+
+def split_names(value: Any) -> list[str]:
+    """Read the names in a cell: a list, also as JSON, or texts separated by semicolons."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        with suppress(ValueError):
+            value = decode_json(value)
+    names = value if isinstance(value, list) else str(value).split(";")
+    return [str(name).strip() for name in names if str(name).strip()]
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -56,9 +88,11 @@ def _is_lines(path: Path) -> bool:
 
 def _read_csv(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     csv.field_size_limit(sys.maxsize)
-    delimiter = "\t" if path.suffix == ".tsv" else ","
     try:
         with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
+            # Office programs separate by semicolons or tabs, too.
+            delimiter = max(",;\t", key=file.readline().count)
+            file.seek(0)
             reader = csv.DictReader(file, delimiter=delimiter, strict=True)
             for row in reader:
                 place = f"{path}, line {reader.line_num}"

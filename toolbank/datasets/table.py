@@ -10,12 +10,12 @@ from typing import Any, Literal
 from pydantic import Field
 
 from toolbank.bank.bank import SkipCounter
-from toolbank.bank.files import read_tools
+from toolbank.bank.files import read_frame, read_tools
 from toolbank.bank.function_reader import find_functions, read_entry
 from toolbank.bank.records import Query, Tool
 from toolbank.datasets.gather import Dataset, gather
 from toolbank.datasets.kind import SPLITS, DatasetConfig, DatasetKind
-from toolbank.datasets.rows import ENDINGS, read_rows
+from toolbank.datasets.rows import find_parts, read_rows, split_names
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
 from toolbank.system.text import decode_json
@@ -43,9 +43,10 @@ def read_requests_table(config: TableConfig) -> Dataset:
         InputError: a file can't be read, or lacks a column.
     """
     left_out = SkipCounter()
-    table, catalogue = table_files(config)
+    *tables, catalogue = table_files(config)
+    rows = (row for table in tables for row in read_rows(table))
     queries: list[Query] = []
-    for number, (place, row) in enumerate(read_rows(table), start=1):
+    for number, (place, row) in enumerate(rows, start=1):
         for column in ("query", "tools"):
             if row.get(column) is None:
                 raise InputError(
@@ -55,46 +56,36 @@ def read_requests_table(config: TableConfig) -> Dataset:
             Query(
                 id=str(row.get("id") or f"line-{number}"),
                 query=str(row["query"]).strip(),
-                tools=tuple(_split_names(row["tools"])),
+                tools=tuple(split_names(row["tools"])),
                 split=SPLITS.get(str(row.get("split"))),
             )
         )
     return gather(_read_catalogue(catalogue, left_out), queries, left_out)
 
 
-def table_files(config: TableConfig) -> tuple[Path, Path]:
-    """List the table and the file of tools.
+def table_files(config: TableConfig) -> tuple[Path, ...]:
+    """List the parts of the table, and the file of tools.
 
     Raises:
         InputError: one is missing.
     """
     folder = _folder(config)
-    table = _find(folder, "queries") if config.path.is_dir() else config.path
-    return table, config.tools or _find(folder, "tools")
+    tables = _find(folder, "queries") if config.path.is_dir() else [config.path]
+    return (*tables, config.tools or _find(folder, "tools")[0])
 
 
 def _folder(config: TableConfig) -> Path:
     return config.path.parent if config.path.is_file() else config.path
 
 
-def _find(folder: Path, name: str) -> Path:
-    found = [
-        path for path in sorted(folder.glob(f"{name}.*")) if path.suffix in ENDINGS
-    ]
+def _find(folder: Path, name: str) -> list[Path]:
+    found = find_parts(folder, name)
     if not found:
         raise InputError(
             f"{folder}: no {name}.csv or another table. Set dataset.path to a table with the "
             "columns query and tools, and dataset.tools to a file that describes the tools."
         )
-    return found[0]
-
-
-def _split_names(value: Any) -> list[str]:
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        with suppress(ValueError):
-            value = decode_json(value)
-    names = value if isinstance(value, list) else str(value).split(";")
-    return [str(name).strip() for name in names if str(name).strip()]
+    return found
 
 
 def _read_catalogue(path: Path, left_out: SkipCounter) -> Iterator[Tool]:
@@ -111,7 +102,7 @@ def _read_catalogue(path: Path, left_out: SkipCounter) -> Iterator[Tool]:
 def _read_entries(path: Path) -> Iterator[tuple[str, Any]]:
     if path.suffix == ".json":
         yield from find_functions(read_json(path))
-    elif path.name == "tools.parquet":
+    elif path.suffix == ".parquet" and "kind" in read_frame(path).columns:
         yield from (("", tool) for tool in read_tools(path))
     else:
         yield from ((place, _decode_schema(row)) for place, row in read_rows(path))

@@ -110,7 +110,11 @@ def _read_queries(
     for number, (qid, text) in read_table(path, ("qid", "query"), header=False):
         if texts.setdefault(qid, text) != text:
             left_out.add("query: its id is another's", f"{path.name}, line {number}")
-    used = read_relevance(labels, _COLUMNS, texts, tools, left_out, header=False)
+    rows = (
+        (f"{labels}, line {number}", (qid, docid, label))
+        for number, (qid, _, docid, label) in read_table(labels, _COLUMNS, header=False)
+    )
+    used = read_relevance(rows, texts, tools, left_out)
     return [
         Query(
             id=f"{split}-{qid}",

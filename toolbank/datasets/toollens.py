@@ -1,19 +1,23 @@
-"""Read ToolLens and COLT's other sets, in the layout of BEIR."""
+"""Read ToolLens and COLT's other sets, in the layouts of BEIR and MTEB."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from toolbank.bank.bank import SkipCounter
 from toolbank.bank.function_reader import describe_tool, make_parameters
-from toolbank.bank.records import Query, Split, Tool
+from toolbank.bank.records import Query, Tool
 from toolbank.datasets.gather import Dataset, gather
 from toolbank.datasets.jsonl import read_relevance
-from toolbank.datasets.kind import DatasetConfig, DatasetKind
+from toolbank.datasets.kind import SPLITS, DatasetConfig, DatasetKind, find_split
+from toolbank.datasets.rows import find_parts, read_document, read_rows
 from toolbank.system.errors import InputError
-from toolbank.system.files import get_id, read_lines
+from toolbank.system.files import get_id
+
+T = TypeVar("T")
 
 _KEYS = (
     "category_name:",
@@ -24,33 +28,42 @@ _KEYS = (
     ", optional_params: ",
     ", return_schema: ",
 )
-_COLUMNS = ("query-id", "corpus-id", "score")
+_COLUMNS = (
+    ("query-id", "query_id", "qid"),
+    ("corpus-id", "corpus_id", "docid", "doc_id"),
+    ("score", "label", "relevance"),
+)
+_ORDER = ("test", "validation", "train", None)
 
 
 class ToollensConfig(DatasetConfig):
-    """A folder of the dataset ToolLens, or any in BEIR's layout: corpus.jsonl, queries.jsonl and qrels."""
+    """A folder of the dataset ToolLens, or any of BEIR or MTEB: corpus, queries and qrels."""
 
     type: Literal["toollens"]
 
 
 def read_toollens(config: ToollensConfig) -> Dataset:
-    """Read corpus.jsonl, queries.jsonl and qrels/{train,dev,test}.tsv (COLT, arXiv 2405.16089).
+    """Read corpus, queries and qrels/{train,dev,test} (COLT, arXiv 2405.16089).
 
-    A line of the corpus and of the queries has `_id` and `text`; a line of the labels
-    query-id, corpus-id and score, below a header. Only labels of test are required. A text in the
-    form of ToolBench's documents is split into its parts, and its tool is named TOOL::API.
+    Each is .jsonl, .tsv or .parquet, in one file or in parts (corpus/train-00000-of-00002.parquet).
+    A row of the corpus and of the queries has `_id` and `text`, one of the labels `query-id`,
+    `corpus-id` and `score`. A text in the form of ToolBench's documents is split into its parts,
+    and its tool is named TOOL::API; one that is a function as JSON is read as one.
 
     Raises:
         InputError: a file can't be read, or has broken lines.
     """
     left_out = SkipCounter()
-    tools = _name_tools(config.path / "corpus.jsonl")
-    texts = dict(read_lines(config.path / "queries.jsonl", _parse_text))
+    tools = _name_tools(find_parts(config.path, "corpus"))
+    parts = find_parts(config.path, "queries")
+    texts = dict(_read(parts, lambda row: (_id(row), _string(row, "text"))))
     queries: list[Query] = []
     labelled: set[str] = set()
     # A query of test stays in test if it is also listed for training.
-    for split, path in reversed(_label_files(config.path)):
-        used = read_relevance(path, _COLUMNS, texts, tools, left_out, header=True)
+    files = [(find_split(path), path) for path in _label_files(config.path)]
+    for split, path in sorted(files, key=lambda file: _ORDER.index(file[0])):
+        rows = ((place, _label(row, place)) for place, row in read_rows(path))
+        used = read_relevance(rows, texts, tools, left_out)
         for qid, names in used.items():
             if qid in labelled:
                 left_out.add("query: labelled in two splits", f"{path.name}: {qid}")
@@ -69,30 +82,49 @@ def read_toollens(config: ToollensConfig) -> Dataset:
 
 def toollens_files(config: ToollensConfig) -> tuple[Path, ...]:
     """List the files that are read."""
-    return (
-        config.path / "corpus.jsonl",
-        config.path / "queries.jsonl",
-        *(path for _, path in _label_files(config.path)),
-    )
+    corpus, queries = (find_parts(config.path, name) for name in ("corpus", "queries"))
+    labels = _label_files(config.path)
+    for found, name in ((corpus, "corpus"), (queries, "queries"), (labels, "qrels")):
+        if not found:
+            raise InputError(
+                f"{config.path}: no {name}.jsonl, .tsv or .parquet, and none in {name}/. A dataset "
+                "of type toollens needs it."
+            )
+    return (*corpus, *queries, *labels)
 
 
-def _label_files(folder: Path) -> list[tuple[Split, Path]]:
-    names: tuple[tuple[Split, str], ...] = ("train", "train"), ("validation", "dev")
-    files = [(split, folder / "qrels" / f"{name}.tsv") for split, name in names]
-    there = [(split, path) for split, path in files if path.is_file()]
-    return [*there, ("test", folder / "qrels" / "test.tsv")]
+def _label_files(folder: Path) -> list[Path]:
+    """The files of labels; in MTEB's layout, they are the configuration `default`, or in data/."""
+    found = find_parts(folder, "qrels") or find_parts(folder, "default")
+    return found or [path for name in SPLITS for path in find_parts(folder, name)]
 
 
-def _parse_text(row: dict[str, Any], number: int) -> tuple[str, str]:
-    return _id(row, number), _string(row, "text")
+def _read(files: list[Path], parse: Callable[[dict[str, Any]], T]) -> Iterator[T]:
+    for path in files:
+        for place, row in read_rows(path):
+            try:
+                yield parse(row)
+            except ValueError as error:
+                raise InputError(f"{place}: {error}.") from error
 
 
-def _parse_document(row: dict[str, Any], number: int) -> tuple[str, Tool]:
-    docid, text = _id(row, number), _string(row, "text")
+def _label(row: Mapping[str, Any], place: str) -> list[Any]:
+    """The ids of query and document, and the label."""
+    names = [next((n for n in some if row.get(n) is not None), "") for some in _COLUMNS]
+    if "" in names:
+        expected = ", ".join(some[0] for some in _COLUMNS)
+        raise InputError(
+            f"{place}: the columns are {', '.join(row)}; expected {expected}."
+        )
+    return [row[name] for name in names]
+
+
+def _parse_document(row: dict[str, Any]) -> tuple[str, Tool]:
+    docid, text = _id(row), _string(row, "text")
     parts = _split_document(text)
     if parts is None:
         title = str(row.get("title") or "").strip()
-        return docid, describe_tool(title or docid, text)
+        return docid, read_document(text, title or docid)
     category, tool, api, description, required, optional, _ = parts
     return docid, describe_tool(
         f"{tool}::{api}",
@@ -103,13 +135,13 @@ def _parse_document(row: dict[str, Any], number: int) -> tuple[str, Tool]:
     )
 
 
-def _name_tools(path: Path) -> dict[str, Tool]:
+def _name_tools(files: list[Path]) -> dict[str, Tool]:
     """Tools by document; if several have one name, all but the first end in the document's id."""
     tools: dict[str, Tool] = {}
     taken: set[str] = set()
-    for docid, tool in read_lines(path, _parse_document):
+    for docid, tool in _read(files, _parse_document):
         if docid in tools:
-            raise InputError(f"{path}: two documents have the _id {docid!r}.")
+            raise InputError(f"{files[0]}: two documents have the _id {docid!r}.")
         name = tool.name if tool.name not in taken else f"{tool.name} #{docid}"
         taken.add(name)
         tools[docid] = tool.model_copy(update={"name": name})
@@ -136,10 +168,11 @@ def _parse_list(text: str) -> Any:
         return []
 
 
-def _id(row: dict[str, Any], number: int) -> str:
-    if "_id" not in row:
+def _id(row: dict[str, Any]) -> str:
+    name = next((name for name in ("_id", "id") if row.get(name) is not None), "")
+    if not name:
         raise ValueError('no "_id"')
-    return get_id({"id": row["_id"]}, number)
+    return get_id({"id": row[name]}, 0)
 
 
 def _string(row: dict[str, Any], key: str) -> str:

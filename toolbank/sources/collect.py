@@ -14,7 +14,12 @@ from toolbank.bank.records import HttpCall, McpCall, Tool
 from toolbank.config.assets import Asset, find_asset, has_asset
 from toolbank.config.explain import first_problem
 from toolbank.sources import SOURCES
-from toolbank.sources.document_parser import explain_page, is_page, shown
+from toolbank.sources.document_parser import (
+    explain_other,
+    explain_page,
+    is_page,
+    shown,
+)
 from toolbank.sources.kind import (
     Location,
     SourceConfig,
@@ -350,6 +355,9 @@ def recognise(text: str) -> SourceConfig:
     if location.is_url:
         said = "there is nothing at this address that tools can be read from"
     elif location.path is not None:
+        other = explain_other(location.content)
+        if other:
+            raise InputError(f"{_show(location)}: {other}")
         said = "tools cannot be read from it"
     else:
         said = "there is no such file, folder or package"

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections import Counter
+from contextlib import suppress
 from typing import Any, NoReturn
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -41,6 +42,86 @@ def explain_page(content: str, where: str) -> str:
             "swagger.json. For a Sphinx site, use `type: sphinx`."
         )
     return f"{where}: is a web page (HTML or XML), not JSON or YAML. {advice}"
+
+
+_CONVERT = "Convert it to OpenAPI 3, and give that file."
+_DESCRIBED = "Give the OpenAPI description that it refers to."
+_LIST = "List its functions as JSON, each with name, description and parameters."
+_SERVER = "Give the server's command or URL."
+_PACKAGE = "Give the package's folder, or its import name if it is installed."
+_ARGUMENTS = f"{_LIST} It can be the parameters of one."
+_NPM = "dependencies,devDependencies,main,module,scripts,exports,bin,engines,license,private"
+_KINDS = (
+    ("asyncapi", "AsyncAPI", _LIST),
+    ("arazzo", "Arazzo", _DESCRIBED),
+    ("overlay", "an OpenAPI overlay", _DESCRIBED),
+    ("openapi,swagger", "an OpenAPI description", "Read it with `type: openapi`."),
+    ("discoveryVersion", "a description of Google's discovery service", _CONVERT),
+    ("swaggerVersion", "Swagger 1", _CONVERT),
+    ("mcpServers", "a configuration of MCP servers", "Read it with `type: mcp`."),
+    ("__schema,data.__schema", "a schema of GraphQL", _LIST),
+    ("info.schema,info._postman_id item", "a Postman collection", _CONVERT),
+    ("requests order", "a Postman collection", _CONVERT),
+    ("_postman_variable_scope", "a Postman environment", "Give its collection."),
+    ("__export_format,type resources,collection", "an export of Insomnia", _CONVERT),
+    ("openrpc", "OpenRPC", _LIST),
+    ("smithy", "Smithy", _CONVERT),
+    ("log.entries", "a log of HTTP requests (HAR)", _CONVERT),
+    ("baseUri title", "RAML", _CONVERT),
+    ("wsdl:definitions,definitions.@targetNamespace", "WSDL", _LIST),
+    ("lockfileVersion", "a lock file of npm", _LIST),
+    (f"name version {_NPM}", "a package of npm", _LIST),
+    ("name require", "a package of PHP", _LIST),
+    ("name packages,remotes,version_detail", "an entry of an MCP registry", _SERVER),
+    (
+        "server.name,servers server.version,metadata",
+        "entries of an MCP registry",
+        _SERVER,
+    ),
+    ("name skills capabilities", "an agent's card (A2A)", _LIST),
+    ("name_for_model api", "a manifest of a plugin", _DESCRIBED),
+    ("jsonrpc error", "an error of a server", "Ask the server again for its tools."),
+    ("nbformat cells", "a notebook", _LIST),
+    ("type,$schema properties,$defs,$id", "a JSON Schema", _ARGUMENTS),
+)
+"""Keys of another kind of document (all words, one of each list), its name, and what to do."""
+_TEXTS = (
+    (r"\A#%RAML", "RAML", _CONVERT),
+    (r"\AFORMAT: 1A", "API Blueprint", _CONVERT),
+    (r"<(\w+:)?definitions\b", "WSDL", _LIST),
+    (r"^syntax *= *.proto", "a description of Protocol Buffers", _LIST),
+    (r"^\[\[package\]\]", "a lock file", _PACKAGE),
+    (r"^\[package\]", "a package of Cargo", _LIST),
+    (r"^\[(project|build-system|tool\.poetry)\]", "a Python project", _PACKAGE),
+    (r"^(schema|(extend )?type \w+|interface \w+)\b.*\{", "a schema of GraphQL", _LIST),
+)
+
+
+def explain_other(content: Any) -> str:
+    """Say what another kind of document, parsed or as bytes, looks like and what to do, or ""."""
+    if isinstance(content, bytes):
+        text = content[:_MOST].decode("utf-8", "replace")
+        found = (one for one in _TEXTS if re.search(one[0], text, re.MULTILINE))
+        _, name, advice = next(found, ("", "", ""))
+        if name:
+            return f"it looks like {name}. {advice}"
+        with suppress(InputError):
+            content = parse_document(content[:_MOST], "")[0]
+    for keys, name, advice in _KINDS:
+        if all(
+            any(_has(content, key) for key in word.split(",")) for word in keys.split()
+        ):
+            return f"it looks like {name}. {advice}"
+    return ""
+
+
+def _has(content: Any, path: str) -> bool:
+    """Whether objects have keys, which dots separate."""
+    for key in path.split("."):
+        if not isinstance(content, dict) or key not in content:
+            return False
+        content = content[key]
+    return True
 
 
 def shown(url: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from toolbank.bank.bank import SkipCounter
+from toolbank.bank.function_writer import as_object
 from toolbank.bank.records import Tool
 from toolbank.sources.checks import SchemaCheck, is_too_deep
 from toolbank.system.numbers import count
@@ -18,9 +19,12 @@ _DEEPEST = 60
 def repair_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], str]:
     """Make a JSON Schema of an object from parameters; also return what was wrong, or "".
 
-    A text in place of a property's schema becomes its description. An unsound property keeps its
-    sound keywords, at any depth. `required: true` within a property makes it required.
+    A text in place of a property's schema becomes its description. Keywords of older versions of
+    JSON Schema are translated. An unsound property keeps its sound keywords, at any depth.
+    `required: true` within a property makes it required.
     """
+    if isinstance(schema, dict):
+        schema = _list_properties(schema)
     if isinstance(schema, dict) and not check.explain(schema):
         return schema, ""
     if schema is None:
@@ -35,7 +39,7 @@ def repair_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], 
         return _nothing(), "a schema that describes no object"
     schema = _with_required(schema)
     repaired = {
-        **schema,
+        **_modernise(schema),
         "type": "object",
         "properties": {n: _repair_property(p, check) for n, p in properties.items()},
     }
@@ -52,21 +56,68 @@ def repair_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], 
     return (_nothing() if check.explain(bare) else bare), trouble
 
 
+_RULES = ("anyOf", "oneOf", "not", "if", "then", "else")
+_INNER = ("items", "prefixItems", "additionalProperties", "allOf", "anyOf", "oneOf")
+
+
+def _list_properties(schema: dict[str, Any]) -> dict[str, Any]:
+    """List the properties of references and combinations at the top of parameters.
+
+    Other rules at the top stay.
+    """
+    if not schema.keys() & {"$ref", "allOf", "anyOf", "oneOf"}:
+        return schema
+    if is_too_deep(schema, _DEEPEST):
+        return schema
+    whole, own = as_object(schema)[0], schema.get("properties")
+    if whole["properties"].keys() <= {*(own if isinstance(own, dict) else ())}:
+        return schema
+    parts = schema.get("allOf")
+    rest = [
+        part
+        for part in (parts if isinstance(parts, list) else ())
+        if isinstance(part, dict) and part.keys() & {*_RULES}
+    ]
+    rules = {key: schema[key] for key in _RULES if key in schema}
+    return whole | rules | ({"allOf": rest} if rest else {})
+
+
+def _modernise(schema: dict[str, Any]) -> dict[str, Any]:
+    """Translate keywords of JSON Schema draft 4 to 7 that later ones read differently."""
+    new = dict(schema)
+    for bound in ("minimum", "maximum"):
+        exclusive = f"exclusive{bound.title()}"
+        if isinstance(new.get(exclusive), bool):
+            is_exclusive = new.pop(exclusive)
+            if is_exclusive and bound in new:
+                new[exclusive] = new.pop(bound)
+    if isinstance(new.get("items"), list):
+        new["prefixItems"] = new.pop("items")
+        if "additionalItems" in new:
+            new["items"] = new.pop("additionalItems")
+    return new
+
+
 def _repair_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
     if isinstance(schema, str):
         return {"description": schema}
+    if schema is False:
+        return {"not": {}}
     if not isinstance(schema, dict):
         return {}
     if not check.explain_schema(schema):
         return schema
-    nested = {**schema}
+    nested = _modernise(schema)
     if isinstance(schema.get("properties"), dict):
-        nested = _with_required(schema)
+        nested = _with_required(nested)
         nested["properties"] = {
             n: _repair_property(p, check) for n, p in schema["properties"].items()
         }
-    if isinstance(schema.get("items"), dict):
-        nested["items"] = _repair_property(schema["items"], check)
+    for key in nested.keys() & {*_INNER}:
+        if isinstance(nested[key], dict):
+            nested[key] = _repair_property(nested[key], check)
+        elif isinstance(nested[key], list):
+            nested[key] = [_repair_property(part, check) for part in nested[key]]
     return {
         key: part
         for key, part in nested.items()

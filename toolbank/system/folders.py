@@ -12,7 +12,7 @@ import os
 import shlex
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,10 +176,13 @@ def claim_folder(folder: Path, kind: FolderKind) -> dict[str, str]:
 
 
 @contextmanager
-def replacing(folder: Path, kind: FolderKind, *, whole: bool = False) -> Iterator[Path]:
+def replacing(
+    folder: Path, kind: FolderKind, *, whole: bool = False, optional: Sequence[str] = ()
+) -> Iterator[Path]:
     """Give an empty folder to write to; if the block succeeds, move its content to `folder`.
 
-    Listed, unchanged files of the same names are replaced; with `whole`, all listed files are.
+    Listed, unchanged files of the same names are replaced, and the `optional` ones removed; with
+    `whole`, all listed files are.
 
     Raises:
         InputError: a file of the user would be lost, or as `check_folder`.
@@ -195,7 +198,8 @@ def replacing(folder: Path, kind: FolderKind, *, whole: bool = False) -> Iterato
             yield made
             files = check_folder(folder, kind)
             names = {path.name for path in made.iterdir()}
-            gone = names | ({Path(name).parts[0] for name in files} if whole else set())
+            listed = {Path(name).parts[0] for name in files}
+            gone = names | (listed if whole else listed & {*optional})
             refuse_foreign(folder, kind, gone, files)
             # All files are listed at every moment, so the process may be killed at any.
             write_mark(folder, kind, files)

@@ -78,6 +78,7 @@ def test_an_export_of_any_format_is_replaced_and_all_else_is_kept(bank, tmp_path
         same = tmp_path / path.relative_to(tmp_path / "fresh")
         assert "state.json" in path.name or same.read_bytes() == path.read_bytes()
     assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert not [*tmp_path.glob("asks.json*")]
     hidden = [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
     assert hidden == [MARK]
 

@@ -3,6 +3,7 @@
 import json
 
 import datasets
+import polars as pl
 import pytest
 
 from tests.corpus_files import CORPUS, check_expected
@@ -12,7 +13,7 @@ from tests.world import write_dataset, write_lines
 from toolbank.bank.bank import Bank, Label, SkipCounter
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Ask, Provenance, Query, Tool
-from toolbank.datasets import DATASETS
+from toolbank.datasets import DATASETS, find_format
 from toolbank.datasets.export import export_bank
 from toolbank.datasets.gather import gather
 from toolbank.system.errors import InputError
@@ -124,6 +125,31 @@ def test_files_of_train_may_be_missing(tmp_path, kind):
         path.unlink()
     tested = {text: found for text, found in whole.items() if found[1] == "test"}
     assert labels(read(kind, tmp_path)) == tested
+
+
+@pytest.mark.parametrize(
+    ("corpus", "queries", "qrels"),
+    [
+        ("corpus/train-{}", "queries/train-{}", "qrels/{}-00000-of-00001"),
+        ("corpus-{}", "queries-{}", "default/{}"),
+        ("data/corpus-{}", "data/queries-{}", "data/{}-00000-of-00001"),
+    ],
+)
+def test_layouts_of_mteb_are_read_as_that_of_beir(tmp_path, corpus, queries, qrels):
+    make("toollens", tmp_path / "beir")
+    for names, file in ((corpus, "corpus.jsonl"), (queries, "queries.jsonl")):
+        rows = pl.read_ndjson(tmp_path / "beir" / file).drop("metadata", strict=False)
+        for number, part in enumerate((rows[:1], rows[1:])):
+            path = tmp_path / "mteb" / f"{names.format(number)}.parquet"
+            part.rename({"_id": "id"}).write_parquet(path, mkdir=True)
+    for path in (tmp_path / "beir" / "qrels").iterdir():
+        rows = pl.read_csv(path, separator="\t").cast({"score": pl.Float64})
+        named = tmp_path / "mteb" / f"{qrels.format(path.stem)}.parquet"
+        rows.rename({"query-id": "query_id"}).write_parquet(named, mkdir=True)
+    assert find_format(tmp_path / "mteb").type == "toollens"
+    beir, mteb = (read("toollens", tmp_path / name) for name in ("beir", "mteb"))
+    assert (mteb.tools, labels(mteb)) == (beir.tools, labels(beir))
+    assert mteb.left_out.counts == beir.left_out.counts
 
 
 def test_documents_of_one_name_are_tools_of_their_own(tmp_path):
@@ -263,7 +289,7 @@ QRELS = "query-id\tcorpus-id\tscore\n"
         ("toolbank", "tools.json", None, "no such file"),
         ("toolbench", "qrels.test.tsv", "5\t0\t1\tyes\n", "line 1"),
         ("toollens", "corpus.jsonl", '{"text": "x"}', "line 1"),
-        ("toollens", "qrels/train.tsv", "query-id\tcorpus-id\n", "line 1"),
+        ("toollens", "qrels/train.tsv", "query-id\tcorpus-id\n8\t1\n", "line 2"),
         ("toollens", "qrels/test.tsv", f"{QRELS}8\t1\ta\n", "line 2"),
     ],
 )

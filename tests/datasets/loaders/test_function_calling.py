@@ -33,6 +33,11 @@ def row_of(form, query, calls, functions=(TIDE, BERTH)):
     texts = [f'{name}(port="a, [b](c)", n=[1, (2)])' for name in calls]
     made = [{"name": name, "arguments": "{}"} for name in calls]
     api = {"required_parameters": [], "tool_name": "Sea"}
+    asked = {"from": "human", "value": query}
+    tags = [
+        f"<tool_call>\n{{'arguments': {{}}, 'name': '{n}'}}\n</tool_call>"
+        for n in calls
+    ]
     return {
         "bfcl": {"id": "x", "question": [[{"role": "user", "content": query}]]}
         | {"function": list(functions), "ground_truth": [{name: {}} for name in calls]},
@@ -62,6 +67,27 @@ def row_of(form, query, calls, functions=(TIDE, BERTH)):
                 {"role": "user", "content": "Thanks"},
             ]
         },
+        "chat of functions": {"functions": list(functions)}
+        | {
+            "messages": [{"role": "user", "content": query}]
+            + [{"role": "assistant", "function_call": one} for one in made]
+        },
+        "sharegpt": {"tools": json.dumps(functions)}
+        | {
+            "conversations": [asked]
+            + [{"from": "function_call", "value": json.dumps(one)} for one in made]
+        },
+        "hermes": {
+            "conversations": [
+                {
+                    "from": "system",
+                    "value": f"<tools> {json.dumps(functions)} </tools>",
+                },
+                asked,
+                {"from": "gpt", "value": "\n".join(tags)},
+            ]
+        },
+        "names": {"instruction": query, "functions": list(functions), "calls": calls},
         "toolbench": {
             "query": query,
             "relevant APIs": [["Sea", name] for name in calls],
@@ -71,6 +97,7 @@ def row_of(form, query, calls, functions=(TIDE, BERTH)):
 
 
 FORMS = ["bfcl", "bfcl of calls as text", "xlam", "toolace", "chat", "toolbench"]
+FORMS += ["chat of functions", "sharegpt", "hermes", "names"]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -81,7 +108,27 @@ def test_every_form_gives_the_request_its_tools_and_all_functions(form, tmp_path
     dataset = read(file)
     assert labels(dataset) == {"When is high water?": (f"{prefix}tide",)}
     assert [tool.name for tool in dataset.tools] == [f"{prefix}tide", f"{prefix}berth"]
-    assert find_format(tmp_path).type == "function-calling"
+    assert find_format(tmp_path).type == find_format(file).type == "function-calling"
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_rows_of_a_table_hold_their_functions_as_json(separator, tmp_path):
+    rows = [row_of("xlam", text, ["berth"]) for text in ("where?", "where; and when?")]
+    cells = [
+        {key: one if key == "query" else json.dumps(one) for key, one in row.items()}
+        for row in rows
+    ]
+    pl.DataFrame(cells).write_csv(tmp_path / "test.csv", separator=separator)
+    found = find_format(tmp_path / "test.csv")
+    dataset = DATASETS.load(found.type).read(found)
+    assert labels(dataset) == {row["query"]: ("berth",) for row in rows}
+    assert {query.split for query in dataset.queries} == {"test"}
+
+
+def test_requests_without_answers_are_no_dataset(tmp_path):
+    (tmp_path / "rows.csv").write_text("query,tools\nwhen?,tide\n")
+    with pytest.raises(InputError, match=r"dataset\.tools(.|\n)*no row is in a form"):
+        find_format(tmp_path / "rows.csv")
 
 
 def test_answers_of_bfcl_are_in_a_file_of_their_own(tmp_path):
@@ -185,6 +232,30 @@ def test_toolret_names_tools_by_their_documentation(tmp_path):
     (tmp_path / "web").mkdir()
     write_lines(tmp_path / "web" / "queries.jsonl", [row])
     assert labels(read(tmp_path, "toolret")) == {"moor": ("t3", "tide #t2")}
+
+
+def test_toolret_without_tools_has_the_documents_of_its_labels(tmp_path):
+    one = {"id": "t1", "relevance": 0, "doc": {"name": "tide", "description": "Tides."}}
+    labelled = [one, {"id": "t2", "relevance": 1.0, "doc": json.dumps(BERTH)}]
+    row = {"id": "q", "query": "moor", "labels": labelled, "category": "web"}
+    write_lines(tmp_path / "queries-test.jsonl", [row])
+    assert find_format(tmp_path).type == "toolret"
+    dataset = read(tmp_path, "toolret")
+    assert labels(dataset) == {"moor": ("berth",)}
+    assert [tool.name for tool in dataset.tools] == ["tide", "berth"]
+    assert dataset.queries[0].split == "test"
+
+
+def test_tables_may_be_parquet_in_parts(tmp_path):
+    pl.DataFrame(FUNCTIONS).write_parquet(tmp_path / "tools.parquet")
+    for number, tools in enumerate((["tide"], ["berth", "tide"])):
+        rows = pl.DataFrame({"query": [f"{number}?"], "tools": [tools]})
+        rows.write_parquet(tmp_path / f"queries-{number}.parquet")
+    assert find_format(tmp_path).type == "table"
+    assert labels(read(tmp_path, "table")) == {
+        "0?": ("tide",),
+        "1?": ("berth", "tide"),
+    }
 
 
 def test_a_table_names_tools_in_a_cell(tmp_path):

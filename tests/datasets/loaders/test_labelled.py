@@ -36,6 +36,21 @@ def test_lines_become_queries_named_by_the_stem(tmp_path):
     assert labelled.refusals == 2
 
 
+def test_rows_of_a_table_become_queries(tmp_path):
+    path = tmp_path / "natural.csv"
+    path.write_text("id;query;tools\na;sum it;np.sum\n;mean;np.mean; np.std\n;love?;\n")
+    path.write_text(path.read_text().replace("np.mean; np.std", '"np.mean; np.std"'))
+    labelled = read_labelled(path)
+    assert [(q.id, q.query, q.tools) for q in labelled.queries] == [
+        ("a", "sum it", ("np.sum",)),
+        ("2", "mean", ("np.mean", "np.std")),
+    ]
+    assert labelled.refusals == 1
+    path.write_text("query,tools\nfine,a\n ,a\n")
+    with pytest.raises(InputError, match='line 3: "query" is blank'):
+        read_labelled(path)
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [

@@ -10,12 +10,14 @@ from pydantic import Field
 from toolbank.sources.kind import Location, SourceConfig, SourceKind, ToolCollection
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
+from toolbank.system.numbers import count
+from toolbank.system.terminal import one_line
 
 
 class FunctionsSource(SourceConfig):
     """A file that lists functions.
 
-    JSON or JSONL in the forms of OpenAI, Anthropic, Gemini, MCP, ToolBench, ToolBank and BFCL, or
+    JSON or JSONL in the forms of model APIs, MCP, agent libraries, ToolBench, ToolBank and BFCL, or
     CSV or parquet with the columns name, description and optionally parameters.
     """
 
@@ -35,13 +37,19 @@ class FunctionsSource(SourceConfig):
 
 _UNREAD = "it can't be read as a function"
 _EXAMPLES = 3
+_LONGEST = 60
 _TOLD = 50
 """Entries whose problem is reported one by one."""
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 
 
 def _read_tools(config: FunctionsSource, _: Path) -> ToolCollection:
-    from toolbank.bank.function_reader import read_entry
+    from toolbank.bank.function_reader import (
+        find_unread_parameters,
+        has_parameters,
+        read_entry,
+    )
+    from toolbank.sources.document_parser import explain_other
     from toolbank.sources.functions.rows import read_rows
     from toolbank.sources.tool_list import ToolList
 
@@ -49,11 +57,16 @@ def _read_tools(config: FunctionsSource, _: Path) -> ToolCollection:
     problems: list[str] = []
     repeated: list[str] = []
     unread = found.left_out.counts
+    keys: dict[str, list[str]] = {}
     for place, entry in read_rows(config.path, repeated):
         try:
             if isinstance(entry, InputError):
                 raise entry
+            if not has_parameters(entry) and (other := explain_other(entry)):
+                raise InputError(other.removesuffix("."))
             tool = read_entry(entry).model_copy(update={"source": config.label})
+            for key in find_unread_parameters(entry):
+                keys.setdefault(key, []).append(tool.name)
             where = f"{tool.name} ({place})"
             found.add(tool, tool.parameters, tool.output_schema, where)
         except (ValueError, InputError, RecursionError) as error:
@@ -76,6 +89,12 @@ def _read_tools(config: FunctionsSource, _: Path) -> ToolCollection:
             *found.left_out.lines(config.label),
             *found.describe_repairs(config.label),
             *([_describe_repeated(config.label, repeated)] if repeated else []),
+            *(
+                f"{config.label}: the key {one_line(key, _LONGEST)!r} of "
+                f"{count(len(names), 'tool')} looks like parameters and is not read, such as of "
+                f"{one_line(names[0], _LONGEST)}; call it `parameters`"
+                for key, names in keys.items()
+            ),
         ),
         check=found.check,
     )

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from toolbank.bank.function_reader import find_functions
-from toolbank.sources.document_parser import parse_document
+from toolbank.bank.function_reader import find_functions, has_parameters
+from toolbank.sources.document_parser import explain_other, parse_document
 from toolbank.sources.documents import Documents
 from toolbank.system.errors import InputError
 from toolbank.system.files import reading
@@ -32,9 +32,14 @@ def read_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
         yield from _lines(path, repeated)
     else:
         documents = Documents()
-        found = find_functions(documents.open(str(path)).content)
+        content = documents.open(str(path)).content
         repeated += documents.repeated
-        for pointer, entry in found:
+        entries = [*find_functions(content)]
+        is_one = [pointer for pointer, _ in entries] == [""]
+        may_be_other = not entries or (is_one and not has_parameters(content))
+        if may_be_other and (other := explain_other(content)):
+            raise InputError(f"{path}: it is no list of functions: {other}")
+        for pointer, entry in entries:
             yield pointer or "/", entry
 
 
@@ -67,10 +72,13 @@ def _lines(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
             except InputError as error:
                 yield place, error
                 continue
-            found = list(find_functions([content]))
-            for pointer, entry in found:
-                inner = pointer.removeprefix("/0")
-                yield f"{place}{inner and ', '}{inner}", entry
+            yield from _find_in_row(place, content)
+
+
+def _find_in_row(place: str, row: Any) -> Iterator[tuple[str, Any]]:
+    for pointer, entry in find_functions([row]):
+        inner = pointer.removeprefix("/0")
+        yield f"{place}{inner and ', '}{inner}", entry
 
 
 def _find_separator(path: Path) -> str:
@@ -98,15 +106,19 @@ def _table_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
     if len({*lowered}) == len(lowered):
         table.columns = lowered
     lacking = {"name", "description"} - set(table.columns)
-    if lacking:
+    inside = {"tools", "functions", "function"} & set(table.columns)
+    if lacking and not inside:
         raise InputError(
             f"{path}: it lacks the column {' and '.join(sorted(lacking))} (it has "
             f"{', '.join(table.columns)[:300]}). A table of functions has name and description, "
             "and may have parameters (a JSON Schema as text)."
         )
     for number, row in enumerate(table.iter_rows(named=True), 1):
-        entry = {key: value for key, value in row.items() if value is not None}
+        entry = _without_nulls(row)
         schema, place = entry.get("parameters"), f"row {number}"
+        if lacking:
+            yield from _find_in_row(place, entry)
+            continue
         if isinstance(schema, str):
             try:
                 entry["parameters"] = _parse_json(
@@ -116,3 +128,12 @@ def _table_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
                 yield place, error
                 continue
         yield place, entry
+
+
+def _without_nulls(value: Any) -> Any:
+    """A value without the keys that only other rows of a parquet file have."""
+    if isinstance(value, list):
+        return [_without_nulls(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {k: _without_nulls(one) for k, one in value.items() if one is not None}

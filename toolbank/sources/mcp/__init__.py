@@ -16,6 +16,7 @@ from toolbank.sources.kind import Location, SourceKind, ToolCollection
 from toolbank.sources.mcp.client_config import (
     ClientConfig,
     list_names,
+    lists_servers,
     read_client_config,
 )
 from toolbank.sources.mcp.settings import McpSource, Server
@@ -57,6 +58,9 @@ def _refuse_ambiguous_names(server: Server, label: str) -> None:
 
 
 _LARGEST_FILE = 1024 * 1024
+_OTHER_ENDINGS = (".toml", ".yaml", ".yml")
+_LISTS_SERVERS = re.compile(rb"^\[?(mcpServers|mcp_servers)\b", re.M)
+_MAY_LIST_SERVERS = re.compile(rb"^\[?(mcpServers|mcp_servers|extensions|mcp)\b", re.M)
 
 
 def _read_tools(config: McpSource, _: Path) -> ToolCollection:
@@ -139,15 +143,20 @@ def _recognise(location: Location) -> McpSource | None:
 
 
 def _lists_servers(location: Location) -> bool:
-    head = location.content[:_LARGEST_FILE]
-    if location.path is None or not head.lstrip().startswith(b"{"):
+    if location.path is None or not location.path.is_file():
         return False
-    if b'"mcpServers"' in head:
-        return True
+    head = location.content[:_LARGEST_FILE].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if location.path.suffix.lower() in _OTHER_ENDINGS:
+        may_be = bool(_MAY_LIST_SERVERS.search(head))
+        is_sure = bool(_LISTS_SERVERS.search(head))
+    else:
+        may_be, is_sure = head[:1] in (b"{", b"/"), b'"mcpServers"' in head
+    if not may_be or (len(location.content) > _LARGEST_FILE and not is_sure):
+        return False
     try:
-        return len(head) < _LARGEST_FILE and bool(list_names(location.path, None))
+        return lists_servers(location.path)
     except InputError:
-        return False
+        return is_sure
 
 
 KIND = SourceKind(
@@ -157,5 +166,5 @@ KIND = SourceKind(
     starts=_starts,
     recognise=_recognise,
     labels=_labels,
-    takes="an mcpServers file, an MCP server's URL (https://HOST/mcp) or its command in quotes",
+    takes="an MCP client's file, an MCP server's URL (https://HOST/mcp) or its command in quotes",
 )

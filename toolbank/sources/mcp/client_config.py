@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from toolbank.sources.document_parser import parse_document
 from toolbank.sources.mcp.settings import Server, is_address
 from toolbank.system.consent import grant_to_send
 from toolbank.system.errors import InputError
@@ -21,9 +23,12 @@ _EXAMPLE = (
     '{"mcpServers": {"files": {"command": "npx", "args": ["-y", "some-server"]}}}'
 )
 _LONGEST_NAME = 100
-_STREAMABLE = ("http", "streamable-http", "streamableHttp", "streamable_http")
-_URLS = ("url", "serverUrl", "httpUrl")
-_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+_COMMANDS = ("stdio", "local")
+_STREAMABLE = ("http", "streamable-http", "streamableHttp", "streamable_http", "remote")
+_BUILT_IN = ("builtin", "platform", "frontend", "inline_python", "extension")
+_REFERENCE = re.compile(
+    r"\$\{\{([^{}]*)\}\}|\$\{([^{}]*)\}|\{((?:env|file):[^{}]*)\}|^\$([A-Z_][A-Z0-9_]*)$"
+)
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 # Editors write JSON with comments. Strings are matched first: they may contain the same characters.
 _STRING = r'("(?:\\.|[^"\\])*")'
@@ -31,6 +36,19 @@ _COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 # Variables of editors, written like environment variables.
 _OF_EDITORS = re.compile(r"input:.*|command:.*|config:.*|workspace.*|file.*|selected.*")
+# Other names of a key, in Goose, opencode, Codex, Windsurf, Gemini CLI and Zed.
+_ALIASES = {
+    **dict.fromkeys(("cmd", "path"), "command"),
+    **dict.fromkeys(("envs", "environment"), "env"),
+    **dict.fromkeys(("uri", "serverUrl", "httpUrl"), "url"),
+    "http_headers": "headers",
+}
+# Objects in which clients hold a part of an entry.
+_HOLDERS = ("command", "transport", "config", "requestOptions")
+_MARKS = frozenset(
+    ("command", "cmd", "url", "uri", "serverUrl", "httpUrl", "enabled", "disabled")
+)
+_UNREAD = ("envFile", "env_file", "headersHelper", "apiKey", "auth", "oauth")
 
 
 class _EntryError(ValueError):
@@ -39,11 +57,15 @@ class _EntryError(ValueError):
 
 @dataclass
 class ClientConfig:
-    """The servers of a file, the errors of wrong entries by name, and the disabled servers."""
+    """The servers of a file, and by name the errors of wrong entries, and why others are skipped.
+
+    `notes` name the keys of servers that are not read.
+    """
 
     servers: list[Server] = field(default_factory=list)
     wrong: dict[str, str] = field(default_factory=dict)
-    disabled: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 def list_names(path: Path, requested: tuple[str, ...] | None) -> list[str]:
@@ -55,12 +77,22 @@ def list_names(path: Path, requested: tuple[str, ...] | None) -> list[str]:
     return sorted(_read_entries(path, requested))
 
 
+def lists_servers(path: Path) -> bool:
+    """Whether a file has servers, or the key that most clients use for them.
+
+    Raises:
+        InputError: it can't be read.
+    """
+    data = _read_file(path)
+    return "mcpServers" in data or any(True for _ in _find_entries(data))
+
+
 def read_client_config(path: Path, requested: tuple[str, ...] | None) -> ClientConfig:
-    """Read the servers of a file with `mcpServers` or `servers`, or the requested ones.
+    """Read the servers of a client's file (JSON, YAML or TOML), or the requested ones.
 
     Comments and trailing commas are allowed. `${NAME}`, `${env:NAME}` and `${NAME:-default}` are
-    environment variables, `${userHome}` is the home folder. The content is secret: no message
-    repeats it.
+    environment variables, as are `{env:NAME}` and a whole `$NAME`; `${userHome}` is the home
+    folder. The content is secret: no message repeats it.
 
     Raises:
         InputError: it can't be read, has no servers, or lacks a requested server.
@@ -70,31 +102,32 @@ def read_client_config(path: Path, requested: tuple[str, ...] | None) -> ClientC
         try:
             if not isinstance(entry, dict):
                 raise _EntryError("its entry is not a JSON object")
-            if entry.get("disabled") is True and requested is None:
-                found.disabled.append(name)
+            entry = _write_plainly(entry)
+            is_off = entry.get("disabled") is True or entry.get("enabled") is False
+            if is_off and requested is None:
+                found.skipped[name] = "is disabled in the file"
+            elif not entry.get("command") and _kind(entry) in _BUILT_IN:
+                found.skipped[name] = "is a part of the client"
             else:
                 found.servers.append(_read_server(name, entry))
+                keys = ", ".join(key for key in _UNREAD if entry.get(key))
+                found.notes += [f"{name}: not read: {keys}"] if keys else []
         except _EntryError as error:
             found.wrong[name] = str(error)
     return found
 
 
 def _read_entries(path: Path, requested: tuple[str, ...] | None) -> dict[str, Any]:
-    text = read_text(path)
-    for no_json in (_COMMENT, _LAST_COMMA):
-        text = no_json.sub(lambda found: found[1] or " ", text)
-    data = parse_json(text, path)
-    data = data if isinstance(data, dict) else {}
-    inner = data["mcp"] if isinstance(data.get("mcp"), dict) else {}
-    places = data.get("mcpServers"), data.get("servers"), inner.get("servers")
-    entries = next((one for one in places if isinstance(one, dict) and one), None)
-    if entries is None:
+    named: dict[str, Any] = {}
+    for key, entry in _find_entries(_read_file(path)):
+        name = one_line(key, _LONGEST_NAME)
+        # Projects of one user may have the same server.
+        if name not in named or entry != named[name]:
+            named[_new_name(name, named)] = entry
+    if not named:
         raise InputError(
             f"{path}: there are no MCP servers in it. Write it like {_EXAMPLE}."
         )
-    named: dict[str, Any] = {}
-    for key, entry in entries.items():
-        named[_new_name(one_line(key, _LONGEST_NAME), named)] = entry
     if requested is None:
         return named
     if missing := [name for name in requested if name not in named]:
@@ -103,6 +136,105 @@ def _read_entries(path: Path, requested: tuple[str, ...] | None) -> dict[str, An
             f"{', '.join(sorted(named))}."
         )
     return {name: named[name] for name in dict.fromkeys(requested)}
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    """Read the object of a file; no message repeats its content."""
+    text = read_text(path)
+    if path.suffix.lower() == ".toml":
+        try:
+            return tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            line = re.search(r"line \d+", str(error))
+            place = f", {line[0]}" if line else ""
+            raise InputError(f"{path}{place}: not valid TOML. Repair it.") from error
+    if path.suffix.lower() in (".yaml", ".yml"):
+        try:
+            data, _ = parse_document(text.encode(), "")
+        except InputError as error:
+            place = str(error).partition(":")[0]
+            raise InputError(f"{path}{place}: not valid YAML. Repair it.") from error
+    else:
+        for no_json in (_COMMENT, _LAST_COMMA):
+            text = no_json.sub(lambda found: found[1] or " ", text)
+        data = parse_json(text, path)
+    return data if isinstance(data, dict) else {}
+
+
+def _find_entries(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The names and entries of the servers, at the first key that a client uses for them.
+
+    - `mcpServers`: Claude, Cursor, Windsurf, Gemini CLI; a list: Continue
+    - `servers`, or `mcp.servers`: VS Code
+    - `context_servers`: Zed; `mcp_servers`: Codex; `mcp`: opencode; `extensions`: Goose
+    - `projects.PATH.mcpServers`: Claude Code, in addition
+    """
+    mcp, former = _object(data, "mcp"), _object(data, "experimental")
+    places = [
+        *(data.get(key) for key in ("mcpServers", "context_servers", "mcp_servers")),
+        *(_choice(data, "servers"), mcp.get("servers"), _choice(data, "mcp")),
+        *(_choice(data, "extensions"), former.get("modelContextProtocolServers")),
+    ]
+    first = next((one for one in places if isinstance(one, dict | list) and one), {})
+    yield from _name_entries(first, mcp.get("excluded"))
+    for project in _object(data, "projects").values():
+        if isinstance(project, dict):
+            off = project.get("disabledMcpServers")
+            yield from _name_entries(project.get("mcpServers"), off)
+
+
+def _object(data: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _choice(data: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """The servers at a key that other files use for other things."""
+    entries = _object(data, key)
+    is_other = data.keys() & {"asyncapi", "openapi", "swagger"}
+    inner = (one for one in entries.values() if isinstance(one, dict))
+    return {} if is_other or not any(one.keys() & _MARKS for one in inner) else entries
+
+
+def _name_entries(entries: Any, disabled: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(entries, list):
+        named = [one.get("name") if isinstance(one, dict) else "" for one in entries]
+        names = [str(name or f"server {n}") for n, name in enumerate(named, 1)]
+        pairs = [*zip(names, entries, strict=True)]
+    else:
+        pairs = [*entries.items()] if isinstance(entries, dict) else []
+    off = disabled if isinstance(disabled, list) else []
+    for name, entry in pairs:
+        is_off = name in off and isinstance(entry, dict)
+        yield name, {**entry, "disabled": True} if is_off else entry
+
+
+def _write_plainly(entry: dict[str, Any]) -> dict[str, Any]:
+    """Write an entry with the keys of `mcpServers`."""
+    held = [key for key in _HOLDERS if isinstance(entry.get(key), dict)]
+    flat = {key: one for key, one in entry.items() if key not in held}
+    for key in held:
+        flat |= entry[key]
+    plain = {key: one for key, one in flat.items() if key not in _ALIASES}
+    for key, name in _ALIASES.items():
+        if flat.get(key) and not plain.get(name):
+            plain[name] = flat[key]
+    env, headers = _mapping(plain, "env"), _mapping(plain, "headers")
+    for listed in (plain.get("env_keys"), plain.get("env_vars")):
+        for one in listed if isinstance(listed, list) else ():
+            variable = one.get("name") if isinstance(one, dict) else one
+            env.setdefault(str(variable), f"${{{variable}}}")
+    for header, variable in _mapping(plain, "env_http_headers").items():
+        headers[header] = f"${{{variable}}}"
+    if token := plain.get("bearer_token_env_var"):
+        headers["Authorization"] = f"Bearer ${{{token}}}"
+    return {**plain, "env": env, "headers": headers}
+
+
+def _kind(entry: Mapping[str, Any]) -> Any:
+    kind = entry.get("type") or entry.get("transport")
+    is_extension = kind is None and not entry.get("url") and "settings" in entry
+    return "extension" if is_extension else kind
 
 
 def _new_name(name: str, taken: Collection[str]) -> str:
@@ -117,9 +249,8 @@ def _read_server(name: str, entry: Mapping[str, Any]) -> Server:
     Raises:
         _EntryError: the entry is wrong.
     """
-    kind = entry.get("type") or entry.get("transport")
-    url = next((entry[key] for key in _URLS if entry.get(key)), None)
-    if kind == "stdio" or (entry.get("command") and not url):
+    kind, url = _kind(entry), entry.get("url")
+    if kind in _COMMANDS or (entry.get("command") and not url):
         return _read_command(name, entry)
     if not url:
         raise _EntryError("it has neither `command` nor `url`")
@@ -185,7 +316,7 @@ def _expand(
         raise _EntryError(f"{key} is not a text")
 
     def replace(match: re.Match[str]) -> str:
-        inner = match[1]
+        inner = next(filter(None, match.groups()), "").strip()
         if inner == "userHome":
             return str(Path.home())
         variable = _VARIABLE.fullmatch(inner)
@@ -211,4 +342,4 @@ def _mapping(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
         name and "=" not in name and name.isprintable() for name in value
     ):
         raise _EntryError(f"{key} is no object of names and texts")
-    return value
+    return dict(value)

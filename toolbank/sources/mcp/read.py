@@ -310,11 +310,11 @@ _UNNAMED = "its name has something in it that may be secret"
 
 @dataclass
 class ServerResults:
-    """The listings and errors of servers by name, and the names of disabled servers."""
+    """The listings and errors of servers by name, and the lines on what is skipped in the file."""
 
     listings: dict[str, ToolListing] = field(default_factory=dict)
     failed: dict[str, ServerError] = field(default_factory=dict)
-    disabled: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
 
 
 def read_servers(config: McpSource, found: ClientConfig) -> ToolCollection:
@@ -325,7 +325,8 @@ def read_servers(config: McpSource, found: ClientConfig) -> ToolCollection:
         ToolbankError: no server gave a tool; trying again may help.
     """
     wrong = {name: ServerError(reason) for name, reason in found.wrong.items()}
-    read = ServerResults(failed=wrong, disabled=found.disabled)
+    skipped = [f"{name}: {reason}" for name, reason in found.skipped.items()]
+    read = ServerResults(failed=wrong, skipped=[*skipped, *found.notes])
     with silence_loggers():
         aio.run(_ask(config, found.servers, read))
     if not read.listings:
@@ -381,9 +382,7 @@ async def _show_progress(
 def _collect(config: McpSource, read: ServerResults) -> ToolCollection:
     found = ToolList()
     problems = list(_describe_failed(config, read))
-    notes = [
-        f"{config.label}: {name}: is disabled in the file" for name in read.disabled
-    ]
+    notes = [f"{config.label}: {line}" for line in read.skipped]
     for name, listing in sorted(read.listings.items()):
         source = f"mcp:{name}" if config.config is not None else config.label
         before = len(found.tools)
@@ -422,8 +421,8 @@ def _collect(config: McpSource, read: ServerResults) -> ToolCollection:
 def _refuse(config: McpSource, read: ServerResults) -> ToolbankError:
     if not read.failed:
         return InputError(
-            f"{config.config}: all servers in it are disabled ({', '.join(read.disabled)}). Enable "
-            "one there, or name it in `servers`."
+            f"{config.config}: all servers in it are disabled, or a part of the client "
+            f"({'; '.join(read.skipped)}). Enable one there, or name it in `servers`."
         )
     may_pass = any(error.may_pass for error in read.failed.values())
     kind = ToolbankError if may_pass else InputError

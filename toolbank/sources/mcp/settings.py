@@ -57,10 +57,7 @@ class McpSource(SourceConfig):
     )
     config: Path | None = Field(
         default=None,
-        description=(
-            "the configuration file of an MCP client, with the key `mcpServers` (VS Code: "
-            "`servers`)"
-        ),
+        description="the configuration file of an MCP client (JSON, YAML or TOML)",
     )
     servers: tuple[str, ...] | None = Field(
         default=None,
@@ -147,7 +144,7 @@ def _checked(url: str) -> str:
     if any(sign in url for sign in "@?#"):
         raise ValueError(
             "the address has a user name, password, query or fragment, which may be a secret. Send "
-            "a token with `token_env`, or put the address into an mcpServers file (`config`)"
+            "a token with `token_env`, or put the address into an MCP client's file (`config`)"
         )
     if " " in url or not is_address(url):
         raise ValueError(

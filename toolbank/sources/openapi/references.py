@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from toolbank.bank.bank import SkipCounter
+from toolbank.sources.document_parser import explain_other
 from toolbank.sources.documents import Document, Documents
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.text import escape, unescape
@@ -255,27 +256,12 @@ def _named(root: Node) -> Iterator[tuple[str, Node]]:
             waiting += reversed([*node.elements()])
 
 
-_OTHERS = {
-    "asyncapi": "AsyncAPI",
-    "arazzo": "Arazzo",
-    "overlay": "an OpenAPI overlay",
-    "discoveryVersion": "a description of Google's discovery service",
-    "swaggerVersion": "Swagger 1",
-    "mcpServers": "a configuration of MCP servers",
-    "__schema": "a schema of GraphQL",
-}
-"""Keys by which other documents are recognised."""
-
-
 def _guess(content: Any) -> str:
     """Say what a document is instead."""
     if not isinstance(content, dict):
         return "it is a list" if isinstance(content, list) else "it is no object"
-    for key, name in _OTHERS.items():
-        if key in content:
-            return f"it looks like {name}"
-    if "postman" in str(content.get("info")):
-        return "it looks like a Postman collection"
+    if other := explain_other(content):
+        return other.removesuffix(".")
     if "paths" in content:
         return "it has `paths`, but no `openapi` with the version"
     return "it has neither `openapi` nor `swagger`"
