@@ -92,6 +92,19 @@ class Findings:
         """Add a place that is unusual, and was read."""
         self.notes.setdefault(what, []).append(place)
 
+    def flag(self, node: Node, key: str) -> bool | None:
+        """Read true or false under a key, also as a text or a number; None for anything else."""
+        value = node.get(key)
+        if value is None or isinstance(value, bool):
+            return value
+        flag = as_flag(value)
+        place = node.child(key).place
+        if flag is None:
+            self.problem(f"`{key}` is not true or false", place)
+        else:
+            self.note(f"`{key}` is not written as true or false, and corrected", place)
+        return flag
+
 
 def describe(label: str, found: Mapping[str, list[str]]) -> tuple[str, ...]:
     """Write a line for each of the first fifty findings: how often it is, and where first."""
@@ -174,6 +187,26 @@ class References:
             self.findings.problem(problem, node.place)
             return None
 
+    def child(self, node: Node, key: str) -> Node:
+        """Return the value under a key; where that is a reference, its target or None."""
+        inner = node.child(key)
+        if reference_of(inner.value) is None:
+            return inner
+        try:
+            return self.follow(inner)
+        except UnresolvedError:
+            return inner._replace(value=None)
+
+    def members(self, node: Node) -> dict[str, Node]:
+        """Return the members of an object, also of one that it refers to; its own come first."""
+        members = node.members()
+        if reference_of(node.value) is None:
+            return members
+        del members["$ref"]
+        what = unescape(node.pointer.rpartition("/")[2])
+        target = self.follow_or_report(node, what)
+        return {**target.members(), **members} if target else members
+
     def _look_up(self, document: Document, reference: str, depth: int) -> Node:
         if depth > _LONGEST_CHAIN:
             raise UnresolvedError("leads back to itself")
@@ -223,6 +256,17 @@ def reference_of(value: Any) -> str | None:
     """The `$ref` of an object that is a reference."""
     reference = value.get("$ref") if isinstance(value, dict) else None
     return reference if isinstance(reference, str) else None
+
+
+def as_flag(value: Any) -> bool | None:
+    """Read true or false from a text such as "true" or YAML's `yes`, or from 1 or 0."""
+    if value is None or isinstance(value, float | list | dict):
+        return None
+    word = str(value).strip().lower()
+    return word in _TRUE if word in _TRUE or word in _FALSE else None
+
+
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def _get(value: Any, key: str | int) -> Any:
