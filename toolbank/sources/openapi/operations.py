@@ -243,7 +243,9 @@ class ParameterReader:
         for holder in (*reversed(operation.items), operation.node):
             for listed in self._references.child(holder, "parameters").elements():
                 node = follow(listed, "parameter")
-                for part in [*node.elements()] or [node] if node else ():
+                if node is not None and not isinstance(node.value, list):
+                    yield listed, node
+                for part in node.elements() if node else ():
                     if found := follow(part, "parameter"):
                         yield listed, found
 
@@ -324,7 +326,7 @@ class ParameterReader:
 
 def _find_credentials(references: References) -> set[tuple[str, str]]:
     """Find place and name of the keys that security schemes send."""
-    schemes = references.root.child("components", "securitySchemes")
+    schemes = references.root.child("components").child("securitySchemes")
     if references.is_swagger:
         schemes = references.root.child("securityDefinitions")
     found = set()

@@ -335,12 +335,12 @@ class _OpenApiReader:
 
 def _words(operation: Operation) -> tuple[str, str]:
     """Summary and description; without a summary, the first sentence of the description is it."""
-    summary = plain_text(operation.node.get("summary"))
-    description = plain_text(operation.node.get("description"))
-    if not summary and not description:
-        for item in operation.items:
-            summary = summary or plain_text(item.get("summary"))
-            description = description or plain_text(item.get("description"))
+    summary, description = "", ""
+    for node in (operation.node, *operation.items):
+        summary = summary or plain_text(node.get("summary")).strip()
+        description = description or plain_text(node.get("description")).strip()
+        if node is operation.node and (summary or description):
+            break
     if summary or not description:
         return " ".join(summary.split()), "" if description == summary else description
     first, _, others = description.partition("\n\n")

@@ -39,13 +39,10 @@ class Node(NamedTuple):
         """Identify the value."""
         return self.document.place, self.pointer
 
-    def child(self, *keys: str | int) -> Node:
-        """Return the node under these keys; its value is None if there is none."""
-        value, pointer = self.value, self.pointer
-        for key in keys:
-            value = _get(value, key)
-            pointer = f"{pointer}/{escape(key) if isinstance(key, str) else key}"
-        return Node(value, self.document, pointer)
+    def child(self, key: str | int) -> Node:
+        """Return the node under a key; its value is None if there is none."""
+        step = escape(key) if isinstance(key, str) else key
+        return Node(_get(self.value, key), self.document, f"{self.pointer}/{step}")
 
     def get(self, key: str) -> Any:
         """Return the value under a key, or None."""

@@ -4,50 +4,47 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from selectolax.lexbor import LexborNode
-
-_PARAGRAPH = ("\n\n", "\n\n")
-_AROUND = {
-    **dict.fromkeys(("p", "div", "dl", "h1", "h2", "h3", "h4", "h5", "h6"), _PARAGRAPH),
-    **dict.fromkeys(("hr", "ol", "table", "ul", "blockquote", "pre"), _PARAGRAPH),
-    **dict.fromkeys(("details", "section", "note", "important"), _PARAGRAPH),
-    **dict.fromkeys(("br", "dd", "dt", "summary", "tr"), ("\n", "")),
-    **dict.fromkeys(("td", "th"), ("", " | ")),
-    "li": ("\n- ", ""),
+_LINE, _PARAGRAPH = "\ue000", "\ue001"
+"""Characters in private use that mark where a line and a paragraph begin."""
+_BLOCK = (_PARAGRAPH, _PARAGRAPH)
+_TAGS = {
+    **dict.fromkeys(("a", "abbr", "b", "big", "center", "cite", "code"), ("", "")),
+    **dict.fromkeys(("del", "dfn", "em", "font", "i", "ins", "kbd", "mark"), ("", "")),
+    **dict.fromkeys(("nobr", "q", "s", "samp", "small", "span", "strike"), ("", "")),
+    **dict.fromkeys(("strong", "sub", "sup", "tt", "u", "var", "img"), ("", "")),
+    **dict.fromkeys(("iframe", "script", "style", "svg"), ("", "")),
+    **dict.fromkeys(("blockquote", "details", "div", "dl", "section"), _BLOCK),
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6", "p", "ol", "pre"), _BLOCK),
+    **dict.fromkeys(("important", "note", "ul"), _BLOCK),
+    **dict.fromkeys(("dd", "dt", "summary"), (_LINE, "")),
+    "li": (f"{_LINE}- ", ""),
 }
-"""The text before and after each element that is not part of a line; AWS has `note`."""
-_DROPPED = {"-comment", "script", "style", "iframe", "svg"}
-_OPEN = {"br", "hr", "wbr", "p", "li", "dt", "dd", "tr", "td", "th"}
-"""Tags that need no end."""
-_TAGS = (
-    {*_AROUND, *_DROPPED, "a", "abbr", "b", "big", "center", "cite", "code", "del"}
-    | {"dfn", "em", "font", "i", "img", "ins", "kbd", "mark", "nobr", "q", "s", "samp"}
-    | {"small", "span", "strike", "strong", "sub", "sup", "tbody", "tfoot", "thead"}
-    | {"tt", "u", "var", "wbr"}
-)
-_NAMES = "|".join(sorted(_TAGS - {"-comment"}, key=len, reverse=True))
+"""What is before the start and after the end of each element; AWS has `note`."""
+_MARKS = {
+    **dict.fromkeys(("table", "hr"), _BLOCK),
+    **dict.fromkeys(("tbody", "tfoot", "thead", "wbr"), ("", "")),
+    **dict.fromkeys(("td", "th"), ("", " | ")),
+    "br": (_LINE, _LINE),
+    "tr": (_LINE, ""),
+}
+"""What is in place of the start and end of elements that hold no text of their own."""
+_NO_END = {"dd", "dt", "li", "p"}
+_DROPPED = ["iframe", "script", "style", "svg"]
 _ENTITY = r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]\w{1,30});"
-_HTML = re.compile(rf"</?(?:{_NAMES})[\s/>]|<!--|{_ENTITY}", re.I)
+_HTML = re.compile(rf"</?(?:{'|'.join(_TAGS | _MARKS)})[\s/>]|<!--|{_ENTITY}", re.I)
 _MARKUP = re.compile(
-    r"`(?<!``)(?P<more>``++)[\s\S]*?(?<!`)`(?P=more)(?!`)"  # a block of code
+    r"</?([a-z][a-z0-9]*)(?=[\s/>])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*+>"
+    r"|`(?<!``)(?P<more>``++)[\s\S]*?(?<!`)`(?P=more)(?!`)"  # a block of code
     r"|`(?<!``)`(?!`)(?:.|\n(?!\n))+?``(?!`)|`(?<!``)(?:[^`\n]|\n(?!\n))+`"
-    rf"|</?(?P<name>{_NAMES})(?=[\s/>])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*+>"
     rf"|<|&(?!{_ENTITY[1:]})",
     re.I,
 )
+_ENDS = re.compile(r"</([a-z]\w*)")
+_ITEM = re.compile(rf"({_LINE}- )[\s{_PARAGRAPH}]+")
+_BREAK = re.compile(rf"(?<!\s)\s*[{_LINE}{_PARAGRAPH}][\s{_LINE}{_PARAGRAPH}]*")
 _MOST_TAGS = 5_000
 """The parser's time grows with the square of the depth."""
-_ENDS = re.compile(r"</([a-z]\w*)")
-_SPACES = (
-    (re.compile(r"[\xa0\u2028]"), " "),
-    (re.compile(r"(?<![ \t])[ \t]+(?=\n)"), ""),
-    (re.compile(r"(?<=\n-)\s+"), " "),
-    (re.compile(r"\n{3,}"), "\n\n"),
-)
 
 
 def plain_text(value: object) -> str:
@@ -59,8 +56,8 @@ def plain_text(value: object) -> str:
     if not isinstance(value, str):
         return ""
     if ("<" in value or "&" in value) and _HTML.search(value):
-        value = _convert(value) if value.count("<") < _MOST_TAGS else value
-    return value.strip()
+        return _convert(value) if value.count("<") < _MOST_TAGS else value
+    return value
 
 
 def _convert(text: str) -> str:
@@ -70,32 +67,32 @@ def _convert(text: str) -> str:
 
     def escape(found: re.Match[str]) -> str:
         """Escape what is no HTML, such as a placeholder: a tag that is never closed."""
-        name = (found["name"] or "").lower()
-        if name in _OPEN or name in ended:
-            return found[0]
-        if text.startswith("<!--", found.start()) and found.start() < end_of_comments:
-            return found[0]
-        is_image = name == "img" and len(found[0]) > len("<img />")
-        return found[0] if is_image else html.escape(found[0], quote=False)
+        said, name = found[0], found[1]
+        if name is None:
+            start = found.start()
+            if said == "<" and start < end_of_comments and text[start : start + 4] == "<!--":
+                return said
+            return html.escape(said, quote=False)
+        name = name.lower()
+        if name in _MARKS:
+            return _MARKS[name][said[1] == "/"]
+        is_image = name == "img" and " " in said
+        if name in _TAGS and (name in ended or name in _NO_END or is_image):
+            before, after = _TAGS[name]
+            return f"{said}{after}" if said[1] == "/" else f"{before}{said}"
+        return html.escape(said, quote=False)
 
-    body = LexborHTMLParser(f"<body>{_MARKUP.sub(escape, text)}").body
-    plain = "".join(_pieces(body)) if body else ""
-    for spaces, right in _SPACES:
-        plain = spaces.sub(right, plain)
-    return plain
+    tree = LexborHTMLParser(f"<body>{_MARKUP.sub(escape, text)}")
+    if not ended.isdisjoint(_DROPPED):
+        tree.strip_tags(_DROPPED)
+    for image in tree.css("img") if "<img" in text else ():
+        image.replace_with(image.attributes.get("alt") or "")
+    plain = tree.body.text(deep=True) if tree.body else ""
+    plain = _BREAK.sub(_write_break, _ITEM.sub(r"\1", plain.strip()))
+    return plain.replace("\xa0", " ").replace("\u2028", "\n").strip()
 
 
-def _pieces(body: LexborNode) -> Iterator[str]:
-    """Iterate over the texts of a tree, which may be deep."""
-    waiting: list[LexborNode | str] = [body]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, str):
-            yield node
-        elif node.tag == "-text":
-            yield node.text(deep=False)
-        elif (tag := node.tag or "") not in _DROPPED:
-            before, after = _AROUND.get(tag, ("", ""))
-            yield before or node.attributes.get("alt") or ""
-            waiting.append(after)
-            waiting += reversed([*node.iter(include_text=True)])
+def _write_break(found: re.Match[str]) -> str:
+    said = found[0]
+    is_wide = _PARAGRAPH in said or "\n\n" in said or said.count(_LINE) > 1
+    return "\n\n" if is_wide else "\n"
