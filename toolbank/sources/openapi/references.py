@@ -41,8 +41,11 @@ class Node(NamedTuple):
 
     def child(self, key: str | int) -> Node:
         """Return the node under a key; its value is None if there is none."""
-        step = escape(key) if isinstance(key, str) else key
-        return Node(_get(self.value, key), self.document, f"{self.pointer}/{step}")
+        value = self.value
+        inner = value.get(key) if isinstance(value, dict) else _get(value, key)
+        if isinstance(key, str) and ("/" in key or "~" in key):
+            key = escape(key)
+        return Node(inner, self.document, f"{self.pointer}/{key}")
 
     def get(self, key: str) -> Any:
         """Return the value under a key, or None."""
@@ -60,8 +63,8 @@ class Node(NamedTuple):
     def elements(self) -> Iterator[Node]:
         """Iterate over the elements of an array; none of another value."""
         if isinstance(self.value, list):
-            for index in range(len(self.value)):
-                yield self.child(index)
+            for index, value in enumerate(self.value):
+                yield Node(value, self.document, f"{self.pointer}/{index}")
 
 
 _EXAMPLES = 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from functools import lru_cache
 
 _LINE, _PARAGRAPH = "\ue000", "\ue001"
 """Characters in private use that mark where a line and a paragraph begin."""
@@ -42,7 +43,7 @@ _MARKUP = re.compile(
 )
 _ENDS = re.compile(r"</([a-z]\w*)")
 _ITEM = re.compile(rf"({_LINE}- )[\s{_PARAGRAPH}]+")
-_BREAK = re.compile(rf"(?<!\s)\s*[{_LINE}{_PARAGRAPH}][\s{_LINE}{_PARAGRAPH}]*")
+_BREAK = re.compile(rf"([{_LINE}{_PARAGRAPH}][\s{_LINE}{_PARAGRAPH}]*)")
 _MOST_TAGS = 5_000
 """The parser's time grows with the square of the depth."""
 
@@ -60,6 +61,7 @@ def plain_text(value: object) -> str:
     return value
 
 
+@lru_cache(maxsize=4096)
 def _convert(text: str) -> str:
     from selectolax.lexbor import LexborHTMLParser
 
@@ -70,7 +72,11 @@ def _convert(text: str) -> str:
         said, name = found[0], found[1]
         if name is None:
             start = found.start()
-            if said == "<" and start < end_of_comments and text[start : start + 4] == "<!--":
+            if (
+                said == "<"
+                and start < end_of_comments
+                and text[start : start + 4] == "<!--"
+            ):
                 return said
             return html.escape(said, quote=False)
         name = name.lower()
@@ -88,11 +94,9 @@ def _convert(text: str) -> str:
     for image in tree.css("img") if "<img" in text else ():
         image.replace_with(image.attributes.get("alt") or "")
     plain = tree.body.text(deep=True) if tree.body else ""
-    plain = _BREAK.sub(_write_break, _ITEM.sub(r"\1", plain.strip()))
-    return plain.replace("\xa0", " ").replace("\u2028", "\n").strip()
-
-
-def _write_break(found: re.Match[str]) -> str:
-    said = found[0]
-    is_wide = _PARAGRAPH in said or "\n\n" in said or said.count(_LINE) > 1
-    return "\n\n" if is_wide else "\n"
+    before, *rest = _BREAK.split(_ITEM.sub(r"\1", plain))
+    lines = [before.rstrip()]
+    for said, text in zip(rest[::2], rest[1::2], strict=True):
+        is_wide = _PARAGRAPH in said or "\n\n" in said or said.count(_LINE) > 1
+        lines += ["\n\n" if is_wide else "\n", text.rstrip()]
+    return "".join(lines).replace("\xa0", " ").replace("\u2028", "\n").strip()
