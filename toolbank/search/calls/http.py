@@ -37,8 +37,9 @@ _METHOD_IN_QUERY = re.compile(r"_method|_?http_?method|x[-_]http[-_]method.*", r
 """Parameters that override the method in some frameworks, so that a GET may write."""
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_NAME = r"{(?:[^{}]|{[^{}]*})+}"
 _TEMPLATE = re.compile(
-    r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2}|{[^{}]+})*)?"
+    rf"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{{2}}|{_NAME})*)?"
 )
 """A valid path, with its places for arguments."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -126,7 +127,7 @@ def prepare_request(
 
 def _check_template(path: str) -> None:
     """Check that a path does not leave that of the base, also when decoded several times."""
-    read = _decode(re.sub("{[^{}]+}", "x", path))
+    read = _decode(re.sub(_NAME, "x", path))
     if (
         not _TEMPLATE.fullmatch(path)
         or _climbs(read)

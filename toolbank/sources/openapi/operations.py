@@ -116,11 +116,12 @@ def _check_types(node: Node, references: References) -> None:
         value = node.value.get(key)
         if value is None or (isinstance(value, kind) and reference_of(value) is None):
             continue
-        inner = references.follow_or_report(node.child(key), key)
+        inner = references.follow_or_report(node.child(key), f"value of `{key}`")
         if inner and not isinstance(inner.value, kind):
             references.findings.problem(f"`{key}` is not {called}", inner.place)
-    for tag in references.child(node, "tags").elements():
-        if not isinstance(tag.value, str):
+    for listed in references.child(node, "tags").elements():
+        tag = references.follow_or_report(listed, "tag")
+        if tag and not isinstance(tag.value, str):
             references.findings.problem("a tag is not a text", tag.place)
 
 

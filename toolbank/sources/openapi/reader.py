@@ -354,7 +354,8 @@ def _text(value: Any) -> str:
 
 def _tags(operation: Operation, references: References) -> tuple[str, ...]:
     listed = references.child(operation.node, "tags")
-    tags = (tag.value for tag in listed.elements())
+    places = range(len([*listed.elements()]))
+    tags = (references.child(listed, place).value for place in places)
     return tuple(dict.fromkeys(tag for tag in tags if isinstance(tag, str)))
 
 

@@ -49,7 +49,7 @@ class Node(NamedTuple):
 
     def get(self, key: str) -> Any:
         """Return the value under a key, or None."""
-        return _get(self.value, key)
+        return self.value.get(key) if isinstance(self.value, dict) else None
 
     def members(self) -> dict[str, Node]:
         """Return the members of an object; none of another value."""
@@ -183,11 +183,12 @@ class References:
         try:
             return self.follow(node)
         except UnresolvedError as error:
-            problem = f"the `$ref` of a {what} {error}; it is skipped"
+            article = "an" if what[0] in "aeio" else "a"
+            problem = f"the `$ref` of {article} {what} {error}; it is skipped"
             self.findings.problem(problem, node.place)
             return None
 
-    def child(self, node: Node, key: str) -> Node:
+    def child(self, node: Node, key: str | int) -> Node:
         """Return the value under a key; where that is a reference, its target or None."""
         inner = node.child(key)
         if reference_of(inner.value) is None:
@@ -203,7 +204,7 @@ class References:
         if reference_of(node.value) is None:
             return members
         del members["$ref"]
-        what = unescape(node.pointer.rpartition("/")[2])
+        what = f"value of `{unescape(node.pointer.rpartition('/')[2])}`"
         target = self.follow_or_report(node, what)
         return {**target.members(), **members} if target else members
 
