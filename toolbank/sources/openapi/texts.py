@@ -65,7 +65,8 @@ def plain_text(value: object) -> str:
 def _convert(text: str) -> str:
     from selectolax.lexbor import LexborHTMLParser
 
-    ended, end_of_comments = {*_ENDS.findall(text.lower())}, text.rfind("-->")
+    lower, end_of_comments = text.lower(), text.rfind("-->")
+    ended = {*_ENDS.findall(lower)} - ({"a"} if "<a " not in lower else set())
 
     def escape(found: re.Match[str]) -> str:
         """Escape what is no HTML, such as a placeholder: a tag that is never closed."""
