@@ -88,6 +88,8 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ('{"a": 1,}', "line 1, column 9: not valid JSON"),
         ('{"a": NaN}', "NaN is not"),
         ("a: [1\nb: 2", "line 2, column 2: not valid YAML"),
+        ("a:\n  - b: 1\n\t  c: 2", "line 3, column 1: not valid YAML (a tab"),
+        ("a: 1\n--- # next\nb: 2\n", "line 2, column 1: not valid YAML (several"),
         ("a: &x [*x]", "line 1, column 4: an alias"),
         ("? [a]\n: 1", "line 1, column 3: a key"),
         ("[" * 200_000, "nested too deep"),

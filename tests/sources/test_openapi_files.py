@@ -47,6 +47,18 @@ def test_a_change_of_any_file_is_one_of_the_content(spec):
     assert KIND.version(config) in seen
 
 
+def test_paths_and_operations_of_other_files_refer_to_what_is_next_to_them(spec):
+    folder = spec.parent / "parts"
+    folder.mkdir()
+    write(folder / "paths.json", {"/pets": {"post": {"$ref": "../parts/add.json#/it"}}})
+    body = json_body({"$ref": "#/pet"})
+    pet = {"type": "object", "properties": {"name": {"type": "string"}}}
+    write(folder / "add.json", {"it": operation(requestBody=body), "pet": pet})
+    write(spec, described({"$ref": "parts/paths.json"}))
+    (tool,) = read(spec).tools
+    assert [*tool.parameters["properties"]] == ["name"]
+
+
 def test_files_outside_the_folder_are_named_and_not_read(spec):
     outside = spec.parent.parent / "secret.json"
     write(outside, {"type": "string", "description": "secret"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ KeyPath = tuple[str | int, ...]
 MOST_BYTES = 1_000_000
 """The longest text that is read."""
 _DEEPEST = 300  # levels
+_TAB = re.compile(r" *(?:- *)*\t")
 
 
 def parse_mapping(text: str, where: str) -> tuple[dict[str, Any], dict[KeyPath, int]]:
@@ -58,7 +60,8 @@ def _read(text: str, where: str) -> tuple[Any, yaml.Node | None]:
         # If the text ends too early, the mark is after its last line.
         last = len(text.splitlines())
         line = f", line {min(mark.line + 1, last)}" if mark else ""
-        raise InputError(f"{where}{line}: not valid YAML: {error.problem}.") from error
+        problem = explain_problem(error, text)
+        raise InputError(f"{where}{line}: not valid YAML: {problem}.") from error
     except (yaml.YAMLError, ValueError) as error:
         raise InputError(f"{where}: not valid YAML: {error}.") from error
     except RecursionError as error:
@@ -68,6 +71,17 @@ def _read(text: str, where: str) -> tuple[Any, yaml.Node | None]:
         raise InputError(
             f"{where}: not valid YAML: a tag does not fit its value."
         ) from error
+
+
+def explain_problem(error: yaml.MarkedYAMLError, text: str) -> str:
+    """Say what the parser's message leaves open: a tab, or several documents."""
+    number = error.problem_mark.line if error.problem_mark else 0
+    lines = text.split("\n", number + 1)[number : number + 1]
+    if _TAB.match("".join(lines)):
+        return "a tab in the indentation; replace tabs by spaces"
+    if "another document" in str(error.problem):
+        return "several documents, with `---` between them; keep one in the file"
+    return str(error.problem)
 
 
 def dump_mapping(data: Mapping[str, Any]) -> str:

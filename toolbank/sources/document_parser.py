@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import yaml
 
-from toolbank.config.yaml import BoundedLoader
+from toolbank.config.yaml import BoundedLoader, explain_problem
 from toolbank.system.errors import InputError
 from toolbank.system.terminal import printable
 from toolbank.system.text import escape, replace_surrogates
@@ -284,7 +284,8 @@ def _parse_yaml(text: str, where: str) -> tuple[Any, list[str]]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise InputError(f"{where}{line}: not valid YAML ({error.problem}).") from error
+        problem = explain_problem(error, text)
+        raise InputError(f"{where}{line}: not valid YAML ({problem}).") from error
     except (yaml.YAMLError, ValueError) as error:
         said = " ".join(str(error).split())
         raise InputError(f"{where}: not valid YAML ({said}).") from error

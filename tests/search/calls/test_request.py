@@ -1,6 +1,7 @@
 """Arguments stand in their places of an HTTP request, and reach no further."""
 
-from urllib.parse import unquote, urlsplit
+from email import message_from_bytes
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
 from hypothesis import example, given
@@ -61,6 +62,7 @@ Host authorization Cookie Content-Length Transfer-Encoding X-Forwarded-For
 Proxy-Authorization Sec-Fetch-Site X-HTTP-Method-Override X_HTTP_Method_Override
 X-HTTP-Method X-Method-Override X-Original-URL X-Original-Host X-Rewrite-URL X-Real-IP
 """
+FORM = "application/x-www-form-urlencoded"
 METHODS = ("_method", "_HttpMethod", "X-HTTP-Method-Override")
 REFUSED = [
     # An operation, further arguments, and what is named.
@@ -85,7 +87,9 @@ REFUSED = [
         for value in ("a\r\nX-Evil: 1", "a\nb", "\x00", "\u2028")
     ),
     (call("POST", content_type="a/b; x\r\nX: 1", a="body"), {"a": "x"}, "content type"),
-    (call("POST", content_type="multipart/form-data", a="form"), {"a": 1}, "multipart"),
+    (call("POST", content_type="a/b", a="form"), {"a": 1}, "a/b"),
+    (call("POST", content_type=FORM, _method="form"), {"_method": "PUT"}, "_method"),
+    (call(path="/{id}/{all+}", **{"all+": "path"}), {"all+": "a/../../b"}, "in a path"),
     (call(), {"host": "evil"}, "no argument 'host'"),
     (call(session="cookie"), {"session": "x"}, "session: cookies"),
     (call(), {"id": ...}, "missing"),
@@ -108,6 +112,8 @@ def test_an_argument_that_would_reach_further_is_refused(operation, more, named)
         ("spaceDelimited", False, ["a", "b"], "f=a%20b"),
         ("pipeDelimited", False, ["a", "b"], "f=a%7Cb"),
         ("deepObject", True, {"x": 1, "y": True}, "f%5Bx%5D=1&f%5By%5D=true"),
+        ("deepObject", True, {"x": {"y": [1]}}, "f%5Bx%5D%5By%5D%5B0%5D=1"),
+        ("tabDelimited", False, ["a", "b"], "f=a%09b"),
         ("form", True, {"x": 1}, "x=1"),
         ("application/json", None, {"x": [1]}, "f=%7B%22x%22%3A%20%5B1%5D%7D"),
         ("", None, 1.5, "f=1.5"),
@@ -126,5 +132,61 @@ def test_a_body_is_written_as_the_operation_has_it():
     prepared = prepare_request(BASE, json_call, {"id": "1", "name": "Rex", "age": 3})
     assert prepared.body == b'{"name": "Rex", "age": 3}'
     assert prepared.headers["Content-Type"] == "application/json"
-    form = call("POST", content_type="application/x-www-form-urlencoded", name="form")
-    assert prepare_request(BASE, form, {"id": "1", "name": "a&b"}).body == b"name=a%26b"
+
+
+STYLED = {"place": "form", "style": "deepObject", "explode": True}
+JOINED = {"place": "form", "explode": False}
+SAID_JSON = {"place": "form", "style": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "fields"),
+    [
+        ("form", "a&b", [("f", "a&b")]),
+        ("form", ["a", 1], [("f", "a"), ("f", "1")]),
+        ("form", {"a": [1]}, [("f", '{"a": [1]}')]),
+        (STYLED, {"a": {"b": 1}}, [("f[a][b]", "1")]),
+        (STYLED, [{"price": "x"}, "y"], [("f[0][price]", "x"), ("f[1]", "y")]),
+        (STYLED, "x", [("f", "x")]),
+        (JOINED, [1, 2], [("f", "1,2")]),
+        (JOINED | {"style": "pipeDelimited"}, [1, 2], [("f", "1|2")]),
+        ({"place": "form", "explode": True}, {"a": 1}, [("a", "1")]),
+        (SAID_JSON, [1], [("f", "[1]")]),
+    ],
+)
+def test_a_form_is_written_as_forms_are(place, value, fields):
+    for kind in (FORM, "multipart/form-data"):
+        form = call("POST", content_type=kind, f=place)
+        prepared = prepare_request(BASE, form, {"id": "1", "f": value})
+        assert read_form(prepared) == fields
+
+
+def test_a_whole_form_and_names_with_quotes_are_fields():
+    whole = Argument(property="body", place="form", name="")
+    form = HttpCall(method="POST", path="/a", arguments=(whole,), content_type=FORM)
+    prepared = prepare_request(BASE, form, {"body": {"a[]": [1, 2]}})
+    assert read_form(prepared) == [("a[]", "1"), ("a[]", "2")]
+    with pytest.raises(CallError, match="body: a form"):
+        prepare_request(BASE, form, {"body": [1]})
+    odd = call("POST", content_type="multipart/form-data", **{'a"\r\nX: 1': "form"})
+    body = prepare_request(BASE, odd, {"id": "1", 'a"\r\nX: 1': "é"}).body
+    assert b'name="a%22%0D%0AX: 1"' in body and b"\r\nX: 1" not in body
+
+
+def read_form(prepared):
+    kind = prepared.headers["Content-Type"]
+    if kind == FORM:
+        return parse_qsl(prepared.body.decode())
+    head = f"Content-Type: {kind}\r\n\r\n".encode()
+    parts = message_from_bytes(head + prepared.body).get_payload()
+    return [
+        (part.get_param("name", header="content-disposition"), part.get_payload())
+        for part in parts
+    ]
+
+
+@pytest.mark.parametrize("name", ["all+", "*all", "all=a/*", "+all", "all..."])
+def test_what_is_several_segments_of_a_path_keeps_its_slashes(name):
+    several = call(path=f"/{{id}}/{{{name}}}", **{name: "path"})
+    prepared = prepare_request(BASE, several, {"id": "1", name: "a/b c"})
+    assert prepared.url == f"{BASE}/1/a/b%20c"

@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
@@ -36,12 +37,17 @@ _METHOD_IN_QUERY = re.compile(r"_method|_?http_?method|x[-_]http[-_]method.*", r
 """Parameters that override the method in some frameworks, so that a GET may write."""
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_NAME = r"{(?:[^{}]|{[^{}]*})+}"
 _TEMPLATE = re.compile(
-    r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2}|{[^{}/]+})*)?"
+    rf"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{{2}}|{_NAME})*)?"
 )
 """A valid path, with its places for arguments."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_BETWEEN = {"spaceDelimited": " ", "pipeDelimited": "|"}
+_BETWEEN = {"spaceDelimited": " ", "pipeDelimited": "|", "tabDelimited": "\t"}
+_MOST_LEVELS = 20  # of brackets; below, a value is JSON
+_QUOTED = {ord('"'): "%22", ord("\r"): "%0D", ord("\n"): "%0A"}
+_SEVERAL = re.compile(r"[+*].*|.*[+*]|.*=.*\*.*|.*:path|.*\.\.\.", re.S)
+"""A name of several segments, such as {proxy+}, {*path} or {name=projects/*}."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,7 @@ def prepare_request(
             raise CallError(f"There is no argument {name!r}.")
     path, query, headers = call.path, list[tuple[str, str]](), dict[str, str]()
     body: dict[str, Any] = {}
+    form = list[tuple[str, str]]()
     whole: list[Any] = []
     for name, value in arguments.items():
         argument = places[name]
@@ -84,9 +91,15 @@ def prepare_request(
         elif argument.place == "query":
             query += _spread(said, value, argument)
         elif argument.place == "header":
-            headers |= _header(said, value)
+            headers |= _header(said, value, argument)
         elif argument.place == "cookie":
             raise CallError(f"{name}: cookies are not supported.")
+        elif argument.place == "form":
+            fields = {argument.name: value} if argument.name else value
+            if not isinstance(fields, Mapping):
+                raise CallError(f"{name}: a form is an object of fields.")
+            for key, one in fields.items():
+                form += _spread(key, one, argument)
         elif argument.name:
             body[argument.name] = value
         else:
@@ -95,12 +108,14 @@ def prepare_request(
         raise CallError(f"An argument of the path is missing: {path}.")
     if _climbs(_decode(path)):
         raise CallError("The path, with its arguments, leaves that of the API.")
-    content = whole[0] if whole else body
-    data, kind = _write_body(call.content_type, content, bool(whole or body))
+    data, kind = None, ""
+    if form or whole or body:
+        content = form or (whole[0] if whole else body)
+        data, kind = _write_body(call.content_type, content, is_form=bool(form))
     if kind:
         headers["Content-Type"] = kind
     url = base.rstrip("/") + path
-    for name, _ in query:
+    for name, _ in (*query, *form):
         if _METHOD_IN_QUERY.fullmatch(name):
             raise CallError(f"{name}: may change the method of the request.")
     if query:
@@ -112,7 +127,7 @@ def prepare_request(
 
 def _check_template(path: str) -> None:
     """Check that a path does not leave that of the base, also when decoded several times."""
-    read = _decode(re.sub("{[^{}/]+}", "x", path))
+    read = _decode(re.sub(_NAME, "x", path))
     if (
         not _TEMPLATE.fullmatch(path)
         or _climbs(read)
@@ -134,38 +149,49 @@ def _climbs(path: str) -> bool:
 
 def _fill(path: str, name: str, value: Any, argument: Argument) -> str:
     """Put a value into its segment of a path."""
-    if argument.style not in ("", "simple"):
+    if argument.style not in ("", "simple", *_BETWEEN):
         raise CallError(
             f"{argument.property}: the style {argument.style} is not supported."
         )
-    text = _join(value)
+    text = _join(value, argument)
     if not text or _climbs(_decode(text)) or _CONTROL.search(text):
         raise CallError(f"{argument.property}: {text!r} is not allowed in a path.")
     if f"{{{name}}}" not in path:
         raise CallError(f"{argument.property}: the path has no place for it.")
-    return path.replace(f"{{{name}}}", quote(text, safe=""))
+    safe = "/" if _SEVERAL.fullmatch(name) else ""
+    return path.replace(f"{{{name}}}", quote(text, safe=safe))
 
 
 def _spread(name: str, value: Any, argument: Argument) -> list[tuple[str, str]]:
-    """Write a value as pairs of a query string, in OpenAPI's styles."""
-    if argument.style == "application/json":
+    """Write a value as pairs of a query string or form, in OpenAPI's styles.
+
+    In a form, an object is JSON unless its encoding says otherwise.
+    """
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    style, explode = argument.style, argument.explode is not False
+    if style == "application/json":
         return [(name, json.dumps(value, ensure_ascii=False))]
-    explode = argument.explode if argument.explode is not None else True
     if isinstance(value, Mapping):
-        if argument.style == "deepObject":
-            return [(f"{name}[{key}]", _text(one)) for key, one in value.items()]
-        if explode:
-            return [(str(key), _text(one)) for key, one in value.items()]
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        if between := _BETWEEN.get(argument.style):
-            return [(name, between.join(map(_text, value)))]
-        if explode:
+        pairs = [(str(key), one) for key, one in value.items()]
+        is_said = argument.place != "form" or style or argument.explode is not None
+        if explode and style != "deepObject" and is_said:
+            return [(key, _text(one)) for key, one in pairs]
+        if not is_said:
+            return [(name, _text(value))]
+    elif is_list:
+        pairs = [(str(number), one) for number, one in enumerate(value)]
+        if explode and style != "deepObject" and style not in _BETWEEN:
             return [(name, _text(one)) for one in value]
-    return [(name, _join(value))]
+    else:
+        return [(name, _text(value))]
+    if style == "deepObject" and name.count("[") < _MOST_LEVELS:
+        parts = (_spread(f"{name}[{key}]", one, argument) for key, one in pairs)
+        return [pair for part in parts for pair in part]
+    return [(name, _join(value, argument))]
 
 
-def _header(name: str, value: Any) -> dict[str, str]:
-    text = _join(value)
+def _header(name: str, value: Any, argument: Argument) -> dict[str, str]:
+    text = _join(value, argument)
     if _OURS.fullmatch(_fold(name)) or not _TOKEN.fullmatch(name):
         raise CallError(f"{name!r}: an argument may not set this header.")
     if _CONTROL.search(text) or not text.isascii():
@@ -173,31 +199,37 @@ def _header(name: str, value: Any) -> dict[str, str]:
     return {name: text}
 
 
-def _write_body(kind: str, content: Any, there: bool) -> tuple[bytes | None, str]:
-    if not there:
-        return None, ""
+def _write_body(kind: str, content: Any, *, is_form: bool) -> tuple[bytes, str]:
+    """Write a body, for a form of pairs; return also its content type."""
     if not kind.isascii() or _CONTROL.search(kind):
         raise CallError(
             "The body's content type has characters that a header cannot have."
         )
     plain = kind.partition(";")[0].strip().lower()
-    if plain in ("", "application/json") or plain.endswith("+json"):
+    if is_form and plain == "application/x-www-form-urlencoded":
+        return urlencode(content).encode(), plain
+    if is_form and plain == "multipart/form-data":
+        edge = token_hex(16)
+        parts = (
+            f'--{edge}\r\nContent-Disposition: form-data; name="{name.translate(_QUOTED)}"'
+            f"\r\n\r\n{text}\r\n"
+            for name, text in content
+        )
+        return f"{''.join(parts)}--{edge}--\r\n".encode(), f"{plain}; boundary={edge}"
+    if not is_form and (plain in ("", "application/json") or plain.endswith("+json")):
         return json.dumps(
             content, ensure_ascii=False
         ).encode(), kind or "application/json"
-    if plain == "application/x-www-form-urlencoded" and isinstance(content, Mapping):
-        pairs = [(name, _text(value)) for name, value in content.items()]
-        return urlencode(pairs).encode(), plain
     if plain.startswith("text/") and isinstance(content, str):
         return content.encode(), plain
     raise CallError(f"The body has the type {kind}, which is not supported.")
 
 
-def _join(value: Any) -> str:
+def _join(value: Any, argument: Argument) -> str:
     if isinstance(value, Mapping):
         return ",".join(f"{key},{_text(one)}" for key, one in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ",".join(map(_text, value))
+        return _BETWEEN.get(argument.style, ",").join(map(_text, value))
     return _text(value)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolbank.bank.records import Place
@@ -14,17 +14,19 @@ from toolbank.sources.openapi.references import (
     Node,
     References,
     UnresolvedError,
+    reference_of,
 )
 from toolbank.sources.openapi.schemas import Schemas
+from toolbank.sources.openapi.texts import plain_text
 from toolbank.sources.openapi.translation import Schema
 
 _METHODS = (*("get", "put", "post", "delete", "options", "head"), "patch", "trace")
+_ANY_METHOD = "x-amazon-apigateway-any-method"
 _UNREADABLE_PATH = "path that can't be read"
 _TYPES: dict[str, tuple[type, str]] = {
     **dict.fromkeys(("summary", "description", "operationId"), (str, "a text")),
-    "deprecated": (bool, "true or false"),
     **dict.fromkeys(("tags", "parameters", "security", "servers"), (list, "a list")),
-    "callbacks": (dict, "an object"),
+    **dict.fromkeys(("callbacks", "responses"), (dict, "an object")),
 }
 """The type that the value of a key of a path or an operation must have."""
 
@@ -43,16 +45,6 @@ class Operation:
         """Method and path, such as GET /pets/{id}."""
         return f"{self.method.upper()} {self.path}"
 
-    def parameters(self) -> Iterator[Node]:
-        """Iterate over the parameters of the path, then those of the operation."""
-        for node in (*reversed(self.items), self.node):
-            yield from node.child("parameters").elements()
-
-    def nearest(self, key: str) -> Node | None:
-        """Return the value of a key of the operation, or else of its path."""
-        nodes = (self.node, *self.items)
-        return next((node.child(key) for node in nodes if node.get(key)), None)
-
 
 def list_operations(references: References) -> list[Operation]:
     """List all operations under `paths` and Azure's `x-ms-paths`, in the document's order.
@@ -64,9 +56,10 @@ def list_operations(references: References) -> list[Operation]:
     operations: list[Operation] = []
     for key in ("paths", "x-ms-paths"):
         paths = references.root.child(key)
+        members = references.members(paths)
         if paths.value is not None and not isinstance(paths.value, dict):
             findings.problem(f"`{key}` is not an object", paths.place)
-        for path, node in paths.members().items():
+        for path, node in members.items():
             if not path.startswith("x-"):
                 items = _follow_item(path, node, references)
                 operations += _operations(path, items, references)
@@ -81,7 +74,10 @@ def _operations(
     findings = references.findings
     operations: dict[str, Operation] = {}
     for item in reversed(items):
-        _check_types(item, findings)
+        _check_types(item, references)
+        if _ANY_METHOD in item.value:
+            reason = f"operation of any method ({_ANY_METHOD})"
+            findings.left_out.add(reason, path)
         own: dict[str, Operation] = {}
         for method, node in _methods(item, references):
             if method in own:
@@ -91,23 +87,42 @@ def _operations(
                 own[method] = Operation(method, path, node, items)
         operations |= own
     for operation in operations.values():
-        if isinstance(operation.node.value, dict):
-            _check_types(operation.node, findings)
-            yield operation
-        else:
-            findings.problem("an operation that is not an object", operation.node.place)
+        found = _follow_operation(operation.node, references)
+        if found is None:
             findings.left_out.add("operation that can't be read", operation.route)
+        else:
+            _check_types(found, references)
+            yield replace(operation, node=found)
 
 
-def _check_types(node: Node, findings: Findings) -> None:
+def _follow_operation(node: Node, references: References) -> Node | None:
+    """The object of an operation; keys next to a reference replace those of its target."""
+    found = references.follow_or_report(node, "operation")
+    if found is None:
+        return None
+    if not isinstance(found.value, dict):
+        what = "an operation that is not an object"
+        references.findings.problem(what, found.place)
+        return None
+    if found.key == node.key:
+        return node
+    own = {key: value for key, value in node.value.items() if key != "$ref"}
+    return found._replace(value={**found.value, **own})
+
+
+def _check_types(node: Node, references: References) -> None:
     """Report the values of a wrong type in a path or an operation; they are not read."""
     for key, (kind, called) in _TYPES.items():
         value = node.value.get(key)
-        if value is not None and not isinstance(value, kind):
-            findings.problem(f"`{key}` is not {called}", node.child(key).place)
-    for tag in node.child("tags").elements():
-        if not isinstance(tag.value, str):
-            findings.problem("a tag is not a text", tag.place)
+        if value is None or (isinstance(value, kind) and reference_of(value) is None):
+            continue
+        inner = references.follow_or_report(node.child(key), f"value of `{key}`")
+        if inner and not isinstance(inner.value, kind):
+            references.findings.problem(f"`{key}` is not {called}", inner.place)
+    for listed in references.child(node, "tags").elements():
+        tag = references.follow_or_report(listed, "tag")
+        if tag and not isinstance(tag.value, str):
+            references.findings.problem("a tag is not a text", tag.place)
 
 
 def _count_calls_of_the_api(
@@ -122,10 +137,11 @@ def _count_calls_of_the_api(
             references.findings.left_out.add(reason, f"{method.upper()} {name}")
 
     for key in ("webhooks", "x-webhooks"):
-        for name, item in references.root.child(key).members().items():
+        for name, item in references.members(references.root.child(key)).items():
             count("webhook", name, item)
     for operation in operations:
-        for name, listed in operation.node.child("callbacks").members().items():
+        callbacks = references.child(operation.node, "callbacks")
+        for name, listed in callbacks.members().items():
             callback = references.follow_or_report(listed, "callback")
             for item in callback.members().values() if callback else ():
                 count("callback", f"{name} of {operation.route}", item)
@@ -148,7 +164,7 @@ def _methods(item: Node, references: References) -> Iterator[tuple[str, Node]]:
     for key, node in item.members().items():
         if key.lower() in methods:
             yield key.lower(), node
-    for key, node in item.child("additionalOperations").members().items():
+    for key, node in references.child(item, "additionalOperations").members().items():
         yield key.lower(), node
 
 
@@ -164,13 +180,12 @@ _OWN_HEADERS = {"accept", "content-type", "authorization"}
 """Headers that content types and security schemes set."""
 
 _COLLECTIONS: dict[str, tuple[str, bool]] = {
-    "csv": ("", False),
     "ssv": ("spaceDelimited", False),
     "tsv": ("tabDelimited", False),
     "pipes": ("pipeDelimited", False),
     "multi": ("form", True),
 }
-"""Style and explode of each `collectionFormat` of Swagger."""
+"""Style and explode of each `collectionFormat` of Swagger; without one, it is commas (csv)."""
 
 _NO_SCHEMA = frozenset({"name", "in", "required", "description", "deprecated"})
 
@@ -209,10 +224,7 @@ class ParameterReader:
         parameters: dict[tuple[str, str], OperationParameter] = {}
         lists: dict[tuple[str, str], str] = {}
         bodies: list[Node] = []
-        for listed in operation.parameters():
-            node = self._references.follow_or_report(listed, "parameter")
-            if node is None:
-                continue
+        for listed, node in self._listed(operation):
             if self._references.is_swagger and node.get("in") == "body":
                 bodies.append(node)
                 continue
@@ -224,7 +236,19 @@ class ParameterReader:
                     what = "a parameter is listed twice, of which the last counts"
                     self._findings.note(what, listed.place)
                 parameters[key], lists[key] = parameter, holder
-        return [*parameters.values(), *_undeclared(operation, parameters)], bodies
+        return _fit_path(operation.path, parameters), bodies
+
+    def _listed(self, operation: Operation) -> Iterator[tuple[Node, Node]]:
+        """The entries of the path's list, then the operation's, and the parameters there."""
+        follow = self._references.follow_or_report
+        for holder in (*reversed(operation.items), operation.node):
+            for listed in self._references.child(holder, "parameters").elements():
+                node = follow(listed, "parameter")
+                if node is not None and not isinstance(node.value, list):
+                    yield listed, node
+                for part in node.elements() if node else ():
+                    if found := follow(part, "parameter"):
+                        yield listed, found
 
     def _once(self, node: Node) -> OperationParameter | None:
         key = (*node.key, str(node.get("description")))
@@ -251,26 +275,27 @@ class ParameterReader:
             place=_PLACES[place],
             name="" if place == "querystring" else name,
             schema=self._schema(node),
-            required=place == "path" or node.get("required") is True,
+            required=place == "path" or self._findings.flag(node, "required") is True,
             style=place if place == "querystring" else style,
             explode=explode,
         )
 
     def _style(self, node: Node) -> tuple[str, bool | None]:
         if self._references.is_swagger:
-            return _COLLECTIONS.get(str(node.get("collectionFormat")), ("", None))
-        return read_style(next(iter(node.child("content").members()), ""), node)
+            unsaid = ("", False if node.get("type") == "array" else None)
+            return _COLLECTIONS.get(str(node.get("collectionFormat")), unsaid)
+        own = next(iter(self._references.members(node.child("content"))), "")
+        return read_style(own, node, self._findings)
 
     def _schema(self, node: Node) -> Schema:
         """The schema with the description, examples and deprecation of the parameter."""
         own = self._schemas.read(self._own_schema(node))
         said: dict[str, Any] = {}
-        description = node.get("description")
-        if isinstance(description, str) and description:
+        if description := plain_text(node.get("description")):
             said["description"] = description
-        if node.get("deprecated") is True:
+        if self._findings.flag(node, "deprecated"):
             said["deprecated"] = True
-        if "examples" not in own and (examples := _examples(node)):
+        if "examples" not in own and (examples := self._examples(node)):
             said["examples"] = examples
         return self._schemas.derive({**own, **said}, [own]) if said else own
 
@@ -280,18 +305,33 @@ class ParameterReader:
             return Node(value, node.document, node.pointer)
         schema = node.child("schema")
         if schema.value is None:
-            contents = [*node.child("content").members().values()]
-            schema = contents[0].child("schema") if contents else schema
+            contents = self._references.members(node.child("content"))
+            for listed in [*contents.values()][:1]:
+                media = self._references.follow_or_report(listed, "content type")
+                schema = media.child("schema") if media else schema
         return schema if schema.value is not None else schema._replace(value=True)
+
+    def _examples(self, node: Node) -> list[Any]:
+        if "example" in node.value:
+            return [node.value["example"]]
+        listed = self._references.members(node.child("examples")).values()
+        followed = (self._references.follow_or_report(one, "example") for one in listed)
+        examples = (
+            example.value["value"]
+            for example in followed
+            if example and isinstance(example.value, dict) and "value" in example.value
+        )
+        different = {json.dumps(value): value for value in examples}
+        return [*different.values()]
 
 
 def _find_credentials(references: References) -> set[tuple[str, str]]:
     """Find place and name of the keys that security schemes send."""
-    schemes = references.root.child("components", "securitySchemes")
+    schemes = references.root.child("components").child("securitySchemes")
     if references.is_swagger:
         schemes = references.root.child("securityDefinitions")
     found = set()
-    for listed in schemes.members().values():
+    for listed in references.members(schemes).values():
         try:
             scheme = references.follow(listed)
         except UnresolvedError:
@@ -302,13 +342,10 @@ def _find_credentials(references: References) -> set[tuple[str, str]]:
     return found
 
 
-def read_style(own: Any, node: Node) -> tuple[str, bool | None]:
+def read_style(own: Any, node: Node, findings: Findings) -> tuple[str, bool | None]:
     """Read style and explode of a parameter or a property; `own` replaces the style."""
-    style, explode = own or node.get("style"), node.get("explode")
-    return (
-        style if isinstance(style, str) else "",
-        explode if isinstance(explode, bool) else None,
-    )
+    style = own or node.get("style")
+    return style if isinstance(style, str) else "", findings.flag(node, "explode")
 
 
 def _identity(node: Node) -> str:
@@ -317,25 +354,22 @@ def _identity(node: Node) -> str:
     return name.lower() if node.get("in") == "header" else name
 
 
-def _examples(node: Node) -> list[Any]:
-    if "example" in node.value:
-        return [node.value["example"]]
-    examples = (
-        example.value["value"]
-        for example in node.child("examples").members().values()
-        if isinstance(example.value, dict) and "value" in example.value
-    )
-    different = {json.dumps(value): value for value in examples}
-    return [*different.values()]
+_IN_BRACES = re.compile(r"\{((?:[^{}]|\{[^{}]*\})+)\}")
+_DECORATED = re.compile(r"[+#./;?&*]*([\w.-]+?)(?:[*+?]|\.\.\.|[:=].*)?")
+"""A name as frameworks write it: {proxy+}, {*path}, {id:[0-9]+}, {name=projects/*}."""
 
 
-def _undeclared(
-    operation: Operation, known: dict[tuple[str, str], OperationParameter]
+def _fit_path(
+    path: str, known: dict[tuple[str, str], OperationParameter]
 ) -> list[OperationParameter]:
-    """Names in a path's braces that no parameter describes are texts."""
-    names = re.findall(r"\{([^{}/]+)\}", operation.path)
-    return [
-        OperationParameter(name, "path", name, {"type": "string"}, required=True)
-        for name in dict.fromkeys(names)
-        if ("path", name) not in known
-    ]
+    """Give parameters the names in the path's braces; those that are not described are texts."""
+    names = dict.fromkeys(_IN_BRACES.findall(path))
+    for name in names:
+        if ("path", name) not in known:
+            decorated = _DECORATED.fullmatch(name)
+            plain = decorated[1] if decorated else name
+            text = OperationParameter(plain, "path", "", {"type": "string"}, True)
+            parameter = known.get(("path", plain), text)
+            if plain not in names or plain == name:
+                known["path", plain] = replace(parameter, name=name)
+    return [*known.values()]

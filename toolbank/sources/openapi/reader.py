@@ -38,6 +38,7 @@ from toolbank.sources.openapi.signature import (
     read_body_parameter,
     read_media,
 )
+from toolbank.sources.openapi.texts import plain_text
 from toolbank.sources.openapi.translation import Schema
 from toolbank.system.errors import InputError
 
@@ -102,7 +103,7 @@ would have all of them in each tool."""
 
 def read_response(operation: Operation, schemas: Schemas) -> Schema | None:
     """Read the JSON Schema of an operation's result, with its `$defs`; None if unknown."""
-    responses = operation.node.child("responses")
+    responses = schemas.references.child(operation.node, "responses")
     if not isinstance(responses.value, dict):
         what = "an operation without `responses`"
         schemas.references.findings.note(what, operation.node.place)
@@ -127,23 +128,28 @@ def _response_schema(node: Node, schemas: Schemas) -> Schema | None:
     if schemas.references.is_swagger:
         schema = node.child("schema")
         return None if schema.value is None else schemas.read(schema)
-    contents = node.child("content").members()
+    contents = schemas.references.members(node.child("content"))
     name = choose(n for n in contents if is_json(n) or n in ANY)
-    media = node.child("content", name)
-    if not name or (media.get("schema") is None and media.get("itemSchema") is None):
+    if not name:
+        return None
+    media = schemas.references.follow_or_report(contents[name], "content type")
+    if not media or (media.get("schema") is None and media.get("itemSchema") is None):
         return None
     return read_media(name, media, schemas)
 
 
-def list_security(operation: Operation, root: Node) -> tuple[tuple[str, ...], ...]:
+def list_security(
+    operation: Operation, references: References
+) -> tuple[tuple[str, ...], ...]:
     """List the groups of security schemes of the operation, or else of the description."""
-    groups = _inherited(operation, root, "security")
+    groups = _inherited(operation, references, "security")
     return tuple(tuple(map(str, group)) for group in groups if isinstance(group, dict))
 
 
-def _inherited(operation: Operation, root: Node, key: str) -> list[Any]:
+def _inherited(operation: Operation, references: References, key: str) -> list[Any]:
     """A list of the operation, or else of the description."""
-    lists = (node.get(key) for node in (operation.node, root))
+    nodes = (operation.node, references.root)
+    lists = (references.child(node, key).value for node in nodes)
     return next((one for one in lists if isinstance(one, list)), [])
 
 
@@ -153,12 +159,16 @@ def find_server(operation: Operation, references: References) -> str:
     Variables are replaced, and a relative URL is resolved against that of the description. User
     name, password and query are removed: they may be secrets.
     """
-    root, own = references.root, operation.nearest("servers")
+    root = references.root
+    holders = (operation.node, *operation.items, root)
+    listed = (references.child(node, "servers") for node in holders)
+    servers = next((one for one in listed if one.value), root)
     if references.is_swagger:
         address = _swagger_server(operation, root)
     else:
-        address = _server((own or root.child("servers")).child(0))
-    place = (own.document if own else root.document).address
+        server = references.follow_or_report(servers.child(0), "server")
+        address = _server(server) if server else ""
+    place = servers.document.address
     try:
         if "://" in place and "://" not in address:
             address = urljoin(place, address or "/")
@@ -220,7 +230,7 @@ class _OpenApiReader:
         self._findings = references.findings
         self._schemas = Schemas(references)
         self._parameters = ParameterReader(self._schemas)
-        if not isinstance(self._root.get("info"), dict):
+        if not isinstance(references.child(self._root, "info").value, dict):
             what = "no `info`, which should name the API"
             self._findings.note(what, self._root.place)
 
@@ -269,10 +279,10 @@ class _OpenApiReader:
         if body is not None:
             signature.add_body(body)
         summary, description = _words(operation)
-        is_deprecated = operation.node.get("deprecated") is True
+        is_deprecated = self._findings.flag(operation.node, "deprecated")
         return Tool(
             name=name,
-            title=" ".join(_text(operation.node.get("summary")).split()),
+            title=" ".join(plain_text(operation.node.get("summary")).split()),
             kind="operation",
             summary=summary,
             description=description,
@@ -280,15 +290,17 @@ class _OpenApiReader:
             parameters=signature.schema(operation.node.place),
             output_schema=read_response(operation, self._schemas),
             deprecated="Deprecated." if is_deprecated else "",
-            url=_text(operation.node.child("externalDocs").get("url")),
+            url=_text(
+                self._references.child(operation.node, "externalDocs").get("url")
+            ),
             source=self._label,
-            tags=_tags(operation),
+            tags=_tags(operation, self._references),
             call=HttpCall(
                 method=operation.method.upper(),
                 path=operation.path,
                 arguments=signature.arguments,
                 content_type=self._content_type(operation, parameters, body),
-                security=list_security(operation, self._root),
+                security=list_security(operation, self._references),
                 server=find_server(operation, self._references),
             ),
         )
@@ -317,18 +329,18 @@ class _OpenApiReader:
         return FORMS[1] if has_file else next(iter(listed), FORMS[0])
 
     def _consumed(self, operation: Operation) -> list[str]:
-        listed = _inherited(operation, self._root, "consumes")
+        listed = _inherited(operation, self._references, "consumes")
         return [name for name in listed if isinstance(name, str)]
 
 
 def _words(operation: Operation) -> tuple[str, str]:
     """Summary and description; without a summary, the first sentence of the description is it."""
-    summary = _text(operation.node.get("summary"))
-    description = _text(operation.node.get("description"))
-    if not summary and not description:
-        for item in operation.items:
-            summary = summary or _text(item.get("summary"))
-            description = description or _text(item.get("description"))
+    summary, description = "", ""
+    for node in (operation.node, *operation.items):
+        summary = summary or plain_text(node.get("summary")).strip()
+        description = description or plain_text(node.get("description")).strip()
+        if node is operation.node and (summary or description):
+            break
     if summary or not description:
         return " ".join(summary.split()), "" if description == summary else description
     first, _, others = description.partition("\n\n")
@@ -340,8 +352,10 @@ def _text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _tags(operation: Operation) -> tuple[str, ...]:
-    tags = (tag.value for tag in operation.node.child("tags").elements())
+def _tags(operation: Operation, references: References) -> tuple[str, ...]:
+    listed = references.child(operation.node, "tags")
+    places = range(len([*listed.elements()]))
+    tags = (references.child(listed, place).value for place in places)
     return tuple(dict.fromkeys(tag for tag in tags if isinstance(tag, str)))
 
 

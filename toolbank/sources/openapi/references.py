@@ -40,17 +40,17 @@ class Node(NamedTuple):
         """Identify the value."""
         return self.document.place, self.pointer
 
-    def child(self, *keys: str | int) -> Node:
-        """Return the node under these keys; its value is None if there is none."""
-        value, pointer = self.value, self.pointer
-        for key in keys:
-            value = _get(value, key)
-            pointer = f"{pointer}/{escape(key) if isinstance(key, str) else key}"
-        return Node(value, self.document, pointer)
+    def child(self, key: str | int) -> Node:
+        """Return the node under a key; its value is None if there is none."""
+        value = self.value
+        inner = value.get(key) if isinstance(value, dict) else _get(value, key)
+        if isinstance(key, str) and ("/" in key or "~" in key):
+            key = escape(key)
+        return Node(inner, self.document, f"{self.pointer}/{key}")
 
     def get(self, key: str) -> Any:
         """Return the value under a key, or None."""
-        return _get(self.value, key)
+        return self.value.get(key) if isinstance(self.value, dict) else None
 
     def members(self) -> dict[str, Node]:
         """Return the members of an object; none of another value."""
@@ -64,8 +64,8 @@ class Node(NamedTuple):
     def elements(self) -> Iterator[Node]:
         """Iterate over the elements of an array; none of another value."""
         if isinstance(self.value, list):
-            for index in range(len(self.value)):
-                yield self.child(index)
+            for index, value in enumerate(self.value):
+                yield Node(value, self.document, f"{self.pointer}/{index}")
 
 
 _EXAMPLES = 3
@@ -92,6 +92,19 @@ class Findings:
     def note(self, what: str, place: str) -> None:
         """Add a place that is unusual, and was read."""
         self.notes.setdefault(what, []).append(place)
+
+    def flag(self, node: Node, key: str) -> bool | None:
+        """Read true or false under a key, also as a text or a number; None for anything else."""
+        value = node.get(key)
+        if value is None or isinstance(value, bool):
+            return value
+        flag = as_flag(value)
+        place = node.child(key).place
+        if flag is None:
+            self.problem(f"`{key}` is not true or false", place)
+        else:
+            self.note(f"`{key}` is not written as true or false, and corrected", place)
+        return flag
 
 
 def describe(label: str, found: Mapping[str, list[str]]) -> tuple[str, ...]:
@@ -171,9 +184,30 @@ class References:
         try:
             return self.follow(node)
         except UnresolvedError as error:
-            problem = f"the `$ref` of a {what} {error}; it is skipped"
+            article = "an" if what[0] in "aeio" else "a"
+            problem = f"the `$ref` of {article} {what} {error}; it is skipped"
             self.findings.problem(problem, node.place)
             return None
+
+    def child(self, node: Node, key: str | int) -> Node:
+        """Return the value under a key; where that is a reference, its target or None."""
+        inner = node.child(key)
+        if reference_of(inner.value) is None:
+            return inner
+        try:
+            return self.follow(inner)
+        except UnresolvedError:
+            return inner._replace(value=None)
+
+    def members(self, node: Node) -> dict[str, Node]:
+        """Return the members of an object, also of one that it refers to; its own come first."""
+        members = node.members()
+        if reference_of(node.value) is None:
+            return members
+        del members["$ref"]
+        what = f"value of `{unescape(node.pointer.rpartition('/')[2])}`"
+        target = self.follow_or_report(node, what)
+        return {**target.members(), **members} if target else members
 
     def _look_up(self, document: Document, reference: str, depth: int) -> Node:
         if depth > _LONGEST_CHAIN:
@@ -224,6 +258,17 @@ def reference_of(value: Any) -> str | None:
     """The `$ref` of an object that is a reference."""
     reference = value.get("$ref") if isinstance(value, dict) else None
     return reference if isinstance(reference, str) else None
+
+
+def as_flag(value: Any) -> bool | None:
+    """Read true or false from a text such as "true" or YAML's `yes`, or from 1 or 0."""
+    if value is None or isinstance(value, float | list | dict):
+        return None
+    word = str(value).strip().lower()
+    return word in _TRUE if word in _TRUE or word in _FALSE else None
+
+
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def _get(value: Any, key: str | int) -> Any:

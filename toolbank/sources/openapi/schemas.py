@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -68,7 +68,7 @@ _MOST = 100_000_000
 """Characters of the `$defs` of all tools: 4,000 schemas that all refer to each other would be in
 each of 4,000 tools."""
 _HEAD = "#/$defs/"
-_SAID = {"$ref", "title", "description", "deprecated", "readOnly", "writeOnly"}
+_SAID = {"title", "description", "deprecated", "readOnly", "writeOnly"}
 
 
 class Schemas:
@@ -77,8 +77,7 @@ class Schemas:
     def __init__(self, references: References) -> None:
         self.references = references
         self._findings = references.findings
-        siblings = references.version >= (3, 1)
-        self._translation = Translation(self._refer, self._findings, siblings=siblings)
+        self._translation = Translation(self._refer, references)
         self.derive = self._translation.derive
         self._names: dict[tuple[str, str], str] = {}
         self._taken: set[str] = set()
@@ -98,10 +97,14 @@ class Schemas:
             self._share()
         return known
 
-    def target(self, schema: Schema) -> Schema:
-        """Follow a schema that is only a reference to its target."""
-        while "$ref" in schema and not schema.keys() - _SAID:
-            schema = self._shared[schema["$ref"].removeprefix(_HEAD)]
+    def shared(self, reference: str) -> Schema:
+        """Return the schema that a translated reference leads to."""
+        return self._shared[reference.removeprefix(_HEAD)]
+
+    def target(self, schema: Schema, said: Collection[str] = _SAID) -> Schema:
+        """Follow a schema that is only a reference, or has keywords of `said` next to it."""
+        while "$ref" in schema and schema.keys() - said == {"$ref"}:
+            schema = self.shared(schema["$ref"])
         return schema
 
     def complete(

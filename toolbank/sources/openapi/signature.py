@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from toolbank.sources.openapi.operations import (
 )
 from toolbank.sources.openapi.references import Node
 from toolbank.sources.openapi.schemas import Schemas
+from toolbank.sources.openapi.texts import plain_text
 from toolbank.sources.openapi.translation import Schema
 
 _SAID = frozenset(
@@ -26,55 +27,63 @@ _SAID = frozenset(
 """Keywords that are dropped when an object becomes a list of parameters."""
 
 _FLAT = frozenset({"$ref", "type", "properties", "required", "allOf"})
+_OF_OTHERS = frozenset(
+    {
+        *("items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems"),
+        *("minContains", "maxContains", "minLength", "maxLength", "pattern", "format"),
+        *("contentEncoding", "contentMediaType", "minimum", "maximum", "multipleOf"),
+        *("exclusiveMinimum", "exclusiveMaximum"),
+    }
+)
+"""Keywords that say nothing of an object."""
 
 
 @dataclass
 class FlatObject:
     """The properties of an object, and which are required.
 
-    `rules` are keywords that refer to properties by name; `rest` is the schema of additional
+    `depths` count the `allOf`s around each property. `rules` are keywords that refer to properties by name; `rest` is the schema of additional
     properties, True for anything.
     """
 
     properties: dict[str, Schema] = field(default_factory=dict)
+    depths: dict[str, int] = field(default_factory=dict)
     required: list[str] = field(default_factory=list)
     rules: list[Schema] = field(default_factory=list)
     rest: Any = True
 
 
-def flatten(schema: Schema, target: Callable[[Schema], Schema]) -> FlatObject | None:
+def flatten(schema: Schema, schemas: Schemas) -> FlatObject | None:
     """List the properties of an object, including those of its `allOf`.
 
-    `target` follows a schema that is a reference. Return None if the schema is not an object, has
-    no properties, or has more than properties, such as one of several objects.
+    Return None if the schema is not an object, has no properties, or has more than properties,
+    such as one of several objects.
     """
     flat = FlatObject()
-    if not _add(flat, schema, target, 0) or not flat.properties:
+    if not _add(flat, schema, schemas, 0) or not flat.properties:
         return None
     for name in flat.required:  # it may lack a description
         flat.properties.setdefault(name, {})
     return flat
 
 
-def _add(
-    flat: FlatObject, schema: Schema, target: Callable[[Schema], Schema], depth: int
-) -> bool:
-    schema = target(schema)
-    if depth > 20 or not _is_object(schema) or "$ref" in schema:
+def _add(flat: FlatObject, schema: Schema, schemas: Schemas, depth: int) -> bool:
+    schema = _bare(schema, schemas)
+    if depth > 20 or not _is_object(schema):
         return False
     for key, item in schema.items():
         if key == "properties":
             for name, part in item.items():
-                known = flat.properties.get(name)
-                if known is not None and known is not part and known != part:
-                    return False
-                flat.properties[name] = part
+                _add_property(flat, name, part, schemas, depth)
         elif key == "required":
             flat.required += [name for name in item if name not in flat.required]
-        elif key == "allOf":
-            if not all(_add(flat, part, target, depth + 1) for part in item):
+        elif key == "$ref":
+            if not _add(flat, {key: item}, schemas, depth + 1):
                 return False
-        elif key == "additionalProperties":
+        elif key == "allOf":
+            if not all(_add(flat, part, schemas, depth + 1) for part in item):
+                return False
+        elif key in ("additionalProperties", "unevaluatedProperties"):
             if depth and item not in (True, {}):
                 return False
             flat.rest = item
@@ -82,9 +91,80 @@ def _add(
             if not _is_rule(key, item):
                 return False
             flat.rules.append({key: item})
-        elif key not in _SAID and key not in _FLAT:
+        elif key not in _SAID and key not in _FLAT and key not in _OF_OTHERS:
             return False
     return True
+
+
+def _add_property(
+    flat: FlatObject, name: str, part: Schema, schemas: Schemas, depth: int
+) -> None:
+    """Add a property; one that is there as well holds for both, and the later describes it.
+
+    The later is that with fewer `allOf`s around it.
+    """
+    known, before = flat.properties.get(name, part), flat.depths.get(name, depth)
+    flat.depths[name] = min(before, depth)
+    if known is not part and known != part:
+        first, last = (part, known) if depth > before else (known, part)
+        differing = {k for k in first.keys() & last.keys() if first[k] != last[k]}
+        joined = {**first, **last}
+        if differing - _SAID:
+            said = {key: joined[key] for key in joined if key in _SAID}
+            joined = {**said, "allOf": [first, last]}
+        part = schemas.derive(joined, [first, last])
+    flat.properties[name] = part
+
+
+def _bare(schema: Schema, schemas: Schemas) -> Schema:
+    """Follow references, and choices such as "this or null" that leave only one schema."""
+    for _ in range(20):
+        schema = schemas.target(schema, _SAID)
+        only = _only_choice(schema)
+        if only is None or schema.keys() - _SAID - {"anyOf", "oneOf"}:
+            break
+        schema = only
+    return schema
+
+
+def _only_choice(schema: Schema) -> Schema | None:
+    choices = schema.get("anyOf") or schema.get("oneOf") or ()
+    choices = [one for one in choices if not _is_null(one)]
+    return choices[0] if len(choices) == 1 else None
+
+
+def _is_null(schema: Schema) -> bool:
+    return schema.get("type") == "null" or schema.get("enum") == [None]
+
+
+def _is_read_only(schema: Schema, schemas: Schemas) -> bool:
+    """Whether a property is in responses only, also by a reference or an `allOf`."""
+    waiting, seen = [schema], set[int]()
+    while waiting:
+        part = waiting.pop()
+        if part.get("readOnly") is True:
+            return True
+        if id(part) not in seen:
+            seen.add(id(part))
+            waiting += part.get("allOf", ())
+            waiting += filter(None, [_only_choice(part)])
+            waiting += [schemas.shared(part["$ref"])] if "$ref" in part else []
+    return False
+
+
+def _holds_nothing(schema: Schema, schemas: Schemas, depth: int = 0) -> bool:
+    """Whether a body can't have content."""
+    schema = _bare(schema, schemas)
+    if _is_null(schema) or schema.get("not") == {} or schema.get("maxProperties") == 0:
+        return True
+    if depth < 3 and any(
+        _holds_nothing(part, schemas, depth + 1) for part in schema.get("allOf", ())
+    ):
+        return True
+    is_closed = schema.get("additionalProperties") is False and _is_object(schema)
+    return is_closed and not any(
+        schema.get(key) for key in ("properties", "patternProperties", "allOf")
+    )
 
 
 def _is_object(schema: Schema) -> bool:
@@ -171,7 +251,7 @@ def read_body(operation: Operation, schemas: Schemas) -> Body | None:
     node = references.follow_or_report(listed, "request body")
     if node is None:
         return None
-    contents = node.child("content").members()
+    contents = references.members(node.child("content"))
     if not contents:
         what = "a request body without `content`; it is skipped"
         references.findings.problem(what, node.place)
@@ -182,15 +262,18 @@ def read_body(operation: Operation, schemas: Schemas) -> Body | None:
         return None
     schema = read_media(content_type, media, schemas)
     styles = {
-        name: read_style(said.get("style") or said.get("contentType"), said)
-        for name, said in media.child("encoding").members().items()
+        name: read_style(
+            said.get("style") or said.get("contentType"), said, references.findings
+        )
+        for name, listed in references.members(media.child("encoding")).items()
+        if (said := references.follow_or_report(listed, "encoding"))
     }
     return _body(content_type, schema, node, schemas, styles=styles)
 
 
 def read_body_parameter(
     node: Node, content_types: Sequence[str], schemas: Schemas
-) -> Body:
+) -> Body | None:
     """Read the body that a parameter of Swagger 2.0 describes."""
     schema = node.child("schema")
     name = node.get("name")
@@ -201,13 +284,22 @@ def read_body_parameter(
 
 def _body(
     content_type: str, schema: Schema, node: Node, schemas: Schemas, **more: Any
-) -> Body:
-    required = node.get("required") is True
-    flat = flatten(schema, schemas.target)
-    if flat is not None and flat.rules and not required:
+) -> Body | None:
+    findings = schemas.references.findings
+    if _holds_nothing(schema, schemas):
+        what = "a request body that can hold nothing, which is no parameter"
+        findings.note(what, node.place)
+        return None
+    required = findings.flag(node, "required") is True
+    flat = flatten(schema, schemas)
+    for name in [*flat.properties] if flat else ():
+        if flat and _is_read_only(flat.properties[name], schemas):
+            del flat.properties[name]
+            findings.note("a `readOnly` property, which is no parameter", node.place)
+    if flat and flat.rules and not required:
         flat = None  # the rules apply only if there is a body
-    text = node.get("description")
-    if isinstance(text, str) and text and "description" not in schema:
+    text = plain_text(node.get("description"))
+    if text and "description" not in schema:
         schema = schemas.derive({**schema, "description": text}, [schema])
     sent = _JSON if content_type in ANY else content_type
     return Body(sent, required, schema, flat, **more)
@@ -271,8 +363,6 @@ class OperationSignature:
             return
         flat, names = body.flat, dict[str, str]()
         for name, schema in flat.properties.items():
-            if schema.get("readOnly") is True:
-                continue  # it is in responses only
             styles = body.styles.get(name, ("", None))
             part = OperationParameter(name, body.place, name, schema, False, *styles)
             names[name] = self.add(part)

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from toolbank.sources.checks import is_pattern
-from toolbank.sources.openapi.references import Findings, Node
+from toolbank.sources.openapi.references import (
+    Node,
+    References,
+    as_flag,
+    reference_of,
+)
+from toolbank.sources.openapi.texts import plain_text
 
 Schema = dict[str, Any]
 _TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
@@ -37,7 +43,7 @@ def _are_names(value: Any) -> bool:
 
 
 _VALUES: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("title", "description", "format"), _is_text),
+    **dict.fromkeys(("title", "format"), _is_text),
     **dict.fromkeys(("contentEncoding", "contentMediaType"), _is_text),
     **dict.fromkeys(("default", "const"), lambda _: True),
     **dict.fromkeys(("enum", "examples"), lambda value: isinstance(value, list)),
@@ -72,7 +78,7 @@ def _read_limit(schema: Schema, key: str, item: Any) -> bool:
 def _read_names(schema: Schema, key: str, item: Any) -> bool:
     if not _are_names(item):
         return False
-    schema[key] = list(dict.fromkeys(item))
+    schema[key] = list(dict.fromkeys([*schema.get(key, ()), *item]))
     return True
 
 
@@ -99,6 +105,12 @@ def _read_type(schema: Schema, key: str, item: Any) -> bool:
     return len(known) == len(set(item))
 
 
+def _read_text(schema: Schema, key: str, item: Any) -> bool:
+    if isinstance(item, str):
+        schema[key] = plain_text(item)
+    return isinstance(item, str)
+
+
 def _read_example(schema: Schema, _: str, item: Any) -> bool:
     schema.setdefault("examples", [item])
     return True
@@ -112,6 +124,9 @@ _READERS: dict[str, Callable[[Schema, str, Any], bool]] = {
     "dependentRequired": _read_name_lists,
     "type": _read_type,
     "example": _read_example,
+    "description": _read_text,
+    # `join_keywords` reads these.
+    **dict.fromkeys(("nullable", "x-nullable"), lambda *said: said[2] in (True, False)),
 }
 """Write a keyword into the schema, and return whether its value is valid."""
 
@@ -156,6 +171,16 @@ Refer = Callable[[str, Node], str]
 _SHOWN = 60
 _RESTS = _HOLD_ONE[:4]
 """Keywords on additional values, for which false is kept."""
+_FLAGS = frozenset(
+    {
+        *("deprecated", "readOnly", "writeOnly", "uniqueItems", *_RESTS[1:]),
+        *("nullable", "x-nullable", "exclusiveMinimum", "exclusiveMaximum"),
+    }
+)
+"""Keywords that can be true or false."""
+_CHOICES = frozenset({"$ref", "enum", "const", "anyOf", "oneOf", "allOf"})
+"""Keywords that say which values there are."""
+_MOST_FOLLOWED = 10_000
 _ANNOTATIONS = frozenset(
     {
         *("title", "description", "default", "example", "examples"),
@@ -168,14 +193,16 @@ _ANNOTATIONS = frozenset(
 class Translation:
     """Translates schemas, and knows the names of `$defs` that each one refers to.
 
-    Invalid values of keywords are problems. Keywords that JSON Schema lacks (xml, discriminator,
-    x-...) are skipped. `siblings`: whether constraints next to a `$ref` count, as from OpenAPI 3.1.
+    Invalid values of keywords are problems. Keywords that JSON Schema lacks (xml, x-...) are
+    skipped. Constraints next to a `$ref` count from OpenAPI 3.1.
     """
 
-    def __init__(self, refer: Refer, findings: Findings, *, siblings: bool) -> None:
+    def __init__(self, refer: Refer, references: References) -> None:
         self._refer = refer
-        self._findings = findings
-        self._siblings = siblings
+        self._references = references
+        self._findings = references.findings
+        self._siblings = references.version >= (3, 1)
+        self._followed = 0
         self._refs: set[str] = set()
         # By identity. The schemas are kept so that no other one gets the identity.
         self._refs_of: dict[int, tuple[Schema, frozenset[str]]] = {}
@@ -234,13 +261,52 @@ class Translation:
                     schema[key] = item
             else:
                 continue
-            if not is_sound:
-                self._refuse(key, item, node)
+            if not is_sound and (better := self._correct(key, item, node)):
+                value = {**value, **better.value}
+                schema |= self._schema(better)
+        if "discriminator" in value:
+            self._name_choices(schema, node)
         return join_keywords(schema, value)
+
+    def _correct(self, key: str, item: Any, node: Node) -> Node | None:
+        """A schema with the keyword whose value is a reference, or true or false in quotes."""
+        place = node.child(key)
+        if key in _FLAGS and (flag := as_flag(item)) is not None:
+            self._findings.flag(node, key)
+            return node._replace(value={key: flag})
+        if reference_of(item) is not None and self._may_follow():
+            found = self._references.follow_or_report(place, f"value of `{key}`")
+            above = found.pointer.rpartition("/")[0] if found else ""
+            return found and Node({key: found.value}, found.document, above)
+        self._refuse(key, item, node)
+        return None
+
+    def _may_follow(self) -> bool:
+        """Count a reference in place of a keyword's value: nested, they may grow for ever."""
+        self._followed += 1
+        return self._followed <= _MOST_FOLLOWED
+
+    def _name_choices(self, schema: Schema, node: Node) -> None:
+        """Make the names of a discriminator's mapping the values of its property."""
+        about = self._references.child(node, "discriminator")
+        name, mapping = (
+            about.get("propertyName"),
+            self._references.child(about, "mapping"),
+        )
+        if not isinstance(name, str) or not mapping.members():
+            return
+        properties = schema.get("properties", {})
+        known = properties.get(name, {"type": "string"})
+        if known.get("type", "string") == "string" and not known.keys() & _CHOICES:
+            choice = {**known, "enum": [*mapping.members()]}
+            schema["properties"] = {**properties, name: choice}
+        if not schema.keys() & _CHOICES:
+            what = "a `discriminator`: properties that only its `mapping` has are not listed"
+            self._findings.note(what, node.place)
 
     def _refuse(self, key: str, item: Any, node: Node) -> None:
         """Report an invalid value of a keyword; null counts as absent."""
-        if item is None or (key == "required" and isinstance(item, bool)):
+        if item is None or (key == "required" and as_flag(item) is not None):
             return
         if key == "pattern" and isinstance(item, str):
             what = "a `pattern` that Python cannot read; it is skipped"
@@ -274,13 +340,29 @@ class Translation:
 
     def _read_named(self, schema: Schema, key: str, node: Node) -> bool:
         """Read schemas by name. A name is not a keyword, not even `$ref`."""
-        if not isinstance(node.value, dict):
+        is_reference = reference_of(node.value) is not None
+        if not isinstance(node.value, dict) or (
+            is_reference and not self._may_follow()
+        ):
             return False
+        members = self._references.members(node)
         schema[key] = {
             name: self.translate(part)
-            for name, part in node.members().items()
+            for name, part in members.items()
             if key != "patternProperties" or is_pattern(name)
         }
+        if key == "properties":
+            required = [n for n in members if self._says_required(members[n])]
+            _read_names(schema, "required", required) if required else None
+        return True
+
+    def _says_required(self, node: Node) -> bool:
+        """Whether a property has `required: true`, which is for its object to say."""
+        said = node.get("required")
+        if said is None or isinstance(said, list) or not as_flag(said):
+            return False
+        what = "a `required` that is true inside a property, and corrected"
+        self._findings.note(what, node.child("required").place)
         return True
 
 

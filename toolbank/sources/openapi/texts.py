@@ -1,0 +1,103 @@
+"""Plain text of summaries and descriptions, which are Markdown with HTML in it."""
+
+from __future__ import annotations
+
+import html
+import re
+from functools import lru_cache
+
+_LINE, _PARAGRAPH = "\ue000", "\ue001"
+"""Characters in private use that mark where a line and a paragraph begin."""
+_BLOCK = (_PARAGRAPH, _PARAGRAPH)
+_TAGS = {
+    **dict.fromkeys(("a", "abbr", "b", "big", "center", "cite", "code"), ("", "")),
+    **dict.fromkeys(("del", "dfn", "em", "font", "i", "ins", "kbd", "mark"), ("", "")),
+    **dict.fromkeys(("nobr", "q", "s", "samp", "small", "span", "strike"), ("", "")),
+    **dict.fromkeys(("strong", "sub", "sup", "tt", "u", "var", "img"), ("", "")),
+    **dict.fromkeys(("iframe", "script", "style", "svg"), ("", "")),
+    **dict.fromkeys(("blockquote", "details", "div", "dl", "section"), _BLOCK),
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6", "p", "ol", "pre"), _BLOCK),
+    **dict.fromkeys(("important", "note", "ul"), _BLOCK),
+    **dict.fromkeys(("dd", "dt", "summary"), (_LINE, "")),
+    "li": (f"{_LINE}- ", ""),
+}
+"""What is before the start and after the end of each element; AWS has `note`."""
+_MARKS = {
+    **dict.fromkeys(("table", "hr"), _BLOCK),
+    **dict.fromkeys(("tbody", "tfoot", "thead", "wbr"), ("", "")),
+    **dict.fromkeys(("td", "th"), ("", " | ")),
+    "br": (_LINE, _LINE),
+    "tr": (_LINE, ""),
+}
+"""What is in place of the start and end of elements that hold no text of their own."""
+_NO_END = {"dd", "dt", "li", "p"}
+_DROPPED = ["iframe", "script", "style", "svg"]
+_ENTITY = r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]\w{1,30});"
+_HTML = re.compile(rf"</?(?:{'|'.join(_TAGS | _MARKS)})[\s/>]|<!--|{_ENTITY}", re.I)
+_MARKUP = re.compile(
+    r"</?([a-z][a-z0-9]*)(?=[\s/>])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*+>"
+    r"|`(?<!``)(?P<more>``++)[\s\S]*?(?<!`)`(?P=more)(?!`)"  # a block of code
+    r"|`(?<!``)`(?!`)(?:.|\n(?!\n))+?``(?!`)|`(?<!``)(?:[^`\n]|\n(?!\n))+`"
+    rf"|<|&(?!{_ENTITY[1:]})",
+    re.I,
+)
+_ENDS = re.compile(r"</([a-z]\w*)")
+_ITEM = re.compile(rf"({_LINE}- )[\s{_PARAGRAPH}]+")
+_BREAK = re.compile(rf"([{_LINE}{_PARAGRAPH}][\s{_LINE}{_PARAGRAPH}]*)")
+_MOST_TAGS = 5_000
+"""The parser's time grows with the square of the depth."""
+
+
+def plain_text(value: object) -> str:
+    """Return a text without its HTML; "" for other values.
+
+    Elements become their content, comments go, entities become characters. Markdown, code and
+    placeholders such as <id> stay.
+    """
+    if not isinstance(value, str):
+        return ""
+    if ("<" in value or "&" in value) and _HTML.search(value):
+        return _convert(value) if value.count("<") < _MOST_TAGS else value
+    return value
+
+
+@lru_cache(maxsize=4096)
+def _convert(text: str) -> str:
+    from selectolax.lexbor import LexborHTMLParser
+
+    lower, end_of_comments = text.lower(), text.rfind("-->")
+    ended = {*_ENDS.findall(lower)} - ({"a"} if "<a " not in lower else set())
+
+    def escape(found: re.Match[str]) -> str:
+        """Escape what is no HTML, such as a placeholder: a tag that is never closed."""
+        said, name = found[0], found[1]
+        if name is None:
+            start = found.start()
+            if (
+                said == "<"
+                and start < end_of_comments
+                and text[start : start + 4] == "<!--"
+            ):
+                return said
+            return html.escape(said, quote=False)
+        name = name.lower()
+        if name in _MARKS:
+            return _MARKS[name][said[1] == "/"]
+        is_image = name == "img" and " " in said
+        if name in _TAGS and (name in ended or name in _NO_END or is_image):
+            before, after = _TAGS[name]
+            return f"{said}{after}" if said[1] == "/" else f"{before}{said}"
+        return html.escape(said, quote=False)
+
+    tree = LexborHTMLParser(f"<body>{_MARKUP.sub(escape, text)}")
+    if not ended.isdisjoint(_DROPPED):
+        tree.strip_tags(_DROPPED)
+    for image in tree.css("img") if "<img" in text else ():
+        image.replace_with(image.attributes.get("alt") or "")
+    plain = tree.body.text(deep=True) if tree.body else ""
+    before, *rest = _BREAK.split(_ITEM.sub(r"\1", plain))
+    lines = [before.rstrip()]
+    for said, text in zip(rest[::2], rest[1::2], strict=True):
+        is_wide = _PARAGRAPH in said or "\n\n" in said or said.count(_LINE) > 1
+        lines += ["\n\n" if is_wide else "\n", text.rstrip()]
+    return "".join(lines).replace("\xa0", " ").replace("\u2028", "\n").strip()
