@@ -44,8 +44,8 @@ _MARKUP = re.compile(
 _ENDS = re.compile(r"</([a-z]\w*)")
 _ITEM = re.compile(rf"({_LINE}- )[\s{_PARAGRAPH}]+")
 _BREAK = re.compile(rf"([{_LINE}{_PARAGRAPH}][\s{_LINE}{_PARAGRAPH}]*)")
-_MOST_TAGS = 5_000
-"""The parser's time grows with the square of the depth."""
+_MOST_MARKS = 5_000
+"""The time grows with the square of the depth of tags, and of the number of lengths of fences."""
 
 
 def plain_text(value: object) -> str:
@@ -57,7 +57,8 @@ def plain_text(value: object) -> str:
     if not isinstance(value, str):
         return ""
     if ("<" in value or "&" in value) and _HTML.search(value):
-        return _convert(value) if value.count("<") < _MOST_TAGS else value
+        marks = value.count("<") + value.count("`")
+        return _convert(value) if marks < _MOST_MARKS else value
     return value
 
 
