@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 import subprocess
@@ -11,8 +12,15 @@ from sentence_transformers import SentenceTransformer
 from tests.tiny_models import tiny_encoder
 from toolbank import encoders
 from toolbank.encoders import load_encoder
-from toolbank.encoders.model import SentenceEncoder
+from toolbank.encoders.model import SentenceEncoder, describe_prompts
 from toolbank.encoders.sentence import SentenceConfig
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.settings import (
+    DescriptionsConfig,
+    MlcConfig,
+    NearestConfig,
+    ProtipConfig,
+)
 from toolbank.system.errors import InputError
 
 TEXTS = ["sum", "mean of sum of mean of sum", "of of", ""]
@@ -49,6 +57,70 @@ def test_prefixes_stand_before_both_sides(folder):
         expected = plain.encode_queries([text])
         np.testing.assert_allclose(encode(["sum"]), expected, atol=1e-6)
         assert np.abs(encode(["sum"]) - plain.encode_queries(["sum"])).max()
+
+
+OWN = {"query": "query: ", "passage": "passage: "}
+
+
+@pytest.mark.parametrize(
+    ("name", "prompts", "default", "given", "used"),
+    [
+        ("model", OWN, None, {}, ("query: ", "passage: ")),
+        ("model", {**OWN, "document": "sum "}, None, {}, ("query: ", "sum ")),
+        ("model", {"query": "sum : "}, None, {}, ("sum : ", "")),
+        ("model", {"query": "sum "}, "query", {}, ("sum ", "")),
+        ("model", {"of": "mean : "}, "of", {}, ("mean : ", "mean : ")),
+        ("model", OWN, None, {"query_prefix": ""}, ("", "passage: ")),
+        ("model", OWN, None, {"document_prefix": "sum"}, ("query: ", "sum")),
+        ("model", None, None, {}, ("", "")),
+        ("multilingual-e5-small", None, None, {}, ("query: ", "passage: ")),
+        ("e5-base-v2", {"query": "sum "}, None, {}, ("sum ", "")),
+    ],
+)
+def test_a_models_own_prompts_are_used_where_none_is_set(
+    folder, tmp_path, name, prompts, default, given, used
+):
+    model = SentenceTransformer(str(folder), prompts=prompts)
+    model.default_prompt_name = default
+    model.save_pretrained(str(tmp_path / name))
+    plain = SentenceEncoder(model, SentenceConfig())
+    config = SentenceConfig(model=str(tmp_path / name), **given)
+    found = load_encoder(config)
+    for encode, prompt in zip(
+        (found.encode_queries, found.encode_documents), used, strict=True
+    ):
+        expected = plain.encode_queries([f"{prompt}mean of sum"])
+        np.testing.assert_allclose(encode(["mean of sum"]), expected, atol=1e-6)
+    for kind in (DescriptionsConfig, NearestConfig, MlcConfig, ProtipConfig):
+        encoder = create_retriever(kind(encoder=config)).config.encoder
+        assert (encoder.query_prefix, encoder.document_prefix) == used
+    told = describe_prompts(config)
+    own = [text for text in used if text and text not in given.values()]
+    assert all(repr(text) in told for text in own)
+    assert bool(told) == bool(own)
+
+
+def route(folder):
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[0]["type"] = "sentence_transformers.base.modules.router.Router"
+    (folder / "modules.json").write_text(json.dumps(modules))
+
+
+def leave_prompts_out(folder):
+    model = SentenceTransformer(str(folder), prompts=OWN)
+    model.set_pooling_include_prompt(include_prompt=False)
+    model.save_pretrained(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [(route, "networks of their own"), (leave_prompts_out, "leave out")],
+)
+def test_a_model_that_embeds_otherwise_is_refused(folder, tmp_path, change, told):
+    other = shutil.copytree(folder, tmp_path / "other")
+    change(other)
+    with pytest.raises(InputError, match=told):
+        load_encoder(SentenceConfig(model=str(other)))
 
 
 def test_a_text_is_encoded_once(folder):
@@ -101,7 +173,7 @@ def pickle_weights(folder):
         (pickle_weights, "safetensors"),
         ("config.json", "damaged: can't be read"),
         ("model.safetensors", "damaged: can't be read"),
-        ("modules.json", "damaged: can't be read"),
+        ("modules.json", "damaged/modules.json: not valid JSON"),
         (shutil.rmtree, "no folder"),
     ],
 )
