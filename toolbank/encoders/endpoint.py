@@ -9,9 +9,9 @@ import os
 import re
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -37,9 +37,8 @@ from toolbank.llm.config import (
     find_grants,
     read_credentials,
 )
-from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_options
+from toolbank.llm.engines.kind import EngineKind, refuse_options
 from toolbank.llm.engines.openai.completion import (
-    CompletionError,
     check_settings,
     find_problem,
     read_usage,
@@ -178,22 +177,6 @@ class EmbeddingStore:
         return connection
 
 
-@dataclass(frozen=True)
-class _Embeddings:
-    vectors: Mapping[str, NDArray[np.float32]]
-    tokens: int = 0
-    estimated: bool = False
-    pause: float = 0.0
-
-    def __add__(self, other: _Embeddings) -> _Embeddings:
-        return _Embeddings(
-            {**self.vectors, **other.vectors},
-            self.tokens + other.tokens,
-            self.estimated or other.estimated,
-            max(self.pause, other.pause),
-        )
-
-
 class EmbeddingEngine:
     """Embeds the messages of a request; its reply has the vectors as base64.
 
@@ -215,6 +198,7 @@ class EmbeddingEngine:
         self._store = EmbeddingStore(config)
         self._has_replied = self._has_seen_page = False
         self._sends_format = True
+        self._pause = 0.0
 
     async def answer(self, request: ChatRequest) -> ChatReply:
         """Embed the texts that are not in the store.
@@ -224,40 +208,37 @@ class EmbeddingEngine:
         """
         texts = [message.content for message in request.messages]
         known, started = self._store.get(texts), time.perf_counter()
-        new = [text for text in texts if text not in known]
-        found = _Embeddings(known)
-        if new:
-            found += await self._embed(new)
-        vectors = np.stack([found.vectors[text] for text in texts])
+        spent: Counter[str] = Counter()
+        if new := [text for text in texts if text not in known]:
+            await self._embed(new, spent)
+            known |= self._store.get(new)
+        vectors = np.stack([known[text] for text in texts])
         return ChatReply(
             base64.b64encode(vectors.astype("<f4").tobytes()).decode(),
             self.model,
-            found.tokens,
+            spent["tokens"],
             latency=time.perf_counter() - started,
-            estimated=found.estimated,
-            pause=found.pause,
+            estimated=spent["estimated"] > 0,
+            pause=self._pause,
         )
 
     async def close(self) -> None:
         """Close all connections."""
         await self._endpoint.close()
 
-    async def _embed(self, texts: Sequence[str]) -> _Embeddings:
+    async def _embed(self, texts: Sequence[str], spent: Counter[str]) -> None:
         """Embed texts in one call, or in halves if they are too many or too long for one."""
         try:
-            return await self._call(texts)
+            await self._call(texts, spent)
         except EngineError as error:
             if error.reason != "bad-request" or len(texts) == 1:
+                error.prompt_tokens += spent["tokens"]
                 raise
-        half = len(texts) // 2
-        first = await self._embed(texts[:half])
-        try:
-            return first + await self._embed(texts[half:])
-        except EngineError as error:
-            error.prompt_tokens += first.tokens
-            raise
+            half = len(texts) // 2
+            await self._embed(texts[:half], spent)
+            await self._embed(texts[half:], spent)
 
-    async def _call(self, texts: Sequence[str]) -> _Embeddings:
+    async def _call(self, texts: Sequence[str], spent: Counter[str]) -> None:
         from toolbank.llm.engines.openai.failures import read_pause, status_error
 
         config = self._config
@@ -277,7 +258,8 @@ class EmbeddingEngine:
             )
             if self._sends_format and is_format:
                 self._sends_format = False
-                return await self._call(texts)
+                await self._call(texts, spent)
+                return
             raise status_error(
                 answer,
                 config.base_url,
@@ -288,16 +270,17 @@ class EmbeddingEngine:
             )
         vectors, tokens = self._read(answer, len(texts))
         self._has_replied = True
-        found = dict(zip(texts, vectors, strict=True))
-        self._store.put(found)
-        estimated = sum(map(estimate_tokens, texts))
-        pause = read_pause(answer.headers)
-        return _Embeddings(found, tokens or estimated, not tokens, pause)
+        self._store.put(dict(zip(texts, vectors, strict=True)))
+        self._pause = read_pause(answer.headers)
+        spent["tokens"] += tokens or sum(map(estimate_tokens, texts))
+        spent["estimated"] += not tokens
 
     def _read(
         self, answer: HttpResponse, n_texts: int
     ) -> tuple[NDArray[np.float32], int]:
         """Read the vectors [n_texts, d] in the order of the texts, and the tokens that they cost."""
+        from toolbank.llm.engines.openai.failures import unusable_reply
+
         where = f"{self._config.base_url}:"
         if not answer.whole:
             raise EngineError(
@@ -310,7 +293,11 @@ class EmbeddingEngine:
             placed = {row.get("index", place): row["embedding"] for place, row in rows}
             vectors = [_decode(placed[place]) for place in sorted(placed)]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            raise self._explain(find_problem(answer.body)) from None
+            error = find_problem(answer.body)
+            is_sure = self._has_seen_page and not self._has_replied
+            self._has_seen_page |= error.reason == "web-page"
+            url, credentials = self._config.base_url, self._credentials
+            raise unusable_reply(error, url, credentials, is_sure=is_sure) from None
         tokens_in, _, total = read_usage(reply.get("usage"))
         problem = ""
         if sorted(placed) != [*range(n_texts)] or len(rows) != n_texts:
@@ -329,23 +316,11 @@ class EmbeddingEngine:
             )
         return np.stack(vectors), tokens_in or total
 
-    def _explain(self, error: CompletionError) -> EngineError:
-        from toolbank.llm.engines.openai.failures import unusable_reply
-
-        is_sure = self._has_seen_page and not self._has_replied
-        self._has_seen_page |= error.reason == "web-page"
-        url, credentials = self._config.base_url, self._credentials
-        return unusable_reply(error, url, credentials, is_sure=is_sure)
-
 
 def _decode(embedding: Any) -> NDArray[np.float32]:
     if isinstance(embedding, str):
         return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")
     return np.array(embedding, np.float32)
-
-
-def _make_engine(config: EndpointConfig, _: EngineContext) -> EmbeddingEngine:
-    return EmbeddingEngine(config)
 
 
 def _check(config: EndpointConfig) -> None:
@@ -355,7 +330,7 @@ def _check(config: EndpointConfig) -> None:
 
 EMBEDDINGS = EngineKind["EndpointConfig"](
     name="embeddings",
-    make=_make_engine,
+    make=lambda config, _: EmbeddingEngine(config),
     check=_check,
     check_access=read_credentials,
     sends=find_grants,
