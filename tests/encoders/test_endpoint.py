@@ -15,6 +15,7 @@ import yaml
 
 from tests.commands.in_process import do, toolbank
 from tests.run.test_dataset import write_recipe
+from tests.search.serve.servers import serving
 from tests.servers.chat import Answer, ChatServer, closed_url, count_words
 from toolbank.encoders import load_encoder
 from toolbank.encoders.endpoint import EndpointConfig
@@ -260,6 +261,26 @@ def test_a_run_a_pack_and_their_searches_call_it_for_new_texts_alone(tmp_path):
         assert not down.stdout
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or KEY.encode() not in path.read_bytes()
+
+
+def test_a_server_tells_its_clients_why_it_cannot_search(tmp_path):
+    down = threading.Event()
+
+    def script(call):
+        is_down = down.is_set()
+        return Answer.error(500, "no GPU") if is_down else Answer.embeddings(call)
+
+    with ChatServer(script) as server:
+        recipe = write(tmp_path, server.url, retries=0)
+        do(tmp_path, "run", recipe, "--out", "r", "--until", "evaluate")
+        do(tmp_path, "pack", "r", "--out", "p", "--retriever", "fusion")
+        with serving(tmp_path / "p") as served:
+            up = served.ask("/search", {"queries": ["please tool_mean it"]})
+            assert up.json["results"][0]["hits"]
+            down.set()
+            failed = served.ask("/search", {"queries": ["please tool_sum that"]})
+    assert failed.status == 502
+    assert "no GPU" in failed.json["error"]["message"]
 
 
 def test_a_killed_run_sends_only_what_it_lacks(tmp_path):

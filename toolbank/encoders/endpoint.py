@@ -43,7 +43,7 @@ from toolbank.llm.engines.openai.completion import (
     find_problem,
     read_usage,
 )
-from toolbank.system.errors import InputError
+from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.outputs import cache_folder
 from toolbank.system.terminal import print_above_bars, print_message
@@ -403,7 +403,7 @@ class EndpointEncoder(Encoder):
     def _ask(
         self, texts: Sequence[str], folder: Path
     ) -> dict[str, NDArray[np.float32]]:
-        from toolbank.llm.searches import ask_searches, require_replies
+        from toolbank.llm.searches import ask_searches
 
         config = self.config
         if not (
@@ -424,7 +424,11 @@ class EndpointEncoder(Encoder):
         answers = ask_searches(
             [_make_request(batch) for batch in batches], read, config
         )
-        require_replies(answers, config.replies)
+        if failed := [one.failure for one in answers if one.failure]:
+            raise ToolbankError(
+                f"{len(failed):,} of {count(len(answers), 'call')} for embeddings failed, the last "
+                f"with: {failed[-1].detail} The vectors that came are kept."
+            )
         found: dict[str, NDArray[np.float32]] = {}
         for batch, answer in zip(batches, answers, strict=True):
             assert isinstance(answer.value, np.ndarray)
