@@ -80,6 +80,50 @@ def tiny_encoder(
     return folder
 
 
+Other = Literal["static", "t5", "qwen", "no pad token"]
+OTHERS: tuple[Other, ...] = ("static", "t5", "qwen", "no pad token")
+
+
+def tiny_other(folder: Path, kind: Other, **settings) -> Path:
+    """Write a sentence-transformers model that is no encoder of BERT's kind, of width 32.
+
+    "static" has a row for each token, "t5" is T5's encoder, "qwen" is a decoder that pads on the
+    left and takes the last token, and "no pad token" a Llama without one. `settings` go into
+    SentenceTransformer.
+    """
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+    from transformers import AutoConfig, AutoModel, T5EncoderModel
+
+    tokens = tiny_tokenizer("unigram")
+    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    shape |= {"intermediate_size": 64, "num_key_value_heads": 2, "head_dim": 8}
+    model_type, pooling = "llama", "mean"
+    if kind == "t5":
+        shape = {"d_model": 32, "d_kv": 16, "d_ff": 32, "num_layers": 1, "num_heads": 2}
+        model_type = "t5"
+    elif kind == "qwen":
+        model_type, pooling = "qwen3", "lasttoken"
+        tokens.padding_side = "left"
+    elif kind == "no pad token":
+        tokens.pad_token = None
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        if kind == "static":
+            parts = [modules.StaticEmbedding(tokens, embedding_dim=32)]
+        else:
+            config = AutoConfig.for_model(model_type, vocab_size=len(tokens), **shape)
+            make = T5EncoderModel if kind == "t5" else AutoModel.from_config
+            make(config).save_pretrained(folder / "body")
+            tokens.save_pretrained(folder / "body")
+            body = modules.Transformer(str(folder / "body"))
+            parts = [body, modules.Pooling(32, pooling)]
+    model = SentenceTransformer(modules=parts, **settings)
+    model.save_pretrained(str(folder / "model"), create_model_card=False)
+    return folder / "model"
+
+
 def tiny_tokenizer(form: Literal["wordpiece", "unigram"], words: Iterable[str] = ()):
     """Some English words, and letters for all others; `form` says how special tokens look."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers

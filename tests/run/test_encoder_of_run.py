@@ -107,12 +107,14 @@ def test_one_of_several_is_named_with_the_prefixes_that_it_was_tuned_with(projec
         ({}, r"several.*`retriever` to one of one, two"),
         ({"retriever": "bm25"}, r"bm25 has none.*one, two"),
         ({"retriever": "three"}, r"three has none.*one, two"),
-        ({"retriever": "two"}, r"query_prefix: '', .* tuned with 'query: '"),
+        ({"retriever": "two", "query_prefix": ""}, r"'', .* tuned with 'query: '"),
     ):
         with pytest.raises(InputError, match=told):
             run(second(project, **encoder), project / "out")
-    same = second(project, retriever="two", query_prefix="query: ")
+    same = second(project, retriever="two")
     run(same, project / "out", until="retrievers")
+    used = open_finder(project / "out", "descriptions").retriever
+    assert used.config.encoder.query_prefix == "query: "
     with pytest.raises(InputError, match="which this run writes"):
         run(same, project / "runs" / "first")
 

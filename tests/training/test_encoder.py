@@ -122,11 +122,18 @@ def test_texts_have_the_encoders_tokens_and_end_as_one_where_they_are_cut(folder
 
 def test_what_has_no_tokens_to_pad_is_refused():
     from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import BoW
+
+    bag = SentenceTransformer(modules=[BoW(["a"])])
+    with pytest.raises(InputError, match="not a transformer"):
+        encode_texts(bag, ["a"], 16)
+
+
+def test_the_tokens_of_static_embeddings_are_those_of_each_text():
+    from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from tokenizers import Tokenizer, models
 
-    static = StaticEmbedding(
-        Tokenizer(models.WordLevel({"a": 0}, unk_token="a")), embedding_dim=4
-    )
-    with pytest.raises(InputError, match="not a transformer"):
-        encode_texts(SentenceTransformer(modules=[static]), ["a"], 16)
+    words = Tokenizer(models.WordLevel({"a": 0, "b": 1, "c": 2}, unk_token="a"))
+    static = SentenceTransformer(modules=[StaticEmbedding(words, embedding_dim=4)])
+    assert encode_texts(static, ["b", "", "c"], 16) == [[1], [], [2]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Literal, Self
@@ -10,12 +11,17 @@ from pydantic import Field, model_validator
 
 from toolbank.config.base import NAME_OR_PATH, Config, Transport
 
+PREFIXES = ("query_prefix", "document_prefix")
+
 
 class EncoderConfig(Config):
     """The settings of an encoder; the `type` of a subclass, a `Literal`, names its kind."""
 
     trains: ClassVar[bool] = False
     """Whether a retriever can fine-tune it."""
+
+    is_remote: ClassVar[bool] = False
+    """Whether its model is at an endpoint, so that it needs none on this machine."""
 
     named_by_content: ClassVar[bool] = False
     """Whether the content of its folder never changes, so that it is read only once."""
@@ -59,6 +65,31 @@ class EncoderConfig(Config):
         return text
 
 
+class PrefixedConfig(EncoderConfig):
+    """An encoder with texts before its inputs; `state_prompts` sets those that are unset."""
+
+    query_prefix: str | None = Field(
+        default=None,
+        description='before each query, such as "query: "; unset: the model\'s own prompt',
+    )
+    document_prefix: str | None = Field(
+        default=None, description="before each description; unset: as `query_prefix`"
+    )
+
+    def as_query(self, text: str) -> str:
+        """Put the prefix before a query."""
+        return (self.query_prefix or "") + text
+
+    def as_document(self, text: str) -> str:
+        """Put the prefix before a description."""
+        return (self.document_prefix or "") + text
+
+    def with_prefixes(self, own: Mapping[str, Any]) -> Self:
+        """Set the prefixes that are unset to those of a model."""
+        keys = [key for key in PREFIXES if getattr(self, key) is None]
+        return self.model_copy(update={key: own.get(key) for key in keys})
+
+
 Precision = Literal["fp32", "int8", "as it is"]
 """The number format of an exported network; "as it is" copies one that is ONNX already."""
 
@@ -78,7 +109,7 @@ class EncoderKind:
         return resolve_name(self.encoder)
 
 
-class OnnxConfig(EncoderConfig):
+class OnnxConfig(PrefixedConfig):
     """An encoder in ONNX format, such as the one of a packed finder."""
 
     named_by_content: ClassVar[bool] = True
@@ -87,16 +118,6 @@ class OnnxConfig(EncoderConfig):
     model: str = Field(
         description="folder (./name, /path) with model.onnx, tokenizer.json and onnx.json"
     )
-    query_prefix: str = Field(default="", description="before each query")
-    document_prefix: str = Field(default="", description="before each description")
-
-    def as_query(self, text: str) -> str:
-        """Put the prefix before a query."""
-        return self.query_prefix + text
-
-    def as_document(self, text: str) -> str:
-        """Put the prefix before a description."""
-        return self.document_prefix + text
 
 
 ONNX = EncoderKind(OnnxConfig, "toolbank.encoders.onnx:OnnxEncoder")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,8 @@ def fine_tune(
     """
     model = load_model(locate(config))
     longest = model.max_seq_length or training.max_length
-    model.max_seq_length = min(longest, training.max_length)
+    if longest != math.inf:
+        model.max_seq_length = min(longest, training.max_length)
     rows, counts = make_rows(config, training, texts, context.seed)
     trained = train_encoder(
         model,

@@ -53,8 +53,8 @@ def make_texts(
     tools[: len(queries), : uses.shape[1]] = uses
     tools[len(queries) :, 0] = np.arange(len(documents))
     texts = (
-        *(encoder.query_prefix + text for text in queries),
-        *(encoder.document_prefix + text for text in documents),
+        *map(encoder.as_query, queries),
+        *map(encoder.as_document, documents),
     )
     related = tools
     if spared is not None and spared.size:

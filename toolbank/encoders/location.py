@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.config import PREFIXES, EncoderConfig
 from toolbank.encoders.sentence import DEFAULT_MODEL, SentenceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, sha256_file
@@ -34,7 +34,13 @@ def locate(config: EncoderConfig) -> str:
     if not isinstance(config, SentenceConfig) or config.run is None:
         return config.model
     folder = _find_tuned(config.run, config.retriever)
-    _check_prefixes(config, folder)
+    for key, learned in read_learned(folder).items():
+        given = getattr(config, key)
+        if given is not None and given != learned:
+            raise InputError(
+                f"encoder.{key}: {given!r}, but {folder} was tuned with {learned!r}. Use the "
+                "same."
+            )
     return str(folder.resolve() / TUNED)
 
 
@@ -60,16 +66,10 @@ def _find_tuned(run: Path, label: str) -> Path:
     return tuned[label or next(iter(tuned))]
 
 
-def _check_prefixes(config: SentenceConfig, retriever: Path) -> None:
-    """Refuse prefixes that differ from those of the fine-tuning."""
+def read_learned(retriever: Path) -> dict[str, str]:
+    """Read the prefixes by which the encoder of a retriever was fine-tuned."""
     encoder = read_json(retriever / "config.json")["encoder"]
-    for key in ("query_prefix", "document_prefix"):
-        given, learned = getattr(config, key), encoder.get(key, "")
-        if given != learned:
-            raise InputError(
-                f"encoder.{key}: {given!r}, but {retriever} was tuned with {learned!r}. Use the "
-                "same."
-            )
+    return {key: encoder.get(key) or "" for key in PREFIXES}
 
 
 ADAPTED = "toolbank"
@@ -115,13 +115,14 @@ def encoder_identity(config: EncoderConfig) -> str:
     """Identify the weights of a configuration on this machine.
 
     A folder is identified by the SHA-256 of the names and contents of its files, the package by its
-    version, and a model of the hub by its name, before and after its download. The adapter adds its
+    version, and a model of the hub or of an endpoint by its name, before and after its download. The adapter adds its
     own SHA-256. Nothing is downloaded, and no model is read.
 
     Raises:
         InputError: there is no such folder, or as in `locate`.
     """
-    return name_identity(locate(config))
+    name = locate(config)
+    return f"endpoint {name}" if config.is_remote else name_identity(name)
 
 
 def name_identity(name: str) -> str:

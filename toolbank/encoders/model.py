@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.encoders.base import Encoder
-from toolbank.encoders.config import EncoderConfig, Precision
+from toolbank.encoders.config import PREFIXES, EncoderConfig, Precision
 from toolbank.encoders.location import (
     ADAPTED,
     READ_PATTERNS,
@@ -21,19 +22,24 @@ from toolbank.encoders.location import (
     find_packaged,
     hub_name,
     is_default,
+    locate,
     merge_adapter,
+    read_learned,
 )
+from toolbank.encoders.sentence import SentenceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.extras import (
     MissingLibraryError,
     install_advice,
     naming_extras,
 )
+from toolbank.system.files import read_json
 from toolbank.training.ranks import quiet
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+C = TypeVar("C", bound=EncoderConfig)
 
 _HUB_TIMEOUT_S = 10
 _TOKENIZERS = (
@@ -71,10 +77,45 @@ def load_model(name: str) -> SentenceTransformer:
             trust_remote_code=False,
             model_kwargs={"use_safetensors": True, "dtype": torch.float32},
         )
+        _complete(model)
     if name == ADAPTED:
         body: Any = model[0]
         merge_adapter(body.auto_model)
     return model
+
+
+def _complete(model: SentenceTransformer) -> None:
+    """Let a model pad, cut its vectors, and read padded tokens, whatever it is made of."""
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+    tokenizer: Any = model.tokenizer
+    if getattr(tokenizer, "pad_token", "") is None:
+        # The mask hides the padding, so any token will do.
+        spare = tokenizer.eos_token or tokenizer.unk_token
+        tokenizer.pad_token = spare or tokenizer.convert_ids_to_tokens(0)
+    if isinstance(model[0], StaticEmbedding):
+        model.float()[0].register_forward_pre_hook(_join_tokens)
+    if model.truncate_dim is not None:
+        # A training and `encode` see the same vectors.
+        model.register_forward_hook(_truncate)
+
+
+def _join_tokens(_: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Turn padded tokens [n, l] into the form that a static embedding reads: one after another."""
+    features, *others = given
+    if "offsets" not in features:
+        mask = features["attention_mask"].bool()
+        lengths = mask.sum(dim=1)
+        features = {
+            "input_ids": features["input_ids"][mask],
+            "offsets": lengths.cumsum(dim=0) - lengths,
+        }
+    return (features, *others)
+
+
+def _truncate(model: Any, _: Any, features: dict[str, Any]) -> None:
+    vectors = features["sentence_embedding"]
+    features["sentence_embedding"] = vectors[..., : model.truncate_dim]
 
 
 def find_model(name: str) -> Path:
@@ -122,6 +163,89 @@ def find_local_model(name: str) -> Path | None:
     return folder
 
 
+_PROMPTS = {
+    "query_prefix": ("query",),
+    "document_prefix": ("document", "passage", "corpus"),
+}
+"""The names of prompts in the settings of sentence-transformers, by the keys of prefixes."""
+# These models state their prompts only in their documentation.
+_E5 = re.compile(r"(?:^|/)(?:multilingual-)?e5-(?:small|base|large)(?:-v2)?$")
+
+
+def state_prompts(config: C) -> C:
+    """Set the prefixes that a configuration leaves to its model.
+
+    They are those of a fine-tuning, or the model's own prompts, or the model's default prompt.
+
+    Raises:
+        InputError: there is no such model, or it leaves its prompts out of the vectors.
+    """
+    if not isinstance(config, SentenceConfig):
+        return config
+    if None not in (config.query_prefix, config.document_prefix):
+        return config
+    name = locate(config)
+    own = read_learned(Path(name).parent) if config.run else _read_prompts(name)
+    return config.with_prefixes(own)
+
+
+def describe_prompts(config: EncoderConfig) -> str:
+    """Describe the prompts that `state_prompts` sets; "" if there are none, or no model here yet."""
+    if config.is_remote or find_local_model(locate(config)) is None:
+        return ""
+    stated, own = state_prompts(config), []
+    for key, what in zip(PREFIXES, ("queries", "descriptions"), strict=True):
+        text = getattr(stated, key, "")
+        if text and text != getattr(config, key):
+            own.append(f"{text!r} before {what}")
+    if not own:
+        return ""
+    return (
+        f"{config.label}: the model's own prompts are used, {' and '.join(own)}; "
+        "encoder.query_prefix and encoder.document_prefix replace them"
+    )
+
+
+def _read_prompts(name: str) -> dict[str, str]:
+    folder = find_model(name)
+    settings = read_mapping(folder / "config_sentence_transformers.json")
+    kind = settings.get("model_type", "SentenceTransformer")
+    prompts = settings.get("prompts") if kind == "SentenceTransformer" else None
+    if not isinstance(prompts, dict) or not any(prompts.values()):
+        own = ("query: ", "passage: ") if _E5.search(name.rstrip("/")) else ("", "")
+        return dict(zip(PREFIXES, own, strict=True))
+    if any(not one.get("include_prompt", True) for one in read_modules(folder)):
+        raise InputError(
+            f"{folder}: its vectors leave out the tokens of its prompts, which toolbank cannot do. "
+            "Give another model, or set encoder.query_prefix and encoder.document_prefix."
+        )
+    default = settings.get("default_prompt_name")
+    others = set().union(*_PROMPTS.values())
+    fallback = "" if default in others else prompts.get(default)
+    found = {
+        key: next((prompts[name] for name in names if prompts.get(name)), fallback)
+        for key, names in _PROMPTS.items()
+    }
+    return {key: str(text or "") for key, text in found.items()}
+
+
+def read_modules(folder: Path) -> Iterator[dict[str, Any]]:
+    """Read the settings of each module of a sentence-transformers folder, and its `type`."""
+    path = folder / "modules.json"
+    for module in read_json(path) if path.is_file() else ():
+        if isinstance(module, dict):
+            place = str(module.get("path", ""))
+            # A module without a folder of its own is a transformer.
+            settings = read_mapping(folder / place / "config.json") if place else {}
+            yield {**settings, "type": str(module.get("type"))}
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """Read the settings of a file; {} if there is none, or something else in it."""
+    settings = read_json(path) if path.is_file() else {}
+    return settings if isinstance(settings, dict) else {}
+
+
 def has_tokenizer(folder: Path) -> bool:
     """Whether a model's folder holds a vocabulary; transformers would invent an empty one."""
     return any(path for name in _TOKENIZERS for path in folder.rglob(name))
@@ -165,6 +289,12 @@ def _demand_parts(folder: Path) -> None:
             f"{folder}: it has no weights as safetensors; pickled weights are not read. Save "
             "them with save_pretrained, which writes safetensors, or give another folder."
         )
+    for module in read_modules(folder):
+        if module["type"].endswith((".Router", ".Asym")):
+            raise InputError(
+                f"{folder}: has networks of their own for queries and documents "
+                f"({module['type']}), and toolbank uses one for both. Give another model."
+            )
 
 
 @contextmanager
@@ -226,7 +356,7 @@ class SentenceEncoder(Encoder):
     @classmethod
     def read(cls, name: str, config: EncoderConfig) -> Self:
         """Read the model as `load_model` does."""
-        return cls(load_model(name), config)
+        return cls(load_model(name), state_prompts(config))
 
     @property
     def dimension(self) -> int:
@@ -252,7 +382,7 @@ class SentenceEncoder(Encoder):
         longest = min(model.max_seq_length or _LONGEST, _LONGEST)
         export_network(
             folder,
-            TextVectors(model, unit=True),
+            TextVectors(model, self.dimension, unit=True),
             model.tokenizer,
             longest,
             self.dimension,

@@ -88,7 +88,7 @@ class OnnxNetwork:
         return found
 
     def _run_padded(self, given: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        longest = max(map(len, given))
+        longest = max(1, *map(len, given))
         ids = np.full((len(given), longest), self._padding, np.int64)
         mask = np.zeros((len(given), longest), np.int64)
         for row, one in enumerate(given):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +17,7 @@ from toolbank.encoders.onnx import ABOUT, MODEL, TOKENIZER
 from toolbank.system.errors import ToolbankError
 from toolbank.system.files import write_json, write_text
 from toolbank.training.ranks import quiet
+from toolbank.training.text import pad_id
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -39,7 +41,7 @@ def export_network(
     example [1, ...] of each, and the names of its variable dimensions; with them, n is 1. Texts are
     truncated to `max_length` tokens.
     """
-    padding = tokenizer.pad_token_id or 0
+    padding = pad_id(tokenizer)
     n, dims = (1, {1: "length"}) if inputs else (2, {0: "batch", 1: "length"})
     ids = torch.full((n, 8), int(padding), dtype=torch.long)
     mask = torch.ones((n, 8), dtype=torch.long)
@@ -143,21 +145,44 @@ def _fuse(model: Path, path: Path) -> None:
 
 
 def _tokenizer_json(tokenizer: Any, max_length: int) -> str:
-    backend = type(tokenizer.backend_tokenizer).from_str(
-        tokenizer.backend_tokenizer.to_str()
-    )
+    own = getattr(tokenizer, "backend_tokenizer", None)
+    settings = json.loads((own or tokenizer).to_str())
+    if own is None:
+        # Static embeddings read no special tokens, and cut where their tokenizer says.
+        settings["post_processor"] = None
+        limits = settings["truncation"] or {"max_length": max_length}
+        max_length = limits["max_length"]
+    backend = type(own or tokenizer).from_str(json.dumps(settings))
     backend.no_padding()
     backend.enable_truncation(max_length)
     text: str = backend.to_str(pretty=False)
     return text
 
 
-class TextVectors(torch.nn.Module):
-    """Tokens to vectors: all modules of a model and, with `unit`, a norm."""
+class _MeanToken(torch.nn.Module):
+    """A static embedding on padded tokens: the mean of their rows."""
 
-    def __init__(self, modules: Iterable[torch.nn.Module], *, unit: bool) -> None:
+    def __init__(self, static: Any) -> None:
         super().__init__()
-        self.parts, self.unit = torch.nn.ModuleList(list(modules)), unit
+        self.weight = static.embedding.weight
+
+    def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Add vectors [n, d] of `input_ids` [n, l], zeros without a token."""
+        mask = features["attention_mask"].unsqueeze(-1).to(self.weight.dtype)
+        rows = torch.nn.functional.embedding(features["input_ids"], self.weight) * mask
+        mean = rows.sum(dim=1) / mask.sum(dim=1).clamp(min=1)
+        return {"sentence_embedding": mean}
+
+
+class TextVectors(torch.nn.Module):
+    """Tokens to vectors: all modules of a model, cut to `width`, and with `unit` a norm."""
+
+    def __init__(
+        self, modules: Iterable[torch.nn.Module], width: int, *, unit: bool
+    ) -> None:
+        super().__init__()
+        parts = [_MeanToken(m) if hasattr(m, "embedding") else m for m in modules]
+        self.parts, self.width, self.unit = torch.nn.ModuleList(parts), width, unit
 
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor
@@ -166,5 +191,5 @@ class TextVectors(torch.nn.Module):
         features = {"input_ids": input_ids, "attention_mask": attention_mask}
         for part in self.parts:
             features = part(features)
-        vectors = features["sentence_embedding"]
+        vectors = features["sentence_embedding"][:, : self.width]
         return torch.nn.functional.normalize(vectors, dim=-1) if self.unit else vectors

@@ -6,13 +6,13 @@ from typing import ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from toolbank.config.base import NAME_OR_PATH, Transport
-from toolbank.encoders.config import EncoderConfig, EncoderKind
+from toolbank.encoders.config import EncoderKind, PrefixedConfig
 from toolbank.training.config import TrainingConfig
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
 
-class SentenceConfig(EncoderConfig):
+class SentenceConfig(PrefixedConfig):
     """A sentence-transformers model and the prefixes of its inputs.
 
     A recipe may give the name of the model alone.
@@ -41,21 +41,11 @@ class SentenceConfig(EncoderConfig):
         default="",
         description="if the run has several fine-tuned encoders: the retriever whose encoder to use",
     )
-    query_prefix: str = Field(default="", description='such as "query: " for E5')
-    document_prefix: str = Field(default="", description='such as "passage: "')
 
     @property
     def label(self) -> str:
         """The name for messages: the model's name or folder, or the run's folder."""
         return self.model if self.run is None else str(self.run)
-
-    def as_query(self, text: str) -> str:
-        """Put the prefix before a query."""
-        return self.query_prefix + text
-
-    def as_document(self, text: str) -> str:
-        """Put the prefix before a description."""
-        return self.document_prefix + text
 
     @model_validator(mode="after")
     def _names_one(self) -> Self:

@@ -82,6 +82,8 @@ class EngineConfig(Config):
     call_steps: ClassVar[tuple[str, ...]]
     # Whether `engine: rules` works by rules, without an engine.
     by_rules: ClassVar[bool] = False
+    # The place of the only engine that serves it, such as "module:KIND"; "" if `engine` names one.
+    only_engine: ClassVar[str] = ""
 
     engine: str = Field(
         default="openai",

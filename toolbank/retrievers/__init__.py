@@ -9,6 +9,8 @@ from pydantic import ValidationError
 
 from toolbank.config.explain import first_problem
 from toolbank.config.registry import Registry
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.model import state_prompts
 from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
 from toolbank.system.errors import InputError
 from toolbank.system.extras import naming_extras
@@ -40,7 +42,8 @@ def create_retriever(config: RetrieverConfig) -> Retriever:
     """Create a retriever of the configured method; it still has to be fitted.
 
     Raises:
-        InputError: a library that it needs is missing, or its class is not a Retriever.
+        InputError: a library or an encoder that it needs is missing, or its class is not a
+            Retriever.
     """
     from toolbank.retrievers.base import Retriever
 
@@ -52,7 +55,12 @@ def create_retriever(config: RetrieverConfig) -> Retriever:
                 f"retrievers: {config.type} is not a Retriever ({kind.retriever}). Update the "
                 "package that provides it, or uninstall it."
             )
-        retriever: Retriever = made(config)
+        stated = {
+            name: state_prompts(value)
+            for name, value in config
+            if isinstance(value, EncoderConfig) and value in config.encoders
+        }
+        retriever: Retriever = made(config.model_copy(update=stated))
     return retriever
 
 

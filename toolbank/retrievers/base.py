@@ -25,6 +25,7 @@ from toolbank.config.explain import read_checked
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
 from toolbank.encoders.config import EncoderConfig, OnnxConfig, Precision
+from toolbank.encoders.endpoint import EndpointConfig
 from toolbank.encoders.location import encoder_identity
 from toolbank.retrievers.crossfit import Search, cross_fit
 from toolbank.retrievers.kind import RetrieverConfig
@@ -32,6 +33,7 @@ from toolbank.retrievers.relevance import Relevance, train_relevance
 from toolbank.retrievers.stored import AGAIN, Stored, demand, load_texts
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, read_text, sha256_file, write_json
+from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
 from toolbank.training.card import read_card, write_card
 from toolbank.training.config import TrainingContext
@@ -124,12 +126,17 @@ class Packing:
     networks: list[Path] = field(default_factory=list)
     _encoders: dict[Encoder, Path] = field(default_factory=dict)
 
-    def write_encoder(self, encoder: Encoder, folder: Path) -> OnnxConfig:
+    def write_encoder(self, encoder: Encoder, folder: Path) -> EncoderConfig:
         """Write an encoder as ONNX, once, and return its settings relative to `folder`.
+
+        One at an endpoint is not written, and keeps its address.
 
         Raises:
             InputError: an encoder of its kind cannot be exported.
         """
+        if isinstance(encoder.config, EndpointConfig):
+            print_message(encoder.config.describe_pack())
+            return encoder.config.packed()
         if encoder not in self._encoders:
             place = self.root / ENCODERS / f"new-{len(self._encoders)}"
             name = _name_by_weights(encoder) if self.find_copy else ""
@@ -255,6 +262,13 @@ class Retriever(Stored, ABC):
     def built_on(self) -> Mapping[str, Retriever]:
         """The retrievers that it builds on, by their labels."""
         return {}
+
+    def check_encoder(self) -> None:
+        """Refuse an encoder that it cannot be fitted on, before anything is.
+
+        Raises:
+            InputError: what is wrong with the encoder, and what to do.
+        """
 
     @abstractmethod
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:

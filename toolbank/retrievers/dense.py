@@ -15,8 +15,8 @@ from toolbank.bank.ranking import Hits, Ties, search_vectors, top_k
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.base import Encoder
-from toolbank.encoders.location import TUNED
-from toolbank.encoders.model import SentenceEncoder
+from toolbank.encoders.location import TUNED, locate
+from toolbank.encoders.model import SentenceEncoder, find_model, read_modules
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.retrievers.base import (
     ALONE,
@@ -156,6 +156,24 @@ class DenseRetriever(Retriever):
     def query_mean(self) -> NDArray[np.float32]:
         """The vector [d] that is subtracted from every request; zeros by default."""
         return np.zeros(self.vectors.shape[1], np.float32)
+
+    def check_encoder(self) -> None:
+        """Refuse a training of an encoder that has no tokens, or none that can be split up."""
+        training = self.config.training
+        if training is None:
+            return
+        folder = find_model(locate(self._trainable))
+        first = next((one["type"] for one in read_modules(folder)), "Transformer")
+        if first.endswith("StaticEmbedding") and training.mini_batch:
+            raise InputError(
+                f"{self.name}.training.mini_batch: {folder} is a static embedding, whose texts "
+                "take little memory. Remove `mini_batch`."
+            )
+        if not first.endswith(("Transformer", "StaticEmbedding")):
+            raise InputError(
+                f"{self.name}.training: {folder} begins with {first}, which cannot be fine-tuned. "
+                "Remove `training`, or choose another model, such as all-MiniLM-L6-v2."
+            )
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
         """Fine-tune the encoder, if configured, and embed the tools.

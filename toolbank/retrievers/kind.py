@@ -14,6 +14,7 @@ from toolbank.bank.bank import Bank
 from toolbank.config.base import Config
 from toolbank.encoders import AnyEncoder
 from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.endpoint import EndpointConfig
 from toolbank.encoders.sentence import EncoderTraining, SentenceConfig
 from toolbank.training.config import (
     TrainingConfig,
@@ -87,6 +88,19 @@ class RetrieverConfig(Config):
     def encoders(self) -> tuple[EncoderConfig, ...]:
         """The encoders among its settings, which it loads."""
         return tuple(value for _, value in self if isinstance(value, EncoderConfig))
+
+    @property
+    def models(self) -> tuple[SearchModelConfig, ...]:
+        """The models at endpoints that its fit or its searches call."""
+        remote = (one for one in self.encoders if isinstance(one, EndpointConfig))
+        return (*((self.asks,) if self.asks else ()), *remote)
+
+    def check_transformer(self, settings: Mapping[str, Any], name: str) -> None:
+        """Refuse an encoder by the config.json of its transformer, {} without one.
+
+        Raises:
+            InputError: the method cannot be fitted on this encoder.
+        """
 
     @property
     def trainings(self) -> tuple[TrainingConfig, ...]:
@@ -170,7 +184,7 @@ class DenseConfig(RetrieverConfig):
     def _can_train(self) -> Self:
         if self.training is not None and not self.encoder.trains:
             raise ValueError(
-                f"`training` needs a sentence encoder, and {self.encoder.label} is of type "
+                f"`training` needs a sentence encoder, and {self.encoder.label} is of the type "
                 f"{self.encoder.type}; remove it, or give a sentence encoder by `model` alone"
             )
         return self

@@ -24,6 +24,22 @@ _WEIGHTS = "model.safetensors"
 N = TypeVar("N", bound=torch.nn.Module)
 
 
+_NEEDS = "It needs config.json, a tokenizer, and safetensors."
+
+
+def read_architecture(encoder: str) -> Any:
+    """Read the configuration of an encoder's transformer.
+
+    Raises:
+        InputError: there is no such encoder, or it has no transformer.
+    """
+    from transformers import AutoConfig
+
+    folder = find_model(encoder)
+    with reading_model(folder, _NEEDS):
+        return AutoConfig.from_pretrained(folder, local_files_only=True)
+
+
 def read_transformer(
     encoder: str, choose: Callable[[Path], Any], **settings: Any
 ) -> tuple[Any, PreTrainedTokenizerBase]:
@@ -38,7 +54,7 @@ def read_transformer(
     from transformers import AutoTokenizer
 
     folder = find_model(encoder)
-    with reading_model(folder, "It needs config.json, a tokenizer, and safetensors."):
+    with reading_model(folder, _NEEDS):
         model = choose(folder).from_pretrained(
             folder,
             local_files_only=True,
@@ -66,10 +82,14 @@ def save_network(
         config.save_pretrained(folder)
     if tokenizer is not None:
         tokenizer.save_pretrained(folder)
-    weights = {
-        name: values.detach().cpu().contiguous()
-        for name, values in network.state_dict().items()
-    }
+    weights: dict[str, torch.Tensor] = {}
+    places: set[int] = set()
+    for name, values in network.state_dict().items():
+        weights[name] = values.detach().cpu().contiguous()
+        if weights[name].data_ptr() in places:
+            # Tied weights, such as T5's embeddings.
+            weights[name] = weights[name].clone()
+        places.add(weights[name].data_ptr())
     with atomic_path(folder / _WEIGHTS) as temporary:
         save_file(weights, temporary, metadata={"format": "pt"})
 

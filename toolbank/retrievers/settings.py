@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -16,6 +17,7 @@ from toolbank.retrievers.kind import (
     RetrieverKind,
     TwoStageConfig,
 )
+from toolbank.system.errors import InputError
 from toolbank.training.config import TrainingConfig, TrainingPlan, count_steps
 from toolbank.training.ranks import world_size
 
@@ -153,6 +155,39 @@ _LOGIT = (
 # Training of the last layer alone: fast, because the features do not change.
 _HEAD_EPOCHS, _HEAD_BATCH, _HEAD_LEARNING_RATE = 20, 128, 5e-3
 
+
+def _require_transformer(settings: Mapping[str, Any], name: str) -> None:
+    if settings.get("model_type", "model2vec") == "model2vec":
+        raise InputError(
+            f"encoder.model: {name} has no transformer (a static embedding, perhaps), and this "
+            "method reads a transformer's states. Use another encoder; or `descriptions`, "
+            "`nearest`, `tool2vec`, or `mlc` with `frozen: true`."
+        )
+
+
+ABSOLUTE = ("bert", "camembert", "roberta", "xlm-roberta")
+RELATIVE = ("deberta-v2",)
+
+
+def check_refinable(settings: Mapping[str, Any], name: str) -> None:
+    """Require an encoder whose positions can be given from outside.
+
+    Raises:
+        InputError: it is of another architecture, or has a convolution over the sequence.
+    """
+    kind = settings.get("model_type")
+    if kind not in (*ABSOLUTE, *RELATIVE):
+        raise InputError(
+            f"encoder.model: {name} is of the type {kind!r}; the refiner reads tools with "
+            f"{', '.join((*ABSOLUTE, *RELATIVE))}."
+        )
+    if settings.get("conv_kernel_size", 0) > 0:
+        raise InputError(
+            f"encoder.model: {name} has a convolution, by which a tool's score would depend on "
+            "the other candidates. Use another encoder, such as DeBERTa-v3."
+        )
+
+
 _OF_A_HEAD = {"batch_size": 128, "learning_rate": 2e-3}
 
 
@@ -185,6 +220,11 @@ class MlcConfig(RetrieverConfig):
         ),
     )
     training: MlcTraining = MlcTraining()
+
+    def check_transformer(self, settings: Mapping[str, Any], name: str) -> None:
+        """Require a transformer, unless it is frozen."""
+        if not self.frozen:
+            _require_transformer(settings, name)
 
     @property
     def folds(self) -> int:
@@ -267,6 +307,11 @@ class RefinerConfig(TwoStageConfig):
     encoder: SentenceConfig = SentenceConfig()
     training: RefinerTraining = RefinerTraining()
 
+    def check_transformer(self, settings: Mapping[str, Any], name: str) -> None:
+        """Require a transformer that can read tools."""
+        _require_transformer(settings, name)
+        check_refinable(settings, name)
+
     @property
     def needs(self) -> tuple[str, ...]:
         """Its first stage, and whose vectors it reads."""
@@ -329,6 +374,10 @@ class ProtipConfig(RetrieverConfig):
         default=6, ge=1, description="largest number of steps of a search"
     )
     training: ProtipTraining = ProtipTraining()
+
+    def check_transformer(self, settings: Mapping[str, Any], name: str) -> None:
+        """Require a transformer, of whose tokens it takes the mean."""
+        _require_transformer(settings, name)
 
     def plan_trainings(self, bank: Bank, seed: int) -> list[TrainingPlan]:
         """That of its encoder.

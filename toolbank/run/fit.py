@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from toolbank.bank.bank import Bank, Labels
 from toolbank.bank.files import read_column, read_tools
 from toolbank.config.base import shape
+from toolbank.encoders.config import PrefixedConfig
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.base import FitContext, Retriever
 from toolbank.run.folder import RunFolder
@@ -143,7 +144,14 @@ def _follow(retriever: Retriever, path: Path) -> Retriever:
 
 def _renew(retriever: Retriever, configs: Mapping[str, RetrieverConfig]) -> None:
     now = configs.get(retriever.name)
-    if now is not None and shape(now) == shape(retriever.config):
-        retriever.config = now
+    if now is not None:
+        stated = {
+            name: value.with_prefixes(dict(getattr(retriever.config, name, ())))
+            for name, value in now
+            if isinstance(value, PrefixedConfig)
+        }
+        now = now.model_copy(update=stated)
+        if shape(now) == shape(retriever.config):
+            retriever.config = now
     for one in retriever.built_on.values():
         _renew(one, configs)

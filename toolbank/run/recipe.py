@@ -186,9 +186,10 @@ class Recipe(Config):
     @property
     def search_models(self) -> tuple[SearchModelConfig, ...]:
         """The models that searches call, of retrievers and the planner."""
-        asked = [config.asks for config in self.retrievers]
-        asked.append(self.planner.ask if self.planner else None)
-        return tuple(one for one in asked if one is not None)
+        asked = [model for config in self.retrievers for model in config.models]
+        if self.planner and self.planner.ask:
+            asked.append(self.planner.ask)
+        return tuple(asked)
 
     @property
     def unused_keys(self) -> tuple[str, ...]:

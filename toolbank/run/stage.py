@@ -27,7 +27,7 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.encoders.config import EncoderConfig
-    from toolbank.llm.config import EngineConfig
+    from toolbank.llm.config import EngineConfig, SearchModelConfig
     from toolbank.llm.stop import EarlyEnd
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.outlook import Outlook
@@ -147,6 +147,11 @@ class Stage(ABC):
         for config in self.engines:
             find_engine(config).check(config)
         for encoder in self.encoders:
+            if encoder.is_remote:
+                raise InputError(
+                    f"{self.name}: {encoder.label} is at an endpoint, and only `descriptions`, "
+                    "`nearest` and `tool2vec` embed by one. Give a sentence-transformers model."
+                )
             require_model(locate(encoder))
 
     def read_ahead(self) -> None:  # noqa: B027 - most read nothing from outside
@@ -341,12 +346,15 @@ def write_searches(recipe: Recipe, folder: RunFolder) -> tuple[Path, ...]:
     if it has changed; without such retrievers there is none.
     """
     labels: dict[tuple[Path, tuple[str, ...]], list[str]] = {}
-    configs = {config.label: config.asks for config in recipe.retrievers if config.asks}
-    for label, asks in configs.items():
-        labels.setdefault((asks.known_replies, asks.call_steps), []).append(label)
+    models: dict[tuple[Path, tuple[str, ...]], SearchModelConfig] = {}
+    for config in recipe.retrievers:
+        for model in config.models:
+            place = model.known_replies, model.call_steps
+            labels.setdefault(place, []).append(config.label)
+            models.setdefault(place, model)
     found = {}
-    for (replies, _), together in labels.items():
-        asks = configs[together[0]]
+    for place, together in labels.items():
+        replies, asks = place[0], models[place]
         if not replies.is_file():
             continue
         with Journal(replies, read_only=True) as journal:

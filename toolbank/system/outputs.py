@@ -130,3 +130,10 @@ def config_folder() -> Path:
     from platformdirs import user_config_path
 
     return user_config_path(_NAME, appauthor=False)
+
+
+def cache_folder() -> Path:
+    """Return the folder of the user's cache (`XDG_CACHE_HOME` on Linux); it may not exist."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path(_NAME, appauthor=False)

@@ -187,7 +187,7 @@ def check_saving(case: RetrieverCase) -> None:
         for name in ("moved", "again"):
             loaded = load_retriever(folder / name)
             assert type(loaded) is type(case.fitted), "it is loaded as the same class"
-            assert loaded.config == case.config, "it is loaded with its settings"
+            assert loaded.config == case.fitted.config, "it is loaded with its settings"
             assert loaded.tools == case.fitted.tools, "it is loaded with its tools"
             assert loaded.card == case.fitted.card, "it is loaded with its card"
             hits = loaded.search(REQUESTS, len(loaded.tools))

@@ -50,5 +50,5 @@ def batches_by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
 
 def pad_id(tokenizer: PreTrainedTokenizerBase) -> int:
     """The id that `pad` pads with."""
-    found: Any = tokenizer.pad_token_id
+    found: Any = getattr(tokenizer, "pad_token_id", None)
     return 0 if found is None else int(found)

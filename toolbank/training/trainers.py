@@ -240,6 +240,11 @@ def encode_texts(
     found: list[Ids] = []
     for start in range(0, len(texts), _AT_ONCE):
         batch = encoder.preprocess(list(texts[start : start + _AT_ONCE]))
+        if "offsets" in batch:
+            # The tokens of a static embedding, one text after another.
+            parts = batch["input_ids"].tensor_split(batch["offsets"][1:])
+            found += [_cut(part.tolist(), max_length) for part in parts]
+            continue
         if "attention_mask" not in batch:
             raise InputError(
                 "encoder.model: not a transformer, so it cannot be fine-tuned. Choose "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from toolbank.config.registry import Registry
@@ -32,6 +33,9 @@ def find_engine(config: EngineConfig) -> EngineKind[EngineConfig]:
     Raises:
         InputError: there is none, or it can't serve this section of a recipe.
     """
+    if config.only_engine:
+        only: EngineKind[EngineConfig] = resolve_name(config.only_engine)
+        return only
     where = f"{config.section}.engine"
     kind = ENGINES.find(config.engine, where)
     if kind.sections is None or config.section in kind.sections:

@@ -14,7 +14,7 @@ from pydantic import Field
 from toolbank.encoders.base import Encoder
 from toolbank.encoders.finetune_data import Rows
 from toolbank.encoders.location import locate
-from toolbank.encoders.model import SentenceEncoder, load_model
+from toolbank.encoders.model import SentenceEncoder, load_model, state_prompts
 from toolbank.encoders.sentence import SentenceConfig
 from toolbank.papers.steps.perturb import PERTURBATIONS, Steps, perturb
 from toolbank.papers.steps.problems import ReasoningProblem, draw_others, join_steps
@@ -72,6 +72,7 @@ def train_on_steps(
     """
     from toolbank.encoders.ranking_loss import MaskedRankingLoss, SharedTools
 
+    config = state_prompts(config)
     triples = make_triples(config, problems, training.negatives, context.seed)
     model = load_model(locate(config))
     model.max_seq_length = min(

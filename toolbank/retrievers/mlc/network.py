@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from toolbank.encoders.model import find_model, reading_model
 from toolbank.retrievers.network import (
     drop_pooler,
     load_network,
     make_transformer,
+    read_architecture,
     read_transformer,
     save_network,
 )
@@ -270,14 +272,10 @@ def make_classifier(
         InputError: there is no such encoder, it cannot be found or read, or its architecture has
             no classifier with biases.
     """
-    from transformers import AutoModel, AutoModelForSequenceClassification
-
-    def choose(folder: Path) -> Any:
-        return AutoModel if _averages(folder) else AutoModelForSequenceClassification
-
+    architecture = read_architecture(encoder)
     model, tokenizer = read_transformer(
         encoder,
-        choose,
+        lambda folder: _choose_class(architecture, averages=_averages(folder)),
         problem_type="multi_label_classification",
         id2label=dict(enumerate(labels)),
         label2id={label: number for number, label in enumerate(labels)},
@@ -286,6 +284,37 @@ def make_classifier(
         return MeanClassifier(model), tokenizer
     _check_head(model, encoder)
     return SequenceClassifier(model), tokenizer
+
+
+def check_architecture(encoder: str) -> None:
+    """Refuse an encoder of which `make_classifier` could make no classifier; no weights are read.
+
+    Raises:
+        InputError: as `make_classifier`.
+    """
+    architecture, folder = read_architecture(encoder), find_model(encoder)
+    auto = _choose_class(architecture, averages=_averages(folder))
+    remedy = "mlc cannot classify with it. Use another encoder, or `frozen: true`."
+    with reading_model(folder, remedy), torch.device("meta"):
+        model = make_transformer(architecture, auto)
+    if type(model).__name__.endswith(_SEQUENCE):
+        _check_head(model, encoder)
+
+
+def _choose_class(architecture: Any, *, averages: bool) -> Any:
+    """The Auto class of a transformer that is classified by [CLS] or by the mean of its tokens."""
+    from transformers import (
+        AutoModel,
+        AutoModelForSequenceClassification,
+        AutoModelForTextEncoding,
+    )
+
+    if not averages:
+        return AutoModelForSequenceClassification
+    # T5's own class has a decoder as well.
+    names = (*(architecture.architectures or ()), "")
+    is_half = architecture.is_encoder_decoder or names[0].endswith("EncoderModel")
+    return AutoModelForTextEncoding if is_half else AutoModel
 
 
 def save_classifier(
@@ -307,14 +336,11 @@ def load_classifier(
     Raises:
         InputError: a file is missing or damaged, or the weights are another classifier's.
     """
-    from transformers import AutoModel, AutoModelForSequenceClassification
-
     made: list[TransformerClassifier] = []
 
     def make(config: Any) -> torch.nn.Module:
         by_cls = config.architectures[0].endswith(_SEQUENCE)
-        auto = AutoModelForSequenceClassification if by_cls else AutoModel
-        model = make_transformer(config, auto)
+        model = make_transformer(config, _choose_class(config, averages=not by_cls))
         made.append(SequenceClassifier(model) if by_cls else MeanClassifier(model))
         return made[0].weighted
 

@@ -85,6 +85,13 @@ class MlcRetriever(Retriever):
         "shares": floats("tools", dtype=np.float64, low=0, high=1),
     }
 
+    def check_encoder(self) -> None:
+        """Refuse an encoder that is no transformer, or has no layer to classify with."""
+        from toolbank.retrievers.mlc.network import check_architecture
+
+        if not self.config.frozen:
+            check_architecture(locate(self.config.encoder))
+
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
         """Train the classifier; the best epoch by Recall@5 on validation queries stays.
 
@@ -375,7 +382,7 @@ class MlcRetriever(Retriever):
         return tokenise(self.tokenizer, self._prefixed(queries), self._longest)
 
     def _prefixed(self, queries: Sequence[str]) -> list[str]:
-        return [self.config.encoder.query_prefix + query for query in queries]
+        return [*map(self.config.encoder.as_query, queries)]
 
     @property
     def _longest(self) -> int:

@@ -291,7 +291,7 @@ class ProtipRetriever(Retriever):
         packing.networks.append(folder / _ENCODER)
         export_network(
             folder / _ENCODER,
-            TextVectors(encoder, unit=False),
+            TextVectors(encoder, self.vectors.shape[1], unit=False),
             encoder.tokenizer,
             encoder.max_seq_length,
             self.vectors.shape[1],
@@ -311,11 +311,12 @@ class ProtipRetriever(Retriever):
         return embed(self.encoder, texts, self.config.encoder.batch_size)
 
     def _embed_queries(self, queries: Sequence[str]) -> NDArray[np.float32]:
-        return self._embed([self.config.encoder.query_prefix + q for q in queries])
+        return self._embed([*map(self.config.encoder.as_query, queries)])
 
     def _tool_texts(self, tools: Sequence[Tool]) -> list[str]:
-        prefix = self.config.encoder.document_prefix
-        return [prefix + title_and_summary(tool) for tool in tools]
+        return [
+            self.config.encoder.as_document(title_and_summary(one)) for one in tools
+        ]
 
     def _search(self, queries: Sequence[str], k: int) -> Hits:
         """The steps' hits interleaved, by the trained encoder alone."""

@@ -278,7 +278,7 @@ def train_plans(
     `validate` returns Recall@5 on the validation queries.
     """
     size = config.encoder.batch_size
-    queries = [config.encoder.query_prefix + plan.query for plan in plans]
+    queries = [config.encoder.as_query(plan.query) for plan in plans]
 
     def mine() -> list[list[list[int]]]:
         asked, offered = (embed(encoder, texts, size) for texts in (queries, tools))

@@ -23,7 +23,7 @@ from toolbank.retrievers.network import (
 )
 from toolbank.retrievers.refiner import first_stage_features
 from toolbank.retrievers.relevance import Relevance
-from toolbank.system.errors import InputError
+from toolbank.retrievers.settings import ABSOLUTE, RELATIVE, check_refinable
 from toolbank.training.text import Ids, pad
 
 if TYPE_CHECKING:
@@ -135,28 +135,6 @@ def _fill(values: NDArray[Any], length: int) -> NDArray[Any]:
 
 # A model of transformers; which parts it has depends on its architecture.
 Body = Any
-
-ABSOLUTE = ("bert", "camembert", "roberta", "xlm-roberta")
-RELATIVE = ("deberta-v2",)
-
-
-def check_body(body: Body, name: str) -> None:
-    """Demand an encoder whose positions can be given from outside.
-
-    Raises:
-        InputError: it is of another architecture, or has a convolution over the sequence.
-    """
-    kind = body.config.model_type
-    if kind not in (*ABSOLUTE, *RELATIVE):
-        raise InputError(
-            f"encoder.model: {name} is of the type {kind!r}; the refiner reads tools with "
-            f"{', '.join((*ABSOLUTE, *RELATIVE))}."
-        )
-    if getattr(body.config, "conv_kernel_size", 0) > 0:
-        raise InputError(
-            f"encoder.model: {name} has a convolution, by which a tool's score would depend on "
-            "the other candidates. Use another encoder, such as DeBERTa-v3."
-        )
 
 
 def longest_request(body: Body) -> int:
@@ -319,7 +297,7 @@ def make_refiner(
     from transformers import AutoModel
 
     body, tokenizer = read_transformer(encoder, lambda _: AutoModel)
-    check_body(body, encoder)
+    check_refinable(body.config.to_dict(), encoder)
     drop_pooler(body)
     return RefinerModel(body, dimension), tokenizer
 
@@ -335,8 +313,8 @@ def load_refiner(
     from transformers import AutoModel
 
     def make(config: Any) -> RefinerModel:
+        check_refinable(config.to_dict(), str(folder))
         body = make_transformer(config, AutoModel)
-        check_body(body, str(folder))
         drop_pooler(body)
         return RefinerModel(body, dimension)
 

@@ -210,8 +210,7 @@ class RefinerRetriever(TwoStage):
         return lambda: validation_recall(lambda *_: self._refine(ids, hits, ties), bank)
 
     def _tokenise(self, queries: Sequence[str]) -> list[Ids]:
-        prefix = self.config.encoder.query_prefix
-        texts = [prefix + query for query in queries]
+        texts = [*map(self.config.encoder.as_query, queries)]
         if self.network is not None:
             return self.network.tokenise(texts)
         from toolbank.training.text import tokenise

@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolbank.config.assets import Asset, find_asset
 from toolbank.config.base import shape
+from toolbank.encoders.endpoint import EmbeddingStore, EndpointConfig
 from toolbank.encoders.location import encoder_identity, find_folder, locate
-from toolbank.encoders.model import find_local_model
+from toolbank.encoders.model import describe_prompts, find_local_model, read_mapping
+from toolbank.llm.accounts import CHARACTERS_PER_TOKEN, cost, resolve_price
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.base import title_and_summary
 from toolbank.retrievers.kind import RetrieverConfig, plan_fits
 from toolbank.run.fit import Fit, fit_together
 from toolbank.run.folder import hash_tree
 from toolbank.run.stage import Outcome, Stage, bank_hashes, files_read, label_hashes
-from toolbank.system.numbers import count
+from toolbank.system.numbers import about, count, dollars
 from toolbank.system.terminal import align
 from toolbank.system.version import __version__
 from toolbank.training.config import TrainingPlan, check_training
@@ -128,10 +132,17 @@ class FitStage(Stage):
         if self.config.label != todo[0].config.label:
             return
         downloads = list(_list_downloads(todo))
+        downloads += _forecast_embeddings(todo, outlook)
         trainings = list(_describe_ahead(todo, outlook))
+        encoders = (encoder for stage in todo for encoder in stage.encoders)
+        yield from filter(None, dict.fromkeys(map(describe_prompts, encoders)))
         yield from downloads
         yield from [""] if downloads and trainings else []
         yield from trainings
+
+    def notes(self) -> list[str]:
+        """Its prompt templates, and the prompts that its encoder brings."""
+        return [*super().notes(), *filter(None, map(describe_prompts, self.encoders))]
 
     def files(self) -> tuple[Path, ...]:
         """What the retriever reads besides."""
@@ -149,24 +160,39 @@ class FitStage(Stage):
 
     def places(self) -> tuple[Path, ...]:
         """The encoders that lie in a folder."""
-        found = (find_folder(locate(encoder)) for encoder in self.config.encoders)
+        found = (find_folder(locate(encoder)) for encoder in self.encoders)
         return tuple(filter(None, found))
 
     @property
     def engines(self) -> tuple[EngineConfig, ...]:
-        """The model that its searches call, if any."""
-        return (self.config.asks,) if self.config.asks else ()
+        """The models that its fit or its searches call."""
+        return self.config.models
 
     @property
     def encoders(self) -> tuple[EncoderConfig, ...]:
-        """Those that it reads texts with."""
-        return self.config.encoders
+        """Those that it reads texts with on this machine."""
+        return tuple(one for one in self.config.encoders if not one.is_remote)
 
     def check(self) -> None:
         """Refuse a training, an encoder or a model that cannot be used here."""
         for training in self.config.trainings:
             check_training(training)
         super().check()
+        self._check_transformers()
+
+    def prepare(self) -> None:
+        """Get the encoders, and refuse those that the retriever cannot be fitted on."""
+        super().prepare()
+        self._check_transformers()
+        if self.encoders:
+            create_retriever(self.config).check_encoder()
+
+    def _check_transformers(self) -> None:
+        """Let the retriever look at the encoders that are on this machine."""
+        for encoder in self.encoders:
+            if folder := find_local_model(locate(encoder)):
+                settings = read_mapping(folder / "config.json")
+                self.config.check_transformer(settings, encoder.label)
 
 
 def _saved_at(checkpoints: Path) -> float:
@@ -177,10 +203,30 @@ def _saved_at(checkpoints: Path) -> float:
 
 def _list_downloads(stages: Sequence[FitStage]) -> Iterator[str]:
     """The encoders that a run has to download."""
-    encoders = [locate(one) for stage in stages for one in stage.config.encoders]
+    encoders = [locate(one) for stage in stages for one in stage.encoders]
     for name in dict.fromkeys(encoders):
         if find_local_model(name) is None:
             yield f"Encoder {name}: is not on this machine; the run downloads it"
+
+
+def _forecast_embeddings(stages: Sequence[FitStage], outlook: Outlook) -> Iterator[str]:
+    """What the encoders at endpoints cost, for the descriptions and queries that they lack."""
+    for stage in stages:
+        for config in stage.config.encoders:
+            if isinstance(config, EndpointConfig):
+                bank = outlook.bank
+                tools = (config.as_document(title_and_summary(t)) for t in bank.tools)
+                asked = (*(q.query for q in bank.queries), *(a.ask for a in bank.asks))
+                texts = {*tools, *map(config.as_query, asked)}
+                new = texts - EmbeddingStore(config).get([*texts]).keys()
+                tokens = sum(map(len, new)) / CHARACTERS_PER_TOKEN
+                price = resolve_price(config)
+                money = dollars(cost(price, tokens, 0)) if price else "cost unknown"
+                yield (
+                    f"{stage.config.label}: embeds about {count(len(new), 'text')} by "
+                    f"{config.model} at {config.base_url}, {about(tokens)} tokens, {money}. "
+                    f"{len(texts) - len(new):,} others were embedded before."
+                )
 
 
 def _describe_ahead(stages: Sequence[FitStage], outlook: Outlook) -> Iterator[str]:

@@ -58,6 +58,7 @@ _CODES = {
     415: "unsupported_media_type",
     499: "client_left",
     500: "internal",
+    502: "bad_gateway",
     503: "busy",
     504: "timeout",
 }

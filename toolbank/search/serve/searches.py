@@ -318,6 +318,8 @@ class Searches:
                 )
             except InputError as error:
                 raise RefusalError(400, str(error)) from error
+            except ToolbankError as error:  # such as an endpoint that is down
+                raise RefusalError(502, str(error)) from error
             content = describe_answer(answer)
             if self.log is not None:
                 content["id"] = self.log.searched(name, query, answer)

@@ -177,13 +177,13 @@ def read_completion(body: Any, *, model: str) -> ChatReply:
         finish = str(choice.get("finish_reason")).lower()
         failed = choice.get("error") or (completion.get("error") and not content)
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
-        raise _problem(body) from None
+        raise find_problem(body) from None
     if failed:
         error = choice.get("error") or completion["error"]
-        raise _problem({"error": error, "usage": completion.get("usage")})
+        raise find_problem({"error": error, "usage": completion.get("usage")})
     if finish in _ABORTED:
         raise CompletionError(
-            f"finish-{finish}", finish, *_read_usage(completion.get("usage"))[:2]
+            f"finish-{finish}", finish, *read_usage(completion.get("usage"))[:2]
         )
     refusal = message.get("refusal")
     text = _text(content)
@@ -191,7 +191,7 @@ def read_completion(body: Any, *, model: str) -> ChatReply:
         text = _find_elsewhere(message) or text
     if not text and isinstance(refusal, str):
         text = refusal
-    tokens_in, tokens_out, total = _read_usage(completion.get("usage"))
+    tokens_in, tokens_out, total = read_usage(completion.get("usage"))
     named = completion.get("model")
     return ChatReply(
         text=text,
@@ -231,7 +231,8 @@ def _find_elsewhere(message: dict[str, Any]) -> str:
     return next((text for text in texts if "{" in text), "")
 
 
-def _problem(body: Any) -> CompletionError:
+def find_problem(body: Any) -> CompletionError:
+    """Find out what a body is that is not what was requested."""
     said = body
     if isinstance(body, bytes):
         said = body[:_EXCERPT].decode("utf-8", "replace")
@@ -246,7 +247,7 @@ def _problem(body: Any) -> CompletionError:
     if not error:
         return CompletionError("not-json-response", _shown(said))
     message = error.get("message") if isinstance(error, dict) else None
-    tokens_in, tokens_out, total = _read_usage(said.get("usage"))
+    tokens_in, tokens_out, total = read_usage(said.get("usage"))
     return CompletionError(
         "error-in-reply", _shown(message or error), tokens_in, tokens_out or total
     )
@@ -269,7 +270,7 @@ def _finish(reason: str, text: str, refused: bool) -> str:
     return "stop" if text.strip() else "empty"
 
 
-def _read_usage(usage: Any) -> tuple[int, int, int]:
+def read_usage(usage: Any) -> tuple[int, int, int]:
     """Read the tokens in and out, 0 if not reported, and the total if nothing else is.
 
     Some servers count a model's reasoning only in the total, or separately from the answer.

@@ -98,7 +98,13 @@ class Endpoint:
         InputError: the URL, or a proxy or certificates of the environment, can't be used.
     """
 
-    def __init__(self, config: EngineConfig, credentials: Credentials) -> None:
+    def __init__(
+        self,
+        config: EngineConfig,
+        credentials: Credentials,
+        most_bytes: int = MAX_REPLY_BYTES,
+    ) -> None:
+        self._most_bytes = most_bytes
         self._url = base_url = config.base_url
         self._credentials = credentials
         self._most_in_flight = config.most_in_flight
@@ -199,7 +205,7 @@ class Endpoint:
         )
 
     async def _read(self, response: aiohttp.ClientResponse) -> HttpResponse:
-        most = MAX_REPLY_BYTES
+        most = self._most_bytes
         if response.status != 200 or (response.content_length or 0) > most:
             most = _MAX_EXCERPT_BYTES
         body, is_whole = await read_body(response, most)

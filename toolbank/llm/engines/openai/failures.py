@@ -251,7 +251,7 @@ _UNUSABLE = {
     "error-in-reply": "the answer is an error in place of a completion.{quote}",
     "stream-in-reply": "the answer is a stream of events, which was not requested.{quote} Check "
     "the settings of the server, and of a proxy in front of it.",
-    "not-json-response": "the answer is not a chat completion.{quote} Is this an "
+    "not-json-response": "the answer is not what was requested.{quote} Is this an "
     "OpenAI-compatible endpoint? `base_url` mostly ends in /v1.",
 }
 _INCOMPLETE = (

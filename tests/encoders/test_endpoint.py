@@ -1,0 +1,331 @@
+"""An embedding model behind an endpoint: calls, faults, what is kept, and whole runs by it."""
+
+import base64
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from tests.commands.in_process import do, toolbank
+from tests.run.test_dataset import write_recipe
+from tests.search.serve.servers import serving
+from tests.servers.chat import Answer, ChatServer, closed_url, count_words
+from toolbank.encoders import load_encoder
+from toolbank.encoders.endpoint import EndpointConfig
+from toolbank.llm.journal import Journal
+from toolbank.system.errors import InputError, ToolbankError
+
+KEY = "sk-embed-77c1e0"
+TEXTS = [f"text {number} of {'many ' * number}" for number in range(9)]
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    return tmp_path / "cache" / "toolbank" / "embeddings.sqlite"
+
+
+def config(url, folder, **settings):
+    settings = {"model": "small", "replies": folder / "calls.sqlite", **settings}
+    return EndpointConfig(type="endpoint", base_url=url, **settings)
+
+
+def sent(server):
+    """How often each text was sent."""
+    return Counter(chain.from_iterable(call.body["input"] for call in server.calls))
+
+
+def expected(texts):
+    vectors = np.array([count_words(text) for text in texts], np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def as_base64(rows):
+    for row in rows:
+        content = np.array(row["embedding"], "<f4").tobytes()
+        row["embedding"] = base64.b64encode(content).decode()
+    return rows
+
+
+def refuse_base64(call):
+    if "encoding_format" in call.body:
+        return Answer.error(422, "encoding_format: extra inputs are not permitted")
+    return Answer.embeddings(call)
+
+
+def take_two(call):
+    if len(call.body["input"]) > 2:
+        return Answer.error(413, "batch size > maximum allowed batch size 2")
+    return Answer.embeddings(call)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        Answer.embeddings,
+        lambda call: Answer.embeddings(call, lambda rows: rows[::-1]),
+        lambda call: Answer.embeddings(call, as_base64),
+        lambda call: Answer.embeddings(
+            call, lambda rows: [{"embedding": row["embedding"]} for row in rows]
+        ),
+        refuse_base64,
+        take_two,
+    ],
+)
+def test_vectors_come_in_the_order_of_the_texts_however_they_are_sent(script, tmp_path):
+    with ChatServer(script) as server:
+        settings = config(server.url, tmp_path, batch_size=4, query_prefix="find: ")
+        found = load_encoder(settings).encode_queries([*TEXTS, TEXTS[0]])
+    wanted = expected([f"find: {text}" for text in [*TEXTS, TEXTS[0]]])
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    assert found.dtype == np.float32
+    assert max(sent(server).values()) <= 2 + 2 * (script is take_two)
+
+
+def test_a_call_has_the_settings_and_its_texts_are_bounded(tmp_path):
+    long = ["word " * 4_000, "other " * 4_000, "third " * 4_000]
+    with ChatServer(Answer.embeddings) as server:
+        extra = {"parameters": {"truncate": True}, "url_query": {"api-version": "1"}}
+        settings = config(server.url, tmp_path, dimensions=32, batch_size=5, **extra)
+        load_encoder(settings).encode_documents([*TEXTS, *long])
+    assert all(call.path == "/v1/embeddings?api-version=1" for call in server.calls)
+    for call in server.calls:
+        assert call.headers["authorization"] == f"Bearer {KEY}"
+        assert (call.body["model"], call.body["dimensions"]) == ("small", 32)
+        assert call.body["truncate"] is True
+    sizes = sorted(len(call.body["input"]) for call in server.calls)
+    assert sizes == [1, 1, 5, 5]
+
+
+def alter(rows, value):
+    rows[-1]["embedding"] = value
+    return rows
+
+
+FAULTS = {
+    "http-429": lambda _: Answer.error(429, Retry_After="0.05"),
+    "http-500": lambda _: Answer.error(500),
+    "connection": lambda _: Answer.connection_reset(),
+    "timeout": lambda call: Answer.embeddings(call).__class__(delay=9),
+    "web-page": lambda _: Answer.html(),
+    "not-json-response": lambda _: Answer(body=b'{"object": "list"}'),
+    "short": lambda call: Answer.embeddings(call, lambda rows: rows[1:]),
+    "twice": lambda call: Answer.embeddings(call, lambda rows: [*rows, rows[0]]),
+    "NaN": lambda call: Answer.embeddings(
+        call, lambda r: alter(r, [float("nan")] * 32)
+    ),
+    "null": lambda call: Answer.embeddings(call, lambda r: alter(r, [None] * 32)),
+    "narrow": lambda call: Answer.embeddings(call, lambda r: alter(r, [1.0])),
+    "nothing": lambda call: Answer.embeddings(call, lambda r: alter(r, [])),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_failed_call_is_tried_again_and_counted(name, tmp_path):
+    tried = Counter()
+
+    def script(call):
+        tried[call.body["input"][0]] += 1
+        first = tried[TEXTS[0]] == 1 and call.body["input"][0] == TEXTS[0]
+        return FAULTS[name](call) if first else Answer.embeddings(call)
+
+    with ChatServer(script) as server:
+        settings = config(server.url, tmp_path, batch_size=3, timeout=1)
+        found = load_encoder(settings).encode_queries(TEXTS)
+    np.testing.assert_allclose(found, expected(TEXTS), atol=1e-6)
+    with Journal(tmp_path / "calls.sqlite", read_only=True) as journal:
+        [used] = journal.usage()
+        failed = {failure.reason for failure in journal.failures()}
+    assert used.replies == 3
+    assert failed == {
+        name
+        if (name.islower() and "-" in name) or name in ("connection", "timeout")
+        else "wrong-vectors"
+    }
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        (lambda _: Answer.error(401, f"bad key {KEY}"), "key is refused"),
+        (lambda _: Answer.error(404, "no model small"), "no model 'small'"),
+        (lambda _: Answer.error(400, "input is too long"), "input is too long"),
+        (FAULTS["short"], "8 vectors for 9 texts"),
+        (None, "Is the server running"),
+    ],
+)
+def test_what_stays_wrong_is_told_without_the_key(script, told, tmp_path):
+    with ChatServer(script) as server:
+        url = server.url if script else closed_url()
+        encoder = load_encoder(config(url, tmp_path, retries=0))
+        with pytest.raises(ToolbankError, match=told) as error:
+            encoder.encode_queries(TEXTS)
+    assert "77c1e0" not in str(error.value)
+
+
+def test_no_text_is_paid_for_twice_by_any_run_or_model_of_this_name(tmp_path, cache):
+    with ChatServer(Answer.embeddings) as server:
+        for number in range(3):
+            folder = tmp_path / f"run-{number}"
+            folder.mkdir()
+            encoder = load_encoder(config(server.url, folder, batch_size=2))
+            encoder.encode_queries([*TEXTS[:5], f"new {number}"])
+        assert set(sent(server).values()) == {1}
+        assert len(sent(server)) == 8
+        other = config(server.url, tmp_path, model="large")
+        load_encoder(other).encode_queries(TEXTS[:2])
+        assert sent(server)[TEXTS[0]] == 2
+        # A damaged cache costs money, and no run.
+        cache.write_bytes(b"broken" * 1000)
+        fresh = load_encoder(config(server.url, tmp_path, batch_size=3))
+        np.testing.assert_allclose(
+            fresh.encode_queries(TEXTS[:4]), expected(TEXTS[:4]), atol=1e-6
+        )
+
+
+def test_a_budget_ends_it_and_a_larger_one_goes_on(tmp_path):
+    price = {"price": {"input": 1.0, "output": 0}, "batch_size": 2}
+    with ChatServer(Answer.embeddings) as server:
+        poor = config(server.url, tmp_path, **price, budget={"calls": 2})
+        with pytest.raises(ToolbankError, match="budget of 2 calls"):
+            load_encoder(poor).encode_queries(TEXTS)
+        assert len(server.calls) == 2
+        rich = config(server.url, tmp_path, **price, budget={"calls": 6})
+        found = load_encoder(rich).encode_queries(TEXTS)
+        assert max(sent(server).values()) == 1
+    np.testing.assert_allclose(found, expected(TEXTS), atol=1e-6)
+    with Journal(tmp_path / "calls.sqlite", read_only=True) as journal:
+        [used] = journal.usage()
+    assert used.prompt_tokens == sum(len(text.split()) for text in TEXTS)
+    assert not used.completion_tokens
+
+
+def test_vectors_of_another_length_than_the_saved_ones_are_refused(tmp_path):
+    with ChatServer(Answer.embeddings) as server:
+        encoder = load_encoder(config(server.url, tmp_path)).of_width(16)
+        with pytest.raises(InputError, match="fit again"):
+            encoder.encode_queries(TEXTS[:1])
+
+
+def write(folder, url, **encoder):
+    """A recipe whose tools are found by an endpoint, by BM25, and by both."""
+    path = Path(write_recipe(folder))
+    remote = {"type": "endpoint", "base_url": url, "model": "small", **encoder}
+    methods = [
+        {"type": "tool2vec", "encoder": remote},
+        {"type": "bm25"},
+        {"type": "fusion", "first_stage": "tool2vec"},
+    ]
+    content = yaml.safe_load(path.read_text())
+    content |= {"retrievers": methods, "baselines": False}
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def test_a_run_a_pack_and_their_searches_call_it_for_new_texts_alone(tmp_path):
+    price = {"input": 1_000, "output": 0}
+    with ChatServer(Answer.embeddings) as server:
+        recipe = write(tmp_path, server.url, price=price, batch_size=7)
+        assert server.url in do(tmp_path, "plan", recipe, "--out", "r").stdout
+        assert not server.calls
+        do(tmp_path, "run", recipe, "--out", "r")
+        assert max(sent(server).values()) == 1
+        told = do(tmp_path, "plan", recipe, "--out", "r", "--set", "seed=1").stdout
+        assert "about 0 texts" in told
+        before = len(server.calls)
+        packed = do(tmp_path, "pack", "r", "--out", "p", "--retriever", "fusion")
+        assert server.url in packed.stderr
+        assert len(server.calls) == before
+        for place in ("r", "p"):
+            for _ in range(2):
+                asked = ("search", place, f"please tool_mean it in {place}")
+                assert (
+                    "tool_mean" in do(tmp_path, *asked, "--retriever", "fusion").stdout
+                )
+        assert [len(call.body["input"]) for call in server.calls[before:]] == [1, 1]
+    searches = yaml.safe_load((tmp_path / "r/searches.json").read_text())
+    assert searches["tool2vec"]["calls"]["embed"]["dollars"] > 0
+    for place in ("r", "p"):
+        asked = ("search", place, "something new", "--retriever", "fusion")
+        down = toolbank(*asked, cwd=tmp_path)
+        assert down.returncode == 1
+        assert server.url in down.stderr
+        assert not down.stdout
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or KEY.encode() not in path.read_bytes()
+
+
+def test_a_server_tells_its_clients_why_it_cannot_search(tmp_path):
+    down = threading.Event()
+
+    def script(call):
+        is_down = down.is_set()
+        return Answer.error(500, "no GPU") if is_down else Answer.embeddings(call)
+
+    with ChatServer(script) as server:
+        recipe = write(tmp_path, server.url, retries=0)
+        do(tmp_path, "run", recipe, "--out", "r", "--until", "evaluate")
+        do(tmp_path, "pack", "r", "--out", "p", "--retriever", "fusion")
+        with serving(tmp_path / "p") as served:
+            up = served.ask("/search", {"queries": ["please tool_mean it"]})
+            assert up.json["results"][0]["hits"]
+            down.set()
+            failed = served.ask("/search", {"queries": ["please tool_sum that"]})
+    assert failed.status == 502
+    assert "no GPU" in failed.json["error"]["message"]
+
+
+def test_a_killed_run_sends_only_what_it_lacks(tmp_path):
+    gate = threading.Event()
+
+    def script(call):
+        if call.number >= 3 and not gate.is_set():
+            gate.wait(20)
+            return Answer.error(503)
+        return Answer.embeddings(call)
+
+    command = [str(Path(sys.executable).with_name("toolbank")), "run"]
+    with ChatServer(script) as server:
+        recipe = write(tmp_path, server.url, batch_size=4, concurrency=1)
+        arguments = [*command, str(recipe), "--out", "r", "--until", "retrievers"]
+        with subprocess.Popen(arguments, cwd=tmp_path) as child:
+            while len(server.calls) < 4:
+                time.sleep(0.05)
+            child.kill()
+        gate.set()
+        done = Counter(chain.from_iterable(c.body["input"] for c in server.calls[:3]))
+        subprocess.run(arguments, cwd=tmp_path, check=True)
+    assert len(done) == 12
+    assert all(sent(server)[text] == 1 for text in done)
+
+
+@pytest.mark.parametrize(
+    ("retriever", "encoder", "told"),
+    [
+        ({"type": "tool2vec", "training": {}}, {}, "sentence encoder"),
+        ({"type": "mlc"}, {}, "type"),
+        ({"type": "descriptions"}, {"temperature": 0.5}, "temperature"),
+        ({"type": "descriptions"}, {"executor": "ray"}, "executor"),
+        ({"type": "descriptions"}, {"api_key_env": KEY}, "NAME of an environment"),
+    ],
+)
+def test_what_an_endpoint_cannot_do_is_refused_before_a_run(
+    retriever, encoder, told, tmp_path
+):
+    path = write(tmp_path, closed_url())
+    content = yaml.safe_load(path.read_text())
+    remote = content["retrievers"][0]["encoder"] | encoder
+    content["retrievers"] = [{**retriever, "encoder": remote}]
+    path.write_text(yaml.safe_dump(content))
+    for name in ("plan", "run"):
+        refused = do(tmp_path, name, path, "--out", "r", code=2)
+        assert told in refused.stderr
+        assert KEY not in refused.stderr
