@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from toolbank.bank.records import (
     RaisedException,
@@ -58,6 +59,33 @@ class Documented:
         return Tool(name=name, kind=kind, source=source, **content)
 
 
+_NAMES = re.compile(
+    r"(?P<names>\*{0,2}\w[\w.$@\[\]-]*(?:=[^,:]*)?(?:\s*,\s*\*{0,2}\w[\w.$@\[\]-]*(?:=[^,:]*)?)*)"
+    r"(?:\s*:\s*(?P<type>.*))?",
+    re.S,
+)
+
+
+def read_entry(
+    header: str, classifier: str, description: str, **more: Any
+) -> list[Parameter]:
+    """Return a parameter for each name of an entry such as "x1, x2=0 : array_like".
+
+    numpydoc's parser takes "copy: bool", without a blank before the colon, for a name.
+    """
+    found = _NAMES.fullmatch(header.strip())
+    if not found:
+        return []
+    classifier = " : ".join(filter(None, (found["type"], classifier)))
+    parameters: list[Parameter] = []
+    for one in re.split(r"\s*,\s*", found["names"]):
+        name, has_default, default = one.partition("=")
+        if has_default:
+            more = {**more, "default": literal_or_none(default), "required": False}
+        parameters.append(Parameter(name.strip(), classifier, description, **more))
+    return parameters
+
+
 def split_summary(paragraph: str) -> tuple[str, str]:
     """Split a first paragraph into the summary, its first sentence if it is long, and the rest."""
     line = " ".join(paragraph.split())
@@ -101,6 +129,24 @@ def read_signature(line: str) -> Signature:
         )
     text = " ".join(match[0][1:-1].split())
     return Signature(f"({text})", tuple(parameters))
+
+
+_SELF = re.compile(
+    r"\(\s*(?:[\w.\[\]]+ )?_*(?P<name>self|cls|mcs|klass|this)(?![\w=])[^,()]*,?\s*(?:/\s*,?)?\s*"
+)
+
+
+def without_self(signature: Signature, *, is_method: bool) -> Signature:
+    """Return a signature without the instance or class that a method is called on.
+
+    `self` is no parameter of functions and classes, either: compiled ones are documented with it.
+    """
+    first = signature.parameters[:1]
+    found = _SELF.match(signature.text)
+    if not (first and found) or not (is_method or found["name"] == "self"):
+        return signature
+    text = f"({signature.text[found.end() :].lstrip()}"
+    return Signature(text, signature.parameters[1:])
 
 
 def _arguments(text: str) -> list[tuple[str, bool]]:

@@ -22,8 +22,8 @@ from pydantic import BaseModel, TypeAdapter
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.sources.documented import Documented, Signature, read_signature
 from toolbank.sources.kind import ToolCollection
-from toolbank.sources.python.attributes import own_bases, own_docstring
-from toolbank.sources.python.docstring import read_docstring
+from toolbank.sources.python.attributes import own_bases, own_docstring, text_of
+from toolbank.sources.python.docstring import is_marked_private, read_docstring
 from toolbank.sources.python.public import import_module, walk_package
 from toolbank.sources.python.settings import (
     Kind,
@@ -33,11 +33,16 @@ from toolbank.sources.python.settings import (
     package_version,
     recipe_kind,
 )
-from toolbank.sources.python.walk import PublicObject, Walk, make_tool, text_of
+from toolbank.sources.python.walk import (
+    MARKED_PRIVATE,
+    PublicObject,
+    Walk,
+    make_tool,
+)
 from toolbank.sources.typetext import Parameter
 from toolbank.system.errors import InputError
 
-_WRAPPED = (functools.partialmethod, functools.singledispatchmethod)
+_PROPERTY = re.compile(r"propert|attribute|reify|lazy", re.I)
 
 
 def members(
@@ -56,14 +61,25 @@ def members(
             continue
         if isinstance(value, staticmethod | classmethod):
             yield name, value.__func__, "method"
-        elif isinstance(value, _WRAPPED):
-            yield name, getattr(value, "func", None), "method"
-        elif inspect.isroutine(value) and callable(value):
-            yield name, value, "method"
-        elif isinstance(value, functools.cached_property) or (
-            inspect.isdatadescriptor(value)
-        ):
+        elif _is_property(value):
             yield name, value, "property"
+        elif hasattr(value, "__get__") and not inspect.isclass(value):
+            yield name, _called_by(value), "method"
+
+
+def _is_property(value: Any) -> bool:
+    is_known = isinstance(value, functools.cached_property) or hasattr(value, "fget")
+    named = _PROPERTY.search(type(value).__name__)
+    return is_known or inspect.isdatadescriptor(value) or named is not None
+
+
+def _called_by(value: Any) -> Any:
+    """The function of a descriptor, which may be in any of its attributes; None without one."""
+    if callable(value) and text_of(value, "__name__"):
+        return value
+    held = getattr(value, "__dict__", {})
+    named = [held.get("__wrapped__"), held.get("func"), *held.values()]
+    return next(filter(inspect.isroutine, named), None)
 
 
 _WARNINGS = {"DeprecationWarning", "FutureWarning", "PendingDeprecationWarning"}
@@ -155,11 +171,16 @@ def signature_of(value: Any, documented: str) -> Signature:
             schema=schemas.get(name),
         )
         for name, parameter in written.parameters.items()
-        if not name.startswith("_")
+        if not name.startswith("_") or _is_required(parameter)
     ]
     if documented and all(item.name.startswith("*") for item in parameters):
         return read_signature(documented)
     return Signature(text, tuple(parameters))
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    stars = (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    return parameter.default is parameter.empty and parameter.kind not in stars
 
 
 class _Text(str):
@@ -227,6 +248,7 @@ def _json(value: Any) -> Any:
 
 
 _HIDDEN = "method of a private class"
+_DESCRIPTOR = "attribute of a descriptor that holds no function"
 _NO_ARGUMENTS = "class that is made without arguments"
 
 
@@ -295,8 +317,6 @@ def _tools(walk: Walk, source: str) -> Iterator[tuple[Kind, Tool]]:
         if item.kind == "class" and recipe_kind(item.value, "class") in holders
     }
     for item in objects:
-        if not walk.scope.parents.isdisjoint(item.names):
-            continue
         try:
             yield from [*_tools_of(item, classes, walk, source)]
         except Exception as error:  # a class of the package may raise anything
@@ -310,7 +330,10 @@ def _tools_of(
     item: PublicObject, classes: Collection[int], walk: Walk, source: str
 ) -> Iterator[tuple[Kind, Tool]]:
     kind = recipe_kind(item.value, item.kind)
-    if item.is_documented:
+    is_parent = not walk.scope.parents.isdisjoint(item.names)
+    if is_parent or walk.scope.leaves_out(*item.names):
+        pass
+    elif item.is_documented:
         tool = _tool(item, source)
         if (
             kind != "class"
@@ -368,12 +391,20 @@ def _takes_arguments(cls: type, tool: Tool) -> bool:
 def _methods(
     owner: PublicObject, classes: Collection[int], walk: Walk, source: str
 ) -> Iterator[tuple[Kind, Tool]]:
-    for name, value, kind in members(owner.value, lambda base: id(base) in classes):
+    def is_listed(base: type) -> bool:
+        return id(base) in classes and not walk.is_deeper(base, owner.value)
+
+    for name, value, kind in members(owner.value, is_listed):
         full = f"{owner.name}.{name}"
-        if walk.scope.leaves_out(full):
+        text = own_docstring(value, kind)
+        if walk.scope.leaves_out(*(f"{path}.{name}" for path in owner.names)):
             if kind in walk.scope.kinds:
                 walk.left_out.add("excluded by the recipe", full)
-        elif not own_docstring(value, kind).strip():
+        elif value is None:
+            walk.left_out.add(_DESCRIPTOR, full)
+        elif is_marked_private(text):
+            walk.left_out.add(MARKED_PRIVATE, full)
+        elif not text.strip():
             walk.miss(full, kind, f"{kind} without documentation")
         else:
             yield kind, describe(full, kind, value, source)

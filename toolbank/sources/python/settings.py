@@ -111,8 +111,8 @@ def _is_record(base: type) -> bool:
 class PythonSource(SourceConfig):
     """An installed Python package, which is imported, or a folder of source, which is parsed.
 
-    Without `parents` and `exclude`, those of crawlers/<package>.yaml apply, with the kinds of its
-    roles: the same scope as a crawl of the package's pages.
+    Without `parents`, `include` and `exclude`, those of crawlers/<package>.yaml apply, with the
+    kinds of its roles: the same scope as a crawl of the package's pages.
     """
 
     type: Literal["python"] = "python"
@@ -128,6 +128,10 @@ class PythonSource(SourceConfig):
     )
     parents: tuple[str, ...] | None = Field(
         default=None, description="modules whose direct members are tools; unset: all"
+    )
+    include: tuple[str, ...] | None = Field(
+        default=None,
+        description="names to include, with their members; unset: all",
     )
     exclude: tuple[str, ...] | None = Field(
         default=None, description="names to exclude, with their members"
@@ -161,19 +165,21 @@ class PythonSource(SourceConfig):
     @property
     def scope_name(self) -> str | None:
         """The package, where the recipe leaves the scope to crawlers/<package>.yaml."""
-        is_open = self.parents is None and self.exclude is None
-        return self.package if is_open else None
+        is_narrowed = (self.parents, self.include, self.exclude) != (None, None, None)
+        return None if is_narrowed else self.package
 
 
 @dataclass(frozen=True)
 class PackageScope:
     """Which part of a package is read.
 
-    `parents` are the modules whose direct members are tools; empty: all. `exclude` names objects
-    to skip with their members. `every_class` includes classes that take no arguments.
+    `parents` are the modules whose direct members are tools; empty: all. `include` names objects
+    to read with their members, empty: all; `exclude` those to skip. `every_class` includes classes
+    that take no arguments.
     """
 
     parents: frozenset[str]
+    include: tuple[str, ...]
     exclude: tuple[str, ...]
     kinds: frozenset[Kind]
     every_class: bool = False
@@ -187,12 +193,18 @@ class PackageScope:
         """
         name = config.scope_name
         if name is None or not has_asset("crawlers", f"{name}.yaml"):
-            scope = cls(frozenset(config.parents or ()), config.exclude or (), CALLED)
+            scope = cls(
+                frozenset(config.parents or ()),
+                config.include or (),
+                config.exclude or (),
+                CALLED,
+            )
         else:
             rules = load_site(name).objects
             kinds = {kind for role in rules.roles for kind in _OF_ROLES.get(role, ())}
             scope = cls(
                 frozenset(rules.parents),
+                rules.include,
                 rules.exclude,
                 frozenset(kinds or CALLED),
                 True,
@@ -200,18 +212,24 @@ class PackageScope:
         kept = frozenset(config.kinds or scope.kinds)
         return replace(scope, kinds=kept if config.methods else kept - {"method"})
 
-    def leaves_out(self, name: str) -> bool:
-        """Whether a name has none of the parents, or is excluded."""
-        near = (name, name.rpartition(".")[0])
-        if self.parents and self.parents.isdisjoint(near):
+    def leaves_out(self, *names: str) -> bool:
+        """Whether an object's names have none of the parents, are not included, or are excluded."""
+        if any(covers(name, self.exclude) for name in names):
             return True
-        return covers(name, self.exclude)
+        if self.include and not any(covers(name, self.include) for name in names):
+            return True
+        near = {*names, *(name.rpartition(".")[0] for name in names)}
+        return bool(self.parents) and self.parents.isdisjoint(near)
 
-    def looks_into(self, module: str) -> bool:
-        """Whether a module is or contains one of the parents."""
-        return not self.parents or any(
-            f"{parent}.".startswith(f"{module}.") for parent in self.parents
+    def looks_into(self, owner: str) -> bool:
+        """Whether a module or class may have members that are read."""
+        if covers(owner, self.exclude):
+            return False
+        rules = (*self.include, *self.parents)
+        is_above = any(
+            "*" in rule or f"{rule}.".startswith(f"{owner}.") for rule in rules
         )
+        return is_above or not self.leaves_out(owner)
 
 
 def package_version(package: str) -> str:
