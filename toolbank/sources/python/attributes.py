@@ -18,9 +18,6 @@ from typing import Any
 
 from toolbank.bank.records import ToolKind
 
-NO_API = frozenset({"tests", "test", "conftest", "setup"})
-"""Names of modules that are not part of a package's API."""
-
 _SCALARS = (int, float, complex, str, bytes)
 _CONTAINERS = (dict, list, tuple, set, frozenset, *_SCALARS)
 _TYPE_MODULES = frozenset({"types", "typing", "typing_extensions"})

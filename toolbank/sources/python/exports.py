@@ -2,8 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 _IS_LAZY = re.compile(
     r"^\s*(?:def __getattr__\(\s*\w+[^,)]*\)|__getattr__\b[^=(]*=|sys\.modules\[__name__\]\s*=)",
@@ -16,12 +16,12 @@ _MODULE = re.compile(r"\.*[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 class ModuleExports:
     """The names that a module may offer without defining them.
 
-    `lazy` are names that its `__getattr__` (PEP 562) may give, from one of the modules `homes`;
-    relative ones begin with a dot or not. `offered` are names of private modules that it imports
+    `lazy` are names that its `__getattr__` (PEP 562) may give, each with the name that the object
+    has in one of the modules `homes`; relative ones begin with a dot or not. `offered` are names of private modules that it imports
     to offer them: `import X as X`; None: all, as it defines nothing, or imports `*`.
     """
 
-    lazy: frozenset[str] = frozenset()
+    lazy: Mapping[str, str] = field(default_factory=dict)
     homes: tuple[str, ...] = ()
     offered: frozenset[str] | None = None
 
@@ -47,11 +47,11 @@ def read_exports(text: str) -> ModuleExports:
     if not _IS_LAZY.search(text):
         return ModuleExports(offered=offered)
     strings = list(_strings(tree))
-    lazy = {one.asname or one.name for one in names}
-    lazy.update(text for text in strings if text.isidentifier())
+    lazy = {text: text for text in strings if text.isidentifier()}
+    lazy |= {one.asname or one.name: one.name for one in names}
     homes = [f"{'.' * node.level}{node.module or ''}" for node in imports]
     homes += filter(_MODULE.fullmatch, strings)
-    return ModuleExports(frozenset(lazy), tuple(dict.fromkeys(homes)), offered)
+    return ModuleExports(lazy, tuple(dict.fromkeys(homes)), offered)
 
 
 def _strings(tree: ast.AST) -> Iterator[str]:

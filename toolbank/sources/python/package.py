@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args, is_typeddict
 from pydantic import BaseModel, TypeAdapter
 
 from toolbank.bank.records import Tool, ToolKind
-from toolbank.sources.documented import Documented, Signature, read_signature
+from toolbank.sources.documented import Documented, Signature
 from toolbank.sources.kind import ToolCollection
 from toolbank.sources.python.attributes import own_bases, own_docstring, text_of
 from toolbank.sources.python.docstring import is_marked_private, read_docstring
@@ -34,15 +34,15 @@ from toolbank.sources.python.settings import (
     recipe_kind,
 )
 from toolbank.sources.python.walk import (
+    EXCLUDED,
     MARKED_PRIVATE,
+    PROPERTY,
     PublicObject,
     Walk,
     make_tool,
 )
 from toolbank.sources.typetext import Parameter
 from toolbank.system.errors import InputError
-
-_PROPERTY = re.compile(r"propert|attribute|reify|lazy", re.I)
 
 
 def members(
@@ -62,14 +62,15 @@ def members(
         if isinstance(value, staticmethod | classmethod):
             yield name, value.__func__, "method"
         elif _is_property(value):
-            yield name, value, "property"
+            held = None if isinstance(value, property) else _called_by(value)
+            yield name, held or value, "property"
         elif hasattr(value, "__get__") and not inspect.isclass(value):
             yield name, _called_by(value), "method"
 
 
 def _is_property(value: Any) -> bool:
     is_known = isinstance(value, functools.cached_property) or hasattr(value, "fget")
-    named = _PROPERTY.search(type(value).__name__)
+    named = PROPERTY.search(type(value).__name__)
     return is_known or inspect.isdatadescriptor(value) or named is not None
 
 
@@ -154,8 +155,8 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _CLASS = re.compile(r"<class '(?:builtins\.)?([\w.]+)'>")
 
 
-def signature_of(value: Any, documented: str) -> Signature:
-    """Return a callable's signature by `inspect`, or else the one that its docstring begins with."""
+def signature_of(value: Any) -> Signature:
+    """Return a callable's signature by `inspect`, or an empty one."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -163,7 +164,7 @@ def signature_of(value: Any, documented: str) -> Signature:
             written = _written(signature)
             text = _CLASS.sub(r"\1", _ADDRESS.sub("", str(written)))
     except Exception:  # objects of any package may raise anything here
-        return read_signature(documented)
+        return Signature()
     schemas = read_annotations(value)
     parameters = [
         replace(
@@ -173,8 +174,6 @@ def signature_of(value: Any, documented: str) -> Signature:
         for name, parameter in written.parameters.items()
         if not name.startswith("_") or _is_required(parameter)
     ]
-    if documented and all(item.name.startswith("*") for item in parameters):
-        return read_signature(documented)
     return Signature(text, tuple(parameters))
 
 
@@ -399,7 +398,7 @@ def _methods(
         text = own_docstring(value, kind)
         if walk.scope.leaves_out(*(f"{path}.{name}" for path in owner.names)):
             if kind in walk.scope.kinds:
-                walk.left_out.add("excluded by the recipe", full)
+                walk.left_out.add(EXCLUDED, full)
         elif value is None:
             walk.left_out.add(_DESCRIPTOR, full)
         elif is_marked_private(text):
@@ -425,7 +424,7 @@ def describe(name: str, kind: ToolKind, value: Any, source: str = "") -> Tool:
     signature = Signature()
     if kind in ("function", "method", "class"):
         documented = _with_init(documented, value) if kind == "class" else documented
-        signature = signature_of(value, documented.signature)
+        signature = signature_of(value)
     documented = replace(
         documented, deprecated=documented.deprecated or deprecation_of(value)
     )

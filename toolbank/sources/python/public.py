@@ -12,7 +12,6 @@ from types import ModuleType
 from typing import Any
 
 from toolbank.sources.python.attributes import (
-    NO_API,
     Attribute,
     attributes_of,
     belongs_to,
@@ -21,8 +20,9 @@ from toolbank.sources.python.attributes import (
     own_docstring,
 )
 from toolbank.sources.python.exports import ModuleExports, read_exports
+from toolbank.sources.python.folder_files import NO_API
 from toolbank.sources.python.settings import PackageScope, recipe_kind
-from toolbank.sources.python.walk import NO_TOOL, PublicObject, Walk
+from toolbank.sources.python.walk import EXCLUDED, NO_TOOL, PublicObject, Walk
 
 _LOST = "can't be read without a known type"
 
@@ -148,7 +148,6 @@ def _is_inside(cls: type, package: str) -> bool:
     return f"{home}.".startswith(f"{package}.") or (is_top and is_within(home, package))
 
 
-_EXCLUDED = "excluded by the recipe"
 _WARNINGS = DeprecationWarning | PendingDeprecationWarning | FutureWarning
 
 
@@ -211,10 +210,10 @@ def _named(walk: Walk, place: _ModulePath) -> Iterator[_ModulePath]:
     """Add the names of a module to the walk; yield the modules among them."""
     declared = place.declared
     names = set(dir(place.module) if declared is None else declared)
-    lazy: frozenset[str] = frozenset()
+    lazy: set[str] = set()
     if declared is None:
         if inspect.getattr_static(place.module, "__getattr__", None):
-            lazy = place.exports.lazy - names - vars(place.module).keys()
+            lazy = {*place.exports.lazy} - names - vars(place.module).keys()
         # A sub-module is an attribute only once it was imported.
         names = (names | lazy) - set(_sub_modules(place))
     for name in sorted(names):
@@ -223,7 +222,7 @@ def _named(walk: Walk, place: _ModulePath) -> Iterator[_ModulePath]:
             continue
         if not walk.scope.looks_into(full):
             if name not in lazy:
-                walk.left_out.add(_EXCLUDED, full)
+                walk.left_out.add(EXCLUDED, full)
             continue
         try:
             child = _look_at(walk, place, name, is_lazy=name in lazy)
@@ -280,7 +279,7 @@ def _in_folder(walk: Walk, place: _ModulePath) -> Iterator[_ModulePath]:
         if name in NO_API or name in (place.declared or ()):
             continue
         if not walk.scope.looks_into(full):
-            walk.left_out.add(_EXCLUDED, full)
+            walk.left_out.add(EXCLUDED, full)
             continue
         try:
             child, warning = import_module(full)

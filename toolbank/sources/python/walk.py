@@ -1,12 +1,18 @@
 """The public objects of a package, and the tools made of them."""
 
+import re
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
 from toolbank.bank.bank import SkipCounter
 from toolbank.bank.records import PythonCall, Tool, ToolKind
-from toolbank.sources.documented import Documented, Signature, without_self
+from toolbank.sources.documented import (
+    Documented,
+    Signature,
+    read_signature,
+    without_self,
+)
 from toolbank.sources.python.attributes import (
     is_instance_of,
     kind_of,
@@ -18,6 +24,10 @@ from toolbank.sources.python.settings import Kind, PackageScope
 from toolbank.sources.typetext import Parameter
 
 NO_TOOL = "not a tool (constant, scalar type or container)"
+PROPERTY = re.compile(r"propert|attribute|reify|lazy", re.I)
+"""Names of decorators and descriptors that make a property of a method."""
+
+EXCLUDED = "excluded by the recipe"
 MARKED_PRIVATE = "marked `:meta private:`"
 
 
@@ -130,12 +140,16 @@ def make_tool(
 ) -> Tool:
     """Return the tool of a docstring and a signature, named by its import path.
 
+    If the signature takes anything, or is empty, the one that the docstring begins with counts.
     Without a `source`, the name is not an import path, and the tool has no `call`.
     """
+    takes = kind not in ("module", "property", "object")
+    is_open = all(item.name.startswith("*") for item in signature.parameters)
+    if takes and documented.signature and is_open:
+        signature = read_signature(documented.signature)
     signature = without_self(signature, is_method=kind == "method")
     if kind == "class":
         signature = replace(signature, text=signature.text.removesuffix(" -> None"))
-    takes = kind not in ("module", "property", "object")
     tool = documented.as_tool(
         name,
         kind,
