@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from toolbank.bank.records import (
     RaisedException,
@@ -59,30 +58,35 @@ class Documented:
         return Tool(name=name, kind=kind, source=source, **content)
 
 
-_NAMES = re.compile(
-    r"(?P<names>\*{0,2}\w[\w.$@\[\]-]*(?:=[^,:]*)?(?:\s*,\s*\*{0,2}\w[\w.$@\[\]-]*(?:=[^,:]*)?)*)"
-    r"(?:\s*:\s*(?P<type>.*))?",
-    re.S,
+_CLOSE_COLON = re.compile(
+    r"(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*):\s*(?P<type>\S.*)", re.S
 )
+_NAME = re.compile(r"(?!None\b)\*{0,2}[^\W\d][\w.$@\[\]-]*")
 
 
 def read_entry(
-    header: str, classifier: str, description: str, **more: Any
+    header: str, classifier: str = "", description: str = ""
 ) -> list[Parameter]:
     """Return a parameter for each name of an entry such as "x1, x2=0 : array_like".
 
-    numpydoc's parser takes "copy: bool", without a blank before the colon, for a name.
+    numpydoc takes "copy: bool", without a blank before the colon, for a name.
     """
-    found = _NAMES.fullmatch(header.strip())
-    if not found:
-        return []
-    classifier = " : ".join(filter(None, (found["type"], classifier)))
+    if close := _CLOSE_COLON.fullmatch(header.strip()):
+        header = close["names"]
+        classifier = " : ".join(filter(None, (close["type"], classifier)))
     parameters: list[Parameter] = []
-    for one in re.split(r"\s*,\s*", found["names"]):
-        name, has_default, default = one.partition("=")
-        if has_default:
-            more = {**more, "default": literal_or_none(default), "required": False}
-        parameters.append(Parameter(name.strip(), classifier, description, **more))
+    for one in re.split(r"\s*,\s*", header):
+        name, has_default, default = one.strip("`: ").partition("=")
+        if _NAME.fullmatch(name := name.strip()):
+            parameters.append(
+                Parameter(
+                    name,
+                    classifier,
+                    description,
+                    default=literal_or_none(default),
+                    required=False if has_default else None,
+                )
+            )
     return parameters
 
 
@@ -132,7 +136,7 @@ def read_signature(line: str) -> Signature:
 
 
 _SELF = re.compile(
-    r"\(\s*(?:[\w.\[\]]+ )?_*(?P<name>self|cls|mcs|klass|this)(?![\w=])[^,()]*,?\s*(?:/\s*,?)?\s*"
+    r"\(\s*(?:[\w.\[\]]+ )?_*(?P<name>self|cls|mcs|klass)(?![\w=])[^,()]*,?\s*(?:/\s*,?)?\s*"
 )
 
 
