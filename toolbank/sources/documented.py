@@ -110,6 +110,22 @@ class Signature:
     parameters: tuple[Parameter, ...] = ()
 
 
+# Cython writes "int x", "double[:] y not None" and "ndarray[double] z".
+_TYPED = re.compile(
+    r"(?P<type>[A-Za-z_][\w.]*(?: \w+)*(?:\[[^\]]*\])?)\s+\*?(?!None\b)(?P<name>[^\W\d]\w*)"
+    r"(?:\s+(?:not|or)\s+None)?"
+)
+_C_TYPES = {
+    **dict.fromkeys(
+        ("long", "size_t", "ssize_t", "Py_ssize_t", "unsigned int", "long long"), "int"
+    ),
+    "double": "float",
+    "bint": "bool",
+    "unicode": "str",
+    "object": "",
+}
+
+
 def read_signature(line: str) -> Signature:
     """Read a signature such as "f([start,] stop, out=None[, dtype])"; empty for other text."""
     match = re.search(r"\(.*\)", line[:_MAX_SIGNATURE], re.S)
@@ -119,7 +135,10 @@ def read_signature(line: str) -> Signature:
     names: set[str] = set()
     for text, is_bracketed in _arguments(match[0][1:-1]):
         name, has_default, default = (part.strip() for part in text.partition("="))
-        name, _, annotation = (part.strip() for part in name.partition(":"))
+        if typed := _TYPED.fullmatch(name):
+            name, annotation = typed["name"], _C_TYPES.get(typed["type"], typed["type"])
+        else:
+            name, _, annotation = (part.strip() for part in name.partition(":"))
         if not re.fullmatch(r"\*{0,2}[^\W\d]\w*", name) or name in names:
             continue
         names.add(name)

@@ -668,7 +668,7 @@ def _signature(
     known = tuple(
         replace(one, schema=schemas.get(one.name))
         for one in read.parameters
-        if one.required or not one.name.startswith("_")
+        if one.required or not one.name.lstrip("*").startswith("_")
     )
     text = f"{read.text} -> {_TYPING.sub('', str(returns))}" if returns else read.text
     return Signature(text, known)

@@ -12,7 +12,7 @@ import re
 import textwrap
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Set
 from dataclasses import replace
 from types import CodeType, ModuleType
 from typing import Any, Literal, get_args, is_typeddict
@@ -247,6 +247,7 @@ def _json(value: Any) -> Any:
 
 
 _HIDDEN = "method of a private class"
+_BORROWED = "another name of a method of a class that is no base"
 _DESCRIPTOR = "attribute of a descriptor that holds no function"
 _NO_ARGUMENTS = "class that is made without arguments"
 
@@ -401,12 +402,20 @@ def _methods(
                 walk.left_out.add(EXCLUDED, full)
         elif value is None:
             walk.left_out.add(_DESCRIPTOR, full)
+        elif _is_borrowed(value, owner.value, walk.lineage):
+            walk.left_out.add(_BORROWED, full)
         elif is_marked_private(text):
             walk.left_out.add(MARKED_PRIVATE, full)
         elif not text.strip():
             walk.miss(full, kind, f"{kind} without documentation")
         else:
             yield kind, describe(full, kind, value, source)
+
+
+def _is_borrowed(value: Any, cls: type, lineage: Set[int]) -> bool:
+    """Whether a compiled method is that of another public class or of its base."""
+    home = getattr(value, "__objclass__", cls)
+    return home not in cls.__mro__ and id(home) in lineage
 
 
 def _count_hidden(cls: type, classes: Collection[int], walk: Walk) -> None:

@@ -1,5 +1,6 @@
 """The public objects of a package, and the tools made of them."""
 
+import functools
 import re
 from dataclasses import dataclass, field, replace
 from types import ModuleType
@@ -109,6 +110,12 @@ class Walk:
         known = self.objects.setdefault(id(cls), part)
         known.names[name] = ""
         return part if known is part else None
+
+    @functools.cached_property
+    def lineage(self) -> set[int]:
+        """The public classes and their bases, by identity."""
+        classes = (one.value for one in self.objects.values() if one.kind == "class")
+        return {id(base) for cls in classes for base in cls.__mro__}
 
     def is_listed(self, cls: type) -> bool:
         """Whether a class was added by its own path."""
