@@ -89,19 +89,20 @@ def own_docstring(value: Any, kind: ToolKind) -> str:
     return text if isinstance(text, str) else ""
 
 
-def belongs_to(
-    value: Any, path: str, module: ModuleType, package: str, *, is_offered: bool
-) -> bool:
-    """Whether a module without `__all__` defines an object, or offers that of a private module."""
+def belongs_to(value: Any, path: str, module: ModuleType, package: str) -> bool:
+    """Whether a module without `__all__` defines an object; a package has all of its modules."""
     if inspect.ismodule(value):
         return value.__name__ == path
     home = _home(value)
-    if not is_within(home, package):
-        return False
+    is_package = hasattr(module, "__path__")
+    return is_within(home, package) and (is_package or home == module.__name__)
+
+
+def is_of_private_module(value: Any, package: str) -> bool:
+    """Whether a private module of a package defines an object."""
+    home = "" if inspect.ismodule(value) else _home(value)
     is_private = any(part.startswith("_") for part in home.split("."))
-    if is_private and is_offered:
-        return True
-    return hasattr(module, "__path__") or home == module.__name__
+    return is_private and is_within(home, package)
 
 
 def is_foreign(value: Any, package: str, is_root: bool) -> bool:

@@ -16,6 +16,7 @@ from toolbank.sources.python.attributes import (
     attributes_of,
     belongs_to,
     is_foreign,
+    is_of_private_module,
     is_within,
     own_docstring,
 )
@@ -252,8 +253,10 @@ def _look_at(
         if is_foreign(value, package, is_root=False):
             return None
     elif place.declared is None:
-        is_offered = place.exports.offers(name)
-        if not belongs_to(value, full, place.module, package, is_offered=is_offered):
+        is_offered = belongs_to(value, full, place.module, package) or (
+            is_of_private_module(value, package) and place.exports.offers(name)
+        )
+        if not is_offered:
             return None
     elif is_foreign(value, package, place.module is walk.root):
         walk.left_out.add("of another package", full)
