@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import logging
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,13 +21,13 @@ from toolbank.sources.python.docstring import is_marked_private, read_docstring
 from toolbank.sources.python.exports import ModuleExports, read_exports
 from toolbank.sources.python.folder_files import NO_API, find_broken, find_roots
 from toolbank.sources.python.settings import (
+    EXCLUDED,
     Kind,
     PackageScope,
     PythonSource,
     describe_left_out,
 )
 from toolbank.sources.python.walk import (
-    EXCLUDED,
     MARKED_PRIVATE,
     PROPERTY,
     make_tool,
@@ -469,11 +468,7 @@ def read_folder(config: PythonSource, folder: Path) -> ToolCollection:
     for home, name in find_roots(folder):
         reader.read(home, name)
     note = describe_left_out(
-        reader.other_kinds,
-        reader.scope.kinds,
-        reader.undocumented,
-        hidden=0,
-        methods=config.methods,
+        reader.left_out, reader.scope.kinds, reader.undocumented, methods=config.methods
     )
     if not reader.tools:
         details = [*reader.problems[:1], note and f"Found: {note}"]
@@ -501,7 +496,6 @@ class _FolderReader:
         self.tools: dict[str, Tool] = {}
         self.left_out = SkipCounter()
         self.undocumented: list[str] = []
-        self.other_kinds: Counter[Kind] = Counter()
         self.problems: list[str] = []
         self._label = label
 
@@ -582,7 +576,6 @@ class _FolderReader:
             self.left_out.add(_NO_DOCSTRING, name)
             return
         if kind not in self.scope.kinds:
-            self.other_kinds[kind] += 1
             self.left_out.add(f"kind {kind}", name)
             return
         tool = _make(kind, name, call or found, text, self._label)

@@ -11,7 +11,6 @@ import json
 import re
 import textwrap
 import warnings
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Set
 from dataclasses import replace
 from types import CodeType, ModuleType
@@ -26,6 +25,8 @@ from toolbank.sources.python.attributes import own_bases, own_docstring, text_of
 from toolbank.sources.python.docstring import is_marked_private, read_docstring
 from toolbank.sources.python.public import import_module, walk_package
 from toolbank.sources.python.settings import (
+    EXCLUDED,
+    HIDDEN,
     Kind,
     PackageScope,
     PythonSource,
@@ -34,7 +35,6 @@ from toolbank.sources.python.settings import (
     recipe_kind,
 )
 from toolbank.sources.python.walk import (
-    EXCLUDED,
     MARKED_PRIVATE,
     PROPERTY,
     PublicObject,
@@ -246,7 +246,6 @@ def _json(value: Any) -> Any:
         return None
 
 
-_HIDDEN = "method of a private class"
 _BORROWED = "another name of a method of a class that is no base"
 _DESCRIPTOR = "attribute of a descriptor that holds no function"
 _NO_ARGUMENTS = "class that is made without arguments"
@@ -265,19 +264,13 @@ def read_package(config: PythonSource) -> ToolCollection:
     scope = PackageScope.of(config)
     walk = walk_package(root, scope)
     taken: dict[str, Tool] = {}
-    left_out: Counter[Kind] = Counter()
     for kind, tool in _tools(walk, source):
         if kind in scope.kinds:
             taken.setdefault(tool.name, tool)
         else:
-            left_out[kind] += 1
             walk.left_out.add(f"kind {kind}", tool.name)
     note = describe_left_out(
-        left_out,
-        scope.kinds,
-        walk.undocumented,
-        hidden=walk.left_out.counts[_HIDDEN],
-        methods=config.methods,
+        walk.left_out, scope.kinds, walk.undocumented, methods=config.methods
     )
     if not taken:
         raise InputError(
@@ -424,7 +417,7 @@ def _count_hidden(cls: type, classes: Collection[int], walk: Walk) -> None:
     for name, value, kind in members(cls, lambda base: id(base) in classes):
         if kind == "method" and own_docstring(value, kind).strip():
             full = f"{cls.__module__}.{cls.__qualname__}.{name}"
-            walk.left_out.add(_HIDDEN, full)
+            walk.left_out.add(HIDDEN, full)
 
 
 def describe(name: str, kind: ToolKind, value: Any, source: str = "") -> Tool:

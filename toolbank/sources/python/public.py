@@ -18,12 +18,19 @@ from toolbank.sources.python.attributes import (
     is_foreign,
     is_of_private_module,
     is_within,
+    kind_of,
     own_docstring,
 )
 from toolbank.sources.python.exports import ModuleExports, read_exports
 from toolbank.sources.python.folder_files import NO_API
-from toolbank.sources.python.settings import PackageScope, recipe_kind
-from toolbank.sources.python.walk import EXCLUDED, NO_TOOL, PublicObject, Walk
+from toolbank.sources.python.settings import (
+    DEPRECATED,
+    EXCLUDED,
+    IMPORTED,
+    PackageScope,
+    recipe_kind,
+)
+from toolbank.sources.python.walk import NO_TOOL, PublicObject, Walk
 
 _LOST = "can't be read without a known type"
 
@@ -257,6 +264,8 @@ def _look_at(
             is_of_private_module(value, package) and place.exports.offers(name)
         )
         if not is_offered:
+            if is_of_private_module(value, package) and kind_of(value, package):
+                walk.left_out.add(IMPORTED, full)
             return None
     elif is_foreign(value, package, place.module is walk.root):
         walk.left_out.add("of another package", full)
@@ -290,7 +299,7 @@ def _in_folder(walk: Walk, place: _ModulePath) -> Iterator[_ModulePath]:
             walk.left_out.add(f"can't be imported ({type(error).__name__})", full)
             continue
         if warning:
-            walk.left_out.add("deprecated module", full)
+            walk.left_out.add(DEPRECATED, full)
         else:
             is_deep = place.is_deep or _is_deep(child, place.declared, names)
             yield _ModulePath(full, child, is_deep=is_deep)

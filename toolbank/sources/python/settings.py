@@ -6,7 +6,7 @@ import re
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any, Literal, Self, cast, get_args
 
 from pydantic import Field, model_validator
 
+from toolbank.bank.bank import SkipCounter
 from toolbank.bank.records import ToolKind
 from toolbank.config.assets import has_asset
 from toolbank.sources.kind import SourceConfig
@@ -51,6 +52,17 @@ _OF_ROLES: dict[str, tuple[Kind, ...]] = {
     "attribute": ("property",),
     "property": ("property",),
 }
+EXCLUDED = "excluded by the recipe"
+HIDDEN = "method of a private class"
+IMPORTED = "import of a private module's object"
+DEPRECATED = "deprecated module"
+_REMEDIES = {
+    HIDDEN: "to include them, give the private module as the package",
+    IMPORTED: "to include them, give the private module as the package",
+    DEPRECATED: "to include it, give it as the package",
+}
+"""How to include what was skipped for a reason."""
+
 _NAMED = 3
 _PLURALS: dict[Kind, str] = {"class": "classes", "property": "properties"}
 
@@ -67,33 +79,39 @@ def recipe_kind(value: Any, kind: ToolKind) -> Kind:
 
 
 def describe_left_out(
-    left_out: Mapping[Kind, int],
+    left_out: SkipCounter,
     kinds: Iterable[Kind],
     undocumented: Sequence[str] = (),
     *,
-    hidden: int,
     methods: bool,
 ) -> str:
-    """Report how many objects of each kind were skipped, and the key that includes them.
+    """Report what was skipped: how many of each kind, an example, and how to include them.
 
     `kinds` are the included kinds, `methods` is the key of that name. `undocumented` names objects
-    of these kinds without a docstring; `hidden` counts methods of private classes.
+    of these kinds without a docstring.
     """
     parts: list[str] = []
-    if left_out:
-        ranked = sorted(left_out.items(), key=lambda item: (-item[1], item[0]))
-        counts = (count(n, kind, _PLURALS.get(kind, "")) for kind, n in ranked)
-        named = [kind for kind in get_args(Kind) if kind in {*kinds, *left_out}]
+    skipped = {kind: left_out.counts[f"kind {kind}"] for kind in get_args(Kind)}
+    ranked = sorted((-n, kind) for kind, n in skipped.items() if n)
+    if ranked:
+        counts = (
+            f"{count(-n, kind, _PLURALS.get(kind, ''))} such as "
+            f"{left_out.examples[f'kind {kind}'][0]}"
+            for n, kind in ranked
+        )
+        named = [kind for kind in get_args(Kind) if kind in kinds or skipped[kind]]
         key = f"`kinds: [{', '.join(named)}]`"
-        if "method" in left_out and not methods:
+        if skipped["method"] and not methods:
             key += " and remove `methods: false`"
         parts.append(f"{', '.join(counts)} (to include them, set {key})")
     if undocumented:
         names = ", ".join(sorted(undocumented)[:_NAMED])
         more = f" and {n - _NAMED:,} more" if (n := len(undocumented)) > _NAMED else ""
         parts.append(f"{n:,} without a docstring ({names}{more})")
-    if hidden:
-        parts.append(f"{count(hidden, 'method')} of private classes")
+    for reason, remedy in _REMEDIES.items():
+        if number := left_out.counts[reason]:
+            example = left_out.examples[reason][0]
+            parts.append(f"{number:,} {reason}, such as {example} ({remedy})")
     return f"skipped: {'; '.join(parts)}" if parts else ""
 
 

@@ -1,6 +1,7 @@
 """The public objects of a package, and the tools made of them."""
 
 import functools
+import inspect
 import re
 from dataclasses import dataclass, field, replace
 from types import ModuleType
@@ -21,6 +22,7 @@ from toolbank.sources.python.attributes import (
     text_of,
 )
 from toolbank.sources.python.docstring import is_marked_private
+from toolbank.sources.python.folder_files import NO_API
 from toolbank.sources.python.settings import Kind, PackageScope
 from toolbank.sources.typetext import Parameter
 
@@ -28,7 +30,6 @@ NO_TOOL = "not a tool (constant, scalar type or container)"
 PROPERTY = re.compile(r"propert|attribute|reify|lazy", re.I)
 """Names of decorators and descriptors that make a property of a method."""
 
-EXCLUDED = "excluded by the recipe"
 MARKED_PRIVATE = "marked `:meta private:`"
 
 
@@ -89,11 +90,14 @@ class Walk:
     ) -> None:
         """Add an object by a public path to it, unless it is data."""
         kind = kind_of(value, self.root.__name__)
-        if is_instance_of(value, self.root.__name__):
+        is_test = name.rpartition(".")[2] in NO_API and not inspect.ismodule(value)
+        if is_test and not isinstance(value, type):
+            kind = None
+        elif is_instance_of(value, self.root.__name__):
             self.instances[name] = value
-        elif kind is None:
-            self.left_out.add(NO_TOOL, name)
         if kind is None:
+            if name not in self.instances:
+                self.left_out.add(NO_TOOL, name)
             return
         text = own_docstring(value, kind)
         if is_marked_private(text):
