@@ -427,7 +427,7 @@ def _is_public(
     *,
     is_lazy: bool,
 ) -> bool:
-    is_named = module.exports is not None and name in map(str, module.exports)
+    is_named = name in _declared(module)
     if isinstance(member, griffe.Module):
         return is_named or not (name.startswith("_") or name in NO_API)
     if module.exports is not None:
@@ -441,10 +441,23 @@ def _is_public(
     return is_own and member.runtime
 
 
+def _declared(module: griffe.Module) -> set[str]:
+    """The names in `__all__`; a variable in it stands for the names that it lists."""
+    names: set[str] = set()
+    for one in module.exports or ():
+        listed = module.members.get(str(one)) if isinstance(one, griffe.Expr) else None
+        if isinstance(listed, griffe.Attribute):
+            listing = getattr(listed.value, "elements", ())
+            names.update(str(item).strip("'\"") for item in listing)
+        else:
+            names.add(str(one))
+    return names
+
+
 def _is_deep(child: griffe.Module, name: str, module: griffe.Module) -> bool:
     """Whether a package does not present a sub-module, as for `walk_package`."""
-    declared = None if module.exports is None else {*map(str, module.exports)}
-    if declared is None or name in declared or child.exports is not None:
+    declared = _declared(module)
+    if module.exports is None or name in declared or child.exports is not None:
         return False
     return not declared.isdisjoint(module.modules) or child.docstring is None
 
