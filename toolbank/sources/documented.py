@@ -155,7 +155,7 @@ def read_signature(line: str) -> Signature:
 
 
 _SELF = re.compile(
-    r"\(\s*(?:[\w.\[\]]+ )?_*(?P<name>self|cls|mcs|klass)(?![\w=])[^,()]*,?\s*(?:/\s*,?)?\s*"
+    r"\s*(?:[\w.\[\]]+ )?_*(?P<name>self|cls|mcs|klass)(?![\w=]).*", re.S
 )
 
 
@@ -164,12 +164,20 @@ def without_self(signature: Signature, *, is_method: bool) -> Signature:
 
     `self` is no parameter of functions and classes, either: compiled ones are documented with it.
     """
-    first = signature.parameters[:1]
-    found = _SELF.match(signature.text)
-    if not (first and found) or not (is_method or found["name"] == "self"):
+    text, depth = signature.text, 0
+    ends: list[int] = []
+    for position, character in enumerate(text):
+        depth += (character in "([{") - (character in ")]}")
+        if not depth or (depth == 1 and character == ","):
+            ends.append(position)
+    end = ends[0] if ends else 0
+    found = _SELF.fullmatch(text[1:end])
+    if not (signature.parameters and found):
         return signature
-    text = f"({signature.text[found.end() :].lstrip()}"
-    return Signature(text, signature.parameters[1:])
+    if not (is_method or found["name"] == "self"):
+        return signature
+    rest = re.sub(r"^,?\s*(?:/\s*,?\s*)?", "", text[end:])
+    return Signature(f"({rest}", signature.parameters[1:])
 
 
 def _arguments(text: str) -> list[tuple[str, bool]]:
