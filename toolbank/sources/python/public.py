@@ -4,6 +4,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,9 +43,10 @@ def take_parts(walk: Walk) -> None:
     class is skipped, as the public class has its methods.
     """
     waiting = [item for item in walk.objects.values() if item.kind == "class"]
+    seen = {id(item.value) for item in waiting}
     for name, value in walk.instances.items():
         cls = type(value)
-        if not _is_named(walk, cls):
+        if not walk.is_listed(cls) and not _is_public(cls):
             waiting += filter(None, [walk.take_part(name, cls)])
         elif id(value) not in walk.objects:
             walk.left_out.add(NO_TOOL, name)
@@ -53,6 +55,21 @@ def take_parts(walk: Walk) -> None:
         attributes: list[Attribute] = []
         if recipe_kind(owner.value, "class") in holders:
             attributes += attributes_of(owner.value, walk.is_listed)
+        held = (
+            one.cls for one in attributes if one.cls is not None and one.is_instance
+        )
+        for part in (*_named_by(owner.value), *held):
+            full = f"{part.__module__}.{part.__qualname__}"
+            is_inside = full.startswith(f"{walk.root.__name__}.")
+            if id(part) in seen or not is_inside or not _is_public(part):
+                if known := walk.objects.get(id(part)):
+                    known.is_deep = known.is_deep and owner.is_deep
+                continue
+            seen.add(id(part))
+            if walk.scope.looks_into(full):
+                walk.take(full, part)
+                if item := walk.objects.get(id(part)):
+                    waiting.append(item)
         waiting += _private_parts(walk, owner, attributes)
     bases = {
         id(base)
@@ -79,7 +96,11 @@ def _private_parts(
             if "method" in walk.scope.kinds:
                 walk.left_out.add(_LOST, full)
             continue
-        if _is_named(walk, one.cls) or not _is_inside(one.cls, walk.root.__name__):
+        if (
+            walk.is_listed(one.cls)
+            or _is_public(one.cls)
+            or not _is_inside(one.cls, walk.root.__name__)
+        ):
             continue
         is_descriptor = inspect.getattr_static(one.cls, "__get__", None) is not None
         if is_descriptor or not one.is_only:
@@ -89,10 +110,43 @@ def _private_parts(
             yield part
 
 
-def _is_named(walk: Walk, cls: type) -> bool:
-    """Whether a class has a public name of its own, or one that the recipe excludes."""
-    place = f"{cls.__module__}.{cls.__qualname__}"
-    return walk.is_listed(cls) or not walk.scope.looks_into(place)
+def _named_by(cls: type) -> Iterator[type]:
+    """Classes of the package that the code of `__init__` and of properties names.
+
+    Nothing is called.
+    """
+    for base in cls.__mro__:
+        if not is_within(base.__module__ or "", cls.__module__ or ""):
+            continue
+        for name, value in vars(base).items():
+            function = _maker(name, value)
+            if not inspect.isfunction(function):
+                continue
+            for word in function.__code__.co_names:
+                part = function.__globals__.get(word)
+                if isinstance(part, type) and is_within(
+                    part.__module__ or "", cls.__module__ or ""
+                ):
+                    yield part
+
+
+def _maker(name: str, value: Any) -> Any:
+    if isinstance(value, property):
+        return value.fget
+    if isinstance(value, functools.cached_property):
+        return value.func
+    return value if name == "__init__" else None
+
+
+def _is_public(cls: type) -> bool:
+    """Whether a class is an attribute of its module by its own name, which is not private."""
+    words = f"{cls.__module__}.{cls.__qualname__}".split(".")
+    module = sys.modules.get(cls.__module__)
+    return (
+        NO_API.isdisjoint(words)
+        and not any(word.startswith("_") for word in words)
+        and inspect.getattr_static(module, cls.__qualname__, None) is cls
+    )
 
 
 def _is_inside(cls: type, package: str) -> bool:
